@@ -1,0 +1,80 @@
+# How a room declares its targets.
+find_package(Threads REQUIRED)
+
+add_library(executorch_flags INTERFACE)
+target_compile_features(executorch_flags INTERFACE cxx_std_17)
+target_include_directories(
+  executorch_flags
+  INTERFACE ${EXECUTORCH_ROOT} ${EXECUTORCH_ROOT}/executorch/runtime/core/portable_type/c10
+            ${CMAKE_CURRENT_BINARY_DIR}/generated)
+set(EXECUTORCH_GENERATED_DIR ${CMAKE_CURRENT_BINARY_DIR}/generated)
+target_compile_definitions(
+  executorch_flags
+  INTERFACE C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=${EXECUTORCH_LOG_LEVEL}
+            $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_LOGGING}>>:ET_LOG_ENABLED=0>)
+if(EXECUTORCH_USE_SANITIZER)
+  target_compile_options(executorch_flags INTERFACE -fsanitize=address,undefined
+                                                    -fno-omit-frame-pointer
+                                                    -fno-sanitize-recover=undefined)
+  target_link_options(executorch_flags INTERFACE -fsanitize=address,undefined)
+elseif(EXECUTORCH_USE_THREAD_SANITIZER)
+  target_compile_options(executorch_flags INTERFACE -fsanitize=thread)
+  target_link_options(executorch_flags INTERFACE -fsanitize=thread)
+endif()
+
+# Options for our own sources only, never for a user's.
+add_library(executorch_private_flags INTERFACE)
+target_compile_options(
+  executorch_private_flags
+  INTERFACE -Wall -Wextra -Wno-psabi $<$<BOOL:${EXECUTORCH_WERROR}>:-Werror> -ffunction-sections
+            -fdata-sections -fvisibility-inlines-hidden
+            $<$<BOOL:${EXECUTORCH_OPTIMIZE_SIZE}>:-Os>)
+# The runtime needs neither; what talks to std containers of a user may opt out with EXCEPTIONS.
+set(EXECUTORCH_BARE_FLAGS $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
+
+# et_library(name SOURCES a.cpp ... DEPS targets ... [EXCEPTIONS] [REGISTERS symbol])
+#   REGISTERS: consumers pull in the object that defines this C symbol, whose static initialiser
+#   registers kernels or backends; no whole-archive flags, and linking twice is harmless.
+function(et_library name)
+  cmake_parse_arguments(ARG "EXCEPTIONS" "REGISTERS" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
+                                           CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${name} PUBLIC executorch_flags ${ARG_DEPS} PRIVATE
+                                $<BUILD_INTERFACE:executorch_private_flags> ${ARG_PRIVATE_DEPS})
+  if(NOT ARG_EXCEPTIONS)
+    target_compile_options(${name} PRIVATE ${EXECUTORCH_BARE_FLAGS})
+  endif()
+  if(ARG_REGISTERS)
+    if(APPLE)
+      target_link_options(${name} INTERFACE "LINKER:-u,_${ARG_REGISTERS}")
+    else()
+      target_link_options(${name} INTERFACE "LINKER:--undefined=${ARG_REGISTERS}")
+    endif()
+  endif()
+endfunction()
+
+# et_executable(name SOURCES ... DEPS ...)
+function(et_executable name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
+                                           CXX_EXTENSIONS OFF)
+  target_link_libraries(${name} PRIVATE executorch_flags executorch_private_flags ${ARG_DEPS})
+endfunction()
+
+# et_cxx_test(name SOURCES ... EXTRA_LIBS ...): a googletest binary, one ctest entry.
+function(et_cxx_test name)
+  if(NOT EXECUTORCH_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;EXTRA_LIBS" ${ARGN})
+  find_package(GTest REQUIRED)
+  et_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_EXTRA_LIBS} GTest::gtest GTest::gmock
+                                               GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${EXECUTORCH_ROOT})
+endfunction()
+
+if(EXECUTORCH_BUILD_TESTS)
+  enable_testing()
+endif()
