@@ -1,0 +1,239 @@
+"""The verbs of ./dev. Each is one function; its docstring is its help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+from dev.setup import PYTHON, VENV, setup
+from dev.steps import ROOT, StepFailed, show, step
+
+BUILD = ROOT / "build" / "dev"
+OUTPUT = ROOT / "output"
+NANOGPT = ROOT / "examples" / "nanogpt"
+UPSTREAM = ROOT / ".venv-upstream"
+JOBS = str(os.cpu_count() or 2)
+
+Verb = Callable[[list[str]], int]
+
+
+def build(preset: str = "dev", *targets: str) -> Path:
+    """Configure and build a preset of CMakePresets.json; return its folder."""
+    folder = ROOT / "build" / preset
+    if not (folder / "build.ninja").exists():
+        ccache = [
+            f"-DCMAKE_{lang}_COMPILER_LAUNCHER=ccache"
+            for lang in ("C", "CXX")
+            if shutil.which("ccache")
+        ]
+        step(f"configure {preset}", ["cmake", "--preset", preset, *ccache])
+    step(f"build {preset}", ["ninja", "-C", str(folder), "-j", JOBS, *targets])
+    return folder
+
+
+def python(*args: str, cwd: Path = ROOT) -> int:
+    return show([str(PYTHON), *args], cwd=cwd)
+
+
+def verb_setup(args: list[str]) -> int:
+    """Install what is missing and make the virtual environment."""
+    setup()
+    return 0
+
+
+def verb_build(args: list[str]) -> int:
+    """Build everything, or one preset: ./dev build [dev|asan|tsan|size]."""
+    setup()
+    build(*(args or ["dev"]))
+    return 0
+
+
+def verb_demo(args: list[str]) -> int:
+    """Export the shipped GPT and let the C++ runner continue a prompt: ./dev demo [PROMPT]."""
+    setup()
+    build("dev", "nanogpt_runner", "_C", "_native", "operators_txt")
+    OUTPUT.mkdir(exist_ok=True)
+    step("export nanogpt.pte", [str(PYTHON), str(NANOGPT / "export_nanogpt.py")], cwd=OUTPUT)
+    prompt = " ".join(args) or "ROMEO:"
+    runner = BUILD / "examples" / "nanogpt" / "nanogpt_runner"
+    arguments = ["--vocab", str(NANOGPT / "vocab.json"), "--prompt", prompt]
+    return show([str(runner), "--model", str(OUTPUT / "nanogpt.pte"), *arguments])
+
+
+def verb_test(args: list[str]) -> int:
+    """Build, lint, and run every test, or those that pytest's arguments select."""
+    setup()
+    build("dev")
+    if args:
+        return python("-m", "pytest", *args)
+    lint = verb_lint([])
+    ctest = show(["ctest", "--output-on-failure", "-j", JOBS], cwd=BUILD)
+    pytest = python("-m", "pytest", "-n", JOBS, "--dist", "loadgroup")
+    return lint or ctest or pytest
+
+
+def verb_tiny(args: list[str]) -> int:
+    """The one fast test that shows the whole product."""
+    setup()
+    build("dev", "_C", "_native", "operators_txt")
+    return python("-m", "pytest", "tests/test_tiny.py")
+
+
+def verb_lint(args: list[str]) -> int:
+    """Check formats, types and the layer table."""
+    sources = _tracked("*.h", "*.cpp")
+    checks = {
+        "clang-format": ["clang-format", "--dry-run", "--Werror", *sources],
+        "ruff format": [str(VENV / "bin" / "ruff"), "format", "--check", "-q", "."],
+        "ruff": [str(VENV / "bin" / "ruff"), "check", "-q", "."],
+        "mypy": [str(PYTHON), "-m", "mypy", "executorch/exir"],
+        "layers": [str(PYTHON), "tools/check_layers.py"],
+    }
+    failed = 0
+    for name, command in checks.items():
+        try:
+            step(f"lint: {name}", command)
+        except StepFailed:
+            failed += 1
+    return failed
+
+
+def verb_format(args: list[str]) -> int:
+    """Rewrite all sources in the project's format."""
+    ruff = str(VENV / "bin" / "ruff")
+    return (
+        show(["clang-format", "-i", *_tracked("*.h", "*.cpp")])
+        or show([ruff, "check", "-q", "--fix", "."])
+        or show([ruff, "format", "-q", "."])
+    )
+
+
+def verb_asan(args: list[str]) -> int:
+    """Run the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    setup()
+    return show(["ctest", "--output-on-failure", "-j", JOBS], cwd=build("asan"))
+
+
+def verb_tsan(args: list[str]) -> int:
+    """Run the C++ tests under ThreadSanitizer."""
+    setup()
+    return show(["ctest", "--output-on-failure", "-j", JOBS], cwd=build("tsan"))
+
+
+def verb_fuzz(args: list[str]) -> int:
+    """Damage small programs in every byte, under sanitizers: ./dev fuzz [--seconds N]."""
+    setup()
+    build("dev", "_C", "_native", "operators_txt")
+    folder = build("asan", "pte_flip")
+    seeds = OUTPUT / "fuzz"
+    seeds.mkdir(parents=True, exist_ok=True)
+    step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(seeds)])
+    programs = sorted(str(p) for p in seeds.glob("*.pte"))
+    return show([str(folder / "tests" / "fuzz" / "pte_flip"), *(args or []), *programs])
+
+
+def verb_size(args: list[str]) -> int:
+    """Print the size of the smallest runtime: verification on, no kernels."""
+    setup()
+    folder = build("size", "size_test")
+    return python("tests/size/report.py", str(folder / "tests" / "size" / "size_test"))
+
+
+def verb_inspect(args: list[str]) -> int:
+    """Print a program as text: ./dev inspect model.pte [--json]."""
+    setup()
+    build("dev", "executorch_inspect")
+    return show([str(BUILD / "executorch" / "devtools" / "executorch_inspect"), *args])
+
+
+def verb_golden(args: list[str]) -> int:
+    """Rewrite the golden text dumps in tests/golden from today's exporter."""
+    setup()
+    build("dev")
+    return python("-m", "pytest", "tests/golden", "--update-goldens")
+
+
+def verb_bench(args: list[str]) -> int:
+    """Measure side by side with peers: ./dev bench export [--json FILE]."""
+    if not args:
+        print("usage: ./dev bench export [--json FILE]", file=sys.stderr)
+        return 2
+    setup()
+    build("dev")
+    _upstream()
+    script = ROOT / "tests" / "bench" / f"{args[0]}.py"
+    if not script.exists():
+        known = ", ".join(sorted(p.stem for p in script.parent.glob("[a-z]*.py")))
+        print(f"bench: no benchmark {args[0]!r}; there are: {known}", file=sys.stderr)
+        return 2
+    return python(str(script), "--upstream", str(UPSTREAM / "bin" / "python"), *args[1:])
+
+
+def verb_interop(args: list[str]) -> int:
+    """Exchange programs with upstream's wheel, both ways, and compare with eager PyTorch."""
+    setup()
+    build("dev")
+    _upstream()
+    return python("-m", "tests.interop", "--upstream", str(UPSTREAM / "bin" / "python"), *args)
+
+
+def verb_seeds(args: list[str]) -> int:
+    """Run the snippets of the tutorial texts and print the table of rows."""
+    setup()
+    build("dev")
+    return python("-m", "tests.seeds", *args)
+
+
+def _upstream() -> None:
+    """Upstream's wheel in an environment of its own."""
+    python3 = UPSTREAM / "bin" / "python"
+    ready = UPSTREAM / "ready"
+    if ready.exists():
+        return
+    if not python3.exists():
+        step("upstream: environment", ["python3", "-m", "venv", str(UPSTREAM)])
+    pip = [str(python3), "-m", "pip", "install", "--disable-pip-version-check"]
+    step("upstream: PyTorch", [*pip, "torch==2.13.0"])
+    step("upstream: wheel", [*pip, "executorch==1.5.1", "psutil"])
+    ready.touch()
+
+
+def _tracked(*patterns: str) -> list[str]:
+    """Files git knows or would take, so that nothing generated is checked."""
+    command = ["git", "ls-files", "-co", "--exclude-standard", "--", *patterns]
+    listed = subprocess.check_output(command, cwd=ROOT, text=True).split("\n")
+    return [f for f in listed if f and (ROOT / f).exists()]
+
+
+def verb_help(args: list[str]) -> int:
+    """Print this list."""
+    print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
+    for name, verb in VERBS.items():
+        print(textwrap.fill(verb.__doc__ or "", 100, initial_indent=f"  {name:10}"))
+    return 0
+
+
+VERBS: dict[str, Verb] = {
+    name.removeprefix("verb_"): function
+    for name, function in list(globals().items())
+    if name.startswith("verb_")
+}
+
+
+def main(argv: list[str]) -> int:
+    name = {"-h": "help", "--help": "help"}.get(argv[0], argv[0]) if argv else "help"
+    if name not in VERBS:
+        print(f"dev: no verb {name!r}; ./dev help lists them", file=sys.stderr)
+        return 2
+    try:
+        return VERBS[name](argv[1:])
+    except StepFailed as e:
+        print(f"dev: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
