@@ -1,0 +1,73 @@
+"""Export time, memory and file size for GPT-2 small's shape, this project beside upstream.
+
+12 layers, 768 wide, vocabulary 50257, block 1024, random float32 weights, dynamic sequence length,
+portable flow; each side in a process of its own, one after the other on the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+CHILD = Path(__file__).with_name("_export_child.py")
+OURS = ("import executorch.exir", "to_edge", "to_executorch", "write")
+
+
+def measure(python: str, folder: str) -> dict:
+    """One export in a fresh process; raises CalledProcessError with its output on stderr."""
+    path = Path(folder, "gpt2.pte")
+    command = [python, str(CHILD), str(path)]
+    done = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    path.unlink()
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def derived(result: dict) -> dict:
+    """The figures that are compared: seconds after torch.export, memory beyond torch's own."""
+    after = sum(result["seconds"][step] for step in OURS)
+    beyond = result["peak_bytes"] - result["peak_torch_bytes"]
+    return {
+        "after torch.export, s": after,
+        "peak, MB": result["peak_bytes"] / 1e6,
+        "peak beyond torch's, / weights": beyond / result["weight_bytes"],
+        "file, MB": result["file_bytes"] / 1e6,
+    }
+
+
+def rows(result: dict) -> dict:
+    return {f"{k}, s": v for k, v in result["seconds"].items()} | derived(result)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--upstream", required=True, help="Python with upstream's wheel")
+    parser.add_argument("--json", type=Path, help="write the raw figures here")
+    args = parser.parse_args()
+    sides = {"here": sys.executable, "upstream": args.upstream}
+    console = Console()
+    results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for side, python in sides.items():
+            with console.status(f"exporting with {side}"):
+                results[side] = measure(python, folder)
+    table = Table("", *sides, "here / upstream", title="GPT-2 small's shape")
+    here, upstream = (rows(results[side]) for side in sides)
+    for name, value in here.items():
+        other = upstream[name]
+        ratio = f"{value / other:.3f}" if other else "-"
+        table.add_row(name, f"{value:.3f}", f"{other:.3f}", ratio)
+    console.print(table)
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
