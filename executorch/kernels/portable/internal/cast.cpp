@@ -1,0 +1,113 @@
+#include <executorch/kernels/portable/internal/cast.h>
+
+#include <cstring>
+#include <limits>
+
+namespace torch::executor::native::internal {
+namespace {
+
+constexpr int64_t kChunk = 256;
+
+template <class T, class S>
+T cast(S v) {
+  constexpr bool to_float = executorch::runtime::is_floating_point<T>::value;
+  constexpr bool from_float = executorch::runtime::is_floating_point<S>::value;
+  if constexpr (std::is_same_v<T, S>) {
+    return v;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return v != static_cast<S>(0);
+  } else if constexpr (to_float) {
+    if constexpr (sizeof(T) == 2) {
+      return static_cast<T>(static_cast<float>(v));
+    } else {
+      return static_cast<T>(v);
+    }
+  } else if constexpr (from_float) {
+    constexpr double kLimit = 9223372036854775808.0;  // 2^63
+    const double d = static_cast<double>(v);
+    const int64_t i =
+        d >= -kLimit && d < kLimit ? static_cast<int64_t>(d) : std::numeric_limits<int64_t>::min();
+    return static_cast<T>(i);
+  } else {
+    return static_cast<T>(v);
+  }
+}
+
+template <class T, class S>
+void cast_run(const S* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t n) {
+  if (src_stride == 1 && dst_stride == 1) {
+    if constexpr (std::is_same_v<T, S>) {
+      if (n > 0) memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) dst[i] = cast<T>(src[i]);
+    }
+  } else if (src_stride == 0) {
+    const T value = n > 0 ? cast<T>(src[0]) : T{};
+    for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = cast<T>(src[i * src_stride]);
+  }
+}
+
+template <class C>
+void convert_through(const char* src, ScalarType src_type, int64_t src_stride, char* dst,
+                     ScalarType dst_type, int64_t dst_stride, int64_t n) {
+  C chunk[kChunk];
+  const int64_t src_step = src_stride * static_cast<int64_t>(elementSize(src_type));
+  const int64_t dst_step = dst_stride * static_cast<int64_t>(elementSize(dst_type));
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t m = n - i < kChunk ? n - i : kChunk;
+    load(src + i * src_step, src_type, src_stride, m, chunk);
+    store(chunk, m, dst + i * dst_step, dst_type, dst_stride);
+  }
+}
+
+}  // namespace
+
+template <class C>
+void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst) {
+  with_dtype(
+      type, [&](auto tag) { cast_run(static_cast<const decltype(tag)*>(src), stride, dst, 1, n); });
+}
+
+template <class C>
+void store(const C* src, int64_t n, void* dst, ScalarType type, int64_t stride) {
+  with_dtype(type,
+             [&](auto tag) { cast_run(src, 1, static_cast<decltype(tag)*>(dst), stride, n); });
+}
+
+void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst,
+             ScalarType dst_type, int64_t dst_stride, int64_t n) {
+  if (src_type == dst_type) {
+    with_element_size(elementSize(src_type), [&](auto tag) {
+      using T = decltype(tag);
+      cast_run(static_cast<const T*>(src), src_stride, static_cast<T*>(dst), dst_stride, n);
+    });
+    return;
+  }
+  with_compute(compute_of(src_type), [&](auto tag) {
+    convert_through<decltype(tag)>(static_cast<const char*>(src), src_type, src_stride,
+                                   static_cast<char*>(dst), dst_type, dst_stride, n);
+  });
+}
+
+template <class C>
+void round_through(ScalarType type, C* values, int64_t n) {
+  with_dtype(type, [&](auto tag) {
+    using T = decltype(tag);
+    for (int64_t i = 0; i < n; ++i) values[i] = cast<C>(cast<T>(values[i]));
+  });
+}
+
+#define ET_INSTANTIATE(C)                                             \
+  template void load(const void*, ScalarType, int64_t, int64_t, C*);  \
+  template void store(const C*, int64_t, void*, ScalarType, int64_t); \
+  template void round_through(ScalarType, C*, int64_t);
+ET_INSTANTIATE(int64_t)
+ET_INSTANTIATE(float)
+ET_INSTANTIATE(double)
+ET_INSTANTIATE(bool)
+#undef ET_INSTANTIATE
+
+}  // namespace torch::executor::native::internal

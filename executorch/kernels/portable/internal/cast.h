@@ -1,0 +1,41 @@
+/// Converting runs of elements between storage types and the types kernels compute in.
+/// Strides are in elements. Conversions are those of PyTorch: to Bool is != 0, to a narrower
+/// integer wraps, Half and BFloat16 round to nearest even; a float out of int64_t's range gives
+/// its lowest value.
+#pragma once
+
+#include <executorch/kernels/portable/internal/dtype.h>
+
+#include <cstdint>
+
+namespace torch::executor::native::internal {
+
+/// dst[i] = src[i * stride] for i in [0, n). C: int64_t, float, double or bool.
+template <class C>
+void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst);
+
+/// dst[i * stride] = src[i] for i in [0, n).
+template <class C>
+void store(const C* src, int64_t n, void* dst, ScalarType type, int64_t stride);
+
+/// dst[i * dst_stride] = src[i * src_stride], for any two real types.
+void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst,
+             ScalarType dst_type, int64_t dst_stride, int64_t n);
+
+/// One element.
+template <class C>
+C load_one(const void* src, ScalarType type) {
+  C value;
+  load(src, type, 1, 1, &value);
+  return value;
+}
+template <class C>
+void store_one(C value, void* dst, ScalarType type) {
+  store(&value, 1, dst, type, 1);
+}
+
+/// values[i] = what values[i] becomes when stored as `type`.
+template <class C>
+void round_through(ScalarType type, C* values, int64_t n);
+
+}  // namespace torch::executor::native::internal

@@ -1,0 +1,148 @@
+/// Element types: which type a kernel computes in, and calling code with a runtime ScalarType.
+///
+/// Kernels compute in one of three types and convert on load and store (cast.h), so that an
+/// operator is compiled three times and not once per combination of element types:
+///   int64_t  Byte Char Short Int Long Bool UInt16 UInt32 UInt64 (narrower results wrap on store)
+///   float    Float Half BFloat16
+///   double   Double
+#pragma once
+
+#include <executorch/runtime/kernel/kernel_includes.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace torch::executor::native::internal {
+
+using executorch::aten::BFloat16;
+using executorch::aten::Half;
+using executorch::aten::Scalar;
+using executorch::aten::ScalarType;
+
+enum class Compute : uint8_t { Int, Float, Double };
+
+template <class C>
+constexpr Compute kComputeOf = std::is_same_v<C, double>  ? Compute::Double
+                               : std::is_same_v<C, float> ? Compute::Float
+                                                          : Compute::Int;
+
+constexpr bool is_float(ScalarType t) {
+  return t == ScalarType::Float || t == ScalarType::Double || t == ScalarType::Half ||
+         t == ScalarType::BFloat16;
+}
+
+constexpr bool is_integer(ScalarType t) {  // Bool is not an integer
+  switch (t) {
+    case ScalarType::Byte:
+    case ScalarType::Char:
+    case ScalarType::Short:
+    case ScalarType::Int:
+    case ScalarType::Long:
+    case ScalarType::UInt16:
+    case ScalarType::UInt32:
+    case ScalarType::UInt64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The types kernels know: integers, Bool and the four floating types.
+constexpr bool is_real(ScalarType t) {
+  return is_float(t) || is_integer(t) || t == ScalarType::Bool;
+}
+
+constexpr Compute compute_of(ScalarType t) {
+  return t == ScalarType::Double ? Compute::Double : is_float(t) ? Compute::Float : Compute::Int;
+}
+
+constexpr ScalarType scalar_type_of(Compute c) {
+  return c == Compute::Double  ? ScalarType::Double
+         : c == Compute::Float ? ScalarType::Float
+                               : ScalarType::Long;
+}
+
+/// Calls f(C{}) with the C++ type of `c`.
+template <class F>
+decltype(auto) with_compute(Compute c, F&& f) {
+  switch (c) {
+    case Compute::Int:
+      return f(int64_t{});
+    case Compute::Float:
+      return f(float{});
+    default:
+      return f(double{});
+  }
+}
+
+/// As above for the two floating types; `c` must not be Int.
+template <class F>
+decltype(auto) with_float_compute(Compute c, F&& f) {
+  return c == Compute::Double ? f(double{}) : f(float{});
+}
+
+/// Calls f(T{}) with the C++ type of `t`; false, and f not called, when `t` is not real.
+template <class F>
+bool with_dtype(ScalarType t, F&& f) {
+  switch (t) {
+#define ET_CASE(name, type) \
+  case ScalarType::name:    \
+    f(type{});              \
+    return true;
+    ET_CASE(Byte, uint8_t)
+    ET_CASE(Char, int8_t)
+    ET_CASE(Short, int16_t)
+    ET_CASE(Int, int32_t)
+    ET_CASE(Long, int64_t)
+    ET_CASE(Half, Half)
+    ET_CASE(Float, float)
+    ET_CASE(Double, double)
+    ET_CASE(Bool, bool)
+    ET_CASE(BFloat16, BFloat16)
+    ET_CASE(UInt16, uint16_t)
+    ET_CASE(UInt32, uint32_t)
+    ET_CASE(UInt64, uint64_t)
+#undef ET_CASE
+    default:
+      return false;
+  }
+}
+
+struct alignas(8) Bits128 {
+  uint64_t word[2];
+};
+
+/// Calls f(T{}) with a trivially copyable T of `size` bytes (1, 2, 4, 8 or 16): enough to move
+/// elements about without knowing their type. False when there is no such T.
+template <class F>
+bool with_element_size(size_t size, F&& f) {
+  switch (size) {
+    case 1:
+      f(uint8_t{});
+      return true;
+    case 2:
+      f(uint16_t{});
+      return true;
+    case 4:
+      f(uint32_t{});
+      return true;
+    case 8:
+      f(uint64_t{});
+      return true;
+    case 16:
+      f(Bits128{});
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// A Scalar of any kind as a C (a double's fraction is dropped where C is an integer).
+template <class C>
+C scalar_as(const Scalar& s) {
+  if (s.isBoolean()) return static_cast<C>(s.to<bool>());
+  if (s.isIntegral(false)) return static_cast<C>(s.to<int64_t>());
+  return static_cast<C>(s.to<double>());
+}
+
+}  // namespace torch::executor::native::internal

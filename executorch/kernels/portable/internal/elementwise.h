@@ -1,0 +1,136 @@
+/// Operators that compute each element of their result from the elements of one to three operands
+/// at the same place: promotion, broadcasting, any dim order, any mix of element types.
+///
+/// The caller gives one function, generic in the type computed in:
+///
+///   return elementwise(ctx, {.op = "mul.out"}, out, [](auto a, auto b) { return a * b; },
+///                      self, other);
+///
+/// It is compiled into one loop per compute type (dtype.h) over contiguous arrays. Operands that
+/// are stored otherwise (another type, broadcast, strided) are brought into that form in chunks
+/// that stay in the first-level cache; those that are not are used where they lie.
+#pragma once
+
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/promote.h>
+
+#include <initializer_list>
+
+namespace torch::executor::native::internal {
+
+/// A tensor or a number.
+struct Operand {
+  const Tensor* tensor = nullptr;
+  const Scalar* number = nullptr;
+  Operand(const Tensor& t) : tensor(&t) {}
+  Operand(const Scalar& s) : number(&s) {}
+};
+
+/// How an operator treats types.
+struct Rules {
+  const char* op;
+  /// Integers and Bool are computed in Float and give Float (sin, div, sigmoid ...).
+  bool int_to_float = false;
+  /// The result is Bool, whatever the operands are; it may be stored in any type (eq, isnan ...).
+  bool to_bool = false;
+  /// Operands may be Bool / integer (with Bool) / floating.
+  bool allow_bool = true;
+  bool allow_int = true;
+  bool allow_float = true;
+  /// The first operand is a condition: it takes no part in promotion and is read as 0 or 1.
+  bool condition_first = false;
+};
+
+constexpr int kMaxInputs = kMaxOperands - 1;
+
+/// An operation made concrete: what to loop over, and how every operand is read.
+struct Pass {
+  Loop loop;  // operand 0 is the output, 1... the inputs
+  ScalarType common = ScalarType::Undefined;
+  Compute compute = Compute::Int;
+  bool to_bool = false;
+  void* out = nullptr;
+  ScalarType out_type = ScalarType::Undefined;
+  int n_inputs = 0;
+  const void* in[kMaxInputs] = {};
+  ScalarType in_type[kMaxInputs] = {};
+  bool in_wraps[kMaxInputs] = {};  // is to be seen as if stored in the common type first
+  union {
+    int64_t i;
+    float f;
+    double d;
+  } number[kMaxInputs] = {};  // where in[k] points when operand k is a number
+};
+
+/// in[k]: n values of the compute type; out: n values of the compute type (or of bool).
+using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const void* function);
+
+/// Promotes, checks, broadcasts, resizes `out` and fills `pass`; false if the context failed.
+[[nodiscard]] bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
+                           std::initializer_list<Operand> inputs, Pass& pass);
+void run(const Pass& pass, InnerLoop inner_loop, const void* function);
+
+template <class C, class F>
+void unary_loop(const void* const* in, void* out, int64_t n, const void* function) {
+  const F& f = *static_cast<const F*>(function);
+  const C* a = static_cast<const C*>(in[0]);
+  auto* y = static_cast<decltype(f(C{}))*>(out);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i]);
+}
+
+template <class C, class F>
+void binary_loop(const void* const* in, void* out, int64_t n, const void* function) {
+  const F& f = *static_cast<const F*>(function);
+  const C* a = static_cast<const C*>(in[0]);
+  const C* b = static_cast<const C*>(in[1]);
+  auto* y = static_cast<decltype(f(C{}, C{}))*>(out);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+}
+
+template <class C, class F>
+void ternary_loop(const void* const* in, void* out, int64_t n, const void* function) {
+  const F& f = *static_cast<const F*>(function);
+  const C* a = static_cast<const C*>(in[0]);
+  const C* b = static_cast<const C*>(in[1]);
+  const C* c = static_cast<const C*>(in[2]);
+  auto* y = static_cast<decltype(f(C{}, C{}, C{}))*>(out);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i], c[i]);
+}
+
+template <class C, class F, class... In>
+constexpr InnerLoop inner_loop_of() {
+  if constexpr (sizeof...(In) == 1) {
+    return unary_loop<C, F>;
+  } else if constexpr (sizeof...(In) == 2) {
+    return binary_loop<C, F>;
+  } else {
+    return ternary_loop<C, F>;
+  }
+}
+
+/// Which compute types a function is compiled for.
+enum class Kinds { All, Int, Float };
+
+/// out = f(inputs...), element by element. `f` takes and returns C for C in int64_t, float and
+/// double (as `kinds` says), or returns bool where rules.to_bool.
+template <Kinds kinds = Kinds::All, class F, class... In>
+Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, const F& f,
+                    const In&... inputs) {
+  Pass pass;
+  if (!prepare(ctx, rules, out, {Operand(inputs)...}, pass)) return out;
+  if constexpr (kinds == Kinds::Int) {
+    run(pass, inner_loop_of<int64_t, F, In...>(), &f);
+  } else if constexpr (kinds == Kinds::Float) {
+    with_float_compute(pass.compute,
+                       [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
+  } else {
+    with_compute(pass.compute,
+                 [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
+  }
+  return out;
+}
+
+}  // namespace torch::executor::native::internal

@@ -1,0 +1,177 @@
+#include <executorch/kernels/portable/internal/loop.h>
+
+namespace torch::executor::native::internal {
+
+Loop::Loop(ArrayRef<SizesType> shape) : ndim(static_cast<int>(shape.size())) {
+  for (int d = 0; d < ndim; ++d) {
+    sizes[d] = shape[static_cast<size_t>(d)];
+    numel *= sizes[d];
+  }
+}
+
+Loop& Loop::add(const Tensor& t) {
+  int64_t* s = strides[n_operands++];
+  const int shift = ndim - static_cast<int>(t.dim());
+  for (int d = 0; d < ndim; ++d) {
+    s[d] = d < shift || t.size(d - shift) == 1
+               ? 0
+               : static_cast<int64_t>(t.strides()[static_cast<size_t>(d - shift)]);
+  }
+  return *this;
+}
+
+Loop& Loop::add(const int64_t* operand_strides) {
+  for (int d = 0; d < ndim; ++d) strides[n_operands][d] = operand_strides[d];
+  ++n_operands;
+  return *this;
+}
+
+void Loop::order_by(int operand) {
+  const auto swap = [](int64_t& a, int64_t& b) {
+    const int64_t t = a;
+    a = b;
+    b = t;
+  };
+  for (int i = 1; i < ndim; ++i) {  // insertion sort: few dims, and it is stable
+    for (int j = i; j > 0 && strides[operand][j - 1] < strides[operand][j]; --j) {
+      swap(sizes[j - 1], sizes[j]);
+      for (int k = 0; k < n_operands; ++k) swap(strides[k][j - 1], strides[k][j]);
+    }
+  }
+}
+
+void Loop::collapse() {
+  int last = -1;  // the last dim kept
+  for (int d = 0; d < ndim; ++d) {
+    if (sizes[d] == 1) continue;
+    bool merges = last >= 0;
+    for (int k = 0; merges && k < n_operands; ++k) {
+      merges = strides[k][last] == strides[k][d] * sizes[d];
+    }
+    if (merges) {
+      sizes[last] *= sizes[d];
+    } else {
+      sizes[++last] = sizes[d];
+    }
+    for (int k = 0; k < n_operands; ++k) strides[k][last] = strides[k][d];
+  }
+  ndim = last + 1;
+}
+
+int64_t Loop::offset(int k, int64_t pos) const {
+  int64_t result = 0;
+  for (int d = ndim - 1; d > 0; --d) {
+    result += pos % sizes[d] * strides[k][d];
+    pos /= sizes[d];
+  }
+  return ndim > 0 ? result + pos * strides[k][0] : 0;
+}
+
+bool Loop::is_dense(int k) const {
+  int64_t expected = 1;
+  for (int d = ndim - 1; d >= 0; --d) {
+    if (sizes[d] != 1 && strides[k][d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+bool Loop::is_constant(int k) const {
+  for (int d = 0; d < ndim; ++d) {
+    if (sizes[d] != 1 && strides[k][d] != 0) return false;
+  }
+  return true;
+}
+
+namespace {
+
+/// Calls f(offset, n, stride) for the innermost runs of operand `k` that make up [pos, pos + n).
+template <class F>
+void for_each_piece(const Loop& loop, int k, int64_t pos, int64_t n, F&& f) {
+  if (loop.ndim == 0) {
+    if (n > 0) f(int64_t{0}, int64_t{1}, int64_t{1});
+    return;
+  }
+  const int inner = loop.ndim - 1;
+  int64_t index[kTensorDimensionLimit];
+  int64_t rest = pos, offset = 0;
+  for (int d = inner; d > 0; --d) {
+    index[d] = rest % loop.sizes[d];
+    rest /= loop.sizes[d];
+    offset += index[d] * loop.strides[k][d];
+  }
+  index[0] = rest;
+  offset += rest * loop.strides[k][0];
+  while (n > 0) {
+    const int64_t left = loop.sizes[inner] - index[inner];
+    const int64_t m = left < n ? left : n;
+    f(offset, m, loop.strides[k][inner]);
+    n -= m;
+    offset += m * loop.strides[k][inner];
+    index[inner] += m;
+    for (int d = inner; d > 0 && index[d] == loop.sizes[d]; --d) {
+      offset += loop.strides[k][d - 1] - loop.strides[k][d] * loop.sizes[d];
+      index[d] = 0;
+      ++index[d - 1];
+    }
+  }
+}
+
+}  // namespace
+
+template <class C>
+void gather(const Loop& loop, int k, const void* data, ScalarType type, int64_t pos, int64_t n,
+            C* dst) {
+  const char* base = static_cast<const char*>(data);
+  const int64_t size = static_cast<int64_t>(elementSize(type));
+  for_each_piece(loop, k, pos, n, [&](int64_t offset, int64_t m, int64_t stride) {
+    load(base + offset * size, type, stride, m, dst);
+    dst += m;
+  });
+}
+
+template <class C>
+void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, int64_t n,
+             const C* src) {
+  char* base = static_cast<char*>(data);
+  const int64_t size = static_cast<int64_t>(elementSize(type));
+  for_each_piece(loop, k, pos, n, [&](int64_t offset, int64_t m, int64_t stride) {
+    store(src, m, base + offset * size, type, stride);
+    src += m;
+  });
+}
+
+void copy(const Loop& loop, void* dst, ScalarType dst_type, const void* src, ScalarType src_type) {
+  const int inner = loop.ndim - 1;
+  const int64_t ds = inner < 0 ? 1 : loop.strides[0][inner];
+  const int64_t ss = inner < 0 ? 1 : loop.strides[1][inner];
+  if (dst_type != src_type || (ds == 1 && ss == 1)) {
+    char* d = static_cast<char*>(dst);
+    const char* s = static_cast<const char*>(src);
+    const int64_t d_size = static_cast<int64_t>(elementSize(dst_type));
+    const int64_t s_size = static_cast<int64_t>(elementSize(src_type));
+    for_each_run(loop, [&](const int64_t* at, int64_t n) {
+      convert(s + at[1] * s_size, src_type, ss, d + at[0] * d_size, dst_type, ds, n);
+    });
+    return;
+  }
+  with_element_size(elementSize(src_type), [&](auto tag) {
+    using T = decltype(tag);
+    for_each_run(loop, [&](const int64_t* at, int64_t n) {
+      const T* s = static_cast<const T*>(src) + at[1];
+      T* d = static_cast<T*>(dst) + at[0];
+      for (int64_t i = 0; i < n; ++i) d[i * ds] = s[i * ss];
+    });
+  });
+}
+
+#define ET_INSTANTIATE(C)                                                                \
+  template void gather(const Loop&, int, const void*, ScalarType, int64_t, int64_t, C*); \
+  template void scatter(const Loop&, int, void*, ScalarType, int64_t, int64_t, const C*);
+ET_INSTANTIATE(int64_t)
+ET_INSTANTIATE(float)
+ET_INSTANTIATE(double)
+ET_INSTANTIATE(bool)
+#undef ET_INSTANTIATE
+
+}  // namespace torch::executor::native::internal

@@ -1,0 +1,84 @@
+/// A loop nest over up to four operands at once, each with its own strides (0 where it is
+/// broadcast): the one place where shapes, strides and dim orders become memory offsets.
+///
+///   Loop loop(out.sizes());          // dims in logical order
+///   loop.add(out).add(in);           // operands 0 and 1; `in` is broadcast to the loop's shape
+///   loop.order_by(0);                // outermost dim = largest stride of operand 0
+///   loop.collapse();                 // merge dims that can be walked as one
+///
+/// Strides, positions and offsets are in elements.
+#pragma once
+
+#include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/shape.h>
+
+namespace torch::executor::native::internal {
+
+constexpr int kMaxOperands = 4;
+
+struct Loop {
+  int ndim = 0;
+  int n_operands = 0;
+  int64_t numel = 1;
+  int64_t sizes[kTensorDimensionLimit];
+  int64_t strides[kMaxOperands][kTensorDimensionLimit];
+
+  explicit Loop(ArrayRef<SizesType> shape = {});
+
+  /// An operand that broadcasts to the loop's shape (checked before, see broadcast_with).
+  Loop& add(const Tensor& t);
+  /// An operand with one stride for each of the loop's dims, before any reordering.
+  Loop& add(const int64_t* operand_strides);
+  void order_by(int operand);
+  void collapse();
+
+  /// Offset of operand `k` at the `pos`-th element of the loop.
+  int64_t offset(int k, int64_t pos) const;
+  /// Whether operand `k` lies in memory exactly in the loop's order.
+  bool is_dense(int k) const;
+  /// Whether operand `k` is one element, seen everywhere.
+  bool is_constant(int k) const;
+};
+
+/// dst[i] = element pos+i of operand `k`, whose first element is at `data`.
+template <class C>
+void gather(const Loop& loop, int k, const void* data, ScalarType type, int64_t pos, int64_t n,
+            C* dst);
+/// Element pos+i of operand `k` = src[i].
+template <class C>
+void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, int64_t n,
+             const C* src);
+
+/// Operand 0 (dst) = operand 1 (src), converting if the types differ. Works best when the loop is
+/// ordered by the destination and collapsed. The two must not overlap.
+void copy(const Loop& loop, void* dst, ScalarType dst_type, const void* src, ScalarType src_type);
+
+/// Calls f(offsets, n) for each innermost run of n elements, with the offset of every operand.
+template <class F>
+void for_each_run(const Loop& loop, F&& f) {
+  if (loop.numel == 0) return;
+  int64_t offsets[kMaxOperands] = {};
+  if (loop.ndim == 0) {
+    f(offsets, int64_t{1});
+    return;
+  }
+  const int outer = loop.ndim - 1;
+  const int64_t n = loop.sizes[outer];
+  int64_t index[kTensorDimensionLimit] = {};
+  for (;;) {
+    f(offsets, n);
+    int d = outer - 1;
+    for (; d >= 0; --d) {
+      ++index[d];
+      for (int k = 0; k < loop.n_operands; ++k) offsets[k] += loop.strides[k][d];
+      if (index[d] < loop.sizes[d]) break;
+      for (int k = 0; k < loop.n_operands; ++k) {
+        offsets[k] -= loop.strides[k][d] * loop.sizes[d];
+      }
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+}  // namespace torch::executor::native::internal

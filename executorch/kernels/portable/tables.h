@@ -1,0 +1,25 @@
+/// The operator tables of the portable kernels, one per family: the file <family>.cpp ends with its
+/// table and defines <family>_ops().
+#pragma once
+
+#include <executorch/runtime/core/span.h>
+#include <executorch/runtime/kernel/operator_registry.h>
+
+// Every family once; tables.h and register.cpp expand this list.
+#define ET_PORTABLE_FAMILIES(_) \
+  _(elementwise)                \
+  _(bitwise)                    \
+  _(compare)                    \
+  _(unary)                      \
+  _(reduce)                     \
+  _(softmax)                    \
+  _(norm)
+
+namespace torch::executor::native {
+
+#define ET_DECLARE_FAMILY(family) \
+  executorch::runtime::Span<const executorch::runtime::Kernel> family##_ops();
+ET_PORTABLE_FAMILIES(ET_DECLARE_FAMILY)
+#undef ET_DECLARE_FAMILY
+
+}  // namespace torch::executor::native
