@@ -1,0 +1,71 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// A file as a list of pieces: written without first being assembled in memory, so that weights
+/// go from the tensors that own them straight to disk.
+namespace executorch::exir {
+
+/// A read-only view of a Python object with the buffer protocol; keeps the object alive.
+class BorrowedBytes {
+ public:
+  /// Throws (TypeError, BufferError) if the object has no contiguous buffer.
+  explicit BorrowedBytes(nanobind::handle object);
+  ~BorrowedBytes();
+  BorrowedBytes(const BorrowedBytes&) = delete;
+  BorrowedBytes& operator=(const BorrowedBytes&) = delete;
+
+  const uint8_t* data() const { return static_cast<const uint8_t*>(view_.buf); }
+  uint64_t size() const { return static_cast<uint64_t>(view_.len); }
+  nanobind::handle object() const { return view_.obj; }
+
+ private:
+  Py_buffer view_;
+};
+
+/// `data` is null for zeros; `owner` keeps the bytes alive.
+struct Piece {
+  const uint8_t* data = nullptr;
+  uint64_t size = 0;
+  std::shared_ptr<const void> owner;
+};
+
+/// Zeros a writer may take from; padding is emitted in steps of at most this.
+constexpr uint64_t kZerosBytes = 4096;
+
+class FileImage {
+ public:
+  uint64_t size() const { return size_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+  void append(nanobind::handle buffer);
+  void append(std::string bytes);
+  void append(const FileImage& other);
+  /// Appends zeros until the size is a multiple of `alignment`.
+  void align(uint64_t alignment);
+  /// Appends zeros until the size is `size`, which is not below the present one.
+  void pad_to(uint64_t size);
+
+  /// The whole file as one bytes object.
+  nanobind::bytes to_bytes() const;
+
+  /// Writes a temporary file beside `path` and renames it, so that `path` holds either its old
+  /// content or all of the new. A path that is no regular file (a pipe, a device) is written to
+  /// directly. `progress(done, total)` is called about every 64 MiB, unless it is None.
+  /// Throws OSError with errno and the path; the temporary file is then gone.
+  void save(const std::string& path, nanobind::handle progress) const;
+
+  /// Calls `write(memoryview)`, the method of a Python file object, for every piece.
+  void write_to(nanobind::handle file) const;
+
+ private:
+  std::vector<Piece> pieces_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace executorch::exir

@@ -1,0 +1,91 @@
+#include <executorch/exir/native/file_image.h>
+#include <executorch/exir/native/offset_planner.h>
+#include <executorch/exir/native/program_reader.h>
+#include <executorch/exir/native/program_writer.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <tuple>
+
+namespace nb = nanobind;
+namespace exir = executorch::exir;
+using namespace nb::literals;
+
+namespace {
+
+using Blocks = std::vector<std::tuple<uint64_t, int64_t, int64_t>>;
+
+std::vector<exir::Block> to_blocks(nb::handle items) {
+  std::vector<exir::Block> blocks;
+  for (nb::handle item : items) {
+    const exir::Block block{nb::cast<uint64_t>(item[0]), nb::cast<int64_t>(item[1]),
+                            nb::cast<int64_t>(item[2])};
+    if (block.last < block.first) {
+      throw nb::value_error("a block's last step is before its first");
+    }
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
+nb::tuple to_python(const exir::OffsetPlan& plan) {
+  return nb::make_tuple(nb::cast(plan.offsets), plan.total, plan.strategy);
+}
+
+bool all_zero(nb::handle buffer) {
+  const exir::BorrowedBytes bytes(buffer);
+  const uint8_t* data = bytes.data();
+  // Zero iff the first byte is and every byte equals its successor.
+  return bytes.size() == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes.size() - 1) == 0);
+}
+
+bool same_bytes(nb::handle a, nb::handle b) {
+  const exir::BorrowedBytes left(a);
+  const exir::BorrowedBytes right(b);
+  return left.size() == right.size() &&
+         (left.data() == right.data() || std::memcmp(left.data(), right.data(), left.size()) == 0);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  nb::class_<exir::FileImage>(m, "FileImage")
+      .def_prop_ro("size", &exir::FileImage::size)
+      .def("to_bytes", &exir::FileImage::to_bytes)
+      .def("save", &exir::FileImage::save, "path"_a, "progress"_a = nb::none())
+      .def("write_to", &exir::FileImage::write_to, "file"_a);
+  nb::class_<exir::Segment>(m, "Segment")
+      .def(nb::init<uint64_t>(), "alignment"_a = 1)
+      .def("append", &exir::Segment::append, "buffer"_a, "alignment"_a = 1)
+      .def_prop_ro("size", &exir::Segment::size);
+  m.def("write_program", &exir::write_program, "program"_a, "segments"_a, "segment_alignment"_a,
+        "constant_alignment"_a, "delegate_alignment"_a);
+  m.def("write_flat_tensor", &exir::write_flat_tensor, "entries"_a, "segments"_a,
+        "segment_alignment"_a);
+  m.def("read_program", &exir::read_program, "file"_a);
+  m.def("read_flat_tensor", &exir::read_flat_tensor, "file"_a);
+
+  m.def("all_zero", &all_zero, "buffer"_a);
+  m.def("same_bytes", &same_bytes, "a"_a, "b"_a);
+
+  m.def("lower_bound", [](nb::handle blocks) { return exir::lower_bound(to_blocks(blocks)); });
+  m.def(
+      "plan_greedy",
+      [](nb::handle blocks, bool nest) {
+        const exir::OffsetPlan plan = exir::plan_greedy(to_blocks(blocks), nest);
+        return nb::make_tuple(nb::cast(plan.offsets), plan.total, nb::cast(plan.objects));
+      },
+      "blocks"_a, "nest"_a = true);
+  m.def("plan_best",
+        [](nb::handle blocks) { return to_python(exir::plan_best(to_blocks(blocks))); });
+  m.def("find_conflict", [](nb::handle blocks, const std::vector<uint64_t>& offsets) {
+    const auto checked = to_blocks(blocks);
+    if (checked.size() != offsets.size()) {
+      throw nb::value_error("find_conflict: one offset per block");
+    }
+    return exir::find_conflict(checked, offsets);
+  });
+}
