@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/freeable_buffer.h>
+#include <executorch/runtime/core/result.h>
+
+namespace executorch {
+namespace runtime {
+
+/// Reads spans of bytes of a program or data file. May be called from several threads at once.
+class DataLoader {
+ public:
+  /// What a span is read for; a loader may choose how to read it by this.
+  struct SegmentInfo {
+    enum class Type {
+      /// The program's own structure.
+      Program,
+      /// Constant tensors.
+      Constant,
+      /// A delegate's blob.
+      Backend,
+      /// Initial values of mutable buffers.
+      Mutable,
+      /// Data of another file.
+      External,
+    };
+
+    Type segment_type;
+    size_t segment_index;
+    /// Names a Backend segment's delegate; borrowed.
+    const char* descriptor;
+
+    SegmentInfo() = default;
+    explicit SegmentInfo(Type segment_type_, size_t segment_index_ = 0,
+                         const char* descriptor_ = nullptr)
+        : segment_type(segment_type_), segment_index(segment_index_), descriptor(descriptor_) {}
+  };
+
+  virtual ~DataLoader() = default;
+
+  /// `size` bytes from `offset` on. They stay valid until the buffer is freed, and after this
+  /// loader's own end.
+  ET_NODISCARD virtual Result<FreeableBuffer> load(size_t offset, size_t size,
+                                                   const SegmentInfo& segment_info) const = 0;
+
+  /// The same into `buffer`, which has room for `size` bytes. NotImplemented unless overridden.
+  ET_NODISCARD virtual Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info,
+                                       void* buffer) const {
+    (void)offset;
+    (void)size;
+    (void)segment_info;
+    (void)buffer;
+    ET_LOG(Error, "load_into is not implemented for this data loader");
+    return Error::NotImplemented;
+  }
+
+  /// Bytes of the whole source.
+  ET_NODISCARD virtual Result<size_t> size() const = 0;
+};
+
+}  // namespace runtime
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::runtime::DataLoader;
+}  // namespace executor
+}  // namespace torch

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+
+namespace executorch {
+namespace runtime {
+
+/// The most dimensions that a tensor may have: buffers for shapes are arrays of this size.
+constexpr size_t kTensorDimensionLimit = 16;
+
+}  // namespace runtime
+}  // namespace executorch

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
+#include <executorch/runtime/core/span.h>
+
+namespace executorch {
+namespace runtime {
+
+/// '(', ten digits and ", " for each dimension, and the zero byte.
+constexpr size_t kTensorShapeStringSizeLimit =
+    1 + 10 * kTensorDimensionLimit + 2 * kTensorDimensionLimit + 1;
+
+/// "(2, 3, 4)" for messages. A size above 2^31 - 1 or below 0 reads "ERR"; more dimensions than
+/// kTensorDimensionLimit read "(ERR: tensor ndim exceeds limit)".
+std::array<char, kTensorShapeStringSizeLimit> tensor_shape_to_c_string(
+    Span<const std::int32_t> shape);
+std::array<char, kTensorShapeStringSizeLimit> tensor_shape_to_c_string(
+    Span<const std::int64_t> shape);
+
+}  // namespace runtime
+}  // namespace executorch

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/result.h>
+
+namespace executorch {
+namespace runtime {
+
+/// Bytes with the function that gives them back, called by Free() or at the end of the buffer's
+/// life. Moved, not copied; the moved-from one is empty. The bytes may be named by a number
+/// instead of a pointer (a foreign address space).
+class FreeableBuffer final {
+ public:
+  using FreeFn = void (*)(void* context, void* data, size_t size);
+  using FreeUInt64Fn = void (*)(void* context, uint64_t data_uint64, size_t size);
+
+  FreeableBuffer() = default;
+  /// A null `free_fn` means that nobody needs to be told.
+  FreeableBuffer(const void* data, size_t size, FreeFn free_fn, void* free_fn_context = nullptr)
+      : free_fn_(free_fn),
+        free_fn_context_(free_fn_context),
+        data_(reinterpret_cast<uintptr_t>(data)),
+        size_(size) {}
+  explicit FreeableBuffer(const uint64_t data_uint64, size_t size, FreeUInt64Fn free_fn,
+                          void* free_fn_context = nullptr)
+      : free_uint64_fn_(free_fn),
+        free_fn_context_(free_fn_context),
+        data_(data_uint64),
+        size_(size),
+        is_uint64_(true) {}
+  FreeableBuffer(FreeableBuffer&& rhs) noexcept;
+  FreeableBuffer(const FreeableBuffer&) = delete;
+  FreeableBuffer& operator=(const FreeableBuffer&) = delete;
+  FreeableBuffer& operator=(FreeableBuffer&&) = delete;
+  ~FreeableBuffer() { Free(); }
+
+  /// Gives the bytes back now; afterwards the buffer is empty.
+  void Free();
+
+  /// Bytes; 0 when empty.
+  size_t size() const { return size_; }
+  /// Null when empty. Aborts for a buffer that is named by a number.
+  const void* data() const;
+  /// InvalidType for a buffer that is named by a number.
+  Result<const void*> data_safe() const;
+  /// InvalidType for a buffer that is a pointer.
+  Result<uint64_t> data_uint64_type() const;
+
+ private:
+  FreeFn free_fn_ = nullptr;
+  FreeUInt64Fn free_uint64_fn_ = nullptr;
+  void* free_fn_context_ = nullptr;
+  uint64_t data_ = 0;
+  size_t size_ = 0;
+  bool is_uint64_ = false;
+};
+
+}  // namespace runtime
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::runtime::FreeableBuffer;
+}  // namespace executor
+}  // namespace torch

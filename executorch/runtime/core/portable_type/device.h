@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace executorch {
+namespace runtime {
+namespace etensor {
+
+/// Where a tensor's bytes lie.
+enum class DeviceType : int8_t {
+  CPU = 0,
+  CUDA = 1,
+};
+
+constexpr size_t kNumDeviceTypes = 2;
+
+/// Which of the devices of one type; -1 means the present one.
+using DeviceIndex = int8_t;
+
+struct Device final {
+  using Type = DeviceType;
+
+  Device(DeviceType type, DeviceIndex index = 0) : type_(type), index_(index) {}
+
+  DeviceType type() const noexcept { return type_; }
+  bool is_cpu() const noexcept { return type_ == DeviceType::CPU; }
+  DeviceIndex index() const noexcept { return index_; }
+
+  bool operator==(const Device& other) const noexcept {
+    return type_ == other.type_ && index_ == other.index_;
+  }
+  bool operator!=(const Device& other) const noexcept { return !(*this == other); }
+
+ private:
+  DeviceType type_;
+  DeviceIndex index_;
+};
+
+}  // namespace etensor
+}  // namespace runtime
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::runtime::etensor::Device;
+using ::executorch::runtime::etensor::DeviceIndex;
+using ::executorch::runtime::etensor::DeviceType;
+}  // namespace executor
+}  // namespace torch

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <executorch/runtime/core/array_ref.h>
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/portable_type/device.h>
+#include <executorch/runtime/core/portable_type/scalar_type.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/core/tensor_shape_dynamism.h>
+#include <executorch/runtime/platform/compiler.h>
+
+/// printf conversions of a size, a dimension, an element count, and the elements of sizes() and
+/// strides().
+#define ET_PRI_TENSOR_SIZE ET_PRIssize_t
+#define ET_PRI_TENSOR_DIM ET_PRIssize_t
+#define ET_PRI_TENSOR_NUMEL ET_PRIssize_t
+#define ET_PRI_SIZES_AND_STRIDES "d"
+
+namespace executorch {
+namespace runtime {
+namespace internal {
+class TensorResizerFriend;
+}  // namespace internal
+
+namespace etensor {
+
+/// What a tensor is: element type, sizes, order and strides of dimensions (in elements), and its
+/// bytes. Owns nothing: the arrays and the bytes must outlive it. Used through Tensor.
+class TensorImpl {
+ public:
+  using SizesType = int32_t;
+  using DimOrderType = uint8_t;
+  using StridesType = int32_t;
+
+  TensorImpl() = delete;
+
+  /// `sizes`, `dim_order` and `strides` have `dim` entries each; the latter two may be null, and
+  /// resizing updates `sizes` and `strides` in place. Aborts for an invalid type or a negative
+  /// size, so callers with foreign bytes check those first (safe_numel).
+  TensorImpl(ScalarType type, ssize_t dim, SizesType* sizes, void* data = nullptr,
+             DimOrderType* dim_order = nullptr, StridesType* strides = nullptr,
+             TensorShapeDynamism dynamism = TensorShapeDynamism::STATIC,
+             DeviceType device_type = DeviceType::CPU, DeviceIndex device_index = 0);
+
+  /// Bytes of the present elements.
+  size_t nbytes() const;
+  ssize_t size(ssize_t dim) const;
+  ssize_t dim() const { return dim_; }
+  ssize_t numel() const { return numel_; }
+  ScalarType scalar_type() const { return type_; }
+  ScalarType dtype() const { return type_; }
+  /// Bytes of one element.
+  ssize_t element_size() const;
+
+  const ArrayRef<SizesType> sizes() const { return {sizes_, static_cast<size_t>(dim_)}; }
+  const ArrayRef<DimOrderType> dim_order() const {
+    return {dim_order_, static_cast<size_t>(dim_)};
+  }
+  const ArrayRef<StridesType> strides() const { return {strides_, static_cast<size_t>(dim_)}; }
+  TensorShapeDynamism shape_dynamism() const { return shape_dynamism_; }
+  Device device() const { return device_; }
+  DeviceType device_type() const { return device_.type(); }
+  DeviceIndex device_index() const { return device_.index(); }
+
+  template <typename T>
+  const T* data() const {
+    return static_cast<const T*>(data_);
+  }
+  const void* data() const { return data_; }
+  template <typename T>
+  T* mutable_data() const {
+    return static_cast<T*>(data_);
+  }
+  void* mutable_data() const { return data_; }
+  void set_data(void* ptr) { data_ = ptr; }
+
+  /// resize_tensor() reports failure; this aborts.
+  ET_DEPRECATED void set_sizes_contiguous(ArrayRef<SizesType> new_sizes);
+
+ private:
+  friend class ::executorch::runtime::internal::TensorResizerFriend;
+
+  ET_NODISCARD Error resize(ArrayRef<SizesType> new_sizes);
+
+  SizesType* sizes_;
+  DimOrderType* dim_order_;
+  StridesType* strides_;
+  void* data_;
+  const ssize_t dim_;
+  ssize_t numel_;
+  /// The largest element count that the bytes have room for.
+  size_t numel_bound_;
+  const ScalarType type_;
+  const TensorShapeDynamism shape_dynamism_;
+  const Device device_;
+};
+
+/// The product of `dim` sizes. Aborts when one is negative or the product overflows.
+ssize_t compute_numel(const TensorImpl::SizesType* sizes, ssize_t dim);
+
+/// The same with InvalidArgument instead of aborting.
+Result<ssize_t> safe_numel(const TensorImpl::SizesType* sizes, ssize_t dim);
+
+}  // namespace etensor
+}  // namespace runtime
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::runtime::etensor::compute_numel;
+using ::executorch::runtime::etensor::safe_numel;
+using ::executorch::runtime::etensor::TensorImpl;
+}  // namespace executor
+}  // namespace torch

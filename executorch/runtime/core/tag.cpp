@@ -1,0 +1,34 @@
+#include <executorch/runtime/core/tag.h>
+
+#include <stdio.h>
+
+namespace executorch {
+namespace runtime {
+
+#if ET_ENABLE_ENUM_STRINGS
+const char* tag_to_string(Tag tag) {
+  static constexpr const char* kNames[] = {
+#define TAG_NAME(x) #x,
+      EXECUTORCH_FORALL_TAGS(TAG_NAME)
+#undef TAG_NAME
+  };
+  const auto index = static_cast<size_t>(tag);
+  return index < sizeof(kNames) / sizeof(kNames[0]) ? kNames[index] : "Unknown";
+}
+#endif
+
+size_t tag_to_string(Tag tag, char* buffer, size_t buffer_size) {
+  if (buffer_size == 0) {
+    return 0;
+  }
+#if ET_ENABLE_ENUM_STRINGS
+  const int needed = snprintf(buffer, buffer_size, "%s", tag_to_string(tag));
+#else
+  const int needed = snprintf(buffer, buffer_size, "Tag::%d", static_cast<int>(tag));
+#endif
+  const size_t length = needed < 0 ? 0 : static_cast<size_t>(needed);
+  return length < buffer_size ? length : buffer_size - 1;
+}
+
+}  // namespace runtime
+}  // namespace executorch
