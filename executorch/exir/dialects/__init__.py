@@ -1,0 +1,1 @@
+"""Operator dialects: `edge` (functional, typed) and `backend` (patterns known to one backend)."""

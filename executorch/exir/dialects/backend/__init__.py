@@ -1,0 +1,1 @@
+"""The backend dialect: operators that stand for a pattern of edge operators."""

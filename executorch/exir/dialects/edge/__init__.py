@@ -1,0 +1,1 @@
+"""The edge dialect: core ATen with explicit types and dim orders."""

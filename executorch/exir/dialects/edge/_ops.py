@@ -1,0 +1,168 @@
+"""Operators of the edge dialect: thin, unique wrappers around `torch.ops` overloads.
+
+An edge operator computes what the wrapped overload computes; the wrapper marks that the node obeys
+the edge rules (functional, tensors where the schema says tensor, explicit dtype casts).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+_TENSOR_OPTIONS = ("dtype", "layout", "device", "pin_memory")
+
+
+def _typed_names(arguments: list[Any]) -> dict[str, str]:
+    return {a.name: str(a.type) for a in arguments}
+
+
+def find_out_variant(op: OpOverload) -> OpOverload:
+    """The overload of `op`'s name that takes the same inputs and writes into given tensors.
+
+    Tensor options (dtype, layout, device, pin_memory) may be missing there: the out tensor has them.
+    Raises RuntimeError where no overload fits.
+    """
+    namespace, name = op._schema.name.split("::")
+    wanted = _typed_names(op._schema.arguments)
+    packet = getattr(getattr(torch.ops, namespace), name)
+    for overload in packet.overloads():
+        candidate = getattr(packet, overload)
+        arguments = candidate._schema.arguments
+        if not any(a.is_out for a in arguments):
+            continue
+        given = _typed_names([a for a in arguments if not a.is_out])
+        dropped = {k for k in wanted if k in _TENSOR_OPTIONS and k not in given}
+        if given == {k: v for k, v in wanted.items() if k not in dropped}:
+            return candidate
+    raise RuntimeError(
+        f"{op}: no out variant among the overloads {packet.overloads()} of {op._schema.name}; "
+        "a custom operator needs an `.out` overload registered in Python"
+    )
+
+
+class EdgeOpOverload:
+    """One edge operator, e.g. `exir_ops.edge.aten.add.Tensor`; there is one object per overload.
+
+    `_op` is the wrapped torch overload, `_schema` its schema; `name()` reads `aten::add.Tensor`.
+    """
+
+    def __init__(self, op: OpOverload) -> None:
+        self._op = op
+        self._schema = op._schema
+        self._overloadname = op._overloadname
+        self._opname = op._opname
+        self.namespace = op.namespace
+        self.__name__ = f"{op.namespace}.{op._opname}.{op._overloadname}"
+        self.__qualname__ = self.__name__
+        self.__defaults__ = None
+        self._out_variant: OpOverload | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._op(*args, **kwargs)
+
+    def name(self) -> str:
+        return self._op.name()
+
+    def to_out_variant(self) -> OpOverload:
+        """The `torch.ops` overload that writes into out arguments; RuntimeError if there is none."""
+        if self._out_variant is None:
+            self._out_variant = find_out_variant(self._op)
+        return self._out_variant
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__") or key == "_op":
+            raise AttributeError(key)
+        return getattr(self._op, key)
+
+    def __repr__(self) -> str:
+        return f"<EdgeOpOverload: {self.__name__}>: schema = {self._schema}"
+
+    __str__ = __repr__
+
+    def __copy__(self) -> EdgeOpOverload:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EdgeOpOverload:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return edge_op_named, (self.namespace, self._opname, self._overloadname)
+
+
+class EdgeOpOverloadPacket:
+    """All overloads of one edge operator name, e.g. `exir_ops.edge.aten.add`."""
+
+    def __init__(self, packet: OpOverloadPacket) -> None:
+        self._op = packet
+        self._qualified_op_name = packet._qualified_op_name
+        self.__name__ = packet.__name__
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__") or key == "_op":
+            raise AttributeError(key)
+        attribute = getattr(self._op, key)
+        if isinstance(attribute, OpOverload):
+            attribute = edge_op(attribute)
+            setattr(self, key, attribute)
+        return attribute
+
+    def overloads(self) -> list[str]:
+        return self._op.overloads()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._op(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<EdgeOpOverloadPacket(op='{self._qualified_op_name.replace('::', '.')}')>"
+
+
+class EdgeNamespace:
+    """The edge operators of one library, e.g. `exir_ops.edge.aten`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):
+            raise AttributeError(key)
+        packet = getattr(getattr(torch.ops, self._name), key)
+        wrapped = EdgeOpOverloadPacket(packet)
+        setattr(self, key, wrapped)
+        return wrapped
+
+    def __repr__(self) -> str:
+        return f"<EdgeNamespace {self._name}>"
+
+
+class EdgeDialect:
+    """`exir_ops.edge`: attribute access builds namespaces."""
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):
+            raise AttributeError(key)
+        if key == "dim_order_ops":
+            from executorch.exir.passes import dim_order_ops_registry  # noqa: F401 (registers them)
+        namespace = EdgeNamespace(key)
+        setattr(self, key, namespace)
+        return namespace
+
+
+_edge_ops: dict[OpOverload, EdgeOpOverload] = {}
+
+
+def edge_op(op: OpOverload) -> EdgeOpOverload:
+    """The one edge operator that wraps `op`."""
+    wrapped = _edge_ops.get(op)
+    if wrapped is None:
+        wrapped = _edge_ops[op] = EdgeOpOverload(op)
+    return wrapped
+
+
+def edge_op_named(namespace: str, opname: str, overload: str) -> EdgeOpOverload:
+    """The edge operator of three names, e.g. "aten", "add", "Tensor"."""
+    return getattr(getattr(getattr(_dialect, namespace), opname), overload)
+
+
+_dialect = EdgeDialect()

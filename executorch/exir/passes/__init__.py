@@ -1,0 +1,49 @@
+"""Passes over graphs, under their public names; each is imported on first use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME_OF = {
+    "ConstPropPass": "const_prop_pass",
+    "DebugHandleGeneratorPass": "debug_handle_generator_pass",
+    "DebugPass": "debug_pass",
+    "EdgeToBackendOpsPass": "edge_to_backend_ops_pass",
+    "FoldRedundantDequantizeQuantizePass": "fold_redundant_dequantize_quantize_pass",
+    "HintBasedSymShapeEvalPass": "sym_shape_eval_pass",
+    "ConstraintBasedSymShapeEvalPass": "sym_shape_eval_pass",
+    "LegalizePortableDimOrderPass": "legalize_portable_dim_order_pass",
+    "MemoryFormatOpsPass": "memory_format_ops_pass",
+    "MemoryPlanningPass": "memory_planning_pass",
+    "NormalizeTransposePass": "normalize_transpose_pass",
+    "OpReplacePass": "replace_aten_with_edge_pass",
+    "PruneEmptyTensorsPass": "prune_empty_tensors_pass",
+    "QuantFusionPass": "quant_fusion_pass",
+    "RemoveMixedTypeOperators": "remove_mixed_type_operators",
+    "RemoveNonCoreAtenOpGraphAssertsPass": "remove_non_core_aten_op_graph_asserts_pass",
+    "RemoveNoopPass": "remove_noop_pass",
+    "RemoveToCopyPass": "remove_to_copy_pass",
+    "ReplaceBrokenOpsWithFunctionalOpsPass": "replace_broken_ops_with_function_ops_pass",
+    "ReplaceSymSizeOpPass": "replace_sym_size_op_pass",
+    "ScalarToTensorPass": "scalar_to_tensor_pass",
+    "SpecPropPass": "spec_prop_pass",
+    "SymToTensorPass": "sym_to_tensor_pass",
+    "ToDevicePass": "to_device_pass",
+    "ToOutVarPass": "to_out_var_pass",
+}
+
+__all__ = [*_HOME_OF, "base_pre_op_replace_passes", "base_post_op_replace_passes"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name == "base_pre_op_replace_passes":
+        from executorch.exir.program._to_edge import PRE_OP_REPLACE
+
+        return [make() for make in PRE_OP_REPLACE]
+    if name == "base_post_op_replace_passes":
+        return []
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

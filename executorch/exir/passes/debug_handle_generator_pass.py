@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from torch.fx import GraphModule, Node
+
+from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.graph_edit import GraphEdit
+
+
+class DebugHandleGeneratorPass(GraphEdit):
+    """Number the nodes, so that a running instruction can be traced back to the user's code.
+
+    Ensures   every node but placeholders and outputs has meta["debug_handle"] >= 1, breadth first
+              over the graph and its sub-graphs; nodes made from one exported node share it.
+    """
+
+    def edit_all(self, graph_module: GraphModule) -> bool:
+        handles: dict[object, int] = {}
+        for gm in all_graph_modules(graph_module):
+            for node in gm.graph.nodes:
+                if node.op not in ("placeholder", "output"):
+                    origin = origin_of(node)
+                    node.meta["debug_handle"] = handles.setdefault(origin, len(handles) + 1)
+        return True
+
+    def call(self, graph_module: GraphModule):  # type: ignore[no-untyped-def]
+        from torch.fx.passes.infra.pass_base import PassResult
+
+        return PassResult(graph_module, self.edit_all(graph_module))
+
+
+def origin_of(node: Node) -> object:
+    """An identity of the node of the first export that `node` stems from."""
+    sources = node.meta.get("from_node")
+    if not sources:
+        return node
+    source = sources[-1]
+    while source.from_node:
+        source = source.from_node[-1]
+    return source.name, source.graph_id
+
+
+def generate_missing_debug_handles(program) -> None:  # type: ignore[no-untyped-def]
+    """Give nodes that passes added after the numbering new handles, above the largest one."""
+    nodes = [n for gm in all_graph_modules(program.graph_module) for n in gm.graph.nodes]
+    largest = max((n.meta.get("debug_handle", 0) for n in nodes), default=0)
+    for node in nodes:
+        if node.op not in ("placeholder", "output") and not node.meta.get("debug_handle"):
+            largest += 1
+            node.meta["debug_handle"] = largest

@@ -1,0 +1,58 @@
+"""Removal of what nothing reads: calls, parameters and constants."""
+
+from __future__ import annotations
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature, InputKind
+from torch.fx import GraphModule, Node
+
+from executorch.exir.passes.graph_edit import GraphEdit
+
+_EFFECTS = ("_assert", "sym_constrain_range")
+
+
+def _is_effectful(node: Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    if isinstance(node.target, torch._ops.HigherOrderOperator) or schema is None:
+        return node.is_impure()
+    name = schema.name.partition("::")[2]
+    return schema.is_mutable or name.startswith(_EFFECTS)
+
+
+class RemoveDeadCode(GraphEdit):
+    """Erase calls without users and without effects."""
+
+    def edit(self, graph_module: GraphModule) -> bool:
+        graph = graph_module.graph
+        modified = False
+        for node in reversed(graph.nodes):
+            if node.users or node.op not in ("call_function", "get_attr"):
+                continue
+            if node.op == "get_attr" or not _is_effectful(node):
+                graph.erase_node(node)
+                modified = True
+        return modified
+
+
+def remove_unused_parameters(program: ExportedProgram) -> bool:
+    """Erase parameter placeholders without users, from graph, signature and state dict, in place."""
+    signature = program.graph_signature
+    parameters = {s.arg.name: s for s in signature.input_specs if s.kind == InputKind.PARAMETER}
+    unused = [
+        n
+        for n in program.graph_module.graph.find_nodes(op="placeholder")
+        if n.name in parameters and not n.users
+    ]
+    if not unused:
+        return False
+    gone = {n.name for n in unused}
+    targets = {parameters[name].target for name in gone}
+    for node in unused:
+        program.graph_module.graph.erase_node(node)
+    program._graph_signature = ExportGraphSignature(
+        [s for s in signature.input_specs if getattr(s.arg, "name", None) not in gone],
+        signature.output_specs,
+    )
+    program._state_dict = {k: v for k, v in program.state_dict.items() if k not in targets}
+    return True

@@ -1,0 +1,23 @@
+import torch
+from torch.fx import GraphModule
+
+from executorch.exir.passes.graph_edit import GraphEdit
+
+_aten = torch.ops.aten
+_OVERLOADS = {
+    _aten.sym_size: _aten.sym_size.int,
+    _aten.sym_stride: _aten.sym_stride.int,
+    _aten.sym_numel: _aten.sym_numel.default,
+}
+
+
+class ReplaceSymSizeOpPass(GraphEdit):
+    """Turn the packets sym_size, sym_stride and sym_numel into their overloads."""
+
+    def edit(self, graph_module: GraphModule) -> bool:
+        modified = False
+        for node in graph_module.graph.nodes:
+            if isinstance(node.target, torch._ops.OpOverloadPacket) and node.target in _OVERLOADS:
+                node.target = _OVERLOADS[node.target]
+                modified = True
+        return modified

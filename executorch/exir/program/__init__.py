@@ -1,0 +1,25 @@
+"""Program managers and the steps between the stages of a program; names resolve on first use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "EdgeProgramManager",
+    "ExecutorchProgramManager",
+    "ExecutorchProgram",
+    "ExirExportedProgram",
+    "_to_edge",
+    "edge_to_executorch_passes",
+    "multi_method_program_to_executorch",
+    "to_edge",
+    "to_edge_transform_and_lower",
+]
+
+
+def __getattr__(name: str) -> Any:
+    import executorch.exir
+
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(executorch.exir, name)

@@ -1,0 +1,237 @@
+"""Edge programs: the manager of one program's methods, and the functions that make it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch.export import ExportedProgram
+
+from executorch.exir.pass_manager import run_passes
+from executorch.exir.program._to_edge import to_edge_program
+
+if TYPE_CHECKING:
+    from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
+
+Programs = ExportedProgram | dict[str, ExportedProgram]
+Passes = Any  # Sequence[PassType] | Mapping[str, Sequence[PassType]] | PassManager
+
+
+def _as_methods(programs: Programs) -> dict[str, ExportedProgram]:
+    if isinstance(programs, ExportedProgram):
+        return {"forward": programs}
+    for name, program in programs.items():
+        if not isinstance(program, ExportedProgram):
+            raise TypeError(
+                f"method {name!r}: expected torch.export.ExportedProgram, got {type(program)}; "
+                "export the module with torch.export.export first"
+            )
+    return dict(programs)
+
+
+def _default_config(config: EdgeCompileConfig | None) -> EdgeCompileConfig:
+    if config is None:
+        from executorch.exir.capture._config import EdgeCompileConfig
+
+        config = EdgeCompileConfig()
+    return config
+
+
+class EdgeProgramManager:
+    """The methods of one program in the edge dialect, and the constants it reports.
+
+    Every step returns a new manager. `to_backend` and `to_executorch` edit the graphs on the way,
+    so that afterwards this manager shows their results too; `copy.deepcopy` keeps a state.
+    """
+
+    def __init__(
+        self,
+        edge_programs: Programs,
+        constant_methods: dict[str, Any] | None = None,
+        compile_config: EdgeCompileConfig | None = None,
+        core_aten_ops_exception_list: list[Any] | None = None,
+        preserve_ops: list[Any] | None = None,
+    ) -> None:
+        from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
+
+        self.compile_config = _default_config(compile_config)
+        self._edge_programs = _as_methods(edge_programs)
+        self._config_methods = constant_methods
+        self._core_exceptions = core_aten_ops_exception_list
+        self._preserve_ops = preserve_ops
+        self._named_data_store: Any = None
+        self._etrecord_source: dict[str, ExportedProgram] | None = None
+        verifier = EXIREdgeDialectVerifier(
+            self.compile_config, False, core_aten_ops_exception_list, preserve_ops
+        )
+        for name, program in self._edge_programs.items():
+            try:
+                verifier(program)
+            except Exception as error:
+                raise type(error)(f"method {name!r} is no valid edge program: {error}") from error
+
+    @classmethod
+    def _verified(
+        cls, edge_programs: dict[str, ExportedProgram], like: Any, config: EdgeCompileConfig
+    ) -> EdgeProgramManager:
+        """A manager of programs that were verified when they were made."""
+        new = cls.__new__(cls)
+        new.compile_config = config
+        new._edge_programs = edge_programs
+        new._config_methods = getattr(like, "_config_methods", like)
+        new._core_exceptions = getattr(like, "_core_exceptions", None)
+        new._preserve_ops = getattr(like, "_preserve_ops", None)
+        new._named_data_store = getattr(like, "_named_data_store", None)
+        new._etrecord_source = getattr(like, "_etrecord_source", None)
+        return new
+
+    @property
+    def methods(self) -> set[str]:
+        """Names of the methods that run a graph."""
+        return set(self._edge_programs)
+
+    @property
+    def config_methods(self) -> set[str]:
+        """Names of the methods that return a constant."""
+        return set(self._config_methods or ())
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        if method_name not in self._edge_programs:
+            raise KeyError(f"no method {method_name!r}; there are {sorted(self._edge_programs)}")
+        return self._edge_programs[method_name]
+
+    def transform(
+        self, passes: Passes, compile_config: EdgeCompileConfig | None = None
+    ) -> EdgeProgramManager:
+        """Run passes in order over all methods, or over those a dict names; a new manager.
+
+        A pass is an ExportPass, an ExportedProgramPassBase, or a function from graph module to
+        PassResult or None. The results are verified under `compile_config` (default: as before).
+        """
+        config = compile_config or self.compile_config
+        results = {}
+        for name, program in self._edge_programs.items():
+            selected = _passes_of(name, passes)
+            results[name] = (
+                run_passes(program, selected, self._verifier(config)) if selected else program
+            )
+        return EdgeProgramManager._verified(results, self, config)
+
+    def to_backend(self, partitioner: Any) -> EdgeProgramManager:
+        """Delegate what `partitioner` (an instance or class; or a dict per method) claims."""
+        backend_api = _backend_api("EdgeProgramManager.to_backend")
+        partitioners = partitioner if isinstance(partitioner, dict) else None
+        chosen = {
+            name: _instance(partitioners[name] if partitioners is not None else partitioner)
+            for name in self._edge_programs
+            if partitioners is None or name in partitioners
+        }
+        lowered = backend_api.to_backend(
+            backend_api.MethodProgramsPartitionerSpec(
+                {name: self._edge_programs[name] for name in chosen}, chosen
+            )
+        )
+        return EdgeProgramManager._verified(
+            {**self._edge_programs, **lowered}, self, self.compile_config
+        )
+
+    def to_executorch(self, config: ExecutorchBackendConfig | None = None) -> Any:
+        """Plan memory and write the program: an ExecutorchProgramManager."""
+        from executorch.exir.capture._config import ExecutorchBackendConfig
+        from executorch.exir.program._executorch import to_executorch
+
+        return to_executorch(
+            self._edge_programs,
+            self._config_methods,
+            config or ExecutorchBackendConfig(),
+            self._named_data_store,
+        )
+
+    def _verifier(self, config: EdgeCompileConfig) -> type:
+        from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
+
+        return EXIREdgeDialectVerifier(config, True, self._core_exceptions, self._preserve_ops)
+
+
+def _passes_of(method: str, passes: Passes) -> Any:
+    return passes.get(method, ()) if isinstance(passes, Mapping) else passes
+
+
+def _instance(partitioner: Any) -> Any:
+    return partitioner() if isinstance(partitioner, type) else partitioner
+
+
+def _backend_api(caller: str) -> Any:
+    """The delegation half of the exporter, where it is installed."""
+    if importlib.util.find_spec("executorch.exir.backend.backend_api") is None:
+        raise NotImplementedError(
+            f"{caller}: delegation needs executorch.exir.backend.backend_api, which this build "
+            "does not have; lower without partitioners"
+        )
+    return importlib.import_module("executorch.exir.backend.backend_api")
+
+
+def to_edge(
+    programs: Programs,
+    constant_methods: dict[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
+) -> EdgeProgramManager:
+    """Bring exported programs (one, or a dict method -> program) into the edge dialect.
+
+    constant_methods  name -> value: methods of the result that return that value
+    compile_config    see EdgeCompileConfig; its checks raise SpecViolationError
+    generate_etrecord keep what `ExecutorchProgramManager.get_etrecord` needs
+    The programs given stay as they are.
+    """
+    config = _default_config(compile_config)
+    methods = _as_methods(programs)
+    edge = {name: to_edge_program(program, config) for name, program in methods.items()}
+    manager = EdgeProgramManager._verified(edge, constant_methods, config)
+    manager._etrecord_source = methods if generate_etrecord else None
+    return manager
+
+
+def to_edge_transform_and_lower(
+    programs: Programs,
+    transform_passes: Passes | None = None,
+    partitioner: Any = None,
+    constant_methods: dict[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
+) -> EdgeProgramManager:
+    """`to_edge`, then `transform(transform_passes)`, then every partitioner in turn.
+
+    partitioner  one, a list, or a dict method -> list. Operators a partitioner asks for stay
+                 undecomposed until it has claimed them.
+    """
+    config = _default_config(compile_config)
+    methods = _as_methods(programs)
+    partitioners = {name: _partitioners_of(name, partitioner) for name in methods}
+    edge = {}
+    for name, program in methods.items():
+        keep: list[Any] = []
+        for each in partitioners[name]:
+            program = each.transform_for_pre_decomposition(program)
+            keep.extend(each.ops_to_not_decompose(program)[0])
+        edge[name] = to_edge_program(program, config, keep)
+    manager = EdgeProgramManager._verified(edge, constant_methods, config)
+    manager._etrecord_source = methods if generate_etrecord else None
+    if transform_passes:
+        manager = manager.transform(transform_passes)
+    for i in range(max(map(len, partitioners.values()), default=0)):
+        turn = {name: ps[i] for name, ps in partitioners.items() if i < len(ps)}
+        manager = manager.to_backend(turn)
+    return manager
+
+
+def _partitioners_of(method: str, partitioner: Any) -> list[Any]:
+    if isinstance(partitioner, dict):
+        partitioner = partitioner.get(method)
+    if partitioner is None:
+        return []
+    listed = partitioner if isinstance(partitioner, (list, tuple)) else [partitioner]
+    if listed:
+        _backend_api("to_edge_transform_and_lower(partitioner=...)")
+    return [_instance(p) for p in listed]

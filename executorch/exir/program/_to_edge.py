@@ -1,0 +1,146 @@
+"""The steps from an exported program to the edge dialect, in order."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
+from executorch.exir.passes.fold_redundant_dequantize_quantize_pass import (
+    FoldRedundantDequantizeQuantizePass,
+)
+from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.passes.lift_constants import lift_constants
+from executorch.exir.passes.memory_format_ops_pass import MemoryFormatOpsPass
+from executorch.exir.passes.normalize_transpose_pass import NormalizeTransposePass
+from executorch.exir.passes.prune_empty_tensors_pass import PruneEmptyTensorsPass
+from executorch.exir.passes.remove_dead_code import RemoveDeadCode, remove_unused_parameters
+from executorch.exir.passes.remove_mixed_type_operators import RemoveMixedTypeOperators
+from executorch.exir.passes.remove_non_core_aten_op_graph_asserts_pass import (
+    RemoveNonCoreAtenOpGraphAssertsPass,
+)
+from executorch.exir.passes.remove_noop_pass import RemoveNoopPass
+from executorch.exir.passes.remove_to_copy_pass import RemoveToCopyPass
+from executorch.exir.passes.replace_aten_with_edge_pass import OpReplacePass
+from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import (
+    ReplaceBrokenOpsWithFunctionalOpsPass,
+)
+from executorch.exir.passes.replace_sym_size_op_pass import ReplaceSymSizeOpPass
+from executorch.exir.passes.scalar_to_tensor_pass import ScalarToTensorPass
+from executorch.exir.passes.sym_to_tensor_pass import SymToTensorPass
+from executorch.exir.program._decompose import decompose
+from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
+
+PRE_OP_REPLACE: tuple[type[GraphEdit], ...] = (
+    RemoveNonCoreAtenOpGraphAssertsPass,
+    ReplaceSymSizeOpPass,
+    NormalizeTransposePass,
+    ReplaceBrokenOpsWithFunctionalOpsPass,
+    ScalarToTensorPass,
+    SymToTensorPass,
+    RemoveNoopPass,
+    PruneEmptyTensorsPass,
+    RemoveToCopyPass,
+    FoldRedundantDequantizeQuantizePass,
+    RemoveMixedTypeOperators,
+)
+
+
+def to_edge_program(
+    program: ExportedProgram, config: Any, keep: Sequence[torch._ops.OpOverload] = ()
+) -> ExportedProgram:
+    """`program` in the edge dialect, as a new exported program; `program` stays as it is.
+
+    `keep` are operators not to decompose, beside those of `config.preserve_ops`. Raises
+    SpecViolationError where the result breaks the dialect and `config` has checks on, and
+    RuntimeError where a dimension declared dynamic could not stay so.
+    """
+    dynamic = _dynamic_dims(program)
+    edge = decompose(program, [*config.preserve_ops, *keep])
+    _check_still_dynamic(edge, dynamic)
+    remove_unused_parameters(edge)
+    return convert_to_edge(edge, config, keep)
+
+
+def convert_to_edge(
+    program: ExportedProgram, config: Any, keep: Sequence[torch._ops.OpOverload] = ()
+) -> ExportedProgram:
+    """The steps after decomposition, on `program` itself, which is returned."""
+    graph_module = program.graph_module
+    passes: list[GraphEdit] = [make() for make in PRE_OP_REPLACE]
+    passes.append(OpReplacePass())
+    if not config._skip_dim_order:
+        passes.append(MemoryFormatOpsPass())
+    for each in passes:
+        each.edit_all(graph_module)
+    lift_constants(program)
+    RemoveDeadCode().edit_all(graph_module)
+    DebugHandleGeneratorPass().edit_all(graph_module)
+    for gm in all_graph_modules(graph_module):
+        gm.recompile()
+    sync_signature(program)
+    verifier = EXIREdgeDialectVerifier(config, True, None, list(keep))
+    program._verifiers = [verifier]
+    program.validate()
+    return program
+
+
+def sync_signature(program: ExportedProgram) -> None:
+    """Make the signature's names those of the graph, whose order of outputs is the same."""
+    outputs = program.graph_module.graph.output_node().args[0]
+    for spec, node in zip(program.graph_signature.output_specs, outputs):  # type: ignore[arg-type]
+        if isinstance(node, torch.fx.Node) and spec.arg.name != node.name:
+            spec.arg = type(spec.arg)(name=node.name)
+
+
+def _dynamic_dims(program: ExportedProgram) -> dict[Any, str]:
+    """Symbol of each dynamic dimension -> where the user finds it."""
+    user_inputs = {
+        s.arg.name
+        for s in program.graph_signature.input_specs
+        if s.kind == InputKind.USER_INPUT and hasattr(s.arg, "name")
+    }
+    found: dict[Any, str] = {}
+    for node in program.graph_module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        if node.name not in user_inputs or not isinstance(value, torch.Tensor):
+            continue
+        for dim, size in enumerate(value.shape):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                found.setdefault(size.node.expr, f"dimension {dim} of input {node.name}")
+    return found
+
+
+def _check_still_dynamic(program: ExportedProgram, dynamic: dict[Any, str]) -> None:
+    for node in program.graph_module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        if dynamic and isinstance(value, torch.Tensor):
+            for size in value.shape:
+                if isinstance(size, torch.SymInt):
+                    replacements = size.node.shape_env.replacements
+                    for symbol, place in dynamic.items():
+                        fixed = replacements.get(symbol)
+                        if fixed is not None and fixed.is_number:
+                            raise RuntimeError(
+                                f"to_edge: {place} was declared dynamic, but the model fixes it "
+                                f"to {fixed}; declare it static, or find the code that needs "
+                                "that value"
+                            )
+                    return
+
+
+def copy_program(program: ExportedProgram, **changes: Any) -> ExportedProgram:
+    """A shallow copy of `program` with some private fields set anew; nothing is verified."""
+    new = copy.copy(program)
+    for name, value in changes.items():
+        setattr(new, f"_{name}", value)
+    return new
+
+
+Transform = Callable[[ExportedProgram], ExportedProgram]

@@ -1,0 +1,1 @@
+"""Checks that a graph keeps the rules of its dialect."""

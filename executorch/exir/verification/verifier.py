@@ -1,0 +1,181 @@
+"""The rules of the ATen and edge dialects, as verifiers that `torch.export` programs carry."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch._export.verifier import SpecViolationError, Verifier
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import GraphModule, Node
+
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
+
+_aten = torch.ops.aten
+
+# Not tagged core, and allowed all the same: backends or the portable kernels have them.
+EXCEPTIONS = {
+    _aten.max.default,
+    _aten.min.default,
+    _aten.full_like.default,
+    _aten._upsample_bilinear2d_aa.default,
+    _aten.mkldnn_rnn_layer.default,
+    _aten.quantize_per_tensor.default,
+    _aten.dequantize.self,
+}
+
+# Operators that demand operands of one dtype; a cast has to be a node of its own.
+_ONE_DTYPE = {
+    _aten.add.Tensor,
+    _aten.sub.Tensor,
+    _aten.mul.Tensor,
+    _aten.div.Tensor,
+    _aten.div.Tensor_mode,
+    _aten.minimum.default,
+    _aten.mm.default,
+    _aten.bmm.default,
+    _aten.addmm.default,
+}
+
+
+def is_core_aten(op: OpOverload) -> bool:
+    """Whether `op` belongs to core ATen, or copies where a core ATen operator views."""
+    return torch.Tag.core in op.tags or op._opname.endswith("_copy")
+
+
+def _is_functional(op: Any) -> bool:
+    schema = op._schema
+    return not schema.is_mutable and all(r.alias_info is None for r in schema.returns)
+
+
+class EXIRATenDialectVerifierBase(Verifier):
+    """ATen operators only; programs may still be for training."""
+
+    dialect = "OLD_EXIR_ATEN"
+
+    def allowed_getattr_types(self) -> tuple[type[Any], ...]:
+        return (*super().allowed_getattr_types(), torch.Tensor)
+
+
+class EXIRATenDialectVerifier(EXIRATenDialectVerifierBase):
+    """Functional core ATen operators and custom ones."""
+
+    dialect = "OLD_EXIR_ATEN_DISABLED"
+
+    def check_valid_op(self, op: Any) -> None:
+        if isinstance(op, OpOverload) and op.namespace == "aten" and not _is_functional(op):
+            raise SpecViolationError(f"{op}: an operator of the ATen dialect must be functional")
+
+
+def _check_aten_op(op: OpOverload, allowed: set[OpOverload]) -> None:
+    if not _is_functional(op):
+        raise SpecViolationError(
+            f"{op}: edge operators are functional; this one {_why_not_functional(op)}"
+        )
+    if op.namespace == "aten" and not is_core_aten(op) and op not in EXCEPTIONS | allowed:
+        raise SpecViolationError(
+            f"{op} is not a core ATen operator and was not decomposed; allow it with "
+            "EdgeCompileConfig(_core_aten_ops_exception_list=[...]) if the target runs it"
+        )
+
+
+def _why_not_functional(op: OpOverload) -> str:
+    return "writes to its arguments" if op._schema.is_mutable else "returns a view of its input"
+
+
+def _tensors(node: Node) -> Iterable[tuple[Node, torch.Tensor]]:
+    for source in node.all_input_nodes:
+        value = source.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            yield source, value
+
+
+def _check_one_dtype(node: Node) -> None:
+    tensors = list(_tensors(node))
+    dtypes = {value.dtype for _, value in tensors}
+    if len(dtypes) > 1:
+        found = ", ".join(f"{source}: {value.dtype}" for source, value in tensors)
+        raise SpecViolationError(
+            f"{node} = {node.target.__name__}: operands must have one dtype, found {found}; "  # type: ignore[union-attr]
+            "insert a cast (RemoveMixedTypeOperators does)"
+        )
+
+
+def _check_no_scalar_operand(node: Node) -> None:
+    from executorch.exir.passes.operands import tensor_places
+
+    for position, name in tensor_places(node.target._op):  # type: ignore[union-attr]
+        operand = node.args[position] if position < len(node.args) else node.kwargs.get(name)
+        if isinstance(operand, (bool, int, float)):
+            raise SpecViolationError(
+                f"{node} = {node.target.__name__}: argument {name} is the number {operand!r}, "  # type: ignore[union-attr]
+                "expected a tensor (ScalarToTensorPass makes one)"
+            )
+
+
+_MEMORY_FORMAT_OPS = {_aten._to_copy.default, _aten.clone.default, _aten.empty.memory_format}
+
+
+def _check_dim_order(node: Node, skip_dim_order: bool) -> None:
+    op = node.target._op  # type: ignore[union-attr]
+    if not skip_dim_order and op in _MEMORY_FORMAT_OPS:
+        raise SpecViolationError(
+            f"{node} = {op}: takes a memory format; in dim order mode use its dim_order_ops form"
+        )
+    if skip_dim_order and op.namespace == "dim_order_ops":
+        raise SpecViolationError(f"{node} = {op}: dim order operators need _skip_dim_order=False")
+
+
+def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its public name)
+    edge_compile_config: Any = None,
+    class_only: bool = False,
+    core_aten_ops_exception_list: list[OpOverload] | None = None,
+    preserve_ops: list[OpOverload] | None = None,
+) -> Any:
+    """A verifier of the edge dialect under `edge_compile_config`; the class if `class_only`."""
+    if edge_compile_config is None:
+        from executorch.exir.capture._config import EdgeCompileConfig
+
+        edge_compile_config = EdgeCompileConfig()
+    allowed = set(core_aten_ops_exception_list or ()) | set(preserve_ops or ())
+    allowed |= set(edge_compile_config._core_aten_ops_exception_list)
+    allowed |= set(edge_compile_config.preserve_ops)
+    checks = edge_compile_config._check_ir_validity
+    skips = edge_compile_config._skip_dim_order
+
+    class _EdgeVerifier(Verifier):
+        dialect = "EDGE"
+
+        def allowed_getattr_types(self) -> tuple[type[Any], ...]:
+            return (*super().allowed_getattr_types(), torch.Tensor, torch.nn.Module)
+
+        def allowed_op_types(self) -> tuple[type[Any], ...]:
+            return (*super().allowed_op_types(), EdgeOpOverload)
+
+        def check_valid_op(self, op: Any) -> None:
+            if not checks or op is operator.getitem or isinstance(op, HigherOrderOperator):
+                return
+            if isinstance(op, EdgeOpOverload):
+                _check_aten_op(op._op, allowed)
+            elif isinstance(op, OpOverload):
+                from executorch.exir.passes.replace_aten_with_edge_pass import is_unwrapped
+
+                if not is_unwrapped(op):
+                    raise SpecViolationError(f"{op} is not an edge operator (exir_ops.edge.*)")
+
+        def check_additional(self, gm: GraphModule) -> None:
+            if not checks:
+                return
+            for node in gm.graph.nodes:
+                if node.op == "call_function" and isinstance(node.target, EdgeOpOverload):
+                    _check_no_scalar_operand(node)
+                    _check_dim_order(node, skips)
+                    if node.target._op in _ONE_DTYPE:
+                        _check_one_dtype(node)
+
+        def __call__(self, exported_program: Any) -> None:
+            self.check(exported_program)
+
+    return _EdgeVerifier if class_only else _EdgeVerifier()
