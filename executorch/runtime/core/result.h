@@ -83,14 +83,14 @@ using ::executorch::runtime::Result;
 
 /// The value of a Result as an expression (a GNU statement expression): on an error the calling
 /// function returns it, after logging the message if one is given.
-#define ET_UNWRAP(result__, ...)                \
-  ({                                            \
-    auto et_result__ = (result__);              \
-    if (!et_result__.ok()) {                    \
-      ET_INTERNAL_LOG_IF_GIVEN(__VA_ARGS__)     \
-      return et_result__.error();               \
-    }                                           \
-    std::move(*et_result__);                    \
+#define ET_UNWRAP(result__, ...)                 \
+  ({                                             \
+    auto et_result__ = (result__);               \
+    if (!et_result__.ok()) {                     \
+      ET_INTERNAL_LOG_IF_GIVEN(_, ##__VA_ARGS__) \
+      return et_result__.error();                \
+    }                                            \
+    std::move(*et_result__);                     \
   })
 
 /// ET_ASSIGN_OR_RETURN(var, expr[, format, ...]): the same as a statement; `var` may declare.
@@ -99,7 +99,7 @@ using ::executorch::runtime::Result;
 #define ET_INTERNAL_ASSIGN(name__, var__, result__, ...) \
   auto name__ = (result__);                              \
   if (!name__.ok()) {                                    \
-    ET_INTERNAL_LOG_IF_GIVEN(__VA_ARGS__)                \
+    ET_INTERNAL_LOG_IF_GIVEN(_, ##__VA_ARGS__)           \
     return name__.error();                               \
   }                                                      \
   var__ = std::move(*name__)
