@@ -1,0 +1,250 @@
+// The module executorch.extension.pybindings._C; portable_lib.py gives its names to the public.
+#include <executorch/extension/pybindings/log_capture.h>
+#include <executorch/extension/pybindings/metadata.h>
+#include <executorch/extension/pybindings/program.h>
+#include <executorch/extension/threadpool/threadpool.h>
+#include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/kernel/operator_registry.h>
+#include <executorch/runtime/platform/runtime.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+namespace nb = nanobind;
+
+namespace executorch::extension::pybindings {
+namespace {
+
+using Verification = runtime::Program::Verification;
+using ProgramPtr = std::shared_ptr<LoadedProgram>;
+
+[[noreturn]] void no_etdump() {
+  throw std::runtime_error("ETDump: this build of the runtime records no events");
+}
+
+[[noreturn]] void no_bundled_programs() {
+  throw std::runtime_error("bundled programs are not part of this build of the runtime");
+}
+
+ProgramPtr load_path(const std::string& path, const std::optional<std::string>& data_path,
+                     bool enable_etdump, Verification verification) {
+  if (enable_etdump) {
+    no_etdump();
+  }
+  return std::make_shared<LoadedProgram>(
+      Source{path, nb::object(), data_path.value_or(""), nb::object()}, verification);
+}
+
+ProgramPtr load_buffer(nb::bytes buffer, const std::optional<std::string>& data_path,
+                       const std::optional<nb::bytes>& data_buffer, bool enable_etdump,
+                       Verification verification) {
+  if (enable_etdump) {
+    no_etdump();
+  }
+  nb::object data = data_buffer ? nb::object(*data_buffer) : nb::object();
+  return std::make_shared<LoadedProgram>(
+      Source{"", std::move(buffer), data_path.value_or(""), std::move(data)}, verification);
+}
+
+void bind_method(nb::module_& m) {
+  const auto call = [](nb::object self, nb::object inputs, bool clone) {
+    return nb::cast<MethodHandle&>(self).runner().call(inputs, clone, self);
+  };
+  nb::class_<MethodHandle>(m, "ExecuTorchMethod", "A loaded method with memory of its own.")
+      .def(
+          "set_inputs",
+          [](MethodHandle& self, nb::object inputs) { self.runner().set_inputs(inputs); },
+          nb::arg("inputs"))
+      .def("execute", [](MethodHandle& self) { self.runner().execute(); })
+      .def(
+          "get_outputs",
+          [](nb::object self, bool clone) {
+            return nb::cast<MethodHandle&>(self).runner().outputs(clone, self);
+          },
+          nb::arg("clone_outputs") = true,
+          "With clone_outputs=False tensors alias the method's memory: the next run overwrites "
+          "them.")
+      .def("call", call, nb::arg("inputs") = nb::tuple(), nb::arg("clone_outputs") = true)
+      .def("__call__", call, nb::arg("inputs") = nb::tuple(), nb::arg("clone_outputs") = true)
+      .def(
+          "get_attribute",
+          [](nb::object self, const std::string& name) {
+            return nb::cast<MethodHandle&>(self).runner().attribute(name, self);
+          },
+          nb::arg("name"), "The tensor of a named mutable buffer; it aliases the method's memory.")
+      .def(
+          "method_meta", [](MethodHandle& self) { return self.runner().meta(); },
+          nb::keep_alive<0, 1>());
+}
+
+void bind_program(nb::module_& m) {
+  nb::class_<LoadedProgram>(m, "ExecuTorchProgram", "A verified program, none of it running yet.")
+      .def("num_methods", [](const LoadedProgram& p) { return p.program().num_methods(); })
+      .def(
+          "get_method_name",
+          [](const LoadedProgram& p, size_t i) {
+            LogCapture log;
+            const auto name = p.program().get_method_name(i);
+            log.check(name.error(), "method " + std::to_string(i));
+            return std::string(*name);
+          },
+          nb::arg("method_index"))
+      .def(
+          "load_method",
+          [](ProgramPtr self, const std::string& name) {
+            return std::make_unique<MethodHandle>(std::move(self), name);
+          },
+          nb::arg("method_name"))
+      .def("method_meta", &LoadedProgram::method_meta, nb::arg("method_name"),
+           nb::keep_alive<0, 1>())
+      .def("has_etdump", [](const LoadedProgram&) { return false; })
+      .def(
+          "write_etdump_result_to_file",
+          [](const LoadedProgram&, const std::string&, nb::object) { no_etdump(); },
+          nb::arg("path"), nb::arg("debug_buffer_path") = nb::none());
+}
+
+void bind_module(nb::module_& m) {
+  const auto run = [](nb::object self, const std::string& name, nb::object inputs, bool clone) {
+    return nb::cast<ModuleHandle&>(self).runner(name).call(inputs, clone, self);
+  };
+  const auto forward = [run](nb::object self, nb::object inputs, bool clone) {
+    return run(self, "forward", inputs, clone);
+  };
+  nb::class_<ModuleHandle>(m, "ExecuTorchModule", "A program with all of its methods loaded.")
+      .def("forward", forward, nb::arg("inputs") = nb::tuple(), nb::arg("clone_outputs") = true)
+      .def("__call__", forward, nb::arg("inputs") = nb::tuple(), nb::arg("clone_outputs") = true)
+      .def("run_method", run, nb::arg("method_name"), nb::arg("inputs") = nb::tuple(),
+           nb::arg("clone_outputs") = true)
+      .def(
+          "plan_execute",
+          [](nb::object self, const std::string& name, bool clone) {
+            Runner& runner = nb::cast<ModuleHandle&>(self).runner(name);
+            runner.execute();
+            return runner.outputs(clone, self);
+          },
+          nb::arg("method_name"), nb::arg("clone_outputs") = true,
+          "Runs with the inputs that are already there.")
+      .def("method_names", [](const ModuleHandle& self) { return self.program().method_names(); })
+      .def(
+          "method_meta",
+          [](const ModuleHandle& self, const std::string& name) {
+            return self.program().method_meta(name);
+          },
+          nb::arg("method_name"), nb::keep_alive<0, 1>())
+      .def("has_etdump", [](const ModuleHandle&) { return false; })
+      .def(
+          "write_etdump_result_to_file",
+          [](const ModuleHandle&, const std::string&, nb::object) { no_etdump(); }, nb::arg("path"),
+          nb::arg("debug_buffer_path") = nb::none());
+}
+
+void bind_loading(nb::module_& m) {
+  m.def(
+      "_load_program",
+      [](const std::string& path, bool enable_etdump, size_t, Verification verification,
+         std::optional<std::string> data_path) {
+        return load_path(path, data_path, enable_etdump, verification);
+      },
+      nb::arg("path"), nb::arg("enable_etdump") = false, nb::arg("debug_buffer_size") = 0,
+      nb::arg("program_verification") = Verification::Minimal, nb::arg("data_path") = nb::none());
+  m.def(
+      "_load_program_from_buffer",
+      [](nb::bytes buffer, bool enable_etdump, size_t, Verification verification,
+         std::optional<std::string> data_path) {
+        return load_buffer(std::move(buffer), data_path, {}, enable_etdump, verification);
+      },
+      nb::arg("buffer"), nb::arg("enable_etdump") = false, nb::arg("debug_buffer_size") = 0,
+      nb::arg("program_verification") = Verification::Minimal, nb::arg("data_path") = nb::none());
+  m.def(
+      "_load_for_executorch",
+      [](const std::string& path, std::optional<std::string> data_path, bool enable_etdump, size_t,
+         Verification verification) {
+        return std::make_unique<ModuleHandle>(
+            load_path(path, data_path, enable_etdump, verification));
+      },
+      nb::arg("program_path"), nb::arg("data_path") = nb::none(), nb::arg("enable_etdump") = false,
+      nb::arg("debug_buffer_size") = 0,
+      nb::arg("program_verification") = Verification::InternalConsistency);
+  m.def(
+      "_load_for_executorch_from_buffer",
+      [](nb::bytes buffer, std::optional<nb::bytes> data_map_buffer, bool enable_etdump, size_t,
+         Verification verification) {
+        return std::make_unique<ModuleHandle>(
+            load_buffer(std::move(buffer), {}, data_map_buffer, enable_etdump, verification));
+      },
+      nb::arg("buffer"), nb::arg("data_map_buffer") = nb::none(), nb::arg("enable_etdump") = false,
+      nb::arg("debug_buffer_size") = 0,
+      nb::arg("program_verification") = Verification::InternalConsistency);
+  for (const char* name :
+       {"_load_bundled_program_from_buffer", "_load_for_executorch_from_bundled_program"}) {
+    m.def(name, [](nb::args, nb::kwargs) { no_bundled_programs(); });
+  }
+}
+
+void bind_registries(nb::module_& m) {
+  m.def("_get_operator_names", [] {
+    std::vector<std::string> names;
+    for (const runtime::Kernel& kernel : runtime::get_registered_kernels()) {
+      names.emplace_back(kernel.name_);
+    }
+    return names;
+  });
+  m.def("_get_registered_backend_names", [] {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < runtime::get_num_registered_backends(); ++i) {
+      names.emplace_back(*runtime::get_backend_name(i));
+    }
+    return names;
+  });
+  m.def(
+      "_is_available",
+      [](const std::string& name) {
+        const auto* backend = runtime::get_backend_class(name.c_str());
+        return backend != nullptr && backend->is_available();
+      },
+      nb::arg("backend_name"));
+}
+
+void bind_process(nb::module_& m) {
+  m.def("_threadpool_get_thread_count",
+        [] { return threadpool::get_threadpool()->get_thread_count(); });
+  m.def(
+      "_unsafe_reset_threadpool",
+      [](uint32_t num_threads) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // it is the function this one exposes
+        threadpool::get_threadpool()->_unsafe_reset_threadpool(num_threads);
+#pragma GCC diagnostic pop
+      },
+      nb::arg("num_threads"));
+  // The profiler that ETDump replaced: it is never compiled in, so there is never a result.
+  m.def("_dump_profile_results", [] { return nb::bytes("", 0); });
+  m.def("_reset_profile_results", [] {});
+  m.def(
+      "_create_profile_block", [](const std::string&) {}, nb::arg("name"));
+}
+
+}  // namespace
+}  // namespace executorch::extension::pybindings
+
+NB_MODULE(_C, m) {
+  using namespace executorch::extension::pybindings;
+  executorch::runtime::runtime_init();
+  LogCapture::install();
+  nb::enum_<Verification>(m, "Verification", nb::is_arithmetic())
+      .value("Minimal", Verification::Minimal)
+      .value("InternalConsistency", Verification::InternalConsistency);
+  bind_metadata(m);
+  bind_method(m);
+  bind_program(m);
+  bind_module(m);
+  bind_loading(m);
+  bind_registries(m);
+  bind_process(m);
+}

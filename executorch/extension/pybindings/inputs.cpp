@@ -1,0 +1,188 @@
+#include <executorch/extension/pybindings/inputs.h>
+
+#include <executorch/extension/pybindings/dtype.h>
+#include <executorch/extension/pybindings/strided_copy.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+
+#include <nanobind/stl/string.h>
+
+#include <limits>
+#include <numeric>
+
+namespace executorch::extension::pybindings {
+namespace nb = nanobind;
+using runtime::EValue;
+using runtime::MethodMeta;
+using runtime::Tag;
+
+namespace {
+
+std::string place(const MethodMeta& meta, size_t i) {
+  return std::string(meta.name()) + ": input " + std::to_string(i);
+}
+
+std::string type_name(nb::handle item) {
+  return nb::cast<std::string>(nb::str(item.type().attr("__name__")));
+}
+
+bool is_array(nb::handle item) {
+  return nb::hasattr(item, "__dlpack__") || PyObject_CheckBuffer(item.ptr()) != 0;
+}
+
+/// Values in a row: a tuple, a list, or another sequence that is itself no value.
+bool is_sequence(nb::handle items) {
+  return PyTuple_Check(items.ptr()) || PyList_Check(items.ptr()) ||
+         (PySequence_Check(items.ptr()) && !is_array(items) && !PyUnicode_Check(items.ptr()));
+}
+
+/// The array behind `item`, writable if it can be; `writable` says which.
+nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& writable) {
+  nb::object held = nb::borrow(item);
+  if (nb::hasattr(item, "detach") &&
+      nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
+    held = item.attr("detach")();  // DLPack refuses tensors that record gradients
+  }
+  nb::ndarray<> mutable_array;
+  writable = nb::try_cast(held, mutable_array, false);
+  if (writable) {
+    return nb::ndarray<nb::ro>(mutable_array);
+  }
+  nb::ndarray<nb::ro> array;
+  if (nb::try_cast(held, array, false)) {
+    return array;
+  }
+  if (nb::hasattr(held, "__dlpack__")) {
+    held.attr("__dlpack__")();  // raises the producer's own reason
+  }
+  throw nb::type_error((where + ": cannot read the memory of a " + type_name(item)).c_str());
+}
+
+std::vector<uint8_t> identity_order(size_t rank) {
+  std::vector<uint8_t> order(rank);
+  std::iota(order.begin(), order.end(), uint8_t{0});
+  return order;
+}
+
+/// Whether elements are packed without gaps, `order` naming dimensions from the outermost.
+bool is_dense(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
+              const std::vector<uint8_t>& order) {
+  int64_t expected = 1;
+  for (size_t d = order.size(); d-- > 0;) {
+    const size_t dim = order[d];
+    if (sizes[dim] != 1 && strides[dim] != expected) {
+      return false;
+    }
+    expected *= sizes[dim];
+  }
+  return true;
+}
+
+}  // namespace
+
+Inputs::Inputs(const MethodMeta& meta, nb::handle items) {
+  nb::object row = is_sequence(items) ? nb::borrow(items) : nb::object(nb::make_tuple(items));
+  const size_t count = nb::len(row);
+  values_.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    values_.push_back(convert(meta, i, nb::object(row[i])));
+  }
+}
+
+EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
+  const auto tag = meta.num_inputs() > i ? meta.input_tag(i) : runtime::Result<Tag>(Tag::Tensor);
+  const Tag wanted = tag.ok() ? *tag : Tag::Tensor;
+  if (item.is_none()) {
+    return EValue();
+  }
+  if (PyBool_Check(item.ptr())) {
+    return EValue(nb::cast<bool>(item));
+  }
+  if (PyFloat_Check(item.ptr()) || (PyLong_Check(item.ptr()) && wanted == Tag::Double)) {
+    const double value = PyFloat_AsDouble(item.ptr());
+    if (value == -1.0 && PyErr_Occurred()) {
+      throw nb::python_error();
+    }
+    return EValue(value);
+  }
+  if (PyLong_Check(item.ptr())) {
+    const long long value = PyLong_AsLongLong(item.ptr());
+    if (value == -1 && PyErr_Occurred()) {
+      throw nb::python_error();
+    }
+    return EValue(static_cast<int64_t>(value));
+  }
+  if (PyUnicode_Check(item.ptr())) {
+    return convert_string(item);
+  }
+  if (wanted != Tag::Tensor && nb::hasattr(item, "item")) {
+    nb::object scalar = item.attr("item")();  // of a NumPy scalar or a one-element tensor
+    if (!is_array(scalar)) {
+      return convert(meta, i, scalar);
+    }
+  }
+  if (is_array(item)) {
+    return convert_tensor(meta, i, item);
+  }
+  throw nb::type_error((place(meta, i) + " is a " + type_name(item) +
+                        "; expected one flat sequence of tensors, numbers, strings or None")
+                           .c_str());
+}
+
+EValue Inputs::convert_string(nb::handle item) {
+  auto& entry = strings_.emplace_back(nb::cast<std::string>(item), aten::ArrayRef<char>());
+  entry.second = aten::ArrayRef<char>(entry.first.data(), entry.first.size());
+  return EValue(&entry.second);
+}
+
+EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item) {
+  const std::string where = place(meta, i);
+  bool writable = false;
+  nb::ndarray<nb::ro> array = array_of(item, where, writable);
+  if (array.device_type() != nb::device::cpu::value) {
+    throw nb::value_error((where + " is not in CPU memory").c_str());
+  }
+  const auto type = from_dlpack(array.dtype());
+  if (!type) {
+    const std::string bits = std::to_string(array.dtype().bits);
+    throw nb::type_error((where + " has an unsupported " + bits + "-bit dtype").c_str());
+  }
+  const size_t rank = array.ndim();
+  std::vector<int64_t> sizes(array.shape_ptr(), array.shape_ptr() + rank);
+  std::vector<int64_t> strides(array.stride_ptr(), array.stride_ptr() + rank);
+  for (int64_t size : sizes) {
+    if (size > std::numeric_limits<aten::SizesType>::max()) {
+      throw nb::value_error((where + " has a dimension of " + std::to_string(size)).c_str());
+    }
+  }
+
+  std::vector<uint8_t> order = identity_order(rank);
+  bool method_copies = false;
+  if (i < meta.num_inputs()) {
+    const auto info = meta.input_tensor_meta(i);
+    if (info.ok()) {
+      method_copies = info->is_memory_planned();
+      if (info->dim_order().size() == rank) {
+        order.assign(info->dim_order().begin(), info->dim_order().end());
+      }
+    }
+  }
+
+  const size_t item_bytes = array.itemsize();
+  auto* data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(array.data()));
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % item_bytes == 0;
+  // A method may write to an input that it does not copy.
+  const bool usable = aligned && (writable || method_copies);
+  if (usable && (array.size() == 0 || is_dense(sizes, strides, order))) {
+    borrowed_.push_back(std::move(array));
+  } else {
+    auto& copy = copies_.emplace_back(new std::byte[array.size() * item_bytes]);
+    strided_copy(copy.get(), data, sizes, strides, order, item_bytes);
+    data = copy.get();
+  }
+  std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
+  tensors_.push_back(
+      for_blob(data, std::move(extents), *type).dim_order(std::move(order)).make_tensor_ptr());
+  return EValue(*tensors_.back());
+}
+
+}  // namespace executorch::extension::pybindings

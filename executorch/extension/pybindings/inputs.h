@@ -1,0 +1,46 @@
+#pragma once
+
+#include <executorch/extension/tensor/tensor.h>
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/executor/method_meta.h>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::pybindings {
+
+/// Python's arguments as EValues of the shapes and memory layouts a method takes.
+///   None, bool, int, float, str      the like-named EValue (an int where a float is due: a float)
+///   anything with __dlpack__ or the  a tensor, used where it lies when its layout is the one the
+///   buffer protocol, on the CPU      method expects and it is aligned; else a copy in that layout
+/// Owns references and copies; must live for as long as the method may read its inputs. Created,
+/// moved and destroyed under the GIL.
+class Inputs {
+ public:
+  Inputs() = default;
+
+  /// `items`: one sequence, or a single value standing for a sequence of one. Throws TypeError or
+  /// ValueError naming the input that does not fit; counts, dtypes and sizes are the runtime's to
+  /// check.
+  Inputs(const runtime::MethodMeta& meta, nanobind::handle items);
+
+  const std::vector<runtime::EValue>& values() const { return values_; }
+
+ private:
+  runtime::EValue convert(const runtime::MethodMeta& meta, size_t i, nanobind::handle item);
+  runtime::EValue convert_string(nanobind::handle item);
+  runtime::EValue convert_tensor(const runtime::MethodMeta& meta, size_t i, nanobind::handle item);
+
+  std::vector<runtime::EValue> values_;
+  std::vector<nanobind::ndarray<nanobind::ro>> borrowed_;  // hold the memory the tensors point to
+  std::vector<std::unique_ptr<std::byte[]>> copies_;
+  std::vector<TensorPtr> tensors_;
+  std::list<std::pair<std::string, aten::ArrayRef<char>>> strings_;  // EValues point into it
+};
+
+}  // namespace executorch::extension::pybindings

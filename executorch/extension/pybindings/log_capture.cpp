@@ -1,0 +1,52 @@
+#include <executorch/extension/pybindings/log_capture.h>
+
+#include <cstdio>
+#include <stdexcept>
+
+namespace executorch::extension::pybindings {
+namespace {
+
+thread_local LogCapture* innermost = nullptr;
+pal_emit_log_message_method emit_elsewhere = nullptr;
+
+}  // namespace
+
+LogCapture::LogCapture() : outer_(innermost) {
+  innermost = this;
+}
+
+LogCapture::~LogCapture() {
+  innermost = outer_;
+  for (const Line& l : lines_) {
+    const std::string& m = l.message;
+    emit_elsewhere(l.timestamp, ::kError, l.file, l.function, l.line, m.data(), m.size());
+  }
+}
+
+void LogCapture::fail(const std::string& what, runtime::Error error) {
+  const std::string name = runtime::to_string(error);
+  char code[16];
+  std::snprintf(code, sizeof(code), " (0x%02x)", static_cast<unsigned>(error));
+  std::string text = what + ": " + name.substr(name.rfind(':') + 1) + code;
+  for (const Line& l : lines_) {
+    text += "\n  " + l.message + " [" + l.file + ":" + std::to_string(l.line) + "]";
+  }
+  lines_.clear();
+  throw std::runtime_error(text);
+}
+
+void LogCapture::install() {
+  emit_elsewhere = runtime::get_pal_impl()->emit_log_message;
+  runtime::register_pal(runtime::PalImpl::create(&LogCapture::emit, __FILE__));
+}
+
+void LogCapture::emit(et_timestamp_t timestamp, et_pal_log_level_t level, const char* file,
+                      const char* function, size_t line, const char* message, size_t length) {
+  if (innermost != nullptr && level == ::kError) {
+    innermost->lines_.push_back({timestamp, file, function, line, std::string(message, length)});
+  } else {
+    emit_elsewhere(timestamp, level, file, function, line, message, length);
+  }
+}
+
+}  // namespace executorch::extension::pybindings

@@ -1,0 +1,259 @@
+#include <executorch/extension/pybindings/program.h>
+
+#include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/data_loader/mmap_data_loader.h>
+#include <executorch/extension/pybindings/log_capture.h>
+
+#include <nanobind/stl/string.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <stdexcept>
+
+namespace executorch::extension::pybindings {
+namespace nb = nanobind;
+using runtime::Error;
+using runtime::EValue;
+using runtime::Method;
+using runtime::MethodMeta;
+using runtime::Program;
+
+namespace {
+
+void require_file(const std::string& path) {
+  std::error_code unreadable;
+  if (!std::filesystem::exists(path, unreadable)) {
+    errno = ENOENT;
+    PyErr_SetFromErrnoWithFilename(PyExc_FileNotFoundError, path.c_str());
+    throw nb::python_error();
+  }
+}
+
+std::unique_ptr<runtime::DataLoader> map_file(const std::string& path) {
+  require_file(path);
+  nb::gil_scoped_release unlocked;
+  LogCapture log;
+  auto loader = MmapDataLoader::from(path.c_str(), MmapDataLoader::MlockConfig::NoMlock);
+  log.check(loader.error(), "opening " + path);
+  return std::make_unique<MmapDataLoader>(std::move(loader.get()));
+}
+
+std::unique_ptr<runtime::DataLoader> view_buffer(const nb::object& buffer) {
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(buffer.ptr(), &data, &size) != 0) {
+    throw nb::python_error();
+  }
+  return std::make_unique<BufferDataLoader>(data, static_cast<size_t>(size));
+}
+
+/// The loader of a path or a buffer; null when there is neither.
+std::unique_ptr<runtime::DataLoader> open(const std::string& path, const nb::object& buffer) {
+  if (!path.empty()) {
+    return map_file(path);
+  }
+  return buffer.is_valid() && !buffer.is_none() ? view_buffer(buffer) : nullptr;
+}
+
+Method& load(Module& module, const std::string& name) {
+  nb::gil_scoped_release unlocked;
+  LogCapture log;
+  log.check(module.load_method(name), "loading method '" + name + "'");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
+  return *module.method(name).get();
+#pragma GCC diagnostic pop
+}
+
+nb::list to_list(std::vector<Output> results, nb::handle owner) {
+  nb::list list;
+  for (Output& result : results) {
+    list.append(to_python(std::move(result), owner));
+  }
+  return list;
+}
+
+}  // namespace
+
+LoadedProgram::LoadedProgram(Source source, Program::Verification verification)
+    : source_(std::move(source)),
+      loader_(std::make_unique<Module>(open(source_.path, source_.buffer))) {
+  if (!source_.data_path.empty()) {
+    require_file(source_.data_path);
+  }
+  nb::gil_scoped_release unlocked;
+  LogCapture log;
+  log.check(loader_->load(verification),
+            "loading the program" + (source_.path.empty() ? std::string() : " " + source_.path));
+  program_ = loader_->program();
+}
+
+std::vector<std::string> LoadedProgram::method_names() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < program_->num_methods(); ++i) {
+    names.emplace_back(*program_->get_method_name(i));
+  }
+  return names;
+}
+
+MethodMeta LoadedProgram::method_meta(const std::string& name) const {
+  LogCapture log;
+  auto meta = program_->method_meta(name.c_str());
+  log.check(meta.error(), "method '" + name + "'");
+  return meta.get();
+}
+
+std::unique_ptr<Module> LoadedProgram::make_module() const {
+  return std::make_unique<Module>(program_, nullptr, nullptr, nullptr,
+                                  open(source_.data_path, source_.data_buffer),
+                                  methods_share_state());
+}
+
+/// A program planned with shared mutable buffers keeps them in the second memory area, which then
+/// has the same size in every method.
+bool LoadedProgram::methods_share_state() const {
+  int64_t shared_bytes = 0;
+  for (const std::string& name : method_names()) {
+    const MethodMeta meta = method_meta(name);
+    if (meta.num_memory_planned_buffers() < 2) {
+      return false;
+    }
+    const int64_t bytes = *meta.memory_planned_buffer_size(1);
+    if (bytes == 0 || (shared_bytes != 0 && bytes != shared_bytes)) {
+      return false;
+    }
+    shared_bytes = bytes;
+  }
+  return program_->num_methods() > 1;
+}
+
+Runner::Runner(Module& module, std::mutex& mutex, std::string name)
+    : method_(load(module, name)), mutex_(mutex), name_(std::move(name)) {}
+
+MethodMeta Runner::meta() const {
+  return method_.method_meta();
+}
+
+void Runner::give(const Inputs& inputs) {
+  LogCapture log;
+  const size_t expected = method_.inputs_size();
+  const size_t found = inputs.values().size();
+  if (found != expected) {
+    log.fail(name_ + " takes " + std::to_string(expected) + " inputs, got " + std::to_string(found),
+             Error::InvalidArgument);
+  }
+  inputs_incomplete_ = true;
+  for (size_t i = 0; i < found; ++i) {
+    log.check(method_.set_input(inputs.values()[i], i), name_ + ": input " + std::to_string(i));
+  }
+  inputs_incomplete_ = false;
+}
+
+void Runner::provide_outputs() {
+  const MethodMeta meta = method_.method_meta();
+  output_memory_.resize(method_.outputs_size());
+  for (size_t i = 0; i < method_.outputs_size(); ++i) {
+    const EValue& output = method_.get_output(i);
+    if (!output.isTensor() || output.toTensor().const_data_ptr() != nullptr) {
+      continue;
+    }
+    LogCapture log;
+    const auto info = meta.output_tensor_meta(i);
+    log.check(info.error(), name_ + ": output " + std::to_string(i));
+    if (info->is_memory_planned() || info->nbytes() == 0) {
+      continue;
+    }
+    output_memory_[i] = aligned_bytes(info->nbytes());
+    log.check(method_.set_output_data_ptr(output_memory_[i].get(), info->nbytes(), i),
+              name_ + ": output " + std::to_string(i));
+  }
+}
+
+void Runner::run() {
+  LogCapture log;
+  if (inputs_incomplete_) {
+    log.fail("executing " + name_ + " without its inputs set", Error::InvalidState);
+  }
+  provide_outputs();
+  log.check(method_.execute(), "executing " + name_);
+}
+
+std::vector<Output> Runner::results(bool clone) {
+  std::vector<Output> results;
+  results.reserve(method_.outputs_size());
+  for (size_t i = 0; i < method_.outputs_size(); ++i) {
+    results.push_back(detach(method_.get_output(i), clone));
+  }
+  return results;
+}
+
+void Runner::set_inputs(nb::handle items) {
+  Inputs inputs(method_.method_meta(), items);
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    give(inputs);
+    std::swap(inputs, inputs_);  // inputs that are not copied stay in use until the next ones
+  }
+}
+
+void Runner::execute() {
+  nb::gil_scoped_release unlocked;
+  std::lock_guard<std::mutex> turn(mutex_);
+  run();
+}
+
+nb::list Runner::outputs(bool clone, nb::handle owner) {
+  std::vector<Output> taken;
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    taken = results(clone);
+  }
+  return to_list(std::move(taken), owner);
+}
+
+nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
+  Inputs inputs(method_.method_meta(), items);
+  std::vector<Output> taken;
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    give(inputs);
+    std::swap(inputs, inputs_);
+    run();
+    taken = results(clone);
+  }
+  return to_list(std::move(taken), owner);
+}
+
+nb::object Runner::attribute(const std::string& attribute_name, nb::handle owner) {
+  Output taken;
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    LogCapture log;
+    const auto tensor = method_.get_attribute(attribute_name);
+    log.check(tensor.error(), name_ + ": attribute '" + attribute_name + "'");
+    taken = detach(EValue(tensor.get()), /*clone=*/false);
+  }
+  return to_python(std::move(taken), owner);
+}
+
+ModuleHandle::ModuleHandle(std::shared_ptr<LoadedProgram> program)
+    : program_(std::move(program)), module_(program_->make_module()) {
+  for (const std::string& name : program_->method_names()) {
+    runners_[name] = std::make_unique<Runner>(*module_, mutex_, name);
+  }
+}
+
+Runner& ModuleHandle::runner(const std::string& name) {
+  const auto found = runners_.find(name);
+  if (found == runners_.end()) {
+    program_->method_meta(name);  // throws
+    throw std::runtime_error("no method '" + name + "'");
+  }
+  return *found->second;
+}
+
+}  // namespace executorch::extension::pybindings

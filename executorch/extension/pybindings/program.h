@@ -1,0 +1,108 @@
+#pragma once
+
+#include <executorch/extension/module/module.h>
+#include <executorch/extension/pybindings/inputs.h>
+#include <executorch/extension/pybindings/outputs.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::pybindings {
+
+/// Where a program comes from. A path is memory-mapped; a buffer is used where it lies and kept.
+struct Source {
+  std::string path;  // empty: `buffer` holds the program
+  nanobind::object buffer;
+  std::string data_path;  // empty: no external weights, or `data_buffer` holds them
+  nanobind::object data_buffer;
+};
+
+/// A verified program; what Python's ExecuTorchProgram, ExecuTorchMethod and ExecuTorchModule
+/// share. Throws FileNotFoundError or RuntimeError when it cannot be loaded.
+class LoadedProgram {
+ public:
+  LoadedProgram(Source source, runtime::Program::Verification verification);
+
+  const runtime::Program& program() const { return *program_; }
+  std::vector<std::string> method_names() const;
+  runtime::MethodMeta method_meta(const std::string& name) const;
+
+  /// A module over this program, with its own memory and state. It must not outlive the program.
+  std::unique_ptr<Module> make_module() const;
+
+ private:
+  bool methods_share_state() const;
+
+  Source source_;
+  std::unique_ptr<Module> loader_;  // owns the data loader behind program_
+  std::shared_ptr<runtime::Program> program_;
+};
+
+/// One loaded method of `module`, and what Python lends it between calls. Calls from several
+/// threads run one after the other (`mutex`); none holds the GIL while the runtime works.
+class Runner {
+ public:
+  Runner(Module& module, std::mutex& mutex, std::string name);
+
+  runtime::MethodMeta meta() const;
+  void set_inputs(nanobind::handle items);
+  void execute();
+  nanobind::list outputs(bool clone, nanobind::handle owner);
+  nanobind::list call(nanobind::handle items, bool clone, nanobind::handle owner);
+  nanobind::object attribute(const std::string& attribute_name, nanobind::handle owner);
+
+ private:
+  // These want the mutex held and the GIL released.
+  void give(const Inputs& inputs);
+  void provide_outputs();
+  void run();
+  std::vector<Output> results(bool clone);
+
+  runtime::Method& method_;
+  std::mutex& mutex_;
+  std::string name_;
+  Inputs inputs_;
+  bool inputs_incomplete_ = false;           // the last attempt to set them failed midway
+  std::vector<AlignedBytes> output_memory_;  // of outputs the program does not place
+};
+
+/// ExecuTorchMethod: one method with memory of its own.
+class MethodHandle {
+ public:
+  MethodHandle(std::shared_ptr<LoadedProgram> program, const std::string& name)
+      : program_(std::move(program)),
+        module_(program_->make_module()),
+        runner_(*module_, mutex_, name) {}
+
+  Runner& runner() { return runner_; }
+
+ private:
+  std::shared_ptr<LoadedProgram> program_;
+  std::unique_ptr<Module> module_;
+  std::mutex mutex_;
+  Runner runner_;
+};
+
+/// ExecuTorchModule: every method of a program, loaded; they share state where the program was
+/// planned for it.
+class ModuleHandle {
+ public:
+  explicit ModuleHandle(std::shared_ptr<LoadedProgram> program);
+
+  const LoadedProgram& program() const { return *program_; }
+
+  /// Throws RuntimeError for an unknown name.
+  Runner& runner(const std::string& name);
+
+ private:
+  std::shared_ptr<LoadedProgram> program_;
+  std::unique_ptr<Module> module_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Runner>> runners_;
+};
+
+}  // namespace executorch::extension::pybindings
