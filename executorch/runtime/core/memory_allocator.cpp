@@ -4,10 +4,7 @@ namespace executorch {
 namespace runtime {
 
 MemoryAllocator::MemoryAllocator(uint32_t size, uint8_t* base_address)
-    : begin_(base_address),
-      end_(base_address + size),
-      cur_(base_address),
-      size_(size) {
+    : begin_(base_address), end_(base_address + size), cur_(base_address), size_(size) {
   ET_CHECK_MSG(base_address != nullptr || size == 0, "%u bytes at a null address",
                static_cast<unsigned>(size));
 }

@@ -95,7 +95,7 @@ using ::executorch::runtime::Result;
 
 /// ET_ASSIGN_OR_RETURN(var, expr[, format, ...]): the same as a statement; `var` may declare.
 #define ET_ASSIGN_OR_RETURN(var__, result__, ...) \
-  ET_INTERNAL_ASSIGN(ET_INTERNAL_UNIQUE(et_result_, __LINE__), var__, result__, ##__VA_ARGS__)
+  ET_INTERNAL_ASSIGN(ET_INTERNAL_UNIQUE(et_result_, __COUNTER__), var__, result__, ##__VA_ARGS__)
 #define ET_INTERNAL_ASSIGN(name__, var__, result__, ...) \
   auto name__ = (result__);                              \
   if (!name__.ok()) {                                    \
@@ -103,5 +103,5 @@ using ::executorch::runtime::Result;
     return name__.error();                               \
   }                                                      \
   var__ = std::move(*name__)
-#define ET_INTERNAL_UNIQUE(prefix, line) ET_INTERNAL_UNIQUE_IMPL(prefix, line)
-#define ET_INTERNAL_UNIQUE_IMPL(prefix, line) prefix##line
+#define ET_INTERNAL_UNIQUE(prefix, count) ET_INTERNAL_UNIQUE_IMPL(prefix, count)
+#define ET_INTERNAL_UNIQUE_IMPL(prefix, count) prefix##count

@@ -53,32 +53,32 @@ enum class ScalarType : int8_t {
 }  // namespace executorch
 
 /// Calls _(C++ type, enumerator) for every element type that has a C++ type here.
-#define ET_FORALL_SCALAR_TYPES(_)                                                             \
-  _(uint8_t, Byte)                                                                            \
-  _(int8_t, Char)                                                                             \
-  _(int16_t, Short)                                                                           \
-  _(int32_t, Int)                                                                             \
-  _(int64_t, Long)                                                                            \
-  _(::executorch::runtime::etensor::Half, Half)                                               \
-  _(float, Float)                                                                             \
-  _(double, Double)                                                                           \
+#define ET_FORALL_SCALAR_TYPES(_)                                                               \
+  _(uint8_t, Byte)                                                                              \
+  _(int8_t, Char)                                                                               \
+  _(int16_t, Short)                                                                             \
+  _(int32_t, Int)                                                                               \
+  _(int64_t, Long)                                                                              \
+  _(::executorch::runtime::etensor::Half, Half)                                                 \
+  _(float, Float)                                                                               \
+  _(double, Double)                                                                             \
   _(::executorch::runtime::etensor::complex<::executorch::runtime::etensor::Half>, ComplexHalf) \
-  _(::executorch::runtime::etensor::complex<float>, ComplexFloat)                             \
-  _(::executorch::runtime::etensor::complex<double>, ComplexDouble)                           \
-  _(bool, Bool)                                                                               \
-  _(::executorch::runtime::etensor::qint8, QInt8)                                             \
-  _(::executorch::runtime::etensor::quint8, QUInt8)                                           \
-  _(::executorch::runtime::etensor::qint32, QInt32)                                           \
-  _(::executorch::runtime::etensor::BFloat16, BFloat16)                                       \
-  _(::executorch::runtime::etensor::quint4x2, QUInt4x2)                                       \
-  _(::executorch::runtime::etensor::quint2x4, QUInt2x4)                                       \
-  _(::executorch::runtime::etensor::bits1x8, Bits1x8)                                         \
-  _(::executorch::runtime::etensor::bits2x4, Bits2x4)                                         \
-  _(::executorch::runtime::etensor::bits4x2, Bits4x2)                                         \
-  _(::executorch::runtime::etensor::bits8, Bits8)                                             \
-  _(::executorch::runtime::etensor::bits16, Bits16)                                           \
-  _(uint16_t, UInt16)                                                                         \
-  _(uint32_t, UInt32)                                                                         \
+  _(::executorch::runtime::etensor::complex<float>, ComplexFloat)                               \
+  _(::executorch::runtime::etensor::complex<double>, ComplexDouble)                             \
+  _(bool, Bool)                                                                                 \
+  _(::executorch::runtime::etensor::qint8, QInt8)                                               \
+  _(::executorch::runtime::etensor::quint8, QUInt8)                                             \
+  _(::executorch::runtime::etensor::qint32, QInt32)                                             \
+  _(::executorch::runtime::etensor::BFloat16, BFloat16)                                         \
+  _(::executorch::runtime::etensor::quint4x2, QUInt4x2)                                         \
+  _(::executorch::runtime::etensor::quint2x4, QUInt2x4)                                         \
+  _(::executorch::runtime::etensor::bits1x8, Bits1x8)                                           \
+  _(::executorch::runtime::etensor::bits2x4, Bits2x4)                                           \
+  _(::executorch::runtime::etensor::bits4x2, Bits4x2)                                           \
+  _(::executorch::runtime::etensor::bits8, Bits8)                                               \
+  _(::executorch::runtime::etensor::bits16, Bits16)                                             \
+  _(uint16_t, UInt16)                                                                           \
+  _(uint32_t, UInt32)                                                                           \
   _(uint64_t, UInt64)
 
 namespace torch {

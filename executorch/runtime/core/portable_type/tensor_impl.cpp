@@ -19,8 +19,7 @@ Result<ssize_t> safe_numel(const TensorImpl::SizesType* sizes, ssize_t dim) {
                              static_cast<int>(sizes[i]), i);
     ET_CHECK_OR_RETURN_ERROR(
         !__builtin_mul_overflow(numel, static_cast<ssize_t>(sizes[i]), &numel), InvalidArgument,
-        "the product of sizes overflows at dimension %zd (size %d)", i,
-        static_cast<int>(sizes[i]));
+        "the product of sizes overflows at dimension %zd (size %d)", i, static_cast<int>(sizes[i]));
   }
   return numel;
 }
@@ -46,9 +45,13 @@ TensorImpl::TensorImpl(ScalarType type, ssize_t dim, SizesType* sizes, void* dat
   ET_CHECK_MSG(dim >= 0, "%zd dimensions", dim);
 }
 
-size_t TensorImpl::nbytes() const { return static_cast<size_t>(numel_) * elementSize(type_); }
+size_t TensorImpl::nbytes() const {
+  return static_cast<size_t>(numel_) * elementSize(type_);
+}
 
-ssize_t TensorImpl::element_size() const { return static_cast<ssize_t>(elementSize(type_)); }
+ssize_t TensorImpl::element_size() const {
+  return static_cast<ssize_t>(elementSize(type_));
+}
 
 ssize_t TensorImpl::size(ssize_t dim) const {
   ET_CHECK_MSG(dim >= 0 && dim < dim_, "dimension %zd of a tensor with %zd", dim, dim_);
@@ -63,8 +66,8 @@ void TensorImpl::set_sizes_contiguous(ArrayRef<SizesType> new_sizes) {
 Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
   const auto rank = static_cast<size_t>(dim_);
   const size_t bytes = rank * sizeof(SizesType);
-  const bool same = new_sizes.size() == rank &&
-                    (rank == 0 || memcmp(new_sizes.data(), sizes_, bytes) == 0);
+  const bool same =
+      new_sizes.size() == rank && (rank == 0 || memcmp(new_sizes.data(), sizes_, bytes) == 0);
   if (same) {
     return Error::Ok;
   }
@@ -88,8 +91,7 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
     return log_change("it has no room for that many elements");
   }
   if (strides_ != nullptr && dim_order_ != nullptr) {
-    ET_CHECK_OK_OR_RETURN_ERROR(
-        dim_order_to_stride(new_sizes.data(), dim_order_, rank, strides_));
+    ET_CHECK_OK_OR_RETURN_ERROR(dim_order_to_stride(new_sizes.data(), dim_order_, rank, strides_));
   }
   memcpy(sizes_, new_sizes.data(), bytes);
   numel_ = *new_numel;

@@ -55,9 +55,7 @@ class TensorImpl {
   ssize_t element_size() const;
 
   const ArrayRef<SizesType> sizes() const { return {sizes_, static_cast<size_t>(dim_)}; }
-  const ArrayRef<DimOrderType> dim_order() const {
-    return {dim_order_, static_cast<size_t>(dim_)};
-  }
+  const ArrayRef<DimOrderType> dim_order() const { return {dim_order_, static_cast<size_t>(dim_)}; }
   const ArrayRef<StridesType> strides() const { return {strides_, static_cast<size_t>(dim_)}; }
   TensorShapeDynamism shape_dynamism() const { return shape_dynamism_; }
   Device device() const { return device_; }

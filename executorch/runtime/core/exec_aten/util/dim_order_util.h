@@ -60,12 +60,12 @@ bool is_channels_last_dim_order(const DimOrderType* dim_order, const size_t dims
 template <typename SizesType, typename DimOrderType, typename StridesType>
 void dim_order_to_stride_nocheck(const SizesType* sizes, const DimOrderType* dim_order,
                                  const size_t dims, StridesType* strides) {
-  StridesType stride = 1;
+  uint64_t stride = 1;
   for (size_t i = dims; i-- > 0;) {
     const auto d = dim_order[i];
-    strides[d] = stride;
+    strides[d] = static_cast<StridesType>(stride);
     if (sizes[d] != 0) {
-      stride = static_cast<StridesType>(stride * sizes[d]);
+      stride *= static_cast<uint64_t>(sizes[d]);
     }
   }
 }

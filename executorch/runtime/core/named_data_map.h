@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <executorch/runtime/core/data_loader.h>
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/freeable_buffer.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/core/tensor_layout.h>
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+
+/// Bytes by name, with the tensor shape where they are a tensor: weights beside a program.
+/// NotFound for an unknown key throughout.
+class NamedDataMap {
+ public:
+  virtual ~NamedDataMap() = default;
+
+  /// The layout borrows from the map.
+  ET_NODISCARD virtual Result<const TensorLayout> get_tensor_layout(std::string_view key) const = 0;
+  ET_NODISCARD virtual Result<FreeableBuffer> get_data(std::string_view key) const = 0;
+  /// Copies all bytes of `key` into `buffer`; InvalidArgument when `size` is less than they are.
+  ET_NODISCARD virtual Error load_data_into(std::string_view key, void* buffer,
+                                            size_t size) const = 0;
+  ET_NODISCARD virtual Result<uint32_t> get_num_keys() const = 0;
+  /// The key at `index`, in no particular order; borrowed from the map.
+  ET_NODISCARD virtual Result<const char*> get_key(uint32_t index) const = 0;
+};
+
+}  // namespace ET_RUNTIME_NAMESPACE
+}  // namespace executorch
