@@ -69,7 +69,7 @@ def compare(method, where: str, got, want) -> None:
         if got != want:
             raise AssertionError(f"{where}: {got}, expected {want}")
         return
-    rtol, atol = zoo.tolerance(method, want)
+    rtol, atol = zoo.tolerance(method.roundings, want)
     torch.testing.assert_close(
         got, want, rtol=rtol, atol=atol, check_stride=False, msg=lambda text: f"{where}: {text}"
     )

@@ -26,7 +26,7 @@ def check(method: zoo.Method, found: list[Any], expected: list[Any]) -> None:
         if not isinstance(want, torch.Tensor):
             assert got == want and type(got) is type(want)
             continue
-        rtol, atol = zoo.tolerance(method, want)
+        rtol, atol = zoo.tolerance(method.roundings, want)
         torch.testing.assert_close(got, want, rtol=rtol, atol=atol, check_stride=False)
 
 

@@ -7,7 +7,7 @@ namespace executorch::extension::pybindings {
 namespace {
 
 thread_local LogCapture* innermost = nullptr;
-pal_emit_log_message_method emit_elsewhere = nullptr;
+runtime::pal_emit_log_message_method emit_elsewhere = nullptr;
 
 }  // namespace
 

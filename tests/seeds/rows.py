@@ -1,0 +1,285 @@
+"""Which lines of which tutorial text are run, row by row, and everything that is adapted.
+
+Seeds: A LLM page of release 1.0, B LLM manual of 0.4, C LLM page of main, D LLM page of 0.2,
+E export tutorial of 0.1. The code is cut out of the text by line numbers at test time; `starts`
+guards against another edition. A and E lost their indentation, D that of two blocks: `layout`
+gives the level of every line of a cut, one digit each; levels inside brackets are free. Lines that
+are added around a cut are spelled out in `before` and `after`. Nothing else is changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SEEDS = {
+    "A": "000_41c93761da2dd0bf.txt",
+    "B": "001_68d519f92fb0dada.txt",
+    "C": "002_310abb35ba36cf0f.txt",
+    "D": "003_75ba8476b52e3f1a.txt",
+    "E": "004_f801faf4ca022a58.txt",
+}
+
+
+@dataclass(frozen=True)
+class Cut:
+    row: int
+    seed: str
+    first: int  # line numbers, from 1, both inclusive
+    last: int
+    starts: str  # how line `first` starts
+    layout: str = ""
+    before: str = ""
+    after: str = ""
+    expects: tuple[str, ...] = ()  # regular expressions found in what it prints
+
+
+@dataclass(frozen=True)
+class Script:
+    """Cuts that make one Python file, run by the command the page gives."""
+
+    name: str
+    seed: str
+    cuts: tuple[Cut, ...]
+    command: Cut | None = None  # a line that contains `python FILE`
+    program: str = "nanogpt.pte"
+
+
+@dataclass(frozen=True)
+class Project:
+    """Cuts that make one C++ project, built and run by the commands the page gives."""
+
+    name: str
+    seed: str
+    folder: str  # of the project inside the scratch folder
+    executorch: str  # where the page has the checkout, relative to the project
+    program: str  # the Script whose program it runs
+    source: str
+    source_cuts: tuple[Cut, ...]
+    cmake_cuts: tuple[Cut, ...]
+    builds: tuple[tuple[Cut, ...], ...]  # each: configure, build, run
+    console: Cut
+    prompt_tokens: int = 0  # 0: as many as the prompt has
+    n_tokens: int = 30
+    files: tuple[Cut, ...] = field(default=())
+
+
+DOWNLOADS = (
+    Cut(1, "A", 8, 9, "curl"),
+    Cut(2, "A", 10, 11, "wget"),
+    Cut(1, "B", 98, 99, "curl"),
+    Cut(2, "B", 100, 101, "wget"),
+    Cut(1, "C", 18, 19, "curl"),
+    Cut(2, "C", 24, 25, "wget"),
+    Cut(2, "D", 50, 50, "`wget"),
+    Cut(2, "D", 127, 127, "wget"),
+    Cut(61, "B", 286, 287, "curl -O"),
+)
+
+SCRIPTS = (
+    Script(
+        "export_nanogpt.py",
+        "A",
+        (Cut(3, "A", 20, 52, "# export_nanogpt.py", "0" * 24 + "110000001"),),
+        Cut(5, "A", 53, 53, "To export, run the script with python export_nanogpt.py"),
+    ),
+    Script(
+        "export_nanogpt.py",
+        "B",
+        (Cut(3, "B", 107, 148, "# export_nanogpt.py"),),
+        Cut(5, "B", 150, 150, "要导出,请使用python export_nanogpt.py"),
+    ),
+    Script(
+        "export_nanogpt.py",
+        "C",
+        (Cut(4, "C", 38, 79, "# export_nanogpt.py"),),
+        Cut(5, "C", 82, 82, "To export, run the script with `python export_nanogpt.py`"),
+    ),
+    Script(
+        "export.py",
+        "D",
+        (
+            Cut(6, "D", 58, 62, "import torch"),
+            Cut(7, "D", 72, 81, "from torch.nn.attention", "0000000101"),
+            Cut(8, "D", 87, 91, "from executorch.exir"),
+            Cut(9, "D", 112, 114, "#Write the serialized", "001"),
+        ),
+        Cut(10, "D", 119, 119, "`python export.py`"),
+    ),
+    Script(
+        "export_tutorial.py",
+        "E",
+        (
+            Cut(
+                11,
+                "E",
+                23,
+                42,
+                "import torch",
+                "00001223221220000000",
+                expects=("Pre-Autograd ATen Dialect Graph", "ATen Dialect Graph", "conv2d"),
+            ),
+            Cut(
+                12,
+                "E",
+                69,
+                81,
+                "import traceback as tb",
+                "0010000000101",
+                expects=(r"tensor\(\[\[2", "Traceback"),
+            ),
+            Cut(
+                13,
+                "E",
+                85,
+                104,
+                "from torch.export import dynamic_dim",
+                "00100000000000000000",
+                expects=("ATen Dialect Graph",),
+            ),
+            Cut(
+                14,
+                "E",
+                119,
+                131,
+                "# Works correctly",
+                "0000010100101",
+                expects=(r"tensor\(\[\[2., 2.\]", "Traceback"),
+            ),
+            Cut(15, "E", 192, 202, "from executorch.exir import", expects=("Edge Dialect Graph",)),
+            Cut(
+                16,
+                "E",
+                209,
+                228,
+                "def encode(x):",
+                "01010000000000000011",
+                expects=("Edge Dialect graph of encode", "Edge Dialect graph of decode"),
+            ),
+            Cut(
+                85,
+                "E",
+                240,
+                258,
+                "example_args = (torch.randn(1, 3, 256, 256),)",
+                "0000000001234323000",
+                expects=(r"Transformed Edge Dialect Graph[\s\S]*aten_?\.?sigmoid",),
+            ),
+            Cut(
+                86,
+                "E",
+                407,
+                419,
+                "from executorch.exir import ExecutorchBackendConfig",
+                expects=("ExecuTorch Dialect",),
+            ),
+            Cut(
+                17,
+                "E",
+                442,
+                466,
+                "import torch",
+                "0000122212" + "0" * 14 + "1",
+                after="torch.save((example_args, aten_dialect(*example_args)), 'model.pt')",
+            ),
+        ),
+        None,
+        "model.pte",
+    ),
+)
+# Stated in the text of E and checked on what row 86 prints.
+FACTS = (Cut(87, "E", 420, 437, "Notice that", expects=(r"aten\.\w+\.\w*out", r"memory\.alloc")),)
+
+PROJECTS = (
+    Project(
+        name="release 0.4",
+        seed="B",
+        folder="et-nanogpt",
+        executorch="third-party/executorch",
+        program="B",
+        source="main.cpp",
+        source_cuts=(
+            Cut(58, "B", 160, 178, "// main.cpp"),
+            Cut(59, "B", 184, 246, "// main.cpp"),
+            Cut(60, "B", 258, 282, "// main.cpp"),
+        ),
+        cmake_cuts=(Cut(66, "B", 297, 326, "# CMakeLists.txt"),),
+        builds=(
+            (Cut(71, "B", 349, 351, "(mkdir cmake-out"),),
+            (Cut(72, "B", 493, 495, "(rm -rf cmake-out"),),
+        ),
+        console=Cut(74, "B", 359, 360, "Enter model prompt: Hello world!"),
+        files=(Cut(78, "B", 330, 344, "  • CMakeLists.txt"),),
+    ),
+    Project(
+        name="release 0.2",
+        seed="D",
+        folder="nanogpt",
+        executorch="../executorch",
+        program="D",
+        source="nanogpt_runner.cpp",
+        source_cuts=(
+            Cut(
+                64,
+                "D",
+                159,
+                159,
+                "#include <executorch/extension/module/module.h>",
+                before='#include "basic_sampler.h"\n'
+                "#include <executorch/extension/runner_util/managed_tensor.h>",
+            ),
+            Cut(
+                63,
+                "D",
+                150,
+                150,
+                '#include  "basic_tokenizer.h"',
+                after="using namespace std;\nusing namespace torch::executor;",
+            ),
+            Cut(65, "D", 173, 194, "vector<int64_t> generate(", after="int main() {"),
+            Cut(62, "D", 134, 134, "string  prompt"),
+            Cut(63, "D", 151, 151, "BasicTokenizer tokenizer"),
+            Cut(64, "D", 160, 160, "Module llm_model"),
+            Cut(
+                64,
+                "D",
+                166,
+                166,
+                "vector<int64_t> tokens",
+                after="tokens.resize(8);  // the page reads 8 tokens of a prompt that has 3\n"
+                "BasicSampler sampler;",
+            ),
+            Cut(65, "D", 201, 201, "vector<int64_t> outputs"),
+            Cut(
+                65, "D", 209, 209, "string out_str", before='cout << "prompt: " << prompt << endl;'
+            ),
+            Cut(65, "D", 214, 214, "cout <<", after="}"),
+        ),
+        cmake_cuts=(Cut(69, "D", 220, 246, "cmake_minimum_required"),),
+        builds=(
+            (
+                Cut(73, "D", 254, 257, "(rm -rf cmake-out"),
+                Cut(73, "D", 263, 263, "cmake --build cmake-out --target nanogpt_runner"),
+                Cut(73, "D", 268, 268, "./cmake-out/nanogpt_runner"),
+            ),
+        ),
+        console=Cut(74, "D", 272, 273, "prompt: Hello world!"),
+        prompt_tokens=8,
+        n_tokens=20,
+    ),
+)
+
+# Rows that run in a shell alone.
+SHELL = (Cut(77, "D", 21, 22, "mkdir  third-party"),)
+
+# Rows nothing is run for, and why.
+NOT_RUN: dict[str, tuple[int, ...]] = {
+    "not run: clones and installs over the network (conda, pyenv)": (75, 76),
+    "invalid: Tensor(?) is no syntax of torch's schemas, it is Tensor?": (79, 82),
+    "invalid: libcustom_linear.so/dylib is a placeholder": (83,),
+    "later: with the XNNPACK backend": (*range(18, 32), 67, 68, 70),
+    "later: with the developer tools": tuple(range(32, 58)),
+    "later: with custom kernels": (80, 81, 84),
+    "later: with delegation": tuple(range(88, 93)),
+    "no code in the text": (93,),
+}
+N_ROWS = 93

@@ -1,0 +1,72 @@
+"""Every row of the five pages and what became of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+
+from tests.seeds import rows, run_cpp, run_python, scratch
+from tests.seeds.cut import ROOT, text
+from tests.seeds.results import Result
+
+WORK = ROOT / "build" / "seeds"
+
+
+def downloads() -> list[Result]:
+    """Rows of curl and wget: the file each address ends in has a local copy."""
+    folder = WORK / "downloads"
+    scratch.fill(folder)
+    results = []
+    for cut in rows.DOWNLOADS:
+        names = re.findall(r"https://\S*/([\w.]+)", text(cut))
+        missing = [name for name in names if not (folder / name).exists()]
+        good = names and not missing
+        note = f"no local copy of {', '.join(missing)}" if missing else f"local {', '.join(names)}"
+        results.append(Result(cut.row, cut.seed, "PASS" if good else "FAIL", note))
+    return results
+
+
+def shell() -> list[Result]:
+    results = []
+    for cut in rows.SHELL:
+        folder = WORK / f"shell-{cut.row}"
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+        folder.mkdir(parents=True)
+        done = subprocess.run(
+            ["bash", "-ec", text(cut)], cwd=folder, capture_output=True, text=True
+        )
+        status = "FAIL" if done.returncode else "PASS"
+        results.append(Result(cut.row, cut.seed, status, done.stderr.strip()))
+    return results
+
+
+def script(seed: str) -> list[Result]:
+    chosen = next(s for s in rows.SCRIPTS if s.seed == seed)
+    return run_python.run(chosen, WORK / f"python-{seed}")
+
+
+def project(seed: str) -> list[Result]:
+    """Needs the program that `script` of the same seed left."""
+    chosen = next(p for p in rows.PROJECTS if p.seed == seed)
+    program = WORK / f"python-{chosen.program}" / "nanogpt.pte"
+    if not program.exists():
+        script(chosen.program)
+    return run_cpp.run(chosen, WORK / f"cpp-{seed}", program)
+
+
+GROUPS: dict[str, Callable[[], list[Result]]] = {
+    "downloads": downloads,
+    "shell": shell,
+    **{f"python-{s.seed}": lambda seed=s.seed: script(seed) for s in rows.SCRIPTS},
+    **{f"cpp-{p.seed}": lambda seed=p.seed: project(seed) for p in rows.PROJECTS},
+}
+
+
+def not_run() -> list[Result]:
+    """Rows no group covers, each with its reason."""
+    return [
+        Result(row, "", *reason.split(": ")[:1], reason.partition(": ")[2])
+        for reason, members in rows.NOT_RUN.items()
+        for row in members
+    ]
