@@ -1,0 +1,165 @@
+/// How the runtime reports to an EventTracer. The hooks are always compiled in; a null tracer
+/// costs one branch.
+#pragma once
+
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/event_tracer.h>
+#include <executorch/runtime/platform/compiler.h>
+
+namespace executorch {
+namespace runtime {
+namespace internal {
+
+/// Times its own life as an operator's, unless only methods are profiled.
+class EventTracerProfileOpScope final {
+ public:
+  EventTracerProfileOpScope(EventTracer* event_tracer, const char* name,
+                            ChainID chain_id = kUnsetChainId,
+                            DebugHandle debug_handle = kUnsetDebugHandle)
+      : event_tracer_(event_tracer != nullptr && event_tracer->event_tracer_profiling_level() >
+                                                     EventTracerProfilingLevel::kProfileMethodOnly
+                          ? event_tracer
+                          : nullptr) {
+    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+      event_entry_ = event_tracer_->start_profiling(name, chain_id, debug_handle);
+    }
+  }
+  ~EventTracerProfileOpScope() {
+    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+      event_tracer_->end_profiling(event_entry_);
+    }
+  }
+  EventTracerProfileOpScope(const EventTracerProfileOpScope&) = delete;
+  EventTracerProfileOpScope& operator=(const EventTracerProfileOpScope&) = delete;
+
+ private:
+  EventTracer* event_tracer_;
+  EventTracerEntry event_entry_;
+};
+
+using EventTracerProfileScope = EventTracerProfileOpScope;
+
+/// Times its own life as a method's, at every profiling level.
+class EventTracerProfileMethodScope final {
+ public:
+  EventTracerProfileMethodScope(EventTracer* event_tracer, const char* name,
+                                ChainID chain_id = kUnsetChainId,
+                                DebugHandle debug_handle = kUnsetDebugHandle)
+      : event_tracer_(event_tracer) {
+    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+      event_entry_ = event_tracer_->start_profiling(name, chain_id, debug_handle);
+    }
+  }
+  ~EventTracerProfileMethodScope() {
+    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+      event_tracer_->end_profiling(event_entry_);
+    }
+  }
+  EventTracerProfileMethodScope(const EventTracerProfileMethodScope&) = delete;
+  EventTracerProfileMethodScope& operator=(const EventTracerProfileMethodScope&) = delete;
+
+ private:
+  EventTracer* event_tracer_;
+  EventTracerEntry event_entry_;
+};
+
+/// During its life events belong to one instruction.
+class EventTracerProfileInstructionScope final {
+ public:
+  EventTracerProfileInstructionScope(EventTracer* event_tracer, ChainID chain_idx,
+                                     DebugHandle debug_handle)
+      : event_tracer_(event_tracer) {
+    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+      event_tracer_->set_chain_debug_handle(chain_idx, debug_handle);
+    }
+  }
+  ~EventTracerProfileInstructionScope() {
+    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+      event_tracer_->set_chain_debug_handle(kUnsetChainId, kUnsetDebugHandle);
+    }
+  }
+  EventTracerProfileInstructionScope(const EventTracerProfileInstructionScope&) = delete;
+  EventTracerProfileInstructionScope& operator=(const EventTracerProfileInstructionScope&) = delete;
+
+ private:
+  EventTracer* event_tracer_;
+};
+
+constexpr bool event_tracer_enabled() {
+  return true;
+}
+
+inline void event_tracer_create_event_block(EventTracer* event_tracer, const char* name) {
+  if (event_tracer != nullptr) {
+    event_tracer->create_event_block(name);
+  }
+}
+
+inline EventTracerEntry event_tracer_begin_profiling_event(EventTracer* event_tracer,
+                                                           const char* name) {
+  return event_tracer != nullptr ? event_tracer->start_profiling(name) : EventTracerEntry();
+}
+
+inline void event_tracer_end_profiling_event(EventTracer* event_tracer, EventTracerEntry event) {
+  if (event_tracer != nullptr) {
+    event_tracer->end_profiling(event);
+  }
+}
+
+inline AllocatorID event_tracer_track_allocator(EventTracer* event_tracer, const char* name) {
+  return event_tracer != nullptr ? event_tracer->track_allocator(name) : 0;
+}
+
+inline void event_tracer_track_allocation(EventTracer* event_tracer, AllocatorID id, size_t size) {
+  if (event_tracer != nullptr) {
+    event_tracer->track_allocation(id, size);
+  }
+}
+
+/// Records a value inside the program, at level kIntermediateOutputs. That it could not be
+/// recorded is the tracer's to report, and never the program's failure.
+inline void event_tracer_log_evalue(EventTracer* event_tracer, const EValue& evalue) {
+  if (event_tracer != nullptr &&
+      event_tracer->event_tracer_debug_level() >= EventTracerDebugLogLevel::kIntermediateOutputs) {
+    (void)event_tracer->log_evalue(evalue, LoggedEValueType::kIntermediateOutput);
+  }
+}
+
+/// Records an output of the program, from level kProgramOutputs on.
+inline void event_tracer_log_evalue_output(EventTracer* event_tracer, const EValue& evalue) {
+  if (event_tracer != nullptr &&
+      event_tracer->event_tracer_debug_level() >= EventTracerDebugLogLevel::kProgramOutputs) {
+    (void)event_tracer->log_evalue(evalue, LoggedEValueType::kProgramOutput);
+  }
+}
+
+inline void event_tracer_set_bundled_input_index(EventTracer* event_tracer,
+                                                 int bundled_input_index) {
+  if (event_tracer != nullptr) {
+    event_tracer->set_bundled_input_index(bundled_input_index);
+  }
+}
+
+}  // namespace internal
+}  // namespace runtime
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+namespace internal {
+using ::executorch::runtime::internal::event_tracer_begin_profiling_event;
+using ::executorch::runtime::internal::event_tracer_create_event_block;
+using ::executorch::runtime::internal::event_tracer_enabled;
+using ::executorch::runtime::internal::event_tracer_end_profiling_event;
+using ::executorch::runtime::internal::event_tracer_log_evalue;
+using ::executorch::runtime::internal::event_tracer_log_evalue_output;
+using ::executorch::runtime::internal::event_tracer_set_bundled_input_index;
+using ::executorch::runtime::internal::event_tracer_track_allocation;
+using ::executorch::runtime::internal::event_tracer_track_allocator;
+using ::executorch::runtime::internal::EventTracerProfileInstructionScope;
+using ::executorch::runtime::internal::EventTracerProfileMethodScope;
+using ::executorch::runtime::internal::EventTracerProfileOpScope;
+using ::executorch::runtime::internal::EventTracerProfileScope;
+}  // namespace internal
+}  // namespace executor
+}  // namespace torch

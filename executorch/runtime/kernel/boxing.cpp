@@ -1,0 +1,87 @@
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+namespace internal {
+namespace {
+
+// In the order of ArgKind; numbers and enumerators have rules of their own below.
+constexpr Tag kTags[] = {Tag::Tensor,
+                         Tag::Int,
+                         Tag::Double,
+                         Tag::Bool,
+                         Tag::Double,
+                         Tag::String,
+                         Tag::Int,
+                         Tag::Int,
+                         Tag::ListInt,
+                         Tag::ListDouble,
+                         Tag::ListBool,
+                         Tag::ListTensor,
+                         Tag::ListOptionalTensor};
+
+Error element_error(const EValue& value, ArgKind kind) {
+  switch (kind) {
+    case ArgKind::kScalarType:
+      return value.toInt() >= 0 && value.toInt() < static_cast<int64_t>(aten::ScalarType::Undefined)
+                 ? Error::Ok
+                 : Error::InvalidArgument;
+    case ArgKind::kEnum:
+      return value.toInt() >= 0 && value.toInt() <= INT8_MAX ? Error::Ok : Error::InvalidArgument;
+    case ArgKind::kIntList:
+      return value.tryToIntList().error();
+    case ArgKind::kTensorList:
+      return value.tryToTensorList().error();
+    case ArgKind::kOptionalTensorList:
+      return value.tryToListOptionalTensor().error();
+    default:
+      return Error::Ok;
+  }
+}
+
+Error check_argument(const EValue& value, ArgKind kind, size_t index) {
+  constexpr auto kOptional = static_cast<uint8_t>(ArgKind::kOptional);
+  const auto bits = static_cast<uint8_t>(kind);
+  if ((bits & kOptional) != 0 && value.isNone()) {
+    return Error::Ok;
+  }
+  const auto plain = static_cast<ArgKind>(bits & ~kOptional);
+  const Tag expected = kTags[static_cast<uint8_t>(plain)];
+  const bool matches = value.tag == expected || (plain == ArgKind::kDouble && value.isInt()) ||
+                       (plain == ArgKind::kScalar && value.isScalar());
+  ET_CHECK_OR_RETURN_ERROR(matches, InvalidType, "argument %zu is %s, not %s", index,
+                           tag_to_string(value.tag),
+                           plain == ArgKind::kScalar ? "a number" : tag_to_string(expected));
+  const Error error = element_error(value, plain);
+  if (error == Error::InvalidArgument) {
+    ET_LOG(Error, "argument %zu: %lld is no such enumerator", index,
+           static_cast<long long>(value.toInt()));
+  }
+  return error;
+}
+
+}  // namespace
+
+bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const ArgKind* kinds,
+                     size_t n, bool returns_number) {
+  const size_t fewest = returns_number ? n + 1 : n;
+  if (args.size() < fewest || args.size() > n + 1) {
+    ET_LOG(Error, "%zu arguments for a kernel with %zu parameters", args.size(), n);
+    context.fail(Error::InvalidProgram);
+    return false;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const Error error = check_argument(*args[i], kinds[i], i);
+    if (error != Error::Ok) {
+      context.fail(error);
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace internal
+}  // namespace ET_RUNTIME_NAMESPACE
+}  // namespace executorch

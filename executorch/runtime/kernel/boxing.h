@@ -1,0 +1,202 @@
+/// Boxing: an ordinary C++ function as a kernel that the executor can call.
+///
+///   Tensor& add_out(KernelRuntimeContext& ctx, const Tensor& a, const Tensor& b,
+///                   const Scalar& alpha, Tensor& out);
+///   constexpr Kernel kOps[] = {ET_OP("aten::add.out", add_out)};
+///
+/// Each parameter is read from the argument at its place by its type: Tensor (any reference),
+/// int64_t, double, bool, Scalar, std::string_view, ScalarType, MemoryFormat, Layout, Device,
+/// ArrayRef of int64_t, double, bool, Tensor or std::optional<Tensor>, and std::optional of any of
+/// these. A leading KernelRuntimeContext& is optional. Callers may pass one argument more: programs
+/// repeat the output at the end. A number that the function returns by value is stored there.
+///
+/// A wrong count of arguments fails the context with InvalidProgram, an argument of another type
+/// with InvalidType; the function is not called then.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/kernel/kernel_runtime_context.h>
+#include <executorch/runtime/kernel/operator_registry.h>
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+namespace internal {
+
+/// What an argument must be. Checked from a table, so that the code of a kernel's wrapper is
+/// little more than its loads.
+enum class ArgKind : uint8_t {
+  kTensor,
+  kInt,
+  kDouble,
+  kBool,
+  kScalar,
+  kString,
+  kScalarType,
+  kEnum,
+  kIntList,
+  kDoubleList,
+  kBoolList,
+  kTensorList,
+  kOptionalTensorList,
+  /// Added to the others: None is allowed too.
+  kOptional = 0x80,
+};
+
+/// Checks the count (`n`, or `n` + 1; exactly the latter when `returns_number`) and each kind; on
+/// a mismatch logs, fails the context and returns false.
+bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const ArgKind* kinds,
+                     size_t n, bool returns_number);
+
+/// Kind of a parameter type T, and the unchecked read of it.
+template <typename T>
+struct Argument;
+
+#define ET_INTERNAL_ARGUMENT(T, kind_name, expression)       \
+  template <>                                                \
+  struct Argument<T> {                                       \
+    static constexpr ArgKind kind = ArgKind::kind_name;      \
+    static T get(const EValue& value) { return expression; } \
+  };
+ET_INTERNAL_ARGUMENT(int64_t, kInt, value.payload.copyable_union.as_int)
+ET_INTERNAL_ARGUMENT(bool, kBool, value.payload.copyable_union.as_bool)
+ET_INTERNAL_ARGUMENT(double, kDouble,
+                     value.isInt() ? static_cast<double>(value.payload.copyable_union.as_int)
+                                   : value.payload.copyable_union.as_double)
+ET_INTERNAL_ARGUMENT(aten::Scalar, kScalar, value.toScalar())
+ET_INTERNAL_ARGUMENT(std::string_view, kString, value.toString())
+ET_INTERNAL_ARGUMENT(aten::ScalarType, kScalarType, value.toScalarType())
+ET_INTERNAL_ARGUMENT(aten::MemoryFormat, kEnum, value.toMemoryFormat())
+ET_INTERNAL_ARGUMENT(aten::Layout, kEnum, value.toLayout())
+ET_INTERNAL_ARGUMENT(aten::Device, kEnum, value.toDevice())
+ET_INTERNAL_ARGUMENT(aten::ArrayRef<int64_t>, kIntList, value.toIntList())
+ET_INTERNAL_ARGUMENT(aten::ArrayRef<double>, kDoubleList, value.toDoubleList())
+ET_INTERNAL_ARGUMENT(aten::ArrayRef<bool>, kBoolList, value.toBoolList())
+ET_INTERNAL_ARGUMENT(aten::ArrayRef<aten::Tensor>, kTensorList, value.toTensorList())
+ET_INTERNAL_ARGUMENT(aten::ArrayRef<std::optional<aten::Tensor>>, kOptionalTensorList,
+                     value.toListOptionalTensor())
+#undef ET_INTERNAL_ARGUMENT
+
+template <>
+struct Argument<aten::Tensor> {
+  static constexpr ArgKind kind = ArgKind::kTensor;
+  static aten::Tensor& get(EValue& value) { return value.payload.as_tensor; }
+};
+
+template <typename T>
+struct Argument<std::optional<T>> {
+  static constexpr ArgKind kind = static_cast<ArgKind>(static_cast<uint8_t>(ArgKind::kOptional) |
+                                                       static_cast<uint8_t>(Argument<T>::kind));
+  static std::optional<T> get(EValue& value) {
+    return value.isNone() ? std::nullopt : std::optional<T>(Argument<T>::get(value));
+  }
+};
+
+template <bool kHasContext, typename Ret, typename... Params>
+struct BoxedCall {
+  template <auto Fn>
+  static void call(KernelRuntimeContext& context, Span<EValue*> args) {
+    call_unpacked<Fn>(context, args, std::index_sequence_for<Params...>());
+  }
+
+ private:
+  static constexpr bool kReturnsNumber =
+      std::is_arithmetic_v<Ret> || std::is_same_v<Ret, aten::Scalar>;
+
+  template <auto Fn, size_t... I>
+  static void call_unpacked(KernelRuntimeContext& context, Span<EValue*> args,
+                            std::index_sequence<I...>) {
+    // The last entry keeps the array from being empty.
+    static constexpr ArgKind kKinds[] = {Argument<std::decay_t<Params>>::kind...,
+                                         ArgKind::kOptional};
+    if (!check_arguments(context, args, kKinds, sizeof...(Params), kReturnsNumber)) {
+      return;
+    }
+    EValue* const* values = args.data();
+    const auto run = [&]() -> Ret {
+      (void)values;
+      if constexpr (kHasContext) {
+        return Fn(context, Argument<std::decay_t<Params>>::get(*values[I])...);
+      } else {
+        return Fn(Argument<std::decay_t<Params>>::get(*values[I])...);
+      }
+    };
+    if constexpr (kReturnsNumber) {
+      *values[sizeof...(Params)] = EValue(run());
+    } else {
+      run();
+    }
+  }
+};
+
+template <typename Function>
+struct BoxedSignature;
+template <typename Ret, typename... Params>
+struct BoxedSignature<Ret (*)(Params...)> : BoxedCall<false, Ret, Params...> {};
+template <typename Ret, typename... Params>
+struct BoxedSignature<Ret (*)(KernelRuntimeContext&, Params...)> : BoxedCall<true, Ret, Params...> {
+};
+
+}  // namespace internal
+
+/// The function `Fn` (a pointer) with the signature of a kernel.
+template <auto Fn>
+void boxed(KernelRuntimeContext& context, Span<EValue*> args) {
+  internal::BoxedSignature<decltype(Fn)>::template call<Fn>(context, args);
+}
+
+}  // namespace ET_RUNTIME_NAMESPACE
+
+namespace extension {
+
+/// A function as a type; made by EXECUTORCH_FN.
+template <auto Fn>
+struct CompileTimeFunctionPointer {
+  static constexpr auto func_ptr() { return Fn; }
+};
+
+template <class FuncType>
+struct WrapUnboxedIntoFunctor {
+  static void call(::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext& context,
+                   runtime::Span<runtime::EValue*> args) {
+    ::executorch::ET_RUNTIME_NAMESPACE::boxed<FuncType::func_ptr()>(context, args);
+  }
+};
+
+/// A row for the function in `FuncType`, under the operator's whole name.
+template <class FuncType>
+static runtime::Kernel make_boxed_kernel(const char* name, FuncType) {
+  return runtime::Kernel(name, WrapUnboxedIntoFunctor<FuncType>::call);
+}
+
+}  // namespace extension
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::extension::make_boxed_kernel;
+using ::executorch::extension::WrapUnboxedIntoFunctor;
+}  // namespace executor
+}  // namespace torch
+
+/// A table row: an operator's whole name and the function that computes it.
+#define ET_OP(name, func) ::executorch::runtime::Kernel(name, ::executorch::runtime::boxed<&func>)
+
+/// A function as a type and as an object of that type. A second argument, a name for profiling, is
+/// accepted; events carry the operator's own name.
+#define EXECUTORCH_FN_TYPE(func, ...) ::executorch::extension::CompileTimeFunctionPointer<&func>
+#define EXECUTORCH_FN(func, ...) EXECUTORCH_FN_TYPE(func)()
+
+/// EXECUTORCH_LIBRARY(my_ops, "scale.out", scale_out): registers my_ops::scale.out before main().
+#define EXECUTORCH_LIBRARY(ns, op_name, func) ET_INTERNAL_LIBRARY(ns, op_name, func, __LINE__)
+#define ET_INTERNAL_LIBRARY(ns, op_name, func, line) ET_INTERNAL_LIBRARY_AT(ns, op_name, func, line)
+#define ET_INTERNAL_LIBRARY_AT(ns, op_name, func, line)                                         \
+  [[maybe_unused]] static const ::executorch::runtime::Error executorch_library_##ns##_##line = \
+      ::executorch::runtime::register_kernel(                                                   \
+          ::executorch::extension::make_boxed_kernel(#ns "::" op_name, EXECUTORCH_FN(func)))

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/event_tracer.h>
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/memory_allocator.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/platform/compiler.h>
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+
+/// What a kernel has besides its arguments, for one call: a place to report failure, and memory
+/// that lives until the call ends.
+class KernelRuntimeContext {
+ public:
+  /// Both are borrowed and may be null.
+  KernelRuntimeContext(EventTracer* event_tracer = nullptr,
+                       MemoryAllocator* temp_allocator = nullptr)
+      : event_tracer_(event_tracer), temp_allocator_(temp_allocator) {}
+
+  /// Makes the method fail with `error` once the kernel returns. The kernel logs why.
+  void fail(Error error) { failure_state_ = error; }
+  /// Ok unless fail() was called.
+  ET_NODISCARD Error failure_state() const { return failure_state_; }
+
+  EventTracer* internal_event_tracer() { return event_tracer_; }
+
+  /// NotFound without a temp allocator, MemoryAllocationFailed when it is exhausted.
+  Result<void*> allocate_temp(size_t size, size_t alignment = MemoryAllocator::kDefaultAlignment);
+
+ private:
+  EventTracer* event_tracer_;
+  MemoryAllocator* temp_allocator_;
+  Error failure_state_ = Error::Ok;
+};
+
+}  // namespace ET_RUNTIME_NAMESPACE
+}  // namespace executorch
+
+// Spellings of earlier releases.
+namespace executorch {
+namespace aten {
+using RuntimeContext = ::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext;
+}  // namespace aten
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext;
+using RuntimeContext = ::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext;
+}  // namespace executor
+}  // namespace torch

@@ -1,0 +1,134 @@
+#include <executorch/runtime/kernel/operator_registry.h>
+
+#ifndef MAX_KERNEL_NUM
+#define MAX_KERNEL_NUM 2000
+#endif
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+namespace {
+
+// All zero before the program starts, so that it costs no bytes of the executable and static
+// initialisers of other files may register.
+Kernel table[MAX_KERNEL_NUM];
+size_t n_kernels = 0;
+
+/// Compares a key with tensors while both are walked once, so that no text needs to be built.
+class KeyCursor {
+ public:
+  explicit KeyCursor(const char* text) : text_(text) {}
+
+  bool accept(char expected) {
+    if (*text_ != expected) {
+      return false;
+    }
+    ++text_;
+    return true;
+  }
+
+  bool accept_number(unsigned expected) {
+    unsigned value = 0;
+    const char* start = text_;
+    for (; *text_ >= '0' && *text_ <= '9' && text_ - start < 4; ++text_) {
+      value = value * 10 + static_cast<unsigned>(*text_ - '0');
+    }
+    return text_ != start && value == expected;
+  }
+
+ private:
+  const char* text_;
+};
+
+bool key_matches(const char* key, Span<const TensorMeta> meta_list) {
+  KeyCursor cursor(key);
+  if (!cursor.accept('v') || !cursor.accept('1') || !cursor.accept('/')) {
+    return false;
+  }
+  for (size_t i = 0; i < meta_list.size(); ++i) {
+    const TensorMeta& meta = meta_list[i];
+    if ((i > 0 && !cursor.accept('|')) ||
+        !cursor.accept_number(static_cast<unsigned>(meta.dtype_)) || !cursor.accept(';')) {
+      return false;
+    }
+    for (size_t d = 0; d < meta.dim_order_.size(); ++d) {
+      if ((d > 0 && !cursor.accept(',')) || !cursor.accept_number(meta.dim_order_[d])) {
+        return false;
+      }
+    }
+  }
+  return cursor.accept('\0');
+}
+
+/// The row for exactly these tensors, else the fallback, else null.
+const Kernel* find(const char* name, Span<const TensorMeta> meta_list, Span<const Kernel> kernels) {
+  const Kernel* fallback = nullptr;
+  for (const Kernel& kernel : kernels) {
+    if (kernel.name_ == nullptr || std::strcmp(kernel.name_, name) != 0) {
+      continue;
+    }
+    if (kernel.kernel_key_.is_fallback()) {
+      fallback = fallback == nullptr ? &kernel : fallback;
+    } else if (key_matches(kernel.kernel_key_.data(), meta_list)) {
+      return &kernel;
+    }
+  }
+  return fallback;
+}
+
+}  // namespace
+
+bool registry_has_op_function(const char* name, Span<const TensorMeta> meta_list) {
+  return find(name, meta_list, get_registered_kernels()) != nullptr;
+}
+
+Result<OpFunction> get_op_function_from_registry(const char* name,
+                                                 Span<const TensorMeta> meta_list) {
+  return get_op_function_from_registry(name, meta_list, get_registered_kernels());
+}
+
+Result<OpFunction> get_op_function_from_registry(const char* name, Span<const TensorMeta> meta_list,
+                                                 Span<const Kernel> kernel_list) {
+  const Kernel* kernel = find(name, meta_list, kernel_list);
+  ET_CHECK_OR_RETURN_ERROR(kernel != nullptr, OperatorMissing,
+                           "no kernel is registered for %s and its %zu tensors (%zu in the table)",
+                           name, meta_list.size(), kernel_list.size());
+  return kernel->op_;
+}
+
+Span<const Kernel> get_registered_kernels() {
+  return {table, n_kernels};
+}
+
+Error register_kernel(const Kernel& kernel) {
+  ET_CHECK_OR_RETURN_ERROR(kernel.name_ != nullptr && kernel.op_ != nullptr, InvalidArgument,
+                           "register_kernel: a row without name or function");
+  for (const Kernel& present : get_registered_kernels()) {
+    if (std::strcmp(present.name_, kernel.name_) != 0 ||
+        present.kernel_key_ != kernel.kernel_key_) {
+      continue;
+    }
+    if (present.op_ == kernel.op_) {
+      return Error::Ok;
+    }
+    ET_LOG(Error, "register_kernel: %s has another kernel already (key %s)", kernel.name_,
+           kernel.kernel_key_.is_fallback() ? "none" : kernel.kernel_key_.data());
+    return Error::RegistrationAlreadyRegistered;
+  }
+  ET_CHECK_OR_RETURN_ERROR(n_kernels < MAX_KERNEL_NUM, RegistrationExceedingMaxKernels,
+                           "register_kernel: no room for %s; MAX_KERNEL_NUM is %d", kernel.name_,
+                           MAX_KERNEL_NUM);
+  table[n_kernels++] = kernel;
+  return Error::Ok;
+}
+
+Error register_kernels(const Span<const Kernel> kernels) {
+  Error first_error = Error::Ok;
+  for (const Kernel& kernel : kernels) {
+    const Error error = register_kernel(kernel);
+    first_error = first_error == Error::Ok ? error : first_error;
+  }
+  return first_error;
+}
+
+}  // namespace ET_RUNTIME_NAMESPACE
+}  // namespace executorch

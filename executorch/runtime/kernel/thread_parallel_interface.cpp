@@ -1,0 +1,45 @@
+#include <executorch/runtime/kernel/thread_parallel_interface.h>
+
+#include <executorch/runtime/core/error.h>
+
+namespace executorch {
+namespace extension {
+namespace {
+
+internal::ParallelForFunction pool_parallel_for = nullptr;
+thread_local int64_t this_thread_num = 0;
+
+}  // namespace
+
+bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_size,
+                  runtime::FunctionRef<void(int64_t, int64_t)> f) {
+  if (begin < 0 || end < begin || grain_size <= 0) {
+    ET_LOG(Error, "parallel_for: range [%lld, %lld) in steps of at least %lld",
+           static_cast<long long>(begin), static_cast<long long>(end),
+           static_cast<long long>(grain_size));
+    return false;
+  }
+  if (begin == end) {
+    return true;
+  }
+  if (pool_parallel_for != nullptr) {
+    return pool_parallel_for(begin, end, grain_size, f);
+  }
+  f(begin, end);
+  return true;
+}
+
+int64_t get_thread_num() {
+  return this_thread_num;
+}
+
+void set_thread_num(int64_t thread_num) {
+  this_thread_num = thread_num;
+}
+
+void internal::set_parallel_for(ParallelForFunction function) {
+  pool_parallel_for = function;
+}
+
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include <executorch/runtime/core/function_ref.h>
+
+namespace executorch {
+namespace extension {
+
+/// Calls f(a, b) on ranges that together are [begin, end), each of at least `grain_size` elements
+/// where there are as many, on the pool's threads if there is a pool and on this one otherwise.
+/// Returns when all are done; false, logged, unless 0 <= begin <= end and grain_size > 0.
+bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_size,
+                  runtime::FunctionRef<void(int64_t, int64_t)> f);
+
+/// Which of the pool's threads this is; 0 outside parallel_for().
+int64_t get_thread_num();
+void set_thread_num(int64_t thread_num);
+
+namespace internal {
+
+/// Runs valid, non-empty ranges as above. A thread pool sets this once at start-up; null restores
+/// the serial loop.
+using ParallelForFunction = bool (*)(int64_t begin, int64_t end, int64_t grain_size,
+                                     runtime::FunctionRef<void(int64_t, int64_t)> f);
+void set_parallel_for(ParallelForFunction function);
+
+}  // namespace internal
+}  // namespace extension
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::extension::get_thread_num;
+using ::executorch::extension::parallel_for;
+using ::executorch::extension::set_thread_num;
+}  // namespace executor
+}  // namespace torch
