@@ -9,7 +9,7 @@ _HOME_OF = {
     "ConstPropPass": "const_prop_pass",
     "DebugHandleGeneratorPass": "debug_handle_generator_pass",
     "DebugPass": "debug_pass",
-    "EdgeToBackendOpsPass": "edge_to_backend_ops_pass",
+    "EdgeToBackendOpsPass": "replace_edge_with_backend_pass",
     "FoldRedundantDequantizeQuantizePass": "fold_redundant_dequantize_quantize_pass",
     "HintBasedSymShapeEvalPass": "sym_shape_eval_pass",
     "ConstraintBasedSymShapeEvalPass": "sym_shape_eval_pass",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
@@ -58,7 +59,7 @@ def compute_value(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | 
     mode = detect_fake_mode((fake_args, fake_kwargs))
     if mode is None:
         mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
-    with mode:
+    with mode, enable_python_dispatcher():
         return target(*fake_args, **fake_kwargs)
 
 

@@ -1,0 +1,87 @@
+"""Which constants live in .ptd files beside the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Optional
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassResult
+
+# Metadata key of a placeholder: the name of the file, without ".ptd".
+CONSTANT_TAG = "constant_tag"
+DEFAULT_FILE = "_default_external_constant"
+
+TagFunction = Callable[[Node], Optional[str]]
+
+
+def is_param_node(exp_prog: ExportedProgram, node: Node) -> bool:
+    """Whether the node is a parameter, a buffer or a lifted constant."""
+    kinds = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+    return any(
+        s.kind in kinds and getattr(s.arg, "name", None) == node.name
+        for s in exp_prog.graph_signature.input_specs
+    )
+
+
+def external_constants_pass(
+    gm: GraphModule, gen_tag_fn: Optional[TagFunction] = None
+) -> PassResult:
+    """Tag constant placeholders with the file `gen_tag_fn` names; None keeps them in the program.
+
+    Without a function, all that are not scalars lifted from the code go to the default file.
+    """
+    choose = gen_tag_fn or _default_tag
+    modified = False
+    for node in gm.graph.find_nodes(op="placeholder"):
+        spec = node.meta.get("spec")
+        if spec is not None and getattr(spec, "const", False):
+            tag = choose(node)
+            if tag is not None:
+                node.meta[CONSTANT_TAG] = tag
+                modified = True
+    return PassResult(gm, modified)
+
+
+def _default_tag(node: Node) -> Optional[str]:
+    return None if "_lifted_tensor" in node.name else DEFAULT_FILE
+
+
+def external_mutable_weights_pass(gm: GraphModule, ep: ExportedProgram) -> PassResult:
+    """Tag the parameters that a training program has gradients of."""
+    trained = {
+        s.target
+        for s in ep.graph_signature.output_specs
+        if s.kind is OutputKind.GRADIENT_TO_PARAMETER
+    }
+    names = {
+        s.arg.name
+        for s in ep.graph_signature.input_specs
+        if s.kind is InputKind.PARAMETER and s.target in trained
+    }
+    modified = False
+    for node in gm.graph.find_nodes(op="placeholder"):
+        if node.name in names:
+            node.meta[CONSTANT_TAG] = DEFAULT_FILE
+            modified = True
+    return PassResult(gm, modified)
+
+
+def delegate_external_constants_pass_unlifted(
+    module: torch.nn.Module, gen_tag_fn: Optional[TagFunction] = None
+) -> PassResult:
+    """Tag the parameters and buffers that a graph still reads by get_attr, before lowering: the
+    backend that takes them over stores them in the file `gen_tag_fn` names."""
+    if not isinstance(module, GraphModule):
+        raise ValueError(f"expected a GraphModule, found {type(module).__name__}")
+    choose = gen_tag_fn or _default_tag
+    modified = False
+    for node in module.graph.find_nodes(op="get_attr"):
+        tag = choose(node)
+        if tag is not None:
+            node.meta.setdefault("custom", {})["delegate_constant_tag"] = tag
+            modified = True
+    return PassResult(module, modified)

@@ -1,0 +1,63 @@
+"""What kind of thing a call_function node calls."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from executorch.exir import memory
+
+# Functions that make no kernel call: they name memory or pick a result.
+STRUCTURAL = frozenset({memory.alloc, memory.view, memory.free, operator.getitem})
+
+_SYMBOLIC = frozenset(
+    {
+        "aten::sym_size.int",
+        "aten::sym_stride.int",
+        "aten::sym_numel",
+        "aten::sym_storage_offset",
+        "aten::_local_scalar_dense",
+    }
+)
+
+
+def overload_of(target: Any) -> OpOverload | None:
+    """The torch overload behind an edge operator, a backend operator or the overload itself."""
+    op = getattr(target, "_op", target)
+    return op if isinstance(op, OpOverload) else None
+
+
+def is_delegate_call(node: Node) -> bool:
+    return getattr(node.target, "_name", None) == "executorch_call_delegate"
+
+
+def is_symbolic(op: OpOverload) -> bool:
+    """Whether the operator computes a number, which needs no memory."""
+    return op.namespace == "executorch_prim" or op.name() in _SYMBOLIC
+
+
+def is_out_variant(op: OpOverload) -> bool:
+    return any(a.is_out for a in op._schema.arguments)
+
+
+def is_inplace(op: OpOverload) -> bool:
+    """Whether the operator writes into one of its inputs."""
+    return op._schema.is_mutable and not is_out_variant(op)
+
+
+def written_argument(node: Node, op: OpOverload) -> Node:
+    """The node whose memory an in-place operator writes."""
+    for i, argument in enumerate(op._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            written = node.args[i] if i < len(node.args) else node.kwargs[argument.name]
+            if isinstance(written, Node):
+                return written
+    raise ValueError(f"{node}: {op} writes into none of its arguments")
+
+
+def is_higher_order(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.HigherOrderOperator)

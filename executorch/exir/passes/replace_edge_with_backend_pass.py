@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import operator
+from functools import reduce
+
+import torch
+from torch.fx import GraphModule, Node
+
+from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.passes.executorch_prim_ops_registry import PRIM_OPS
+from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.passes.operator_kind import STRUCTURAL, overload_of
+from executorch.exir.passes.source_line import source_line
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class EdgeToBackendOpsPass(GraphEdit):
+    """Turn Python arithmetic on symbolic numbers into operators that the runtime has.
+
+    Before    m = operator.mul(n, 2)
+    After     m = executorch_prim.mul.Scalar(n, 2)
+    Ensures   `torch.sym_sum([a, b, c])` becomes a chain of additions.
+    """
+
+    def edit(self, graph_module: GraphModule) -> bool:
+        modified = False
+        for node in list(graph_module.graph.nodes):
+            if node.op != "call_function" or overload_of(node.target) is not None:
+                continue
+            if node.target in PRIM_OPS:
+                node.target = PRIM_OPS[node.target]
+            elif node.target is torch.sym_sum:
+                _expand_sum(node)
+            elif isinstance(node.meta.get("val"), _SYMBOLIC) and node.target not in STRUCTURAL:
+                raise ExportError(
+                    ExportErrorType.NOT_SUPPORTED,
+                    f"{node}: the runtime has no operator for {node.target} on symbolic numbers\n"
+                    f"  in your model: {source_line(node)}\n"
+                    "  compute the size with + - * // % min max, or give the dimension a fixed size",
+                )
+            else:
+                continue
+            modified = True
+        return modified
+
+
+def _expand_sum(node: Node) -> None:
+    add = PRIM_OPS[operator.add]
+    terms = list(node.args[0])  # type: ignore[arg-type]
+    values = [t.meta["val"] if isinstance(t, Node) else t for t in terms]
+
+    def append(so_far: tuple[object, object], term: tuple[object, object]) -> tuple[object, object]:
+        value = so_far[1] + term[1]  # type: ignore[operator]
+        return insert_before(node, add, (so_far[0], term[0]), value=value), value
+
+    total = reduce(append, zip(terms, values))[0]
+    if not isinstance(total, Node):
+        raise ExportError(ExportErrorType.VIOLATION_OF_SPEC, f"{node}: a sum of one number")
+    replace_node(node, total)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
+
+from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.operator_kind import (
+    is_delegate_call,
+    is_inplace,
+    overload_of,
+    written_argument,
+)
+from executorch.exir.passes.source_line import source_line
+from executorch.exir.tensor import TensorSpec
+
+_CONST_KINDS = (
+    InputKind.PARAMETER,
+    InputKind.BUFFER,
+    InputKind.CONSTANT_TENSOR,
+    InputKind.CUSTOM_OBJ,
+)
+
+
+class SpecPropPass(PassBase):
+    """Give every node its TensorSpec: `node.meta["spec"]`, shaped like `node.meta["val"]`.
+
+    Requires  fake values in `node.meta["val"]`; nothing is traced again.
+    Ensures   one tensor has one spec: getitem, output and in-place results share that of the node
+              they come from. Numbers have the spec None. With `run`, placeholders of parameters, of
+              buffers that nothing mutates and of lifted constants are marked const.
+    Leaves    the spec that a delegate call already has.
+    """
+
+    def run(self, program: ExportedProgram) -> PassResult:
+        result = self.call(program.graph_module)
+        _mark_constants(program)
+        return result
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        for gm in all_graph_modules(graph_module):
+            for node in gm.graph.nodes:
+                _set_spec(node, gm)
+        return PassResult(graph_module, True)
+
+
+def make_spec(node: Node, value: Any) -> Any:
+    """The spec of a fake value, in the same list structure; None for what is no tensor."""
+    if isinstance(value, torch.Tensor):
+        return _tensor_spec(node, value)
+    if isinstance(value, (list, tuple)):
+        return [make_spec(node, item) for item in value]
+    return None
+
+
+def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
+    try:
+        spec = TensorSpec.from_tensor(value)
+    except ValueError as error:
+        if not _makes_contiguous(node):
+            raise ExportError(
+                ExportErrorType.NOT_SUPPORTED,
+                f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
+            ) from None
+        spec = TensorSpec(value.dtype, value.shape)
+    if _makes_contiguous(node):
+        spec.dim_order = tuple(range(len(spec.shape)))
+        spec.stride = TensorSpec(value.dtype, value.shape).stride
+    return spec
+
+
+def _makes_contiguous(node: Node) -> bool:
+    """View copies write contiguous results, whatever strides the view would have had."""
+    op = overload_of(node.target) if node.op == "call_function" else None
+    return op is not None and op.namespace == "aten" and op._opname.endswith("_copy") and (
+        op._opname != "_to_copy"
+    )
+
+
+def _set_spec(node: Node, graph_module: GraphModule) -> None:
+    if node.op == "output":
+        node.meta["spec"] = map_arg(node.args[0], lambda n: n.meta.get("spec"))
+    elif node.op == "get_attr":
+        value = _attribute(graph_module, str(node.target))
+        if isinstance(value, torch.Tensor):
+            node.meta["spec"] = TensorSpec.from_tensor(node.meta.get("val", value), const=True)
+    elif node.op == "placeholder":
+        node.meta["spec"] = make_spec(node, node.meta.get("val"))
+    elif node.op == "call_function":
+        _set_call_spec(node)
+
+
+def _set_call_spec(node: Node) -> None:
+    op = overload_of(node.target)
+    if node.target is operator.getitem:
+        container, index = node.args
+        specs = container.meta.get("spec") if isinstance(container, Node) else None
+        node.meta["spec"] = specs[index] if isinstance(specs, (list, tuple)) else None
+    elif is_delegate_call(node) and node.meta.get("spec") is not None:
+        return
+    elif op is not None and is_inplace(op) and isinstance(node.meta.get("val"), torch.Tensor):
+        node.meta["spec"] = written_argument(node, op).meta["spec"]
+    else:
+        node.meta["spec"] = make_spec(node, node.meta.get("val"))
+
+
+def _attribute(module: torch.nn.Module, target: str) -> Any:
+    for part in target.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _mark_constants(program: ExportedProgram) -> None:
+    signature = program.graph_signature
+    mutated = {
+        s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION
+    }
+    constants = {
+        s.arg.name
+        for s in signature.input_specs
+        if s.kind in _CONST_KINDS and s.target not in mutated
+    }
+    for node in program.graph_module.graph.find_nodes(op="placeholder"):
+        if node.name in constants and isinstance(node.meta["spec"], TensorSpec):
+            node.meta["spec"].const = True

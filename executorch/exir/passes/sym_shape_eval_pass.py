@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
+
+from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.passes.source_line import source_line
+from executorch.exir.sym_util import eval_expr, upper_bound
+from executorch.exir.tensor import TensorSpec, stride_from_dim_order
+
+_upper_bound_inference: dict[str, Callable[[Any, Any], list[Optional[int]]]] = {}
+
+
+def register_upper_bound_inference(fn: Any) -> Callable[[Any], Any]:
+    """Decorate a function from (args, kwargs) of an operator to the upper bounds of its result.
+
+    HintBasedSymShapeEvalPass asks it where the result's extents depend on data. Arguments are
+    TensorSpecs in place of tensors.
+    """
+
+    def register(inference: Any) -> Any:
+        op = overload_of(fn)
+        _upper_bound_inference[op.name() if op is not None else str(fn)] = inference
+        return inference
+
+    return register
+
+
+@register_upper_bound_inference(torch.ops.aten.nonzero.default)
+def nonzero(args: Any, kwargs: Any) -> list[Optional[int]]:
+    """At most every element is not zero."""
+    numel = 1
+    for extent in args[0].shape:
+        numel *= extent
+    return [numel, len(args[0].shape)]
+
+
+@register_upper_bound_inference(torch.ops.aten.index.Tensor)
+def index_Tensor(args: Any, kwargs: Any) -> list[Optional[int]]:
+    """One bool mask of the tensor's shape: at most every element is picked."""
+    tensor, indices = args[0], args[1]
+    masks = [i for i in indices if i is not None]
+    if len(masks) != 1 or masks[0].dtype is not torch.bool or list(masks[0].shape) != tensor.shape:
+        raise ExportError(
+            ExportErrorType.NOT_SUPPORTED,
+            "index.Tensor: the result's size depends on data; only a single bool mask of the "
+            "tensor's own shape has a known bound",
+        )
+    numel = 1
+    for extent in tensor.shape:
+        numel *= extent
+    return [numel]
+
+
+class _SymShapeEval(PassBase):
+    """Replaces symbolic extents and strides of specs by numbers, keeps order and dynamism."""
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        self._bounds: dict[Any, Optional[int]] = {}
+        for gm in all_graph_modules(graph_module):
+            for node in gm.graph.nodes:
+                for spec in _own_specs(node):
+                    if any(not isinstance(s, int) for s in spec.shape):
+                        spec.shape = self.extents(node, spec)
+                        spec.stride = tuple(stride_from_dim_order(spec.shape, spec.dim_order))
+                    spec.stride = tuple(int(s) for s in spec.stride)
+        return PassResult(graph_module, True)
+
+    def extents(self, node: Node, spec: TensorSpec) -> list[int]:
+        raise NotImplementedError
+
+    def bound(self, extent: Any) -> Optional[int]:
+        """`upper_bound`, computed once per expression."""
+        if isinstance(extent, int):
+            return extent
+        key = extent.node.expr
+        if key not in self._bounds:
+            self._bounds[key] = upper_bound(extent)
+        return self._bounds[key]
+
+
+class ConstraintBasedSymShapeEvalPass(_SymShapeEval):
+    """Plan every tensor for the largest shape that the range constraints allow.
+
+    Before    spec.shape [2*s0, 4], s0 <= 8
+    After     spec.shape [16, 4], DYNAMIC_BOUND
+    Requires  specs. A dimension without a finite bound is an ExportError that names it: memory
+              planned for the example's size would be overrun by a larger input.
+    """
+
+    def extents(self, node: Node, spec: TensorSpec) -> list[int]:
+        bounds = [self.bound(extent) for extent in spec.shape]
+        unbounded = [d for d, bound in enumerate(bounds) if bound is None]
+        if unbounded:
+            raise ExportError(ExportErrorType.NOT_SUPPORTED, _advice(node, spec, unbounded[0]))
+        return [bound for bound in bounds if bound is not None]
+
+
+class HintBasedSymShapeEvalPass(_SymShapeEval):
+    """Plan every tensor for the shape of the example inputs.
+
+    For programs that never see larger inputs: such an input fails at run time. Extents that depend
+    on data take the bound registered for their operator.
+    """
+
+    def extents(self, node: Node, spec: TensorSpec) -> list[int]:
+        hints = [eval_expr(extent) for extent in spec.shape]
+        if any(hint is None for hint in hints):
+            hints = self._inferred(node) or [self.bound(extent) for extent in spec.shape]
+        unknown = [d for d, hint in enumerate(hints) if hint is None]
+        if unknown:
+            raise ExportError(ExportErrorType.NOT_SUPPORTED, _advice(node, spec, unknown[0]))
+        return [hint for hint in hints if hint is not None]
+
+    def _inferred(self, node: Node) -> Optional[list[Optional[int]]]:
+        op = overload_of(node.target)
+        inference = _upper_bound_inference.get(op.name()) if op is not None else None
+        if inference is None:
+            return None
+        from torch.fx.node import map_arg
+
+        args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("spec"))
+        return inference(args, kwargs)
+
+
+def _own_specs(node: Node) -> Iterator[TensorSpec]:
+    if node.op == "output":
+        return
+    pending = [node.meta.get("spec")]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, TensorSpec):
+            yield item
+        elif isinstance(item, (list, tuple)):
+            pending.extend(item)
+
+
+def _advice(node: Node, spec: TensorSpec, dim: int) -> str:
+    """What is unbounded, where it comes from, what to write instead."""
+    extent = spec.shape[dim]
+    what = "input" if node.op == "placeholder" else "tensor"
+    where = source_line(node) if node.op != "placeholder" else "an input of the method"
+    symbols = getattr(extent.node.expr, "free_symbols", set())
+    if any(str(symbol).startswith("u") for symbol in symbols):
+        advice = (
+            f"it depends on data: tell a bound in the model, torch._check({extent} <= N) on the "
+            "number it comes from"
+        )
+    else:
+        advice = (
+            "give it a largest size in dynamic_shapes of torch.export.export: "
+            f'{{{dim}: Dim("...", max=N)}}'
+        )
+    return (
+        f"{what} {node}: dimension {dim} of shape {list(spec.shape)} has no upper bound, so no "
+        f"memory can be planned for it\n  in your model: {where}\n  {advice}"
+    )

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
+
+from executorch.exir import memory
+from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.operator_kind import (
+    is_inplace,
+    is_out_variant,
+    is_symbolic,
+    overload_of,
+)
+from executorch.exir.passes.source_line import source_line
+from executorch.exir.tensor import TensorSpec
+
+
+class ToOutVarPass(PassBase):
+    """Let every operator write into memory that is planned for its result.
+
+    Before    y = aten.add.Tensor(a, b)
+    After     m = memory.alloc(((2, 3), float32)); y = aten.add.out(a, b, out=m)
+    Requires  specs with numbers for extents.
+    Ensures   m and y share one spec; a result that is a list has one alloc of a list.
+    Leaves    in-place operators, views, getitem, control flow, delegate calls and operators on
+              numbers. An operator without an out variant is an ExportError, or left too with
+              `ignore_to_out_var_failure`.
+    """
+
+    def __init__(self, ignore_to_out_var_failure: bool = False) -> None:
+        self.ignore_to_out_var_failure = ignore_to_out_var_failure
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        missing: dict[str, Node] = {}
+        for gm in all_graph_modules(graph_module):
+            for node in list(gm.graph.nodes):
+                op = overload_of(node.target) if node.op == "call_function" else None
+                if op is None or is_symbolic(op) or is_out_variant(op) or is_inplace(op):
+                    continue
+                if not _returns_tensors(node):
+                    continue
+                try:
+                    out_variant = _out_variant_of(node.target)
+                except (RuntimeError, NotImplementedError):
+                    missing.setdefault(op.name(), node)
+                    continue
+                _convert(node, out_variant)
+            gm.recompile()
+        if missing and not self.ignore_to_out_var_failure:
+            raise ExportError(ExportErrorType.NOT_SUPPORTED, _report(missing))
+        return PassResult(graph_module, True)
+
+
+def _out_variant_of(target: Any) -> Any:
+    if not hasattr(target, "to_out_variant"):
+        from executorch.exir.dialects.edge._ops import edge_op
+
+        target = edge_op(target)
+    return target.to_out_variant()
+
+
+def _returns_tensors(node: Node) -> bool:
+    spec = node.meta.get("spec")
+    return isinstance(spec, TensorSpec) or (isinstance(spec, (list, tuple)) and len(spec) > 0)
+
+
+def _convert(node: Node, out_variant: Any) -> None:
+    arguments = out_variant._schema.arguments
+    outs = [a for a in arguments if a.is_out]
+    spec = node.meta["spec"]
+    if len(outs) > 1 and len(outs) != len(spec):
+        raise ExportError(
+            ExportErrorType.NOT_SUPPORTED,
+            f"{node}: {node.target} has {len(spec)} results, its out variant {len(outs)}",
+        )
+    results = [(spec, node.meta.get("val"))] if len(outs) == 1 else list(zip(spec, node.meta["val"]))
+    allocations = {}
+    with node.graph.inserting_before(node):
+        for argument, (part, value) in zip(outs, results):
+            alloc = node.graph.call_function(memory.alloc, (_describe(part),))
+            alloc.meta = {"spec": part, "val": value}
+            allocations[argument.name] = alloc
+    accepted = {a.name for a in arguments}
+    kwargs = {k: v for k, v in node.kwargs.items() if k in accepted}
+    _check_positional(node, arguments)
+    node.target = out_variant
+    node.kwargs = {**kwargs, **allocations}
+
+
+def _check_positional(node: Node, arguments: Any) -> None:
+    """Positional arguments keep their meaning if both schemas start with the same names."""
+    functional = node.target._schema.arguments
+    for i, _ in enumerate(node.args):
+        if functional[i].name != arguments[i].name:
+            raise ExportError(
+                ExportErrorType.NOT_SUPPORTED,
+                f"{node}: argument {i} of {node.target} is {functional[i].name}, of its out "
+                f"variant {arguments[i].name}",
+            )
+
+
+def _describe(spec: Any) -> Any:
+    if isinstance(spec, TensorSpec):
+        return (tuple(spec.shape), spec.dtype)
+    return [_describe(part) for part in spec]
+
+
+def _report(missing: dict[str, Node]) -> str:
+    lines = ["operators without an out variant, which the runtime needs:"]
+    for name, node in missing.items():
+        lines.append(f"  {name}, node {node}, in your model: {source_line(node)}")
+    lines.append(
+        "Register one, e.g. torch.library.define('ns::op.out', '(..., *, Tensor(a!) out) -> "
+        "Tensor(a!)'), lower the operator to a backend, or write it with other operators."
+    )
+    return "\n".join(lines)
