@@ -88,7 +88,7 @@ Tensor& hardtanh_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar
 Tensor& logit_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<double> eps,
                   Tensor& out);
 
-// Reductions and scans (reduce.cpp).
+// Reductions and scans (reduce.cpp, extreme.cpp).
 UnaryOut any_all_out, max_unary_out, min_unary_out;
 Tensor& amax_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
                  Tensor& out);

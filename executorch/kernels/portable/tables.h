@@ -12,6 +12,7 @@
   _(compare)                    \
   _(unary)                      \
   _(reduce)                     \
+  _(extreme)                    \
   _(softmax)                    \
   _(norm)
 

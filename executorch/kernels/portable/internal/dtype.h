@@ -47,6 +47,11 @@ constexpr bool is_integer(ScalarType t) {  // Bool is not an integer
   }
 }
 
+constexpr bool is_unsigned(ScalarType t) {
+  return t == ScalarType::Byte || t == ScalarType::UInt16 || t == ScalarType::UInt32 ||
+         t == ScalarType::UInt64;
+}
+
 /// The types kernels know: integers, Bool and the four floating types.
 constexpr bool is_real(ScalarType t) {
   return is_float(t) || is_integer(t) || t == ScalarType::Bool;

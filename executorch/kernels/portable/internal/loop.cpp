@@ -26,6 +26,16 @@ Loop& Loop::add(const int64_t* operand_strides) {
   return *this;
 }
 
+void Loop::take_out(int dim) {
+  --ndim;
+  for (int d = dim; d < ndim; ++d) {
+    sizes[d] = sizes[d + 1];
+    for (int k = 0; k < n_operands; ++k) strides[k][d] = strides[k][d + 1];
+  }
+  numel = 1;
+  for (int d = 0; d < ndim; ++d) numel *= sizes[d];
+}
+
 void Loop::order_by(int operand) {
   const auto swap = [](int64_t& a, int64_t& b) {
     const int64_t t = a;
@@ -163,6 +173,16 @@ void copy(const Loop& loop, void* dst, ScalarType dst_type, const void* src, Sca
       for (int64_t i = 0; i < n; ++i) d[i * ds] = s[i * ss];
     });
   });
+}
+
+void fill(Tensor& out, const Scalar& value) {
+  alignas(8) char element[8];
+  if (is_float(out.scalar_type())) {
+    store_one(scalar_as<double>(value), element, out.scalar_type());
+  } else {
+    store_one(scalar_as<int64_t>(value), element, out.scalar_type());
+  }
+  convert(element, out.scalar_type(), 0, out.mutable_data_ptr(), out.scalar_type(), 1, out.numel());
 }
 
 #define ET_INSTANTIATE(C)                                                                \

@@ -29,11 +29,14 @@ struct Loop {
   Loop& add(const Tensor& t);
   /// An operand with one stride for each of the loop's dims, before any reordering.
   Loop& add(const int64_t* operand_strides);
+  /// Removes dim `d`; the loop then visits the first element of each line along it.
+  void take_out(int d);
   void order_by(int operand);
   void collapse();
 
   /// Offset of operand `k` at the `pos`-th element of the loop.
   int64_t offset(int k, int64_t pos) const;
+  int64_t inner_stride(int k) const { return ndim > 0 ? strides[k][ndim - 1] : 0; }
   /// Whether operand `k` lies in memory exactly in the loop's order.
   bool is_dense(int k) const;
   /// Whether operand `k` is one element, seen everywhere.
@@ -52,6 +55,9 @@ void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, 
 /// Operand 0 (dst) = operand 1 (src), converting if the types differ. Works best when the loop is
 /// ordered by the destination and collapsed. The two must not overlap.
 void copy(const Loop& loop, void* dst, ScalarType dst_type, const void* src, ScalarType src_type);
+
+/// Every element of `out`, whose type is real, = value.
+void fill(Tensor& out, const Scalar& value);
 
 /// Calls f(offsets, n) for each innermost run of n elements, with the offset of every operand.
 template <class F>

@@ -1,0 +1,352 @@
+/// Arithmetic of two or three operands.
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+namespace torch::executor::native {
+
+using namespace internal;
+
+namespace {
+
+/// a + alpha * b, or a - alpha * b.
+template <class A, class B>
+Tensor& add_scaled(KernelRuntimeContext& ctx, const char* op, const A& a, const B& b,
+                   const Scalar& alpha, bool subtract, Tensor& out) {
+  Promotion promotion;
+  const ScalarType common = promotion.add(a).add(b).result();
+  ET_REQUIRE(ctx, is_float(common) || alpha.isIntegral(true), InvalidArgument, out,
+             "%s: alpha is a float while the operands are integers (%s)", op, toString(common));
+  const Rules rules{.op = op, .allow_bool = !subtract};
+  if (scalar_as<double>(alpha) == 1.0) {
+    if (subtract) {
+      return elementwise(
+          ctx, rules, out, [](auto x, auto y) { return wrapping_sub(x, y); }, a, b);
+    }
+    return elementwise(
+        ctx, rules, out, [](auto x, auto y) { return wrapping_add(x, y); }, a, b);
+  }
+  const double scale = subtract ? -scalar_as<double>(alpha) : scalar_as<double>(alpha);
+  const int64_t int_scale =
+      subtract ? wrapping_sub<int64_t>(0, scalar_as<int64_t>(alpha)) : scalar_as<int64_t>(alpha);
+  return elementwise(
+      ctx, rules, out,
+      [scale, int_scale](auto x, auto y) {
+        using C = decltype(x);
+        return wrapping_add(
+            x, wrapping_mul(kIsInt<C> ? static_cast<C>(int_scale) : static_cast<C>(scale), y));
+      },
+      a, b);
+}
+
+/// An operation of integers that may divide by zero.
+template <class A, class B, class F>
+Tensor& dividing(KernelRuntimeContext& ctx, const char* op, const A& a, const B& b, Tensor& out,
+                 F f) {
+  bool by_zero = false;
+  elementwise(
+      ctx, {.op = op, .allow_bool = false}, out,
+      [f, zero = &by_zero](auto x, auto y) { return f(x, y, zero); }, a, b);
+  ET_REQUIRE(ctx, !by_zero, InvalidArgument, out, "%s: an integer is divided by zero", op);
+  return out;
+}
+
+template <class B>
+Tensor& divide(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b,
+               std::optional<std::string_view> rounding_mode, Tensor& out) {
+  if (!rounding_mode.has_value()) {
+    return elementwise<Kinds::Float>(
+        ctx, {.op = op, .int_to_float = true}, out, [](auto x, auto y) { return x / y; }, a, b);
+  }
+  if (*rounding_mode == "trunc") {
+    return dividing(ctx, op, a, b, out,
+                    [](auto x, auto y, bool* zero) { return trunc_div(x, y, zero); });
+  }
+  ET_REQUIRE(ctx, *rounding_mode == "floor", InvalidArgument, out,
+             "%s: rounding_mode is '%.*s', expected None, 'trunc' or 'floor'", op,
+             static_cast<int>(rounding_mode->size()), rounding_mode->data());
+  return dividing(ctx, op, a, b, out,
+                  [](auto x, auto y, bool* zero) { return floor_div(x, y, zero); });
+}
+
+template <class B>
+Tensor& remainder(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b,
+                  Tensor& out) {
+  return dividing(ctx, op, a, b, out,
+                  [](auto x, auto y, bool* zero) { return floor_mod(x, y, zero); });
+}
+
+template <class B>
+Tensor& fmod(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b, Tensor& out) {
+  return dividing(ctx, op, a, b, out,
+                  [](auto x, auto y, bool* zero) { return trunc_mod(x, y, zero); });
+}
+
+constexpr auto kMultiply = [](auto x, auto y) { return wrapping_mul(x, y); };
+constexpr auto kMaximum = [](auto x, auto y) { return max_or_nan(x, y); };
+constexpr auto kMinimum = [](auto x, auto y) { return min_or_nan(x, y); };
+constexpr auto kPower = [](auto x, auto y) { return power(x, y); };
+constexpr auto kClamp = [](auto x, auto lo, auto hi) { return min_or_nan(max_or_nan(x, lo), hi); };
+constexpr auto kSelect = [](auto c, auto x, auto y) { return c != 0 ? x : y; };
+
+template <class Bound>
+Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+              const std::optional<Bound>& min, const std::optional<Bound>& max, Tensor& out) {
+  const Rules rules{.op = op, .allow_bool = false};
+  if (min.has_value() && max.has_value()) {
+    return elementwise(ctx, rules, out, kClamp, self, *min, *max);
+  }
+  if (min.has_value()) return elementwise(ctx, rules, out, kMaximum, self, *min);
+  ET_REQUIRE(ctx, max.has_value(), InvalidArgument, out,
+             "%s: both min and max are None; at least one is needed", op);
+  return elementwise(ctx, rules, out, kMinimum, self, *max);
+}
+
+/// `value` as a number of the category of `type`, so that it does not take part in promotion: a
+/// fraction is dropped where `type` is an integer, and the rest must fit.
+bool value_for(KernelRuntimeContext& ctx, const char* op, ScalarType type, const Scalar& value,
+               Scalar& result) {
+  const double d = scalar_as<double>(value);
+  if (type == ScalarType::Bool) {
+    result = Scalar(d != 0);
+    return true;
+  }
+  if (is_float(type)) {
+    result = Scalar(d);
+    return true;
+  }
+  const bool in_range = !value.isFloatingPoint() || std::fabs(d) < 9.2e18;
+  int64_t i = in_range ? scalar_as<int64_t>(value) : 0;
+  int64_t stored = i;
+  round_through(type, &stored, 1);
+  if (i < 0 && is_unsigned(type)) stored = i;  // negative values wrap
+  ET_REQUIRE(ctx, in_range && stored == i, InvalidArgument, false,
+             "%s: %g does not fit a tensor of type %s", op, d, toString(type));
+  result = Scalar(i);
+  return true;
+}
+
+}  // namespace
+
+Tensor& add_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                const Scalar& alpha, Tensor& out) {
+  return add_scaled(ctx, "add.out", self, other, alpha, false, out);
+}
+
+Tensor& add_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                       const Scalar& alpha, Tensor& out) {
+  return add_scaled(ctx, "add.Scalar_out", self, other, alpha, false, out);
+}
+
+Tensor& sub_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                const Scalar& alpha, Tensor& out) {
+  return add_scaled(ctx, "sub.out", self, other, alpha, true, out);
+}
+
+Tensor& sub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                       const Scalar& alpha, Tensor& out) {
+  return add_scaled(ctx, "sub.Scalar_out", self, other, alpha, true, out);
+}
+
+Tensor& rsub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                        const Scalar& alpha, Tensor& out) {
+  return add_scaled(ctx, "rsub.Scalar_out", other, self, alpha, true, out);
+}
+
+Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  return elementwise(ctx, {.op = "mul.out"}, out, kMultiply, self, other);
+}
+
+Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                       Tensor& out) {
+  return elementwise(ctx, {.op = "mul.Scalar_out"}, out, kMultiply, self, other);
+}
+
+Tensor& div_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  return divide(ctx, "div.out", self, other, std::nullopt, out);
+}
+
+Tensor& div_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                       Tensor& out) {
+  return divide(ctx, "div.Scalar_out", self, other, std::nullopt, out);
+}
+
+Tensor& div_out_mode(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                     std::optional<std::string_view> rounding_mode, Tensor& out) {
+  return divide(ctx, "div.out_mode", self, other, rounding_mode, out);
+}
+
+Tensor& div_scalar_mode_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                            std::optional<std::string_view> rounding_mode, Tensor& out) {
+  return divide(ctx, "div.Scalar_mode_out", self, other, rounding_mode, out);
+}
+
+Tensor& floor_divide_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                         Tensor& out) {
+  return divide(ctx, "floor_divide.out", self, other, "floor", out);
+}
+
+Tensor& remainder_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                             Tensor& out) {
+  return remainder(ctx, "remainder.Tensor_out", self, other, out);
+}
+
+Tensor& remainder_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                             Tensor& out) {
+  return remainder(ctx, "remainder.Scalar_out", self, other, out);
+}
+
+Tensor& fmod_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                        Tensor& out) {
+  return fmod(ctx, "fmod.Tensor_out", self, other, out);
+}
+
+Tensor& fmod_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                        Tensor& out) {
+  return fmod(ctx, "fmod.Scalar_out", self, other, out);
+}
+
+Tensor& pow_Tensor_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& exponent,
+                              Tensor& out) {
+  return elementwise(ctx, {.op = "pow.Tensor_Tensor_out", .allow_bool = false}, out, kPower, self,
+                     exponent);
+}
+
+Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& exponent,
+                              Tensor& out) {
+  const Rules rules{.op = "pow.Tensor_Scalar_out", .allow_bool = false};
+  const double e = scalar_as<double>(exponent);
+  const ScalarType common = Promotion().add(self).add(exponent).result();
+  ET_REQUIRE(ctx, is_float(common) || e >= 0, InvalidArgument, out,
+             "%s: integers cannot be raised to the negative power %g", rules.op, e);
+  if (!is_float(common) || (e != 2 && e != 3 && e != 0.5)) {
+    return elementwise(ctx, rules, out, kPower, self, exponent);
+  }
+  const auto with = [&](const auto& f) -> Tensor& {
+    return elementwise<Kinds::Float>(ctx, rules, out, f, self, exponent);
+  };
+  if (e == 2) return with([](auto x, auto) { return x * x; });
+  if (e == 3) return with([](auto x, auto) { return x * x * x; });
+  return with([](auto x, auto) { return std::sqrt(x); });
+}
+
+Tensor& pow_Scalar_out(KernelRuntimeContext& ctx, const Scalar& self, const Tensor& exponent,
+                       Tensor& out) {
+  return elementwise(ctx, {.op = "pow.Scalar_out", .allow_bool = false}, out, kPower, self,
+                     exponent);
+}
+
+Tensor& maximum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                    Tensor& out) {
+  return elementwise(ctx, {.op = "maximum.out"}, out, kMaximum, self, other);
+}
+
+Tensor& minimum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                    Tensor& out) {
+  return elementwise(ctx, {.op = "minimum.out"}, out, kMinimum, self, other);
+}
+
+Tensor& atan2_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  return elementwise<Kinds::Float>(
+      ctx, {.op = "atan2.out", .int_to_float = true}, out,
+      [](auto y, auto x) { return std::atan2(y, x); }, self, other);
+}
+
+Tensor& clamp_out(KernelRuntimeContext& ctx, const Tensor& self, const std::optional<Scalar>& min,
+                  const std::optional<Scalar>& max, Tensor& out) {
+  return clamp(ctx, "clamp.out", self, min, max, out);
+}
+
+Tensor& clamp_tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
+                         const std::optional<Tensor>& min, const std::optional<Tensor>& max,
+                         Tensor& out) {
+  return clamp(ctx, "clamp.Tensor_out", self, min, max, out);
+}
+
+Tensor& where_out(KernelRuntimeContext& ctx, const Tensor& condition, const Tensor& self,
+                  const Tensor& other, Tensor& out) {
+  const ScalarType type = condition.scalar_type();
+  ET_REQUIRE(ctx, type == ScalarType::Bool || type == ScalarType::Byte, InvalidArgument, out,
+             "where.self_out: the condition is %s, expected Bool", toString(type));
+  return elementwise(ctx, {.op = "where.self_out", .condition_first = true}, out, kSelect,
+                     condition, self, other);
+}
+
+Tensor& masked_fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mask,
+                               const Scalar& value, Tensor& out) {
+  constexpr const char* kOp = "masked_fill.Scalar_out";
+  ET_REQUIRE(ctx, mask.scalar_type() == ScalarType::Bool, InvalidArgument, out,
+             "%s: the mask is %s, expected Bool", kOp, toString(mask.scalar_type()));
+  Scalar typed;
+  if (!value_for(ctx, kOp, self.scalar_type(), value, typed)) return out;
+  return elementwise(ctx, {.op = kOp, .condition_first = true}, out, kSelect, mask, typed, self);
+}
+
+Tensor& fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& value,
+                        Tensor& out) {
+  constexpr const char* kOp = "fill.Scalar_out";
+  ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type() && is_real(out.scalar_type()),
+             InvalidArgument, out, "%s: self is %s and out is %s; expected one real type", kOp,
+             toString(self.scalar_type()), toString(out.scalar_type()));
+  Scalar typed;
+  if (!value_for(ctx, kOp, out.scalar_type(), value, typed)) return out;
+  if (resize_out(ctx, kOp, out, self.sizes())) fill(out, typed);
+  return out;
+}
+
+Tensor& fill_tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& value,
+                        Tensor& out) {
+  constexpr const char* kOp = "fill.Tensor_out";
+  ET_REQUIRE(ctx, value.dim() == 0 && is_real(value.scalar_type()), InvalidArgument, out,
+             "%s: value has shape %s and type %s, expected a real 0-d tensor", kOp,
+             ShapeText(value).c_str(), toString(value.scalar_type()));
+  const void* data = value.const_data_ptr();
+  const ScalarType type = value.scalar_type();
+  return fill_scalar_out(
+      ctx, self,
+      is_float(type) ? Scalar(load_one<double>(data, type)) : Scalar(load_one<int64_t>(data, type)),
+      out);
+}
+
+namespace {
+
+constexpr Kernel kElementwiseOps[] = {
+    ET_OP("aten::add.out", add_out),
+    ET_OP("aten::add.Scalar_out", add_scalar_out),
+    ET_OP("aten::sub.out", sub_out),
+    ET_OP("aten::sub.Scalar_out", sub_scalar_out),
+    ET_OP("aten::rsub.Scalar_out", rsub_scalar_out),
+    ET_OP("aten::mul.out", mul_out),
+    ET_OP("aten::mul.Scalar_out", mul_scalar_out),
+    ET_OP("aten::div.out", div_out),
+    ET_OP("aten::div.Scalar_out", div_scalar_out),
+    ET_OP("aten::div.out_mode", div_out_mode),
+    ET_OP("aten::div.Scalar_mode_out", div_scalar_mode_out),
+    ET_OP("aten::floor_divide.out", floor_divide_out),
+    ET_OP("aten::remainder.Tensor_out", remainder_Tensor_out),
+    ET_OP("aten::remainder.Scalar_out", remainder_Scalar_out),
+    ET_OP("aten::fmod.Tensor_out", fmod_Tensor_out),
+    ET_OP("aten::fmod.Scalar_out", fmod_Scalar_out),
+    ET_OP("aten::pow.Tensor_Tensor_out", pow_Tensor_Tensor_out),
+    ET_OP("aten::pow.Tensor_Scalar_out", pow_Tensor_Scalar_out),
+    ET_OP("aten::pow.Scalar_out", pow_Scalar_out),
+    ET_OP("aten::maximum.out", maximum_out),
+    ET_OP("aten::minimum.out", minimum_out),
+    ET_OP("aten::atan2.out", atan2_out),
+    ET_OP("aten::clamp.out", clamp_out),
+    ET_OP("aten::clamp.Tensor_out", clamp_tensor_out),
+    ET_OP("aten::where.self_out", where_out),
+    ET_OP("aten::masked_fill.Scalar_out", masked_fill_scalar_out),
+    ET_OP("aten::fill.Scalar_out", fill_scalar_out),
+    ET_OP("aten::fill.Tensor_out", fill_tensor_out),
+};
+
+}  // namespace
+
+executorch::runtime::Span<const Kernel> elementwise_ops() {
+  return kElementwiseOps;
+}
+
+}  // namespace torch::executor::native

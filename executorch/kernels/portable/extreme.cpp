@@ -1,0 +1,167 @@
+/// Largest and smallest elements, and where they are. NaN counts as both the largest and the
+/// smallest; of equal elements the first one is meant.
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/reduce.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <limits>
+
+namespace torch::executor::native {
+
+using namespace internal;
+
+namespace {
+
+template <class C, bool largest>
+struct Extreme {
+  C value = !largest    ? (kIsInt<C> ? std::numeric_limits<C>::max() : static_cast<C>(INFINITY))
+            : kIsInt<C> ? std::numeric_limits<C>::min()
+                        : static_cast<C>(-INFINITY);
+  int64_t index = 0;
+
+  static C pick(C a, C b) { return largest ? max_or_nan(a, b) : min_or_nan(a, b); }
+
+  void fold(const C* x, int64_t n, int64_t at) {
+    constexpr int64_t kLanes = 16;
+    C lanes[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = value;
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int64_t j = 0; j < kLanes; ++j) lanes[j] = pick(lanes[j], x[i + j]);
+    }
+    for (int64_t j = 0; i < n; ++i, ++j) lanes[j] = pick(lanes[j], x[i]);
+    C best = lanes[0];
+    for (int64_t j = 1; j < kLanes; ++j) best = pick(best, lanes[j]);
+    if (best == value || is_nan(value)) return;
+    value = best;
+    for (i = 0; x[i] != best && !is_nan(x[i]); ++i) {
+    }
+    index = at + i;
+  }
+};
+
+/// Values into `values` and indices into `indices`, either of which may be null.
+template <bool largest>
+void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint32_t mask,
+             bool keepdim, Tensor* values, Tensor* indices) {
+  ET_REQUIRE(ctx, values == nullptr || values->scalar_type() == self.scalar_type(), InvalidArgument,
+             , "%s: self is %s but the values' out is %s", op, toString(self.scalar_type()),
+             toString(values->scalar_type()));
+  ET_REQUIRE(ctx, indices == nullptr || indices->scalar_type() == ScalarType::Long, InvalidArgument,
+             , "%s: the indices' out is %s, expected Long", op, toString(indices->scalar_type()));
+  Reduction r;
+  const bool ordered = indices != nullptr;
+  const bool planned =
+      values == nullptr    ? prepare(ctx, op, self, mask, keepdim, ordered, {indices}, r)
+      : indices == nullptr ? prepare(ctx, op, self, mask, keepdim, ordered, {values}, r)
+                           : prepare(ctx, op, self, mask, keepdim, ordered, {values, indices}, r);
+  if (!planned) return;
+  ET_REQUIRE(ctx, r.reduced.numel > 0, InvalidArgument, ,
+             "%s: the reduced dims of a tensor of shape %s have no elements", op,
+             ShapeText(self).c_str());
+  const int64_t size = static_cast<int64_t>(elementSize(self.scalar_type()));
+  with_compute(compute_of(self.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    using State = Extreme<C, largest>;
+    reduce<C>(r, State(), [&](const State& state, const int64_t* at) {
+      if (values != nullptr) {
+        store_one(state.value, static_cast<char*>(values->mutable_data_ptr()) + at[0] * size,
+                  self.scalar_type());
+      }
+      if (indices != nullptr) {
+        indices->mutable_data_ptr<int64_t>()[at[values != nullptr ? 1 : 0]] = state.index;
+      }
+    });
+  });
+}
+
+template <bool largest>
+Tensor& over_dims(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                  const std::optional<IntArrayRef>& dims, bool keepdim, Tensor& out) {
+  uint32_t mask;
+  if (dim_mask(ctx, op, dims, self.dim(), true, mask)) {
+    extreme<largest>(ctx, op, self, mask, keepdim, &out, nullptr);
+  }
+  return out;
+}
+
+template <bool largest>
+Tensor& index_of(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                 std::optional<int64_t> dim, bool keepdim, Tensor& out) {
+  ET_REQUIRE(ctx, self.scalar_type() != ScalarType::Bool, InvalidArgument, out,
+             "%s: Bool tensors are not supported", op);
+  std::optional<IntArrayRef> dims;
+  if (dim.has_value()) dims = IntArrayRef(&*dim, 1);
+  uint32_t mask;
+  if (dim_mask(ctx, op, dims, self.dim(), false, mask)) {
+    extreme<largest>(ctx, op, self, mask, keepdim, nullptr, &out);
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor& amax_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
+                 Tensor& out) {
+  return over_dims<true>(ctx, "amax.out", self, dim, keepdim, out);
+}
+
+Tensor& amin_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
+                 Tensor& out) {
+  return over_dims<false>(ctx, "amin.out", self, dim, keepdim, out);
+}
+
+Tensor& max_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return over_dims<true>(ctx, "max.unary_out", self, std::nullopt, false, out);
+}
+
+Tensor& min_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return over_dims<false>(ctx, "min.unary_out", self, std::nullopt, false, out);
+}
+
+std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                     bool keepdim, Tensor& max, Tensor& max_values) {
+  uint32_t mask;
+  if (dim_mask(ctx, "max.dim_max", IntArrayRef(&dim, 1), self.dim(), false, mask)) {
+    extreme<true>(ctx, "max.dim_max", self, mask, keepdim, &max, &max_values);
+  }
+  return {max, max_values};
+}
+
+std::tuple<Tensor&, Tensor&> min_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                     bool keepdim, Tensor& min, Tensor& min_indices) {
+  uint32_t mask;
+  if (dim_mask(ctx, "min.dim_min", IntArrayRef(&dim, 1), self.dim(), false, mask)) {
+    extreme<false>(ctx, "min.dim_min", self, mask, keepdim, &min, &min_indices);
+  }
+  return {min, min_indices};
+}
+
+Tensor& argmax_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<int64_t> dim,
+                   bool keepdim, Tensor& out) {
+  return index_of<true>(ctx, "argmax.out", self, dim, keepdim, out);
+}
+
+Tensor& argmin_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<int64_t> dim,
+                   bool keepdim, Tensor& out) {
+  return index_of<false>(ctx, "argmin.out", self, dim, keepdim, out);
+}
+
+namespace {
+
+constexpr Kernel kExtremeOps[] = {
+    ET_OP("aten::amax.out", amax_out),           ET_OP("aten::amin.out", amin_out),
+    ET_OP("aten::max.unary_out", max_unary_out), ET_OP("aten::min.unary_out", min_unary_out),
+    ET_OP("aten::max.dim_max", max_out),         ET_OP("aten::min.dim_min", min_out),
+    ET_OP("aten::argmax.out", argmax_out),       ET_OP("aten::argmin.out", argmin_out),
+};
+
+}  // namespace
+
+executorch::runtime::Span<const Kernel> extreme_ops() {
+  return kExtremeOps;
+}
+
+}  // namespace torch::executor::native

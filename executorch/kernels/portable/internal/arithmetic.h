@@ -1,0 +1,130 @@
+/// Integer and floating arithmetic with PyTorch's results and without undefined behaviour:
+/// integers wrap; a division by zero among integers sets a flag and gives 0.
+/// Every function takes int64_t, float or double.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace torch::executor::native::internal {
+
+template <class C>
+constexpr bool kIsInt = std::is_same_v<C, int64_t>;
+
+template <class C>
+C wrapping_add(C a, C b) {
+  if constexpr (kIsInt<C>) {
+    return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <class C>
+C wrapping_sub(C a, C b) {
+  if constexpr (kIsInt<C>) {
+    return static_cast<C>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  } else {
+    return a - b;
+  }
+}
+
+template <class C>
+C wrapping_mul(C a, C b) {
+  if constexpr (kIsInt<C>) {
+    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+template <class C>
+bool is_nan(C a) {
+  return a != a;
+}
+
+/// The larger; NaN if either is.
+template <class C>
+C max_or_nan(C a, C b) {
+  return (a > b) | is_nan(a) ? a : b;
+}
+
+template <class C>
+C min_or_nan(C a, C b) {
+  return (a < b) | is_nan(a) ? a : b;
+}
+
+/// Division, rounded towards zero.
+template <class C>
+C trunc_div(C a, C b, bool* by_zero) {
+  if constexpr (kIsInt<C>) {
+    if (b == 0) {
+      *by_zero = true;
+      return 0;
+    }
+    return b == -1 ? wrapping_sub<C>(0, a) : a / b;
+  } else {
+    return std::trunc(a / b);
+  }
+}
+
+/// Division, rounded towards minus infinity.
+template <class C>
+C floor_div(C a, C b, bool* by_zero) {
+  if constexpr (kIsInt<C>) {
+    const C quotient = trunc_div(a, b, by_zero);
+    return quotient - (b != 0 && b != -1 && a % b != 0 && (a < 0) != (b < 0));
+  } else {
+    if (b == 0) return a / b;
+    // Through the exact remainder: floor(a / b) alone is off by one where a / b rounds up.
+    const C remainder = std::fmod(a, b);
+    C quotient = (a - remainder) / b;
+    if (remainder != 0 && (b < 0) != (remainder < 0)) quotient -= 1;
+    if (quotient == 0) return std::copysign(C{0}, a / b);
+    const C floored = std::floor(quotient);
+    return quotient - floored > C{0.5} ? floored + 1 : floored;
+  }
+}
+
+/// Remainder of trunc_div: the sign of a.
+template <class C>
+C trunc_mod(C a, C b, bool* by_zero) {
+  if constexpr (kIsInt<C>) {
+    if (b == 0) {
+      *by_zero = true;
+      return 0;
+    }
+    return b == -1 ? 0 : a % b;
+  } else {
+    return std::fmod(a, b);
+  }
+}
+
+/// Remainder of floor_div: the sign of b.
+template <class C>
+C floor_mod(C a, C b, bool* by_zero) {
+  const C remainder = trunc_mod(a, b, by_zero);
+  return remainder != 0 && (b < 0) != (remainder < 0) ? remainder + b : remainder;
+}
+
+/// a to the power b. Among integers a negative power is 0 except of 1 and -1.
+template <class C>
+C power(C a, C b) {
+  if constexpr (kIsInt<C>) {
+    if (b < 0) {
+      if (a == 1) return 1;
+      return a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
+    }
+    C result = 1;
+    for (; b > 0; b >>= 1) {
+      if (b & 1) result = wrapping_mul(result, a);
+      a = wrapping_mul(a, a);
+    }
+    return result;
+  } else {
+    return std::pow(a, b);
+  }
+}
+
+}  // namespace torch::executor::native::internal

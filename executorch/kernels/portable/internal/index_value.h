@@ -1,0 +1,51 @@
+/// Index tensors: reading int32 and int64 elements alike and refusing values outside a dim.
+#pragma once
+
+#include <executorch/kernels/portable/internal/strided_copy.h>
+
+#include <cinttypes>
+
+namespace torch::executor::native::internal {
+
+/// The elements of an index tensor by offset. Borrows the tensor's data.
+class IndexValues {
+ public:
+  explicit IndexValues(const Tensor& index)
+      : data_(index.const_data_ptr()), wide_(index.scalar_type() == ScalarType::Long) {}
+  int64_t operator[](int64_t offset) const {
+    return wide_ ? static_cast<const int64_t*>(data_)[offset]
+                 : static_cast<const int32_t*>(data_)[offset];
+  }
+
+ private:
+  const void* data_;
+  bool wide_;
+};
+
+[[nodiscard]] inline bool require_index_dtype(KernelRuntimeContext& ctx, const char* op,
+                                              const Tensor& index) {
+  ET_REQUIRE(ctx, index.scalar_type() == ScalarType::Long || index.scalar_type() == ScalarType::Int,
+             InvalidArgument, false, "%s: the index has dtype %s; Long or Int was expected", op,
+             executorch::runtime::toString(index.scalar_type()));
+  return true;
+}
+
+/// Fails the kernel for `value`, found at `position` (row-major) of the index tensor, that is
+/// outside [lowest, extent). Out of line of the loops that test.
+inline void fail_index(KernelRuntimeContext& ctx, const char* op, int64_t value, int64_t position,
+                       int64_t lowest, int64_t extent, int64_t dim) {
+  ET_LOG(Error,
+         "%s: index %" PRId64 " at position %" PRId64 " is out of range for dim %" PRId64
+         "; expected %" PRId64 " to %" PRId64,
+         op, value, position, dim, lowest, extent - 1);
+  ctx.fail(executorch::runtime::Error::InvalidArgument);
+}
+
+/// A layout in which a 0-d tensor is one of shape [1].
+inline Layout at_least_1d(const Tensor& t) {
+  Layout layout(t);
+  if (t.dim() == 0) layout.push(1, 1);
+  return layout;
+}
+
+}  // namespace torch::executor::native::internal

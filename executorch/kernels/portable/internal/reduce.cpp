@@ -1,0 +1,47 @@
+#include <executorch/kernels/portable/internal/reduce.h>
+
+namespace torch::executor::native::internal {
+
+bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in, uint32_t mask,
+             bool keepdim, bool ordered, std::initializer_list<Tensor*> outs,
+             Reduction& reduction) {
+  ET_REQUIRE(ctx, is_real(in.scalar_type()), InvalidArgument, false,
+             "%s: tensors of type %s are not supported", op, toString(in.scalar_type()));
+  Shape result, kept, reduced;
+  int64_t kept_strides[kTensorDimensionLimit], reduced_strides[kTensorDimensionLimit];
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    const int64_t stride = in.strides()[static_cast<size_t>(d)];
+    if (mask >> d & 1) {
+      reduced_strides[reduced.ndim] = stride;
+      reduced.push(in.size(d));
+      if (keepdim) result.push(1);
+    } else {
+      kept_strides[kept.ndim] = stride;
+      kept.push(in.size(d));
+      result.push(in.size(d));
+    }
+  }
+  reduction.kept = Loop(kept);
+  reduction.reduced = Loop(reduced);
+  for (Tensor* out : outs) {
+    if (!resize_out(ctx, op, *out, result)) return false;
+    int64_t strides[kTensorDimensionLimit];
+    for (int64_t d = 0, k = 0; d < in.dim(); ++d) {
+      if (mask >> d & 1) continue;
+      strides[k] = out->strides()[static_cast<size_t>(keepdim ? d : k)];
+      ++k;
+    }
+    reduction.kept.add(strides);
+  }
+  reduction.kept.add(kept_strides);
+  reduction.kept.order_by(reduction.kept.n_operands - 1);
+  reduction.kept.collapse();
+  reduction.reduced.add(reduced_strides);
+  if (!ordered) reduction.reduced.order_by(0);
+  reduction.reduced.collapse();
+  reduction.in = in.const_data_ptr();
+  reduction.in_type = in.scalar_type();
+  return true;
+}
+
+}  // namespace torch::executor::native::internal

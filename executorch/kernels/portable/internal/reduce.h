@@ -1,0 +1,107 @@
+/// Reductions: for every element of the output, a state folded over the input elements that
+/// belong to it.
+///
+/// A state is a struct, generic in the compute type C (dtype.h), with
+///   void fold(const C* x, int64_t n, int64_t index);   // the next n elements; `index` = those
+///   before
+/// The engine hands it contiguous runs in C, in the input's logical order if `ordered`, whatever
+/// the layout and type of the input.
+#pragma once
+
+#include <executorch/kernels/portable/internal/loop.h>
+
+namespace torch::executor::native::internal {
+
+struct Reduction {
+  Loop kept;     // operands: the outputs, then the input
+  Loop reduced;  // operand 0: the input
+  const void* in = nullptr;
+  ScalarType in_type = ScalarType::Undefined;
+};
+
+/// Resizes the outputs (one or two; all of the reduced shape) and plans the loops. Dims whose bit
+/// is set in `mask` are reduced, and kept with extent 1 if `keepdim`.
+[[nodiscard]] bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
+                           uint32_t mask, bool keepdim, bool ordered,
+                           std::initializer_list<Tensor*> outs, Reduction& reduction);
+
+constexpr int64_t kReduceChunk = 1024;  // elements handed to a fold at once
+constexpr int64_t kColumns = 64;        // states kept at once where the input is walked across
+constexpr int64_t kColumnRows = 16;
+
+/// Reduced dims innermost in memory: one state at a time over runs of the input.
+template <class C, class State, class Finish>
+void reduce_rows(const Reduction& r, int in_operand, const State& initial, Finish& finish) {
+  C chunk[kReduceChunk];
+  const bool direct = r.in_type == scalar_type_of(kComputeOf<C>) && r.reduced.is_dense(0);
+  const int64_t size = static_cast<int64_t>(elementSize(r.in_type));
+  for_each_run(r.kept, [&](const int64_t* at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t offsets[kMaxOperands];
+      for (int k = 0; k < r.kept.n_operands; ++k) offsets[k] = at[k] + i * r.kept.inner_stride(k);
+      const char* base = static_cast<const char*>(r.in) + offsets[in_operand] * size;
+      State state = initial;
+      for (int64_t pos = 0; pos < r.reduced.numel; pos += kReduceChunk) {
+        const int64_t m =
+            r.reduced.numel - pos < kReduceChunk ? r.reduced.numel - pos : kReduceChunk;
+        const C* x = chunk;
+        if (direct) {
+          x = reinterpret_cast<const C*>(base) + pos;
+        } else {
+          gather(r.reduced, 0, base, r.in_type, pos, m, chunk);
+        }
+        state.fold(x, m, pos);
+      }
+      finish(state, offsets);
+    }
+  });
+}
+
+/// Kept dims innermost in memory: tiles of kColumns outputs, so that whole cache lines are used.
+template <class C, class State, class Finish>
+void reduce_columns(const Reduction& r, int in_operand, const State& initial, Finish& finish) {
+  C tile[kColumns][kColumnRows];
+  C line[kColumns];
+  const int64_t size = static_cast<int64_t>(elementSize(r.in_type));
+  const int inner = r.kept.ndim - 1;
+  const int64_t step = r.kept.strides[in_operand][inner];
+  for_each_run(r.kept, [&](const int64_t* at, int64_t n) {
+    for (int64_t first = 0; first < n; first += kColumns) {
+      const int64_t width = n - first < kColumns ? n - first : kColumns;
+      const char* base = static_cast<const char*>(r.in) + (at[in_operand] + first * step) * size;
+      State states[kColumns];
+      for (int64_t w = 0; w < width; ++w) states[w] = initial;
+      for (int64_t pos = 0; pos < r.reduced.numel; pos += kColumnRows) {
+        const int64_t rows =
+            r.reduced.numel - pos < kColumnRows ? r.reduced.numel - pos : kColumnRows;
+        for (int64_t row = 0; row < rows; ++row) {
+          load(base + r.reduced.offset(0, pos + row) * size, r.in_type, step, width, line);
+          for (int64_t w = 0; w < width; ++w) tile[w][row] = line[w];
+        }
+        for (int64_t w = 0; w < width; ++w) states[w].fold(tile[w], rows, pos);
+      }
+      for (int64_t w = 0; w < width; ++w) {
+        int64_t offsets[kMaxOperands];
+        for (int k = 0; k < r.kept.n_operands; ++k) {
+          offsets[k] = at[k] + (first + w) * r.kept.strides[k][inner];
+        }
+        finish(states[w], offsets);
+      }
+    }
+  });
+}
+
+/// Calls finish(state, offsets) for each output element; offsets[k] is its place in output k.
+template <class C, class State, class Finish>
+void reduce(const Reduction& r, const State& initial, Finish finish) {
+  const int in_operand = r.kept.n_operands - 1;
+  const bool across = r.kept.ndim > 0 && r.kept.strides[in_operand][r.kept.ndim - 1] == 1 &&
+                      r.reduced.ndim > 0 && r.reduced.strides[0][r.reduced.ndim - 1] != 1;
+  if (across) {
+    reduce_columns<C>(r, in_operand, initial, finish);
+  } else {
+    reduce_rows<C>(r, in_operand, initial, finish);
+  }
+}
+
+}  // namespace torch::executor::native::internal

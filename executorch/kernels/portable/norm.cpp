@@ -1,0 +1,410 @@
+/// Layer, group and batch normalisation: y = (x - mean) * rstd * weight + bias with
+/// rstd = 1 / sqrt(variance + eps), where mean and variance are over a row (layer, group) or over
+/// all but the channel dim (batch).
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/moments.h>
+#include <executorch/kernels/portable/internal/reduce.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+namespace torch::executor::native {
+
+using namespace internal;
+
+namespace {
+
+constexpr int64_t kChunk = 1024;
+
+/// A contiguous vector of any type, read in runs of C; all equal to `otherwise` when absent.
+template <class C>
+class Vector {
+ public:
+  Vector(const std::optional<Tensor>& t, C otherwise) : otherwise_(otherwise) {
+    if (t.has_value()) *this = Vector(*t);
+  }
+  explicit Vector(const Tensor& t)
+      : data_(static_cast<const char*>(t.const_data_ptr())), type_(t.scalar_type()) {}
+
+  const C* read(int64_t i, int64_t n, C* chunk) const {
+    if (data_ == nullptr) {
+      for (int64_t j = 0; j < n; ++j) chunk[j] = otherwise_;
+      return chunk;
+    }
+    if (type_ == scalar_type_of(kComputeOf<C>)) return reinterpret_cast<const C*>(data_) + i;
+    load(data_ + i * static_cast<int64_t>(elementSize(type_)), type_, 1, n, chunk);
+    return chunk;
+  }
+  C at(int64_t i) const {
+    C value;
+    return *read(i, 1, &value);
+  }
+
+ private:
+  const char* data_ = nullptr;
+  ScalarType type_ = ScalarType::Undefined;
+  C otherwise_ = 0;
+};
+
+/// The elements of out (operand 0) and in (operand 1) in logical order, as runs of C.
+template <class C>
+struct Rows {
+  Loop loop;
+  const Tensor& in;
+  const Tensor& out;
+  bool in_direct, out_direct;
+
+  Rows(const Tensor& in_tensor, const Tensor& out_tensor)
+      : loop(out_tensor.sizes()), in(in_tensor), out(out_tensor) {
+    loop.add(out).add(in).collapse();
+    in_direct = loop.is_dense(1) && in.scalar_type() == scalar_type_of(kComputeOf<C>);
+    out_direct = loop.is_dense(0) && out.scalar_type() == scalar_type_of(kComputeOf<C>);
+  }
+  const C* read(int64_t pos, int64_t n, C* chunk) const {
+    if (in_direct) return static_cast<const C*>(in.const_data_ptr()) + pos;
+    gather(loop, 1, in.const_data_ptr(), in.scalar_type(), pos, n, chunk);
+    return chunk;
+  }
+  C* room(int64_t pos, C* chunk) const {
+    return out_direct ? static_cast<C*>(out.mutable_data_ptr()) + pos : chunk;
+  }
+  void write(int64_t pos, int64_t n, const C* chunk) const {
+    if (!out_direct) scatter(loop, 0, out.mutable_data_ptr(), out.scalar_type(), pos, n, chunk);
+  }
+};
+
+template <class C>
+Moments<C> moments_of(const Rows<C>& rows, int64_t pos, int64_t n) {
+  C chunk[kChunk];
+  Moments<C> moments;
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t m = n - i < kChunk ? n - i : kChunk;
+    moments.fold(rows.read(pos + i, m, chunk), m, i);
+  }
+  return moments;
+}
+
+template <class C>
+C rstd_of(const Moments<C>& moments, double eps) {
+  return static_cast<C>(1 / std::sqrt(moments.squares / static_cast<double>(moments.n) + eps));
+}
+
+/// y = x * scale + shift over n elements from `pos`, with one scale and one shift.
+template <class C>
+void affine(const Rows<C>& rows, int64_t pos, int64_t n, C scale, C shift) {
+  C in_chunk[kChunk], out_chunk[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t m = n - i < kChunk ? n - i : kChunk;
+    const C* x = rows.read(pos + i, m, in_chunk);
+    C* y = rows.room(pos + i, out_chunk);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < m; ++j) y[j] = x[j] * scale + shift;
+    rows.write(pos + i, m, y);
+  }
+}
+
+template <class C>
+void layer_norm(const Rows<C>& rows, int64_t n_rows, int64_t n, const Vector<C>& weight,
+                const Vector<C>& bias, double eps, Tensor& mean_out, Tensor& rstd_out) {
+  C in_chunk[kChunk], out_chunk[kChunk], w_chunk[kChunk], b_chunk[kChunk];
+  char* means = static_cast<char*>(mean_out.mutable_data_ptr());
+  char* rstds = static_cast<char*>(rstd_out.mutable_data_ptr());
+  for (int64_t row = 0; row < n_rows; ++row) {
+    const Moments<C> moments = moments_of(rows, row * n, n);
+    const C mean = static_cast<C>(moments.mean);
+    const C rstd = rstd_of(moments, eps);
+    store_one(mean, means + row * mean_out.element_size(), mean_out.scalar_type());
+    store_one(rstd, rstds + row * rstd_out.element_size(), rstd_out.scalar_type());
+    for (int64_t i = 0; i < n; i += kChunk) {
+      const int64_t m = n - i < kChunk ? n - i : kChunk;
+      const C* x = rows.read(row * n + i, m, in_chunk);
+      const C* w = weight.read(i, m, w_chunk);
+      const C* b = bias.read(i, m, b_chunk);
+      C* y = rows.room(row * n + i, out_chunk);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j) y[j] = (x[j] - mean) * rstd * w[j] + b[j];
+      rows.write(row * n + i, m, y);
+    }
+  }
+}
+
+/// A parameter, if there, is a contiguous floating tensor of `n` elements.
+bool check_parameter(KernelRuntimeContext& ctx, const char* op, const char* name, const Tensor* t,
+                     int64_t n) {
+  ET_REQUIRE(ctx,
+             t == nullptr || (is_float(t->scalar_type()) && t->numel() == n && is_contiguous(*t)),
+             InvalidArgument, false, "%s: %s has shape %s and type %s, expected %lld floats", op,
+             name, ShapeText(*t).c_str(), toString(t->scalar_type()), static_cast<long long>(n));
+  return true;
+}
+
+const Tensor* get(const std::optional<Tensor>& t) {
+  return t.has_value() ? &*t : nullptr;
+}
+
+bool check_floats(KernelRuntimeContext& ctx, const char* op,
+                  std::initializer_list<const Tensor*> ts) {
+  for (const Tensor* t : ts) {
+    ET_REQUIRE(ctx, is_float(t->scalar_type()), InvalidArgument, false,
+               "%s: a tensor is %s, expected a floating type", op, toString(t->scalar_type()));
+  }
+  return true;
+}
+
+/// Normalises each channel (dim 1) by its mean and spread; `spread` holds variances, or values of
+/// rstd if `is_rstd`.
+template <class C>
+void normalize_channels(const Tensor& in, const Tensor& out, const Vector<C>& mean,
+                        const Vector<C>& spread, bool is_rstd, double eps, const Vector<C>& weight,
+                        const Vector<C>& bias) {
+  Loop loop(out.sizes());
+  int64_t channel[kTensorDimensionLimit] = {};
+  channel[1] = 1;
+  loop.add(out).add(in).add(channel).order_by(0);
+  loop.collapse();
+  const int inner = loop.ndim - 1;
+  const int64_t step = inner < 0 ? 0 : loop.strides[1][inner];
+  const bool per_element = inner >= 0 && loop.strides[2][inner] != 0;
+  const char* from = static_cast<const char*>(in.const_data_ptr());
+  char* to = static_cast<char*>(out.mutable_data_ptr());
+  const auto coefficients = [&](int64_t c, int64_t n, C* scale, C* shift) {
+    for (int64_t i = 0; i < n; ++i) {
+      const C s = spread.at(c + i);
+      scale[i] = (is_rstd ? s : 1 / std::sqrt(s + static_cast<C>(eps))) * weight.at(c + i);
+      shift[i] = bias.at(c + i) - mean.at(c + i) * scale[i];
+    }
+  };
+  C x[kChunk], scale[kChunk], shift[kChunk];
+  const auto run = [&](const int64_t* at, int64_t first, int64_t n) {
+    load(from + (at[1] + first * step) * in.element_size(), in.scalar_type(), step, n, x);
+    if (per_element) {
+      for (int64_t i = 0; i < n; ++i) x[i] = x[i] * scale[i] + shift[i];
+    } else {
+      const C a = scale[0], b = shift[0];
+      for (int64_t i = 0; i < n; ++i) x[i] = x[i] * a + b;
+    }
+    store(x, n, to + (at[0] + first) * out.element_size(), out.scalar_type(), 1);
+  };
+  if (per_element) {  // the channel dim is innermost: the same coefficients for every run
+    const int64_t n_channels = loop.sizes[inner];
+    for (int64_t c = 0; c < n_channels; c += kChunk) {
+      const int64_t n = n_channels - c < kChunk ? n_channels - c : kChunk;
+      coefficients(c, n, scale, shift);
+      for_each_run(loop, [&](const int64_t* at, int64_t) { run(at, c, n); });
+    }
+    return;
+  }
+  for_each_run(loop, [&](const int64_t* at, int64_t length) {
+    coefficients(at[2], 1, scale, shift);
+    for (int64_t i = 0; i < length; i += kChunk) {
+      run(at, i, length - i < kChunk ? length - i : kChunk);
+    }
+  });
+}
+
+bool check_batch_norm(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
+                      std::initializer_list<const Tensor*> parameters, const Tensor& out) {
+  if (!check_floats(ctx, op, {&in, &out})) return false;
+  ET_REQUIRE(ctx, in.dim() >= 2, InvalidArgument, false,
+             "%s: the input has shape %s, expected at least 2 dims", op, ShapeText(in).c_str());
+  for (const Tensor* t : parameters) {
+    if (!check_parameter(ctx, op, "a parameter", t, in.size(1))) return false;
+  }
+  return true;
+}
+
+/// Batch norm with the statistics of `mean` and `variance`; the saved statistics are empty.
+void batch_norm_inference(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
+                          const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                          const Tensor& mean, const Tensor& variance, double eps, Tensor& out,
+                          Tensor& saved_mean, Tensor& saved_rstd) {
+  const SizesType none = 0;
+  if (!check_batch_norm(ctx, op, in, {get(weight), get(bias), &mean, &variance}, out) ||
+      !resize_out(ctx, op, out, in.sizes()) ||
+      !resize_out(ctx, op, saved_mean, ArrayRef<SizesType>(&none, 1)) ||
+      !resize_out(ctx, op, saved_rstd, ArrayRef<SizesType>(&none, 1))) {
+    return;
+  }
+  with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    normalize_channels<C>(in, out, Vector<C>(mean), Vector<C>(variance), false, eps,
+                          Vector<C>(weight, 1), Vector<C>(bias, 0));
+  });
+}
+
+/// Batch norm with the batch's own statistics, which are saved; the running statistics, unless
+/// null, move towards them by `momentum`.
+void batch_norm_training(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
+                         const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                         Tensor* running_mean, Tensor* running_var, double momentum, double eps,
+                         Tensor& out, Tensor& saved_mean, Tensor& saved_rstd) {
+  Reduction r;
+  if (!check_batch_norm(ctx, op, in, {get(weight), get(bias), running_mean, running_var}, out) ||
+      !check_floats(ctx, op, {&saved_mean, &saved_rstd}) || !resize_out(ctx, op, out, in.sizes()) ||
+      !prepare(ctx, op, in, ((uint32_t{1} << in.dim()) - 1) & ~uint32_t{2}, false, false,
+               {&saved_mean, &saved_rstd}, r)) {
+    return;
+  }
+  ET_REQUIRE(ctx, r.reduced.numel > 0, InvalidArgument, ,
+             "%s: an input of shape %s has no values per channel", op, ShapeText(in).c_str());
+  const auto blend = [&](Tensor* running, int64_t c, double value) {
+    if (running == nullptr) return;
+    char* at = static_cast<char*>(running->mutable_data_ptr()) + c * running->element_size();
+    const double old = load_one<double>(at, running->scalar_type());
+    store_one((1 - momentum) * old + momentum * value, at, running->scalar_type());
+  };
+  with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    reduce<C>(r, Moments<C>(), [&](const Moments<C>& moments, const int64_t* at) {
+      char* mean = static_cast<char*>(saved_mean.mutable_data_ptr());
+      char* rstd = static_cast<char*>(saved_rstd.mutable_data_ptr());
+      store_one(static_cast<C>(moments.mean), mean + at[0] * saved_mean.element_size(),
+                saved_mean.scalar_type());
+      store_one(rstd_of(moments, eps), rstd + at[1] * saved_rstd.element_size(),
+                saved_rstd.scalar_type());
+      blend(running_mean, at[0], moments.mean);
+      blend(running_var, at[0], moments.squares / static_cast<double>(moments.n - 1));
+    });
+    normalize_channels<C>(in, out, Vector<C>(saved_mean), Vector<C>(saved_rstd), true, eps,
+                          Vector<C>(weight, 1), Vector<C>(bias, 0));
+  });
+}
+
+}  // namespace
+
+std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
+    KernelRuntimeContext& ctx, const Tensor& input, IntArrayRef normalized_shape,
+    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps,
+    Tensor& out0, Tensor& out1, Tensor& out2) {
+  constexpr const char* kOp = "native_layer_norm.out";
+  const std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
+  const int64_t rank = input.dim(), n_dims = static_cast<int64_t>(normalized_shape.size());
+  Shape stats;
+  bool matches = n_dims >= 1 && n_dims <= rank;
+  int64_t n_rows = 1, n = 1;
+  for (int64_t d = 0; matches && d < rank; ++d) {
+    const bool inner = d >= rank - n_dims;
+    matches = !inner || input.size(d) == normalized_shape[static_cast<size_t>(d - (rank - n_dims))];
+    (inner ? n : n_rows) *= input.size(d);
+    stats.push(inner ? 1 : input.size(d));
+  }
+  ET_REQUIRE(ctx, matches, InvalidArgument, result,
+             "%s: normalized_shape %s is not the end of the input's shape %s", kOp,
+             ShapeText(normalized_shape).c_str(), ShapeText(input).c_str());
+  if (!check_floats(ctx, kOp, {&input, &out0, &out1, &out2}) ||
+      !check_parameter(ctx, kOp, "weight", get(weight), n) ||
+      !check_parameter(ctx, kOp, "bias", get(bias), n) ||
+      !resize_out(ctx, kOp, out0, input.sizes()) || !resize_out(ctx, kOp, out1, stats) ||
+      !resize_out(ctx, kOp, out2, stats)) {
+    return result;
+  }
+  with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    layer_norm<C>(Rows<C>(input, out0), n_rows, n, Vector<C>(weight, 1), Vector<C>(bias, 0), eps,
+                  out1, out2);
+  });
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
+    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
+    const std::optional<Tensor>& bias, int64_t N, int64_t C, int64_t HxW, int64_t group, double eps,
+    Tensor& out0, Tensor& out1, Tensor& out2) {
+  constexpr const char* kOp = "native_group_norm.out";
+  const std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
+  ET_REQUIRE(ctx,
+             input.dim() >= 2 && input.size(0) == N && input.size(1) == C &&
+                 input.numel() == N * C * HxW && group > 0 && C % group == 0,
+             InvalidArgument, result,
+             "%s: an input of shape %s does not have N=%lld, C=%lld and HxW=%lld in %lld groups",
+             kOp, ShapeText(input).c_str(), static_cast<long long>(N), static_cast<long long>(C),
+             static_cast<long long>(HxW), static_cast<long long>(group));
+  Shape stats;
+  stats.push(N);
+  stats.push(group);
+  if (!check_floats(ctx, kOp, {&input, &out0, &out1, &out2}) ||
+      !check_parameter(ctx, kOp, "weight", get(weight), C) ||
+      !check_parameter(ctx, kOp, "bias", get(bias), C) ||
+      !resize_out(ctx, kOp, out0, input.sizes()) || !resize_out(ctx, kOp, out1, stats) ||
+      !resize_out(ctx, kOp, out2, stats)) {
+    return result;
+  }
+  const int64_t per_group = C / group;
+  with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {
+    using T = decltype(tag);
+    const Rows<T> rows(input, out0);
+    const Vector<T> w(weight, 1), b(bias, 0);
+    for (int64_t i = 0; i < N * group; ++i) {
+      const int64_t first = i * per_group * HxW;
+      const Moments<T> moments = moments_of(rows, first, per_group * HxW);
+      const T mean = static_cast<T>(moments.mean);
+      const T rstd = rstd_of(moments, eps);
+      store_one(mean, static_cast<char*>(out1.mutable_data_ptr()) + i * out1.element_size(),
+                out1.scalar_type());
+      store_one(rstd, static_cast<char*>(out2.mutable_data_ptr()) + i * out2.element_size(),
+                out2.scalar_type());
+      for (int64_t c = 0; c < per_group; ++c) {
+        const int64_t channel = i % group * per_group + c;
+        const T scale = rstd * w.at(channel);
+        affine(rows, first + c * HxW, HxW, scale, b.at(channel) - mean * scale);
+      }
+    }
+  });
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_training_out(
+    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
+    const std::optional<Tensor>& bias, const Tensor& running_mean, const Tensor& running_var,
+    double, double eps, Tensor& out0, Tensor& out1, Tensor& out2) {
+  batch_norm_inference(ctx, "_native_batch_norm_legit_no_training.out", input, weight, bias,
+                       running_mean, running_var, eps, out0, out1, out2);
+  return {out0, out1, out2};
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_out(
+    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
+    const std::optional<Tensor>& bias, Tensor& running_mean, Tensor& running_var, bool training,
+    double momentum, double eps, Tensor& out, Tensor& save_mean, Tensor& save_invstd) {
+  constexpr const char* kOp = "_native_batch_norm_legit.out";
+  if (training) {
+    batch_norm_training(ctx, kOp, input, weight, bias, &running_mean, &running_var, momentum, eps,
+                        out, save_mean, save_invstd);
+  } else {
+    batch_norm_inference(ctx, kOp, input, weight, bias, running_mean, running_var, eps, out,
+                         save_mean, save_invstd);
+  }
+  return {out, save_mean, save_invstd};
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_stats_out(
+    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
+    const std::optional<Tensor>& bias, bool training, double momentum, double eps, Tensor& out,
+    Tensor& save_mean, Tensor& save_invstd) {
+  constexpr const char* kOp = "_native_batch_norm_legit.no_stats_out";
+  const std::tuple<Tensor&, Tensor&, Tensor&> result(out, save_mean, save_invstd);
+  ET_REQUIRE(ctx, training, InvalidArgument, result,
+             "%s: without running statistics training must be true", kOp);
+  batch_norm_training(ctx, kOp, input, weight, bias, nullptr, nullptr, momentum, eps, out,
+                      save_mean, save_invstd);
+  return result;
+}
+
+namespace {
+
+constexpr Kernel kNormOps[] = {
+    ET_OP("aten::native_layer_norm.out", native_layer_norm_out),
+    ET_OP("aten::native_group_norm.out", native_group_norm_out),
+    ET_OP("aten::_native_batch_norm_legit_no_training.out",
+          _native_batch_norm_legit_no_training_out),
+    ET_OP("aten::_native_batch_norm_legit.out", _native_batch_norm_legit_out),
+    ET_OP("aten::_native_batch_norm_legit.no_stats_out", _native_batch_norm_legit_no_stats_out),
+};
+
+}  // namespace
+
+executorch::runtime::Span<const Kernel> norm_ops() {
+  return kNormOps;
+}
+
+}  // namespace torch::executor::native

@@ -1,0 +1,266 @@
+/// Reductions over dims: sum, mean, prod, any.
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/moments.h>
+#include <executorch/kernels/portable/internal/reduce.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+namespace torch::executor::native {
+
+using namespace internal;
+
+namespace {
+
+template <class C>
+struct Product {
+  std::conditional_t<kIsInt<C>, int64_t, double> value = 1;
+  void fold(const C* x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; ++i) value = wrapping_mul(value, static_cast<decltype(value)>(x[i]));
+  }
+};
+
+template <class C>
+struct Any {
+  bool value = false;
+  void fold(const C* x, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n && !value; ++i) value = x[i] != 0;
+  }
+};
+
+template <class C>
+void store_at(C value, const Tensor& out, int64_t offset) {
+  store_one(value,
+            static_cast<char*>(out.mutable_data_ptr()) +
+                offset * static_cast<int64_t>(elementSize(out.scalar_type())),
+            out.scalar_type());
+}
+
+/// The type elements are cast to before they are reduced: `dtype` if given, else the output's.
+bool check_dtype(KernelRuntimeContext& ctx, const char* op, std::optional<ScalarType> dtype,
+                 const Tensor& out) {
+  const ScalarType type = dtype.value_or(out.scalar_type());
+  ET_REQUIRE(ctx, is_real(out.scalar_type()) && type == out.scalar_type(), InvalidArgument, false,
+             "%s: dtype is %s but out is %s", op, toString(type), toString(out.scalar_type()));
+  return true;
+}
+
+/// out = finish(state folded over `mask`), in the output's compute type.
+template <template <class> class State, class Finish>
+void reduce_into(const Reduction& r, Tensor& out, const Finish& finish) {
+  with_compute(compute_of(out.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    reduce<C>(r, State<C>(), [&](const State<C>& state, const int64_t* at) {
+      store_at(static_cast<C>(finish(state)), out, at[0]);
+    });
+  });
+}
+
+Tensor& sum(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+            const std::optional<IntArrayRef>& dims, bool keepdim, std::optional<ScalarType> dtype,
+            bool mean, Tensor& out) {
+  uint32_t mask;
+  Reduction r;
+  if (!check_dtype(ctx, op, dtype, out) || !dim_mask(ctx, op, dims, self.dim(), true, mask)) {
+    return out;
+  }
+  ET_REQUIRE(ctx, !mean || is_float(out.scalar_type()), InvalidArgument, out,
+             "%s: a mean is a floating type, but out is %s", op, toString(out.scalar_type()));
+  if (!prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) return out;
+  if (mean) {
+    const double n = static_cast<double>(r.reduced.numel);
+    reduce_into<Sum>(r, out, [n](const auto& s) { return static_cast<double>(s.value) / n; });
+  } else {
+    reduce_into<Sum>(r, out, [](const auto& s) { return s.value; });
+  }
+  return out;
+}
+
+Tensor& product(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                const std::optional<IntArrayRef>& dims, bool keepdim,
+                std::optional<ScalarType> dtype, Tensor& out) {
+  uint32_t mask;
+  Reduction r;
+  if (check_dtype(ctx, op, dtype, out) && dim_mask(ctx, op, dims, self.dim(), true, mask) &&
+      prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) {
+    reduce_into<Product>(r, out, [](const auto& s) { return s.value; });
+  }
+  return out;
+}
+
+Tensor& any(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+            const std::optional<IntArrayRef>& dims, bool keepdim, Tensor& out) {
+  uint32_t mask;
+  Reduction r;
+  ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out, "%s: out is %s, expected Bool",
+             op, toString(out.scalar_type()));
+  if (!dim_mask(ctx, op, dims, self.dim(), false, mask) ||
+      !prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) {
+    return out;
+  }
+  with_compute(compute_of(self.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    reduce<C>(r, Any<C>(),
+              [&](const Any<C>& state, const int64_t* at) { store_at(state.value, out, at[0]); });
+  });
+  return out;
+}
+
+/// Variance into `out`, and the mean into `mean` unless null.
+void variance(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+              const std::optional<IntArrayRef>& dims, double correction, bool keepdim, Tensor& out,
+              Tensor* mean) {
+  uint32_t mask;
+  Reduction r;
+  ET_REQUIRE(ctx, is_float(self.scalar_type()) && is_float(out.scalar_type()), InvalidArgument, ,
+             "%s: self is %s and out is %s, expected floating types", op,
+             toString(self.scalar_type()), toString(out.scalar_type()));
+  if (!dim_mask(ctx, op, dims, self.dim(), true, mask)) return;
+  const bool planned = mean == nullptr
+                           ? prepare(ctx, op, self, mask, keepdim, false, {&out}, r)
+                           : prepare(ctx, op, self, mask, keepdim, false, {&out, mean}, r);
+  if (!planned) return;
+  const double n = static_cast<double>(r.reduced.numel);
+  const double freedom = n - correction > 0 ? n - correction : 0;
+  with_float_compute(compute_of(self.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    reduce<C>(r, Moments<C>(), [&](const Moments<C>& state, const int64_t* at) {
+      const double value = state.n == 0 ? NAN : state.squares / freedom;
+      store_at(static_cast<C>(value), out, at[0]);
+      if (mean != nullptr) {
+        store_at(static_cast<C>(state.n == 0 ? NAN : state.mean), *mean, at[1]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+Tensor& sum_dim_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
+                    bool keepdim, std::optional<ScalarType> dtype, Tensor& out) {
+  return sum(ctx, "sum.IntList_out", self, dim, keepdim, dtype, false, out);
+}
+
+Tensor& mean_dim_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
+                     bool keepdim, std::optional<ScalarType> dtype, Tensor& out) {
+  return sum(ctx, "mean.out", self, dim, keepdim, dtype, true, out);
+}
+
+Tensor& mean_dtype_out(KernelRuntimeContext& ctx, const Tensor& self,
+                       std::optional<ScalarType> dtype, Tensor& out) {
+  return sum(ctx, "mean.dtype_out", self, std::nullopt, false, dtype, true, out);
+}
+
+Tensor& prod_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<ScalarType> dtype,
+                 Tensor& out) {
+  return product(ctx, "prod.out", self, std::nullopt, false, dtype, out);
+}
+
+Tensor& prod_int_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,
+                     std::optional<ScalarType> dtype, Tensor& out) {
+  return product(ctx, "prod.int_out", self, IntArrayRef(&dim, 1), keepdim, dtype, out);
+}
+
+Tensor& any_all_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return any(ctx, "any.all_out", self, std::nullopt, false, out);
+}
+
+Tensor& any_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,
+                Tensor& out) {
+  return any(ctx, "any.out", self, IntArrayRef(&dim, 1), keepdim, out);
+}
+
+Tensor& any_dims_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
+                     bool keepdim, Tensor& out) {
+  return any(ctx, "any.dims_out", self, dim, keepdim, out);
+}
+
+Tensor& var_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
+                bool unbiased, bool keepdim, Tensor& out) {
+  variance(ctx, "var.out", self, dim, unbiased ? 1 : 0, keepdim, out, nullptr);
+  return out;
+}
+
+Tensor& var_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
+                           std::optional<IntArrayRef> dim, const std::optional<Scalar>& correction,
+                           bool keepdim, Tensor& out) {
+  variance(ctx, "var.correction_out", self, dim,
+           correction.has_value() ? scalar_as<double>(*correction) : 1, keepdim, out, nullptr);
+  return out;
+}
+
+std::tuple<Tensor&, Tensor&> var_mean_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                                     std::optional<IntArrayRef> dim,
+                                                     const std::optional<Scalar>& correction,
+                                                     bool keepdim, Tensor& out0, Tensor& out1) {
+  variance(ctx, "var_mean.correction_out", self, dim,
+           correction.has_value() ? scalar_as<double>(*correction) : 1, keepdim, out0, &out1);
+  return {out0, out1};
+}
+
+Tensor& cumsum_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                   std::optional<ScalarType> dtype, Tensor& out) {
+  constexpr const char* kOp = "cumsum.out";
+  if (!check_dtype(ctx, kOp, dtype, out) || !normalize_dim(ctx, kOp, dim, self.dim())) return out;
+  ET_REQUIRE(ctx, is_real(self.scalar_type()), InvalidArgument, out,
+             "%s: tensors of type %s are not supported", kOp, toString(self.scalar_type()));
+  if (!resize_out(ctx, kOp, out, self.sizes())) return out;
+  Loop lines(out.sizes());  // one step along it is one line of the tensor
+  lines.add(out).add(self);
+  int64_t n = 1, out_step = 1, in_step = 1;
+  if (self.dim() > 0) {
+    n = self.size(dim);
+    out_step = out.strides()[static_cast<size_t>(dim)];
+    in_step = self.strides()[static_cast<size_t>(dim)];
+    lines.take_out(static_cast<int>(dim));
+  }
+  if (out.numel() == 0) return out;
+  const int64_t in_size = static_cast<int64_t>(elementSize(self.scalar_type()));
+  const int64_t out_size = static_cast<int64_t>(elementSize(out.scalar_type()));
+  with_compute(compute_of(out.scalar_type()), [&](auto tag) {
+    using C = decltype(tag);
+    C chunk[256];
+    for (int64_t line = 0; line < lines.numel; ++line) {
+      const char* from =
+          static_cast<const char*>(self.const_data_ptr()) + lines.offset(1, line) * in_size;
+      char* to = static_cast<char*>(out.mutable_data_ptr()) + lines.offset(0, line) * out_size;
+      std::conditional_t<kIsInt<C>, int64_t, double> total = 0;
+      for (int64_t i = 0; i < n; i += 256) {
+        const int64_t m = n - i < 256 ? n - i : 256;
+        load(from + i * in_step * in_size, self.scalar_type(), in_step, m, chunk);
+        for (int64_t j = 0; j < m; ++j) {
+          total = wrapping_add(total, static_cast<decltype(total)>(chunk[j]));
+          chunk[j] = static_cast<C>(total);
+        }
+        store(chunk, m, to + i * out_step * out_size, out.scalar_type(), out_step);
+      }
+    }
+  });
+  return out;
+}
+
+namespace {
+
+constexpr Kernel kReduceOps[] = {
+    ET_OP("aten::sum.IntList_out", sum_dim_out),
+    ET_OP("aten::mean.out", mean_dim_out),
+    ET_OP("aten::mean.dtype_out", mean_dtype_out),
+    ET_OP("aten::prod.out", prod_out),
+    ET_OP("aten::prod.int_out", prod_int_out),
+    ET_OP("aten::any.all_out", any_all_out),
+    ET_OP("aten::any.out", any_out),
+    ET_OP("aten::any.dims_out", any_dims_out),
+    ET_OP("aten::var.out", var_out),
+    ET_OP("aten::var.correction_out", var_correction_out),
+    ET_OP("aten::var_mean.correction_out", var_mean_correction_out),
+    ET_OP("aten::cumsum.out", cumsum_out),
+};
+
+}  // namespace
+
+executorch::runtime::Span<const Kernel> reduce_ops() {
+  return kReduceOps;
+}
+
+}  // namespace torch::executor::native

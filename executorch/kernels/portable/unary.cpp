@@ -1,0 +1,256 @@
+/// Operators of one operand.
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/vector_math.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+namespace torch::executor::native {
+
+using namespace internal;
+
+namespace {
+
+/// A function of floats; integers are taken as Float.
+template <class F>
+Tensor& of_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
+                  const F& f) {
+  return elementwise<Kinds::Float>(ctx, {.op = op, .int_to_float = true}, out, f, self);
+}
+
+/// A function that rounds: integers are already round, and Bool is refused.
+template <class F>
+Tensor& rounding(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
+                 const F& f) {
+  return elementwise(
+      ctx, {.op = op, .allow_bool = false}, out,
+      [f](auto x) {
+        if constexpr (kIsInt<decltype(x)>) {
+          return x;
+        } else {
+          return f(x);
+        }
+      },
+      self);
+}
+
+/// An activation: defined for floating types only.
+template <class F>
+Tensor& activation(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
+                   const F& f) {
+  return elementwise<Kinds::Float>(ctx, {.op = op, .allow_bool = false, .allow_int = false}, out, f,
+                                   self);
+}
+
+}  // namespace
+
+#define ET_FLOAT_OP(name, expression)                                                  \
+  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {     \
+    return of_floats(ctx, #name ".out", self, out, [](auto x) { return expression; }); \
+  }
+ET_FLOAT_OP(exp, exp_of(x))
+ET_FLOAT_OP(expm1, std::expm1(x))
+ET_FLOAT_OP(log, std::log(x))
+ET_FLOAT_OP(log2, std::log2(x))
+ET_FLOAT_OP(log10, std::log10(x))
+ET_FLOAT_OP(log1p, std::log1p(x))
+ET_FLOAT_OP(sqrt, std::sqrt(x))
+ET_FLOAT_OP(rsqrt, 1 / std::sqrt(x))
+ET_FLOAT_OP(reciprocal, 1 / x)
+ET_FLOAT_OP(sin, std::sin(x))
+ET_FLOAT_OP(cos, std::cos(x))
+ET_FLOAT_OP(tan, std::tan(x))
+ET_FLOAT_OP(asin, std::asin(x))
+ET_FLOAT_OP(acos, std::acos(x))
+ET_FLOAT_OP(atan, std::atan(x))
+ET_FLOAT_OP(sinh, std::sinh(x))
+ET_FLOAT_OP(cosh, std::cosh(x))
+ET_FLOAT_OP(tanh, tanh_of(x))
+ET_FLOAT_OP(asinh, std::asinh(x))
+ET_FLOAT_OP(acosh, std::acosh(x))
+ET_FLOAT_OP(atanh, std::atanh(x))
+ET_FLOAT_OP(erf, erf_of(x))
+ET_FLOAT_OP(sigmoid, sigmoid_of(x))
+#undef ET_FLOAT_OP
+
+#define ET_ROUNDING_OP(name, expression)                                              \
+  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {    \
+    return rounding(ctx, #name ".out", self, out, [](auto x) { return expression; }); \
+  }
+ET_ROUNDING_OP(floor, std::floor(x))
+ET_ROUNDING_OP(ceil, std::ceil(x))
+ET_ROUNDING_OP(round, std::nearbyint(x))  // half to even
+ET_ROUNDING_OP(trunc, std::trunc(x))
+#undef ET_ROUNDING_OP
+
+Tensor& abs_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return elementwise(
+      ctx, {.op = "abs.out", .allow_bool = false}, out,
+      [](auto x) {
+        if constexpr (kIsInt<decltype(x)>) {
+          return x < 0 ? wrapping_sub<int64_t>(0, x) : x;
+        } else {
+          return std::fabs(x);
+        }
+      },
+      self);
+}
+
+Tensor& neg_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return elementwise(
+      ctx, {.op = "neg.out", .allow_bool = false}, out,
+      [](auto x) {
+        if constexpr (kIsInt<decltype(x)>) {
+          return wrapping_sub<int64_t>(0, x);
+        } else {
+          return -x;
+        }
+      },
+      self);
+}
+
+Tensor& sign_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return elementwise(
+      ctx, {.op = "sign.out"}, out,
+      [](auto x) { return static_cast<decltype(x)>((x > 0) - (x < 0)); }, self);
+}
+
+Tensor& relu_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return elementwise(
+      ctx, {.op = "relu.out", .allow_bool = false}, out, [](auto x) { return x < 0 ? 0 : x; },
+      self);
+}
+
+Tensor& gelu_out(KernelRuntimeContext& ctx, const Tensor& self, std::string_view approximate,
+                 Tensor& out) {
+  constexpr const char* kOp = "gelu.out";
+  if (approximate == "none") {
+    return activation(ctx, kOp, self, out, [](auto x) { return x * normal_cdf(x); });
+  }
+  ET_REQUIRE(ctx, approximate == "tanh", InvalidArgument, out,
+             "%s: approximate is '%.*s', expected 'none' or 'tanh'", kOp,
+             static_cast<int>(approximate.size()), approximate.data());
+  return activation(ctx, kOp, self, out, [](auto x) {
+    using C = decltype(x);
+    constexpr C kSqrt2OverPi = static_cast<C>(0.79788456080286535588);
+    const C inner = kSqrt2OverPi * (x + static_cast<C>(0.044715) * x * x * x);
+    return static_cast<C>(0.5) * x * (1 + tanh_of(inner));
+  });
+}
+
+Tensor& elu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& alpha,
+                const Scalar& scale, const Scalar& input_scale, Tensor& out) {
+  const double positive = scalar_as<double>(scale);
+  const double negative = scalar_as<double>(alpha) * positive;
+  const double inner = scalar_as<double>(input_scale);
+  return activation(ctx, "elu.out", self, out, [=](auto x) {
+    using C = decltype(x);
+    return x <= 0 ? std::expm1(x * static_cast<C>(inner)) * static_cast<C>(negative)
+                  : x * static_cast<C>(positive);
+  });
+}
+
+Tensor& leaky_relu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& negative_slope,
+                       Tensor& out) {
+  const double slope = scalar_as<double>(negative_slope);
+  return activation(ctx, "leaky_relu.out", self, out,
+                    [=](auto x) { return x > 0 ? x : x * static_cast<decltype(x)>(slope); });
+}
+
+Tensor& hardtanh_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& min_val,
+                     const Scalar& max_val, Tensor& out) {
+  const double lo = scalar_as<double>(min_val), hi = scalar_as<double>(max_val);
+  return elementwise(
+      ctx, {.op = "hardtanh.out", .allow_bool = false}, out,
+      [=](auto x) {
+        using C = decltype(x);
+        return min_or_nan(max_or_nan(x, static_cast<C>(lo)), static_cast<C>(hi));
+      },
+      self);
+}
+
+Tensor& logit_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<double> eps,
+                  Tensor& out) {
+  if (!eps.has_value()) {
+    return of_floats(ctx, "logit.out", self, out, [](auto x) { return std::log(x / (1 - x)); });
+  }
+  return of_floats(ctx, "logit.out", self, out, [lo = *eps](auto x) {
+    using C = decltype(x);
+    const C y = x < static_cast<C>(lo)       ? static_cast<C>(lo)
+                : x > static_cast<C>(1 - lo) ? static_cast<C>(1 - lo)
+                                             : x;
+    return std::log(y / (1 - y));
+  });
+}
+
+Tensor& _conj_physical_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  constexpr const char* kOp = "_conj_physical.out";
+  const ScalarType type = self.scalar_type();
+  ET_REQUIRE(ctx, type == out.scalar_type(), InvalidArgument, out, "%s: self is %s but out is %s",
+             kOp, toString(type), toString(out.scalar_type()));
+  if (!resize_out(ctx, kOp, out, self.sizes())) return out;
+  Loop loop(out.sizes());
+  loop.add(out).add(self).order_by(0);
+  loop.collapse();
+  copy(loop, out.mutable_data_ptr(), type, self.const_data_ptr(), type);
+  const auto negate_imaginary = [&](auto* parts) {
+    for (ssize_t i = 0; i < out.numel(); ++i) parts[2 * i + 1] = -parts[2 * i + 1];
+  };
+  if (type == ScalarType::ComplexFloat) {
+    negate_imaginary(static_cast<float*>(out.mutable_data_ptr()));
+  } else if (type == ScalarType::ComplexDouble) {
+    negate_imaginary(static_cast<double*>(out.mutable_data_ptr()));
+  }
+  return out;
+}
+
+namespace {
+
+constexpr Kernel kUnaryOps[] = {
+    ET_OP("aten::abs.out", abs_out),
+    ET_OP("aten::acos.out", acos_out),
+    ET_OP("aten::acosh.out", acosh_out),
+    ET_OP("aten::asin.out", asin_out),
+    ET_OP("aten::asinh.out", asinh_out),
+    ET_OP("aten::atan.out", atan_out),
+    ET_OP("aten::atanh.out", atanh_out),
+    ET_OP("aten::ceil.out", ceil_out),
+    ET_OP("aten::_conj_physical.out", _conj_physical_out),
+    ET_OP("aten::cos.out", cos_out),
+    ET_OP("aten::cosh.out", cosh_out),
+    ET_OP("aten::elu.out", elu_out),
+    ET_OP("aten::erf.out", erf_out),
+    ET_OP("aten::exp.out", exp_out),
+    ET_OP("aten::expm1.out", expm1_out),
+    ET_OP("aten::floor.out", floor_out),
+    ET_OP("aten::gelu.out", gelu_out),
+    ET_OP("aten::hardtanh.out", hardtanh_out),
+    ET_OP("aten::leaky_relu.out", leaky_relu_out),
+    ET_OP("aten::log.out", log_out),
+    ET_OP("aten::log10.out", log10_out),
+    ET_OP("aten::log1p.out", log1p_out),
+    ET_OP("aten::log2.out", log2_out),
+    ET_OP("aten::logit.out", logit_out),
+    ET_OP("aten::neg.out", neg_out),
+    ET_OP("aten::reciprocal.out", reciprocal_out),
+    ET_OP("aten::relu.out", relu_out),
+    ET_OP("aten::round.out", round_out),
+    ET_OP("aten::rsqrt.out", rsqrt_out),
+    ET_OP("aten::sigmoid.out", sigmoid_out),
+    ET_OP("aten::sign.out", sign_out),
+    ET_OP("aten::sin.out", sin_out),
+    ET_OP("aten::sinh.out", sinh_out),
+    ET_OP("aten::sqrt.out", sqrt_out),
+    ET_OP("aten::tan.out", tan_out),
+    ET_OP("aten::tanh.out", tanh_out),
+    ET_OP("aten::trunc.out", trunc_out),
+};
+
+}  // namespace
+
+executorch::runtime::Span<const Kernel> unary_ops() {
+  return kUnaryOps;
+}
+
+}  // namespace torch::executor::native

@@ -1,0 +1,180 @@
+#include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/shape.h>
+#include <executorch/kernels/prim_ops/arguments.h>
+#include <executorch/kernels/prim_ops/tables.h>
+
+#include <cinttypes>
+#include <cstring>
+#include <limits>
+
+namespace torch::executor::function {
+namespace {
+
+using executorch::aten::ArrayRef;
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using native::internal::Shape;
+using native::internal::ShapeText;
+
+bool check_tensor(KernelRuntimeContext& ctx, const char* op, const EValue& value) {
+  return value.isTensor() || fail_type(ctx, op, "a Tensor", value);
+}
+
+bool check_int(KernelRuntimeContext& ctx, const char* op, const EValue& value) {
+  return value.isInt() || fail_type(ctx, op, "an Int", value);
+}
+
+/// (tensor, dim, result): reads one entry of the tensor's sizes or strides.
+template <class Entry>
+void entry_of_dim(KernelRuntimeContext& ctx, const char* op, Span<EValue*> args, Entry entry) {
+  if (!check_count(ctx, op, args, 3) || !check_tensor(ctx, op, *args[0]) ||
+      !check_int(ctx, op, *args[1])) {
+    return;
+  }
+  const Tensor& t = args[0]->toTensor();
+  int64_t dim = args[1]->toInt();
+  const int64_t rank = t.dim();
+  ET_REQUIRE(ctx, dim >= -rank && dim < rank, InvalidArgument, ,
+             "%s: dim %" PRId64 " is out of range for a tensor of rank %" PRId64, op, dim, rank);
+  if (dim < 0) dim += rank;
+  *args[2] = EValue(static_cast<int64_t>(entry(t, static_cast<size_t>(dim))));
+}
+
+void sym_size(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  entry_of_dim(ctx, "aten::sym_size.int", args,
+               [](const Tensor& t, size_t dim) { return t.sizes()[dim]; });
+}
+
+void sym_stride(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  entry_of_dim(ctx, "aten::sym_stride.int", args,
+               [](const Tensor& t, size_t dim) { return t.strides()[dim]; });
+}
+
+void sym_numel(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  constexpr const char* kName = "aten::sym_numel";
+  if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
+  *args[1] = EValue(static_cast<int64_t>(args[0]->toTensor().numel()));
+}
+
+void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  constexpr const char* kName = "aten::_local_scalar_dense";
+  using namespace native::internal;
+  if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
+  const Tensor& t = args[0]->toTensor();
+  const ScalarType type = t.scalar_type();
+  ET_REQUIRE(ctx, t.numel() >= 1, InvalidArgument, , "%s: the tensor of shape %s has no element",
+             kName, ShapeText(t).c_str());
+  ET_REQUIRE(ctx, is_real(type), InvalidType, , "%s: a tensor of type %s has no scalar value",
+             kName, executorch::runtime::toString(type));
+  if (is_float(type)) {
+    *args[1] = EValue(load_one<double>(t.const_data_ptr(), type));
+  } else if (type == ScalarType::Bool) {
+    *args[1] = EValue(load_one<bool>(t.const_data_ptr(), type));
+  } else {
+    *args[1] = EValue(load_one<int64_t>(t.const_data_ptr(), type));
+  }
+}
+
+/// `size` with its -1, if any, replaced by what makes it hold `numel` elements.
+bool infer_view_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                      ArrayRef<int64_t> size, Shape& shape) {
+  int64_t known = 1, inferred = -1;
+  for (size_t d = 0; d < size.size(); ++d) {
+    if (size[d] == -1) {
+      ET_REQUIRE(ctx, inferred < 0, InvalidArgument, false, "%s: %s has more than one -1", op,
+                 ShapeText(size).c_str());
+      inferred = static_cast<int64_t>(d);
+    } else {
+      ET_REQUIRE(ctx, size[d] >= 0 && !__builtin_mul_overflow(known, size[d], &known),
+                 InvalidArgument, false, "%s: %s is not a shape", op, ShapeText(size).c_str());
+    }
+    shape.push(size[d]);
+  }
+  const int64_t numel = self.numel();
+  if (inferred >= 0) {
+    ET_REQUIRE(ctx, known > 0 && numel % known == 0, InvalidArgument, false,
+               "%s: the -1 of %s cannot be inferred for a tensor of shape %s", op,
+               ShapeText(size).c_str(), ShapeText(self).c_str());
+    shape.sizes[inferred] = static_cast<executorch::aten::SizesType>(numel / known);
+  } else {
+    ET_REQUIRE(ctx, known == numel, InvalidArgument, false,
+               "%s: a tensor of shape %s cannot be seen as %s: %" PRId64 " elements, not %" PRId64,
+               op, ShapeText(self).c_str(), ShapeText(size).c_str(), numel, known);
+  }
+  return true;
+}
+
+/// (self, size, out): out becomes another shape on self's memory.
+void et_view(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  constexpr const char* kName = "executorch_prim::et_view.default";
+  if (!check_count(ctx, kName, args, 3) || !check_tensor(ctx, kName, *args[0]) ||
+      !check_tensor(ctx, kName, *args[2])) {
+    return;
+  }
+  if (!args[1]->isIntList()) return void(fail_type(ctx, kName, "an Int list", *args[1]));
+  const Tensor& self = args[0]->toTensor();
+  Tensor& out = args[2]->toTensor();
+  const auto size_list = args[1]->tryToIntList();
+  ET_REQUIRE(ctx, size_list.ok(), InvalidType, , "%s: the size list does not hold Ints", kName);
+  const ArrayRef<int64_t> size = *size_list;
+  ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, ,
+             "%s: self is %s and out %s; a view has one type", kName,
+             executorch::runtime::toString(self.scalar_type()),
+             executorch::runtime::toString(out.scalar_type()));
+  ET_REQUIRE(ctx, static_cast<int64_t>(size.size()) == out.dim(), InvalidArgument, ,
+             "%s: the shape %s has rank %zu, out has rank %zd", kName, ShapeText(size).c_str(),
+             size.size(), static_cast<ssize_t>(out.dim()));
+  ET_REQUIRE(ctx, native::internal::is_contiguous(self), InvalidArgument, ,
+             "%s: self of shape %s is not contiguous", kName, ShapeText(self).c_str());
+  Shape shape;
+  if (!infer_view_shape(ctx, kName, self, size, shape)) return;
+  if (!native::internal::resize_out(ctx, kName, out, shape)) return;
+  ET_REQUIRE(ctx, self.const_data_ptr() != nullptr || self.numel() == 0, InvalidState, ,
+             "%s: self has no memory", kName);
+  out.unsafeGetTensorImpl()->set_data(self.mutable_data_ptr());
+}
+
+/// (to, from, index): to[index] = from, growing `to` to index + 1 rows.
+void et_copy_index(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  constexpr const char* kName = "executorch_prim::et_copy_index.tensor";
+  if (!check_count(ctx, kName, args, 3) || !check_tensor(ctx, kName, *args[0]) ||
+      !check_tensor(ctx, kName, *args[1]) || !check_int(ctx, kName, *args[2])) {
+    return;
+  }
+  Tensor& to = args[0]->toTensor();
+  const Tensor& from = args[1]->toTensor();
+  const int64_t index = args[2]->toInt();
+  ET_REQUIRE(ctx, index >= 0 && index < std::numeric_limits<int32_t>::max(), InvalidArgument, ,
+             "%s: index %" PRId64 " is out of range", kName, index);
+  bool matches = to.scalar_type() == from.scalar_type() && to.dim() == from.dim() + 1;
+  for (ssize_t d = 0; matches && d < from.dim(); ++d) matches = to.size(d + 1) == from.size(d);
+  ET_REQUIRE(ctx, matches, InvalidArgument, , "%s: rows of %s cannot hold a %s (types %s and %s)",
+             kName, ShapeText(to).c_str(), ShapeText(from).c_str(),
+             executorch::runtime::toString(to.scalar_type()),
+             executorch::runtime::toString(from.scalar_type()));
+  Shape shape(to);
+  shape.sizes[0] = static_cast<executorch::aten::SizesType>(index + 1);
+  if (!native::internal::resize_out(ctx, kName, to, shape)) return;
+  if (from.nbytes() == 0) return;
+  ET_REQUIRE(ctx, to.const_data_ptr() != nullptr && from.const_data_ptr() != nullptr, InvalidState,
+             , "%s: a tensor has no memory", kName);
+  memcpy(static_cast<char*>(to.mutable_data_ptr()) + static_cast<size_t>(index) * from.nbytes(),
+         from.const_data_ptr(), from.nbytes());
+}
+
+const Kernel kTensorOps[] = {
+    Kernel("aten::sym_size.int", sym_size),
+    Kernel("aten::sym_stride.int", sym_stride),
+    Kernel("aten::sym_numel", sym_numel),
+    Kernel("aten::_local_scalar_dense", local_scalar_dense),
+    Kernel("executorch_prim::et_view.default", et_view),
+    Kernel("executorch_prim::et_copy_index.tensor", et_copy_index),
+};
+
+}  // namespace
+
+Span<const Kernel> tensor_ops() {
+  return kTensorOps;
+}
+
+}  // namespace torch::executor::function
