@@ -35,14 +35,14 @@
 #define ET_DEBUG_ONLY
 #endif
 
-#define ET_ASSERT_UNREACHABLE()                                      \
-  do {                                                               \
+#define ET_ASSERT_UNREACHABLE()                                        \
+  do {                                                                 \
     ET_ASSERT_MESSAGE_EMIT(": Execution should not reach this point"); \
-    ::executorch::runtime::runtime_abort();                          \
+    ::executorch::runtime::runtime_abort();                            \
   } while (false)
 
-#define ET_ASSERT_UNREACHABLE_MSG(_format, ...)                                           \
-  do {                                                                                    \
+#define ET_ASSERT_UNREACHABLE_MSG(_format, ...)                                                 \
+  do {                                                                                          \
     ET_ASSERT_MESSAGE_EMIT(": Execution should not reach this point. " _format, ##__VA_ARGS__); \
-    ::executorch::runtime::runtime_abort();                                               \
+    ::executorch::runtime::runtime_abort();                                                     \
   } while (false)

@@ -28,7 +28,9 @@ size_t utf8_boundary(const char* text, size_t length) {
 
 }  // namespace
 
-et_timestamp_t get_log_timestamp() { return pal_current_ticks(); }
+et_timestamp_t get_log_timestamp() {
+  return pal_current_ticks();
+}
 
 void vlogf(LogLevel level, et_timestamp_t timestamp, const char* filename, const char* function,
            size_t line, const char* format, va_list args) {

@@ -52,14 +52,14 @@ using ::executorch::runtime::LogLevel;
 }  // namespace executor
 }  // namespace torch
 
-#define ET_LOG(_level, _format, ...)                                                           \
-  do {                                                                                         \
-    if (ET_LOG_ENABLED && ::executorch::runtime::LogLevel::_level >=                           \
-                              ::executorch::runtime::LogLevel::ET_MIN_LOG_LEVEL) {             \
-      ::executorch::runtime::internal::logf(::executorch::runtime::LogLevel::_level,           \
-                                            ET_SHORT_FILENAME, ET_FUNCTION, ET_LINE, _format,  \
-                                            ##__VA_ARGS__);                                    \
-    }                                                                                          \
+#define ET_LOG(_level, _format, ...)                                                          \
+  do {                                                                                        \
+    if (ET_LOG_ENABLED && ::executorch::runtime::LogLevel::_level >=                          \
+                              ::executorch::runtime::LogLevel::ET_MIN_LOG_LEVEL) {            \
+      ::executorch::runtime::internal::logf(::executorch::runtime::LogLevel::_level,          \
+                                            ET_SHORT_FILENAME, ET_FUNCTION, ET_LINE, _format, \
+                                            ##__VA_ARGS__);                                   \
+    }                                                                                         \
   } while (false)
 
 /// Logs at Error when `_condition` is false, and continues.

@@ -30,8 +30,7 @@ void replace_unless_null(Method& present, Method next) {
 
 }  // namespace
 
-PalImpl PalImpl::create(pal_emit_log_message_method emit_log_message,
-                        const char* source_filename) {
+PalImpl PalImpl::create(pal_emit_log_message_method emit_log_message, const char* source_filename) {
   return create(nullptr, nullptr, nullptr, nullptr, emit_log_message, nullptr, nullptr,
                 source_filename);
 }
@@ -39,9 +38,8 @@ PalImpl PalImpl::create(pal_emit_log_message_method emit_log_message,
 PalImpl PalImpl::create(pal_init_method init, pal_abort_method abort,
                         pal_current_ticks_method current_ticks,
                         pal_ticks_to_ns_multiplier_method ticks_to_ns_multiplier,
-                        pal_emit_log_message_method emit_log_message,
-                        pal_allocate_method allocate, pal_free_method free,
-                        const char* source_filename) {
+                        pal_emit_log_message_method emit_log_message, pal_allocate_method allocate,
+                        pal_free_method free, const char* source_filename) {
   return PalImpl{init,     abort, current_ticks,  ticks_to_ns_multiplier, emit_log_message,
                  allocate, free,  source_filename};
 }
@@ -64,9 +62,13 @@ bool register_pal(PalImpl impl) {
   return true;
 }
 
-const PalImpl* get_pal_impl() { return &pal(); }
+const PalImpl* get_pal_impl() {
+  return &pal();
+}
 
-void pal_init() { pal().init(); }
+void pal_init() {
+  pal().init();
+}
 
 void pal_abort() {
   pal().abort();
@@ -74,18 +76,26 @@ void pal_abort() {
   abort();
 }
 
-et_timestamp_t pal_current_ticks() { return pal().current_ticks(); }
+et_timestamp_t pal_current_ticks() {
+  return pal().current_ticks();
+}
 
-et_tick_ratio_t pal_ticks_to_ns_multiplier() { return pal().ticks_to_ns_multiplier(); }
+et_tick_ratio_t pal_ticks_to_ns_multiplier() {
+  return pal().ticks_to_ns_multiplier();
+}
 
 void pal_emit_log_message(et_timestamp_t timestamp, et_pal_log_level_t level, const char* filename,
                           const char* function, size_t line, const char* message, size_t length) {
   pal().emit_log_message(timestamp, level, filename, function, line, message, length);
 }
 
-void* pal_allocate(size_t size) { return pal().allocate(size); }
+void* pal_allocate(size_t size) {
+  return pal().allocate(size);
+}
 
-void pal_free(void* ptr) { pal().free(ptr); }
+void pal_free(void* ptr) {
+  pal().free(ptr);
+}
 
 }  // namespace runtime
 }  // namespace executorch

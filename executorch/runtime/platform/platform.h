@@ -82,9 +82,8 @@ struct PalImpl {
   static PalImpl create(pal_init_method init, pal_abort_method abort,
                         pal_current_ticks_method current_ticks,
                         pal_ticks_to_ns_multiplier_method ticks_to_ns_multiplier,
-                        pal_emit_log_message_method emit_log_message,
-                        pal_allocate_method allocate, pal_free_method free,
-                        const char* source_filename);
+                        pal_emit_log_message_method emit_log_message, pal_allocate_method allocate,
+                        pal_free_method free, const char* source_filename);
 
   pal_init_method init = nullptr;
   pal_abort_method abort = nullptr;

@@ -5,7 +5,9 @@
 namespace executorch {
 namespace runtime {
 
-void runtime_init() { pal_init(); }
+void runtime_init() {
+  pal_init();
+}
 
 }  // namespace runtime
 }  // namespace executorch

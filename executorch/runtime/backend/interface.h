@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+
+#include <executorch/runtime/backend/backend_execution_context.h>
+#include <executorch/runtime/backend/backend_init_context.h>
+#include <executorch/runtime/backend/backend_option_context.h>
+#include <executorch/runtime/backend/options.h>
+#include <executorch/runtime/core/array_ref.h>
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/freeable_buffer.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/core/span.h>
+#include <executorch/runtime/platform/compiler.h>
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+
+struct SizedBuffer {
+  void* buffer;
+  /// Bytes of `buffer`.
+  size_t nbytes;
+};
+
+/// A setting that the exporter stored with a delegated part.
+struct CompileSpec {
+  const char* key;
+  SizedBuffer value;
+};
+
+/// What a backend makes of one delegated part; only it knows the type.
+using DelegateHandle = void;
+
+/// A backend runs the parts of programs that were lowered for it. One object serves all parts of
+/// all programs.
+class BackendInterface {
+ public:
+  virtual ~BackendInterface() = 0;
+
+  /// Whether it can run on this machine.
+  ET_NODISCARD virtual bool is_available() const = 0;
+
+  /// Prepares a delegated part. `processed` is the exporter's blob, which the backend frees when
+  /// it needs it no more; `compile_specs` live until this returns. What is allocated from the
+  /// context lives as long as the method.
+  ET_NODISCARD virtual Result<DelegateHandle*> init(BackendInitContext& context,
+                                                    FreeableBuffer* processed,
+                                                    ArrayRef<CompileSpec> compile_specs) const = 0;
+
+  /// Runs it. `args` are the inputs, then the outputs, which it writes and resizes.
+  ET_NODISCARD virtual Error execute(BackendExecutionContext& context, DelegateHandle* handle,
+                                     Span<EValue*> args) const = 0;
+
+  /// Changes settings, and writes their present values into the given options. Both ignore what
+  /// they do not know, and do nothing unless overridden.
+  ET_NODISCARD virtual Error set_option(BackendOptionContext& context,
+                                        const runtime::Span<BackendOption>& backend_options);
+  ET_NODISCARD virtual Error get_option(BackendOptionContext& context,
+                                        runtime::Span<BackendOption>& backend_options);
+
+  /// Ends what init() made.
+  virtual void destroy(DelegateHandle* handle) const { (void)handle; }
+};
+
+/// A name, as programs spell it, and the object that stands behind it. Both are borrowed for the
+/// program's whole life.
+struct Backend {
+  const char* name;
+  BackendInterface* backend;
+};
+
+/// Null when there is none of that name.
+BackendInterface* get_backend_class(const char* name);
+
+/// There is room for 16. The same row again is Ok; another object under a name that is taken is
+/// InvalidArgument, a null name or object too; Internal when the table is full. Not thread-safe;
+/// meant for start-up.
+ET_NODISCARD Error register_backend(const Backend& backend);
+
+size_t get_num_registered_backends();
+/// InvalidArgument past the end.
+Result<const char*> get_backend_name(size_t index);
+
+/// set_option() and get_option() of the backend of that name; NotFound when there is none.
+Error set_option(const char* backend_name,
+                 const runtime::Span<runtime::BackendOption> backend_options);
+Error get_option(const char* backend_name, runtime::Span<runtime::BackendOption> backend_options);
+
+}  // namespace ET_RUNTIME_NAMESPACE
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::ET_RUNTIME_NAMESPACE::Backend;
+using ::executorch::ET_RUNTIME_NAMESPACE::CompileSpec;
+using ::executorch::ET_RUNTIME_NAMESPACE::DelegateHandle;
+using ::executorch::ET_RUNTIME_NAMESPACE::get_backend_class;
+using ::executorch::ET_RUNTIME_NAMESPACE::register_backend;
+using ::executorch::ET_RUNTIME_NAMESPACE::SizedBuffer;
+using PyTorchBackendInterface = ::executorch::ET_RUNTIME_NAMESPACE::BackendInterface;
+}  // namespace executor
+}  // namespace torch
