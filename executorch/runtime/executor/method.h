@@ -1,0 +1,209 @@
+/// A method of a program, loaded and ready to run.
+#pragma once
+
+#include <executorch/runtime/backend/backend_options_map.h>
+#include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/core/array_ref.h>
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/event_tracer.h>
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/named_data_map.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/core/span.h>
+#include <executorch/runtime/executor/memory_manager.h>
+#include <executorch/runtime/executor/method_meta.h>
+#include <executorch/runtime/executor/tensor_parser.h>
+#include <executorch/runtime/kernel/operator_registry.h>
+#include <executorch/runtime/platform/compiler.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace executorch_flatbuffer {
+struct ExecutionPlan;
+}  // namespace executorch_flatbuffer
+
+namespace executorch {
+namespace runtime {
+
+class Program;
+
+using OpFunction = void (*)(KernelRuntimeContext&, Span<EValue*>);
+using InstructionArgs = Span<EValue*>;
+using deserialization::NamedData;
+
+/// Made by Program::load_method(), which allocates everything the method will ever need: execution
+/// allocates only in the temporary allocator, and in what delegates bring.
+///
+///   set every input, execute(), read the outputs; again and again
+///
+/// The program, the memory manager and the external data map must outlive it. Not thread-safe;
+/// several methods of one program may run at once in memory of their own.
+class Method final {
+ public:
+  /// `rhs` may then only be destroyed.
+  Method(Method&& rhs) noexcept : state_(std::exchange(rhs.state_, State{})) {}
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+  Method& operator=(Method&&) = delete;
+  /// Destroys the delegates' state.
+  ~Method();
+
+  /// Sets input `input_idx`. A tensor must have the input's element type, rank and order of
+  /// dimensions, and at most as many elements as its bound; it is copied if the input is memory
+  /// planned, else its bytes are used where they lie until the next call. Numbers were constants
+  /// for the exporter: they must equal the recorded value (Double: up to 1e-4 + 1e-5 * |value|).
+  /// Strings and None carry nothing.
+  ///   InvalidState     an execution is in progress (step())
+  ///   InvalidArgument  anything else; the log names the input, what was found and expected. The
+  ///                    input then keeps its former value
+  ET_NODISCARD Error set_input(const EValue& input_evalue, size_t input_idx);
+  /// All inputs; InvalidArgument if their number differs.
+  ET_NODISCARD Error set_inputs(const aten::ArrayRef<EValue>& input_evalues);
+
+  /// Gives an output that is not memory planned its memory: `size` bytes at `buffer`, enough for
+  /// the upper bound of its shape, valid until it is replaced. InvalidState if the output has
+  /// memory of its own, InvalidArgument if it is no tensor or `size` is too small.
+  ET_NODISCARD Error set_output_data_ptr(void* buffer, size_t size, size_t output_idx);
+
+  /// Copies the outputs (tensors by handle) and fills up with None. InvalidArgument if `length` is
+  /// less than outputs_size().
+  ET_NODISCARD Error get_outputs(EValue* output_evalues, size_t length);
+  ET_DEPRECATED ET_NODISCARD Error get_inputs(EValue* input_evalues, size_t length);
+
+  /// The tensor that the program calls `name`, such as a mutable buffer; NotFound if there is none.
+  ET_NODISCARD Result<aten::Tensor> get_attribute(std::string_view name);
+
+  /// Runs the method from its beginning.
+  ///   InvalidArgument  a tensor input was never set
+  ///   InvalidState     an output needs memory (set_output_data_ptr)
+  ///   InvalidProgram   more than ET_MAX_INSTRUCTIONS instructions, or a jump on no condition
+  ///   others           from a kernel or delegate; instruction, operator and arguments are logged
+  /// After an error the outputs are undefined and the method can be executed again.
+  ET_NODISCARD Error execute();
+
+  /// Runs one instruction; EndOfMethod if there is none left. An instruction that fails is run
+  /// again by the next call.
+  ET_EXPERIMENTAL ET_NODISCARD Error step() { return run_step(); }
+  ET_DEPRECATED ET_NODISCARD Error experimental_step() { return run_step(); }
+  /// True between the first step() and reset_execution().
+  ET_EXPERIMENTAL bool in_progress() const { return is_in_progress(); }
+  /// Goes back to the beginning; InvalidState unless the end has been reached.
+  ET_EXPERIMENTAL ET_NODISCARD Error reset_execution() { return restart(); }
+  ET_DEPRECATED ET_NODISCARD Error experimental_reset_execution() { return restart(); }
+
+  MethodMeta method_meta() const { return MethodMeta(state_.plan); }
+  size_t inputs_size() const;
+  size_t outputs_size() const;
+  /// Aborts if out of range.
+  const EValue& get_output(size_t i) const;
+  EventTracer* get_event_tracer() { return state_.event_tracer; }
+
+  // Raw access to values. Aborts if out of range.
+  ET_DEPRECATED const EValue& get_input(size_t i) const;
+  ET_DEPRECATED EValue& mutable_input(size_t i);
+  ET_DEPRECATED EValue& mutable_output(size_t i);
+
+ private:
+  friend class Program;
+
+  /// A call site's delegate. The blob lives as long as the handle unless the backend frees it.
+  struct Delegate {
+    const BackendInterface* backend;
+    DelegateHandle* handle;
+    FreeableBuffer blob;
+  };
+
+  /// An instruction with everything looked up.
+  struct Instruction {
+    enum class Kind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free };
+    Kind kind;
+    /// Kernel: its last argument gets its bytes from the call, so it may come without.
+    bool points_last_argument;
+    /// Kernel: operator index; Delegate: delegate index; JumpFalse: destination.
+    uint32_t target;
+    OpFunction kernel;
+    /// Kernel, Delegate: arguments; Move: source, destination; JumpFalse, Free: the value.
+    InstructionArgs args;
+  };
+  using Chain = Span<Instruction>;
+  class InstructionBuilder;
+
+  /// Everything is in the method allocator, so that moving a method copies this.
+  struct State {
+    const executorch_flatbuffer::ExecutionPlan* plan = nullptr;
+    const Program* program = nullptr;
+    MemoryManager* memory_manager = nullptr;
+    MemoryAllocator* temp_allocator = nullptr;
+    /// True if the temporary allocator is the method's own.
+    bool owns_temp_allocator = false;
+    /// True if tensors may be without memory when an instruction is reached.
+    bool checks_data = false;
+    EventTracer* event_tracer = nullptr;
+    /// External data over the program's own, where a program has both.
+    NamedDataMap* merged_data = nullptr;
+    Span<EValue> values;
+    /// One for each input.
+    Span<bool> input_set;
+    Span<Delegate> delegates;
+    Span<NamedData> external_constants;
+    Span<Chain> chains;
+    /// The next instruction.
+    size_t chain = 0;
+    size_t instruction = 0;
+  };
+
+  Method(const executorch_flatbuffer::ExecutionPlan& plan, const Program& program,
+         MemoryManager* memory_manager, EventTracer* event_tracer);
+  ET_NODISCARD static Result<Method> load(const executorch_flatbuffer::ExecutionPlan& plan,
+                                          const Program& program, MemoryManager* memory_manager,
+                                          EventTracer* event_tracer,
+                                          const NamedDataMap* external_data,
+                                          const LoadBackendOptionsMap* backend_options,
+                                          Span<const Kernel> kernels);
+
+  // Loading, in this order (method_init.cpp, method_delegates.cpp, method_instructions.cpp).
+  Error init(const NamedDataMap* external_data, const LoadBackendOptionsMap* backend_options,
+             Span<const Kernel> kernels);
+  Error init_temp_allocator();
+  Error init_values(const NamedDataMap* external_data);
+  Error init_input_flags();
+  Error init_delegates(const NamedDataMap* external_data,
+                       const LoadBackendOptionsMap* backend_options);
+  Error init_delegate(Delegate& delegate, uint32_t index, const NamedDataMap* data,
+                      const LoadBackendOptionsMap* backend_options);
+  Result<const NamedDataMap*> merge_data(const NamedDataMap* external_data);
+  Error init_instructions(Span<const Kernel> kernels);
+
+  // Inputs and outputs (method_io.cpp).
+  Error set_tensor_input(const aten::Tensor& source, size_t index);
+  EValue& input_value(size_t index) const;
+  EValue& output_value(size_t index) const;
+
+  // Execution (method.cpp).
+  Error run_chains();
+  Error check_ready() const;
+  Error run_step();
+  Error run_instruction();
+  Error run_kernel(const Instruction& instruction);
+  Error run_delegate(const Instruction& instruction);
+  Result<bool> read_condition(const EValue& condition) const;
+  Error check_data(const Instruction& instruction) const;
+  bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }
+  Error restart();
+  void log_outputs();
+  const char* name() const;
+
+  State state_;
+};
+
+}  // namespace runtime
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::runtime::Method;
+}  // namespace executor
+}  // namespace torch

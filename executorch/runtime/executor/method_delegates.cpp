@@ -1,0 +1,122 @@
+#include <executorch/runtime/backend/backend_init_context.h>
+#include <executorch/runtime/executor/merged_data_map.h>
+#include <executorch/runtime/executor/method_allocation.h>
+#include <executorch/runtime/executor/program.h>
+#include <executorch/schema/program_generated.h>
+
+#include <new>
+
+namespace executorch {
+namespace runtime {
+namespace {
+
+namespace fb = executorch_flatbuffer;
+using internal::allocate_list;
+
+Result<const BackendInterface*> find_backend(const char* method, const char* id) {
+  const BackendInterface* backend = get_backend_class(id);
+  if (backend == nullptr) {
+    ET_LOG(Error, "%s needs backend %s, which is not registered; %zu are:", method, id,
+           get_num_registered_backends());
+    for (size_t i = 0; i < get_num_registered_backends(); ++i) {
+      ET_LOG(Error, "  %s", *get_backend_name(i));
+    }
+    return Error::NotFound;
+  }
+  ET_CHECK_OR_RETURN_ERROR(backend->is_available(), NotFound,
+                           "%s needs backend %s, which is not available on this machine", method,
+                           id);
+  return backend;
+}
+
+Result<ArrayRef<CompileSpec>> make_compile_specs(MemoryAllocator& allocator,
+                                                 const fb::BackendDelegate& delegate) {
+  const auto* entries = delegate.compile_specs();
+  const size_t count = entries == nullptr ? 0 : entries->size();
+  ET_ASSIGN_OR_RETURN(auto* const specs, allocate_list<CompileSpec>(allocator, count));
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* entry = entries->Get(i);
+    const auto* value = entry->value();
+    // Backends only read the value.
+    SizedBuffer bytes{value == nullptr ? nullptr : const_cast<uint8_t*>(value->data()),
+                      value == nullptr ? 0 : value->size()};
+    new (&specs[i]) CompileSpec{entry->key()->c_str(), bytes};
+  }
+  return ArrayRef<CompileSpec>(specs, count);
+}
+
+}  // namespace
+
+Error Method::init_delegates(const NamedDataMap* external_data,
+                             const LoadBackendOptionsMap* backend_options) {
+  const auto* entries = state_.plan->delegates();
+  const size_t count = entries == nullptr ? 0 : entries->size();
+  if (count == 0) {
+    return Error::Ok;
+  }
+  ET_ASSIGN_OR_RETURN(const NamedDataMap* const data, merge_data(external_data));
+  ET_ASSIGN_OR_RETURN(auto* const delegates,
+                      allocate_list<Delegate>(*state_.memory_manager->method_allocator(), count));
+  for (uint32_t i = 0; i < count; ++i) {
+    // Counted only when complete: the destructor takes back what there is.
+    state_.delegates = {delegates, i};
+    new (&delegates[i]) Delegate{nullptr, nullptr, FreeableBuffer()};
+    const Error error = init_delegate(delegates[i], i, data, backend_options);
+    if (error != Error::Ok) {
+      delegates[i].~Delegate();
+      return error;
+    }
+  }
+  state_.delegates = {delegates, count};
+  return Error::Ok;
+}
+
+Result<const NamedDataMap*> Method::merge_data(const NamedDataMap* external_data) {
+  auto own = state_.program->get_named_data_map();
+  if (!own.ok()) {
+    return external_data;
+  }
+  if (external_data == nullptr) {
+    return *own;
+  }
+  using internal::MergedDataMap;
+  ET_ASSIGN_OR_RETURN(MergedDataMap merged, MergedDataMap::load(external_data, *own));
+  ET_ASSIGN_OR_RETURN(auto* const place,
+                      allocate_list<MergedDataMap>(*state_.memory_manager->method_allocator(), 1));
+  state_.merged_data = new (place) MergedDataMap(merged);
+  return static_cast<const NamedDataMap*>(state_.merged_data);
+}
+
+Error Method::init_delegate(Delegate& delegate, uint32_t index, const NamedDataMap* data,
+                            const LoadBackendOptionsMap* backend_options) {
+  const auto& entry = *state_.plan->delegates()->Get(index);
+  const char* const id = entry.id()->c_str();
+  ET_ASSIGN_OR_RETURN(delegate.backend, find_backend(name(), id));
+  const uint32_t data_index = entry.processed()->index();
+  if (entry.processed()->location() == fb::DataLocation::INLINE) {
+    const auto* bytes =
+        state_.program->flatbuffer_->backend_delegate_data()->Get(data_index)->data();
+    new (&delegate.blob) FreeableBuffer(bytes == nullptr ? nullptr : bytes->data(),
+                                        bytes == nullptr ? 0 : bytes->size(), nullptr);
+  } else {
+    auto blob = state_.program->load_segment(
+        DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Backend, data_index, id));
+    ET_CHECK_OK_OR_RETURN_ERROR(blob.error(),
+                                "%s: the data of delegate %" PRIu32 " (%s) cannot be loaded",
+                                name(), index, id);
+    new (&delegate.blob) FreeableBuffer(std::move(*blob));
+  }
+  MemoryAllocator* const allocator = state_.memory_manager->method_allocator();
+  ET_ASSIGN_OR_RETURN(const ArrayRef<CompileSpec> specs, make_compile_specs(*allocator, entry));
+  BackendInitContext context(
+      allocator, state_.event_tracer, name(), data,
+      backend_options == nullptr ? Span<const BackendOption>() : backend_options->get_options(id));
+  auto handle = delegate.backend->init(context, &delegate.blob, specs);
+  ET_CHECK_OK_OR_RETURN_ERROR(handle.error(), "%s: delegate %" PRIu32 " (%s) failed to load: %s",
+                              name(), index, id, to_string(handle.error()));
+  delegate.handle = *handle;
+  return Error::Ok;
+}
+
+}  // namespace runtime
+}  // namespace executorch

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <executorch/runtime/core/error.h>
+#include <executorch/schema/program_generated.h>
+
+#include <cstdint>
+
+namespace executorch {
+namespace runtime {
+namespace internal {
+
+/// One method's plan on its way through validation. The order of the checks below is that of the
+/// declarations: each trusts what the ones before have established.
+struct PlanScope {
+  const executorch_flatbuffer::Program& program;
+  const executorch_flatbuffer::ExecutionPlan& plan;
+  const char* name;
+  /// How many more items of lists may be looked at. A table that many others share would
+  /// otherwise let a small file take quadratic time and memory.
+  uint64_t& item_budget;
+
+  uint32_t num_values() const { return plan.values()->size(); }
+  executorch_flatbuffer::KernelTypes type(uint32_t index) const {
+    return plan.values()->Get(index)->val_type();
+  }
+  const executorch_flatbuffer::Tensor* tensor(uint32_t index) const {
+    return plan.values()->Get(index)->val_as_Tensor();
+  }
+  bool take(uint64_t items) const {
+    const bool enough = items <= item_budget;
+    item_budget -= enough ? items : 0;
+    return enough;
+  }
+};
+
+/// The value table and the arenas its tensors lie in.
+ET_NODISCARD Error validate_values(const PlanScope& scope);
+/// One Tensor value: shape, element type and where its bytes are.
+ET_NODISCARD Error validate_tensor(const PlanScope& scope, uint32_t index);
+/// Inputs, outputs and the tables of operators and delegates.
+ET_NODISCARD Error validate_interface(const PlanScope& scope);
+/// Chains and their instructions.
+ET_NODISCARD Error validate_instructions(const PlanScope& scope);
+
+template <typename T>
+uint32_t size_of(const flatbuffers::Vector<T>* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+/// True if the items of a vector of 8-byte values lie on 8-byte boundaries, which the flatbuffer
+/// verifier leaves open. Null is aligned.
+template <typename T>
+bool is_aligned(const flatbuffers::Vector<T>* vector) {
+  return vector == nullptr || reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
+}
+
+/// True if the bytes of `tensor` are a constant of the program or of an external file.
+inline bool is_constant(const executorch_flatbuffer::Tensor& tensor) {
+  if (tensor.allocation_info() != nullptr) {
+    return false;
+  }
+  const auto* extra = tensor.extra_tensor_info();
+  return tensor.data_buffer_idx() > 0 ||
+         (extra != nullptr &&
+          extra->location() == executorch_flatbuffer::TensorDataLocation::EXTERNAL);
+}
+
+}  // namespace internal
+}  // namespace runtime
+}  // namespace executorch

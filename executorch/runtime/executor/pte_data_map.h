@@ -1,0 +1,41 @@
+#pragma once
+
+#include <executorch/runtime/core/data_loader.h>
+#include <executorch/runtime/core/named_data_map.h>
+
+namespace executorch_flatbuffer {
+struct Program;
+}  // namespace executorch_flatbuffer
+
+namespace executorch {
+namespace runtime {
+namespace internal {
+
+/// The named data inside a program: opaque bytes without a tensor layout, one segment per key.
+/// Needs a validated program; borrows it and the loader.
+class PteDataMap final : public NamedDataMap {
+ public:
+  PteDataMap(const DataLoader* loader, uint64_t segment_base_offset,
+             const executorch_flatbuffer::Program* program)
+      : loader_(loader), segment_base_offset_(segment_base_offset), program_(program) {}
+
+  /// NotImplemented for every key: the data are bytes, only ever used where they lie.
+  Result<const TensorLayout> get_tensor_layout(std::string_view key) const override;
+  Error load_data_into(std::string_view key, void* buffer, size_t size) const override;
+  /// Loads the key's segment; NotFound if there is no such key.
+  Result<FreeableBuffer> get_data(std::string_view key) const override;
+  Result<uint32_t> get_num_keys() const override;
+  /// InvalidArgument if the index is out of range.
+  Result<const char*> get_key(uint32_t index) const override;
+
+ private:
+  uint32_t num_keys() const;
+
+  const DataLoader* loader_;
+  uint64_t segment_base_offset_;
+  const executorch_flatbuffer::Program* program_;
+};
+
+}  // namespace internal
+}  // namespace runtime
+}  // namespace executorch
