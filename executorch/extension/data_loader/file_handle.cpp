@@ -1,0 +1,129 @@
+#include <executorch/extension/data_loader/file_handle.h>
+#include <executorch/runtime/platform/log.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace executorch::extension::internal {
+
+using runtime::Error;
+using runtime::FreeableBuffer;
+using runtime::Result;
+
+namespace {
+
+void free_aligned(void* alignment, void* data, size_t) {
+  ::operator delete(data, std::align_val_t(reinterpret_cast<uintptr_t>(alignment)));
+}
+
+}  // namespace
+
+Error check_alignment(const char* name, size_t alignment) {
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+    ET_LOG(Error, "%s: alignment %zu is not a power of two", name, alignment);
+    return Error::InvalidArgument;
+  }
+  return Error::Ok;
+}
+
+Result<FileHandle> FileHandle::open(const char* path) {
+  if (path == nullptr) {
+    ET_LOG(Error, "file loader: the path is null");
+    return Error::InvalidArgument;
+  }
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    ET_LOG(Error, "%s: cannot open: %s (errno %d)", path, std::strerror(errno), errno);
+    return Error::AccessFailed;
+  }
+  return adopt(fd, path);
+}
+
+Result<FileHandle> FileHandle::adopt(int fd, std::string name) {
+  struct stat st;
+  if (::fstat(fd, &st) != 0) {
+    ET_LOG(Error, "%s: cannot get the size: %s (errno %d)", name.c_str(), std::strerror(errno),
+           errno);
+    ::close(fd);
+    return Error::AccessFailed;
+  }
+  if (!S_ISREG(st.st_mode)) {
+    ET_LOG(Error, "%s: is %s, expected a regular file", name.c_str(),
+           S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
+    ::close(fd);
+    return Error::AccessFailed;
+  }
+  return FileHandle(fd, static_cast<size_t>(st.st_size), std::move(name));
+}
+
+FileHandle::FileHandle(FileHandle&& rhs) noexcept
+    : fd_(std::exchange(rhs.fd_, -1)),
+      size_(std::exchange(rhs.size_, 0)),
+      name_(std::move(rhs.name_)) {}
+
+FileHandle::~FileHandle() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+  }
+}
+
+Error FileHandle::check_range(size_t offset, size_t size) const {
+  if (fd_ < 0) {
+    ET_LOG(Error, "file loader: used after it was moved from");
+    return Error::InvalidState;
+  }
+  if (offset > size_ || size > size_ - offset) {
+    ET_LOG(Error, "%s: cannot load %zu bytes at offset %zu, the file has %zu bytes", name(), size,
+           offset, size_);
+    return Error::InvalidArgument;
+  }
+  return Error::Ok;
+}
+
+Error FileHandle::read(size_t offset, size_t size, void* buffer) const {
+  ET_CHECK_OK_OR_RETURN_ERROR(check_range(offset, size));
+  if (buffer == nullptr && size != 0) {
+    ET_LOG(Error, "%s: cannot load %zu bytes into a null buffer", name(), size);
+    return Error::InvalidArgument;
+  }
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::pread(fd_, static_cast<char*>(buffer) + done, size - done,
+                              static_cast<off_t>(offset + done));
+    if (n > 0) {
+      done += static_cast<size_t>(n);
+    } else if (n == 0) {
+      ET_LOG(Error, "%s: file ended after %zu of %zu bytes at offset %zu", name(), done, size,
+             offset);
+      return Error::AccessFailed;
+    } else if (errno != EINTR) {
+      ET_LOG(Error, "%s: cannot read %zu bytes at offset %zu: %s (errno %d)", name(), size, offset,
+             std::strerror(errno), errno);
+      return Error::AccessFailed;
+    }
+  }
+  return Error::Ok;
+}
+
+Result<FreeableBuffer> FileHandle::load(size_t offset, size_t size, size_t alignment) const {
+  ET_CHECK_OK_OR_RETURN_ERROR(check_range(offset, size));
+  if (size == 0) {
+    return FreeableBuffer(nullptr, 0, /*free_fn=*/nullptr);
+  }
+  void* data = ::operator new(size, std::align_val_t(alignment), std::nothrow);
+  if (data == nullptr) {
+    ET_LOG(Error, "%s: no memory for %zu bytes at offset %zu", name(), size, offset);
+    return Error::MemoryAllocationFailed;
+  }
+  FreeableBuffer buffer(data, size, free_aligned, reinterpret_cast<void*>(alignment));
+  ET_CHECK_OK_OR_RETURN_ERROR(read(offset, size, data));
+  return buffer;
+}
+
+}  // namespace executorch::extension::internal

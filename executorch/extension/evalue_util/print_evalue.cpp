@@ -1,0 +1,211 @@
+#include <executorch/extension/evalue_util/print_evalue.h>
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+
+#include <cmath>
+#include <iomanip>
+#include <type_traits>
+
+namespace executorch {
+namespace runtime {
+namespace {
+
+constexpr long kDefaultEdgeItems = 3;
+constexpr size_t kItemsPerLine = 10;
+
+int edge_items_slot() {
+  static const int slot = std::ios_base::xalloc();
+  return slot;
+}
+
+size_t edge_items(std::ostream& os) {
+  const long items = os.iword(edge_items_slot());
+  return static_cast<size_t>(items > 0 ? items : kDefaultEdgeItems);
+}
+
+void print(std::ostream& os, double value) {
+  // A point tells a floating-point number from an integer.
+  const bool whole = std::isfinite(value) && std::trunc(value) == value && std::fabs(value) < 1e6;
+  os << value << (whole ? "." : "");
+}
+
+template <typename T>
+void print_number(std::ostream& os, T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    os << (value ? "True" : "False");
+  } else if constexpr (is_floating_point<T>::value) {
+    print(os, static_cast<double>(value));
+  } else if constexpr (sizeof(T) == 1) {
+    os << static_cast<int>(value);
+  } else {
+    os << value;
+  }
+}
+
+/// "[" item(0), item(1) ... "]": on one line up to kItemsPerLine items, wrapped after that;
+/// what is neither among the first nor the last `edge` items is left out.
+template <typename PrintItem>
+void print_items(std::ostream& os, size_t count, size_t edge, PrintItem print_item) {
+  const bool elide = count > 2 * edge;
+  const bool wrap = (elide ? 2 * edge : count) > kItemsPerLine;
+  os << "[";
+  size_t column = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (elide && i == edge) {
+      os << (wrap ? "\n  ...," : " ...,");
+      i = count - edge;
+      column = wrap ? 0 : column;
+    }
+    if (wrap && column % kItemsPerLine == 0) {
+      os << "\n  ";
+    } else if (column != 0) {
+      os << " ";
+    }
+    ++column;
+    print_item(i);
+    if (i + 1 < count) {
+      os << ",";
+    }
+  }
+  os << (wrap ? "\n]" : "]");
+}
+
+template <typename List>
+void print_list(std::ostream& os, const List& list) {
+  os << "(len=" << list.size() << ")";
+  print_items(os, list.size(), edge_items(os), [&](size_t i) { print_number(os, list[i]); });
+}
+
+/// Where the element with this index, counted in the order of the indices, lies in memory.
+size_t memory_offset(const aten::Tensor& tensor, size_t index) {
+  size_t offset = 0;
+  for (ssize_t d = tensor.dim() - 1; d >= 0; --d) {
+    const auto size = static_cast<size_t>(tensor.size(d));
+    offset += index % size * static_cast<size_t>(tensor.strides()[d]);
+    index /= size;
+  }
+  return offset;
+}
+
+template <typename T>
+void print_elements(std::ostream& os, const aten::Tensor& tensor) {
+  const T* const data = tensor.const_data_ptr<T>();
+  print_items(os, static_cast<size_t>(tensor.numel()), edge_items(os),
+              [&](size_t i) { print_number(os, data[memory_offset(tensor, i)]); });
+}
+
+void print_tensor(std::ostream& os, const aten::Tensor& tensor) {
+  os << "tensor(sizes=";
+  print_items(os, static_cast<size_t>(tensor.dim()), SIZE_MAX / 4,
+              [&](size_t i) { os << tensor.size(static_cast<ssize_t>(i)); });
+  os << ", ";
+  if (tensor.const_data_ptr() == nullptr && tensor.numel() != 0) {
+    os << "<no data>)";
+    return;
+  }
+  switch (tensor.scalar_type()) {
+#define PRINT_ELEMENTS(ctype, name)    \
+  case aten::ScalarType::name:         \
+    print_elements<ctype>(os, tensor); \
+    break;
+    ET_FORALL_REALHBBF16_TYPES(PRINT_ELEMENTS)
+#undef PRINT_ELEMENTS
+    case aten::ScalarType::UInt16:
+      print_elements<uint16_t>(os, tensor);
+      break;
+    case aten::ScalarType::UInt32:
+      print_elements<uint32_t>(os, tensor);
+      break;
+    case aten::ScalarType::UInt64:
+      print_elements<uint64_t>(os, tensor);
+      break;
+    default:
+      os << "<" << toString(tensor.scalar_type()) << ">";
+  }
+  os << ")";
+}
+
+void print_or_none(std::ostream& os, const aten::Tensor& tensor) {
+  print_tensor(os, tensor);
+}
+
+void print_or_none(std::ostream& os, const std::optional<aten::Tensor>& tensor) {
+  if (tensor.has_value()) {
+    print_tensor(os, *tensor);
+  } else {
+    os << "None";
+  }
+}
+
+template <typename List>
+void print_tensor_list(std::ostream& os, const Result<List>& list) {
+  if (!list.ok()) {
+    os << "<list with a missing tensor>";
+    return;
+  }
+  os << "(len=" << list->size() << ")[";
+  for (size_t i = 0; i < list->size(); ++i) {
+    os << "\n  [" << i << "]: ";
+    print_or_none(os, (*list)[i]);
+    os << ",";
+  }
+  os << (list->empty() ? "]" : "\n]");
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& os, const EValue& value) {
+  switch (value.tag) {
+    case Tag::None:
+      os << "None";
+      break;
+    case Tag::Bool:
+      print_number(os, value.toBool());
+      break;
+    case Tag::Int:
+      print_number(os, value.toInt());
+      break;
+    case Tag::Double:
+      print_number(os, value.toDouble());
+      break;
+    case Tag::String:
+      os << std::quoted(value.toString());
+      break;
+    case Tag::Tensor:
+      print_tensor(os, value.toTensor());
+      break;
+    case Tag::ListBool:
+      print_list(os, value.toBoolList());
+      break;
+    case Tag::ListDouble:
+      print_list(os, value.toDoubleList());
+      break;
+    case Tag::ListInt:
+      if (const auto list = value.tryToIntList(); list.ok()) {
+        print_list(os, *list);
+      } else {
+        os << "<list with a missing integer>";
+      }
+      break;
+    case Tag::ListTensor:
+      print_tensor_list(os, value.tryToTensorList());
+      break;
+    case Tag::ListOptionalTensor:
+      print_tensor_list(os, value.tryToListOptionalTensor());
+      break;
+    default:
+      os << "<unknown tag " << static_cast<uint32_t>(value.tag) << ">";
+  }
+  return os;
+}
+
+}  // namespace runtime
+
+namespace extension {
+
+void evalue_edge_items::set_on(std::ostream& os) const {
+  os.iword(runtime::edge_items_slot()) = edge_items_;
+}
+
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,129 @@
+#include <executorch/extension/flat_tensor/serialize/serialize.h>
+#include <executorch/runtime/platform/log.h>
+#include <executorch/schema/extended_header.h>
+#include <executorch/schema/flat_tensor_generated.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+namespace executorch {
+namespace extension {
+namespace flat_tensor {
+
+using aten::Tensor;
+using runtime::Error;
+
+namespace {
+
+using TensorMap = std::map<std::string, Tensor>;
+
+uint64_t align_up(uint64_t n, uint64_t alignment) {
+  return (n + alignment - 1) / alignment * alignment;
+}
+
+Error check_arguments(const TensorMap& tensors, size_t alignment) {
+  ET_CHECK_OR_RETURN_ERROR(alignment != 0 && (alignment & (alignment - 1)) == 0, InvalidArgument,
+                           "save_ptd: alignment %zu is not a power of two", alignment);
+  for (const auto& [name, tensor] : tensors) {
+    ET_CHECK_OR_RETURN_ERROR(!name.empty(), InvalidArgument, "save_ptd: a tensor has no name");
+    ET_CHECK_OR_RETURN_ERROR(tensor.nbytes() == 0 || tensor.const_data_ptr() != nullptr,
+                             InvalidArgument, "save_ptd: tensor '%s' has no data", name.c_str());
+  }
+  return Error::Ok;
+}
+
+void build(flatbuffers::FlatBufferBuilder& builder, const TensorMap& tensors, size_t alignment) {
+  namespace fb = flat_tensor_flatbuffer;
+  std::vector<flatbuffers::Offset<fb::NamedData>> entries;
+  std::vector<flatbuffers::Offset<fb::DataSegment>> segments;
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const auto sizes = builder.CreateVector(tensor.sizes().data(), tensor.sizes().size());
+    const auto order = builder.CreateVector(tensor.dim_order().data(), tensor.dim_order().size());
+    const auto layout = fb::CreateTensorLayout(
+        builder, static_cast<executorch_flatbuffer::ScalarType>(tensor.scalar_type()), sizes,
+        order);
+    const auto key = builder.CreateString(name);
+    entries.push_back(
+        fb::CreateNamedData(builder, key, static_cast<uint32_t>(segments.size()), layout));
+    segments.push_back(fb::CreateDataSegment(builder, offset, tensor.nbytes()));
+    offset = align_up(offset + tensor.nbytes(), alignment);
+  }
+  const auto segment_list = builder.CreateVector(segments);
+  const auto entry_list = builder.CreateVector(entries);
+  fb::FinishFlatTensorBuffer(
+      builder, fb::CreateFlatTensor(builder, kSchemaVersion, segment_list, entry_list));
+}
+
+void pad(std::ostream& out, uint64_t count) {
+  for (; count != 0; --count) {
+    out.put('\0');
+  }
+}
+
+// Aligned segments, no padding after the last; returns their total size.
+uint64_t segment_bytes(const TensorMap& tensors, size_t alignment) {
+  uint64_t end = 0;
+  for (const auto& [name, tensor] : tensors) {
+    end = align_up(end, alignment) + tensor.nbytes();
+  }
+  return end;
+}
+
+void write(std::ostream& out, const TensorMap& tensors, size_t alignment) {
+  flatbuffers::FlatBufferBuilder builder;
+  build(builder, tensors, alignment);
+  const size_t spliced = schema::kFlatTensorHeaderLength;
+  schema::FlatTensorHeader header;
+  header.flatbuffer_offset = spliced;
+  header.flatbuffer_size = builder.GetSize();
+  header.segment_base_offset = align_up(spliced + builder.GetSize(), alignment);
+  header.segment_data_size = segment_bytes(tensors, alignment);
+  std::vector<uint8_t> head(8 + spliced);
+  schema::write_head(builder.GetBufferPointer(), spliced, header, head.data());
+  out.write(reinterpret_cast<const char*>(head.data()), static_cast<std::streamsize>(head.size()));
+  out.write(reinterpret_cast<const char*>(builder.GetBufferPointer()) + 8,
+            static_cast<std::streamsize>(builder.GetSize() - 8));
+  pad(out, header.segment_base_offset - spliced - builder.GetSize());
+  uint64_t end = 0;
+  for (const auto& [name, tensor] : tensors) {
+    pad(out, align_up(end, alignment) - end);
+    out.write(static_cast<const char*>(tensor.const_data_ptr()),
+              static_cast<std::streamsize>(tensor.nbytes()));
+    end = align_up(end, alignment) + tensor.nbytes();
+  }
+}
+
+}  // namespace
+
+Error save_ptd(std::ostream& out, const TensorMap& tensor_map, const size_t tensor_alignment) {
+  ET_CHECK_OK_OR_RETURN_ERROR(check_arguments(tensor_map, tensor_alignment));
+  write(out, tensor_map, tensor_alignment);
+  ET_CHECK_OR_RETURN_ERROR(out.flush().good(), AccessFailed, "save_ptd: cannot write the stream");
+  return Error::Ok;
+}
+
+Error save_ptd(const std::string& path, const TensorMap& tensor_map,
+               const size_t tensor_alignment) {
+  ET_CHECK_OK_OR_RETURN_ERROR(check_arguments(tensor_map, tensor_alignment));
+  const std::string temporary = path + ".tmp";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  if (file) {
+    write(file, tensor_map, tensor_alignment);
+    file.close();
+  }
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    ET_LOG(Error, "save_ptd: cannot write %s: %s", path.c_str(), std::strerror(errno));
+    std::remove(temporary.c_str());
+    return Error::AccessFailed;
+  }
+  return Error::Ok;
+}
+
+}  // namespace flat_tensor
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,78 @@
+#include <executorch/extension/memory_allocator/cpu_caching_malloc_allocator.h>
+#include <executorch/runtime/platform/log.h>
+
+#include <algorithm>
+#include <new>
+
+namespace executorch {
+namespace extension {
+
+CPUCachingAllocator::CPUCachingAllocator(uint32_t max_size)
+    : MemoryAllocator(0, nullptr), max_size_(max_size) {}
+
+CPUCachingAllocator::~CPUCachingAllocator() {
+  release_cached();
+  for (const Block& block : in_use_) {
+    release(block);
+  }
+}
+
+void* CPUCachingAllocator::allocate(size_t size, size_t alignment) {
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+    ET_LOG(Error, "caching allocator: alignment %zu is not a power of two", alignment);
+    return nullptr;
+  }
+  alignment = std::max(alignment, kCachingAllocatorDefaultAlignment);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Block>& reusable = cached_[size];
+  const auto fits = std::find_if(reusable.begin(), reusable.end(),
+                                 [&](const Block& block) { return block.alignment >= alignment; });
+  if (fits != reusable.end()) {
+    const Block block = *fits;
+    reusable.erase(fits);
+    cached_bytes_ -= size;
+    in_use_.push_back(block);
+    return block.data;
+  }
+  void* data = ::operator new(size, std::align_val_t(alignment), std::nothrow);
+  if (data == nullptr) {
+    // What is kept for later may be what is missing now.
+    release_cached();
+    data = ::operator new(size, std::align_val_t(alignment), std::nothrow);
+  }
+  if (data == nullptr) {
+    ET_LOG(Error, "caching allocator: no memory for %zu bytes", size);
+    return nullptr;
+  }
+  in_use_.push_back({data, size, alignment});
+  return data;
+}
+
+void CPUCachingAllocator::reset() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Block& block : in_use_) {
+    cached_[block.size].push_back(block);
+    cached_bytes_ += block.size;
+  }
+  in_use_.clear();
+  if (cached_bytes_ > max_size_) {
+    release_cached();
+  }
+}
+
+void CPUCachingAllocator::release(const Block& block) {
+  ::operator delete(block.data, std::align_val_t(block.alignment));
+}
+
+void CPUCachingAllocator::release_cached() {
+  for (const auto& [size, blocks] : cached_) {
+    for (const Block& block : blocks) {
+      release(block);
+    }
+  }
+  cached_.clear();
+  cached_bytes_ = 0;
+}
+
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,300 @@
+#include <executorch/extension/tensor/tensor_ptr.h>
+#include <executorch/runtime/core/device_allocator.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/platform/assert.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+namespace executorch {
+namespace extension {
+
+using aten::Device;
+using aten::DeviceType;
+using aten::DimOrderType;
+using aten::ScalarType;
+using aten::SizesType;
+using aten::StridesType;
+using aten::Tensor;
+using aten::TensorImpl;
+using aten::TensorShapeDynamism;
+
+namespace {
+
+/// What one TensorPtr owns, in one shared block.
+struct TensorBlock {
+  TensorBlock(std::shared_ptr<void> owner_, void* data, std::vector<SizesType> sizes_,
+              std::vector<DimOrderType> dim_order_, std::vector<StridesType> strides_,
+              ScalarType type, TensorShapeDynamism dynamism, Device device)
+      : sizes(std::move(sizes_)),
+        dim_order(std::move(dim_order_)),
+        strides(std::move(strides_)),
+        owner(std::move(owner_)),
+        impl(type, static_cast<ssize_t>(sizes.size()), sizes.data(), data, dim_order.data(),
+             strides.data(), sizes.empty() ? TensorShapeDynamism::STATIC : dynamism, device.type(),
+             device.index()),
+        tensor(&impl) {}
+
+  std::vector<SizesType> sizes;
+  std::vector<DimOrderType> dim_order;
+  std::vector<StridesType> strides;
+  std::shared_ptr<void> owner;
+  TensorImpl impl;
+  Tensor tensor;
+};
+
+size_t count_elements(const std::vector<SizesType>& sizes) {
+  ET_CHECK_MSG(sizes.size() <= runtime::kTensorDimensionLimit,
+               "make_tensor_ptr: %zu dimensions, at most %zu are supported", sizes.size(),
+               runtime::kTensorDimensionLimit);
+  for (const SizesType size : sizes) {
+    ET_CHECK_MSG(size >= 0, "make_tensor_ptr: negative size %d", static_cast<int>(size));
+  }
+  const auto numel = aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size()));
+  ET_CHECK_MSG(numel.ok(), "make_tensor_ptr: the number of elements overflows");
+  return static_cast<size_t>(numel.get());
+}
+
+std::vector<DimOrderType> order_of(const std::vector<StridesType>& strides, size_t rank) {
+  std::vector<DimOrderType> order(rank);
+  std::iota(order.begin(), order.end(), DimOrderType(0));
+  if (!strides.empty()) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](DimOrderType a, DimOrderType b) { return strides[a] > strides[b]; });
+  }
+  return order;
+}
+
+void check_permutation(const std::vector<DimOrderType>& dim_order, size_t rank) {
+  ET_CHECK_MSG(dim_order.size() == rank, "make_tensor_ptr: dim order has %zu entries for %zu sizes",
+               dim_order.size(), rank);
+  uint32_t seen = 0;
+  for (const DimOrderType dim : dim_order) {
+    ET_CHECK_MSG(dim < rank && (seen >> dim & 1) == 0,
+                 "make_tensor_ptr: dim order is not a permutation, wrong at %u",
+                 static_cast<unsigned>(dim));
+    seen |= 1u << dim;
+  }
+}
+
+std::vector<StridesType> strides_for(const std::vector<SizesType>& sizes,
+                                     const std::vector<DimOrderType>& dim_order,
+                                     const std::vector<StridesType>& given) {
+  std::vector<StridesType> strides(sizes.size());
+  if (!sizes.empty()) {
+    const auto error =
+        runtime::dim_order_to_stride(sizes.data(), dim_order.data(), sizes.size(), strides.data());
+    ET_CHECK_MSG(error == runtime::Error::Ok, "make_tensor_ptr: dim order has no strides");
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    ET_CHECK_MSG(given[i] == strides[i] || sizes[i] == 1,
+                 "make_tensor_ptr: stride %d of dimension %zu, sizes and dim order imply %d",
+                 static_cast<int>(given[i]), i, static_cast<int>(strides[i]));
+  }
+  return strides;
+}
+
+template <typename From, typename To>
+void convert_elements(const void* from, void* to, size_t count) {
+  if constexpr (runtime::can_cast<From, To>::value) {
+    const From* const source = static_cast<const From*>(from);
+    To* const target = static_cast<To*>(to);
+    for (size_t i = 0; i < count; ++i) {
+      target[i] = runtime::convert<To, From>(source[i]);
+    }
+  }
+}
+
+// Conversions exist between these types; any type can be copied as itself.
+#define ET_FORALL_CONVERTIBLE_TYPES(_) ET_FORALL_REALHBBF16_TYPES(_)
+
+template <typename From>
+void convert_from(const void* from, void* to, ScalarType to_type, size_t count) {
+  switch (to_type) {
+#define CONVERT_TO(ctype, name) \
+  case ScalarType::name:        \
+    return convert_elements<From, ctype>(from, to, count);
+    ET_FORALL_CONVERTIBLE_TYPES(CONVERT_TO)
+#undef CONVERT_TO
+    default:
+      ET_CHECK_MSG(false, "make_tensor_ptr: no conversion to %s", runtime::toString(to_type));
+  }
+}
+
+void convert(const void* from, ScalarType from_type, void* to, ScalarType to_type, size_t count) {
+  switch (from_type) {
+#define CONVERT_FROM(ctype, name) \
+  case ScalarType::name:          \
+    return convert_from<ctype>(from, to, to_type, count);
+    ET_FORALL_CONVERTIBLE_TYPES(CONVERT_FROM)
+#undef CONVERT_FROM
+    default:
+      ET_CHECK_MSG(false, "make_tensor_ptr: no conversion from %s", runtime::toString(from_type));
+  }
+}
+
+TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vector<SizesType> sizes,
+                    std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
+  const auto rank = static_cast<size_t>(source.dim());
+  if (sizes.empty()) {
+    sizes.assign(source.sizes().begin(), source.sizes().end());
+  }
+  const size_t count = count_elements(sizes);
+  ET_CHECK_MSG(count <= static_cast<size_t>(source.numel()),
+               "make_tensor_ptr: a view of %zu elements over a tensor of %zd", count,
+               static_cast<ssize_t>(source.numel()));
+  if (sizes.size() == rank && dim_order.empty() && strides.empty()) {
+    dim_order.assign(source.dim_order().begin(), source.dim_order().end());
+  }
+  return internal::make_tensor_ptr_owned_by(
+      std::move(owner), source.mutable_data_ptr(), std::move(sizes), std::move(dim_order),
+      std::move(strides), source.scalar_type(), source.shape_dynamism(),
+      Device(source.device_type(), source.device_index()));
+}
+
+std::vector<SizesType> sizes_of(const Tensor& tensor) {
+  return {tensor.sizes().begin(), tensor.sizes().end()};
+}
+
+std::vector<DimOrderType> dim_order_of(const Tensor& tensor) {
+  return {tensor.dim_order().begin(), tensor.dim_order().end()};
+}
+
+}  // namespace
+
+namespace internal {
+
+TensorPtr make_tensor_ptr_owned_by(std::shared_ptr<void> owner, void* data,
+                                   std::vector<SizesType> sizes,
+                                   std::vector<DimOrderType> dim_order,
+                                   std::vector<StridesType> strides, ScalarType type,
+                                   TensorShapeDynamism dynamism, Device device) {
+  count_elements(sizes);
+  ET_CHECK_MSG(strides.empty() || strides.size() == sizes.size(),
+               "make_tensor_ptr: %zu strides for %zu sizes", strides.size(), sizes.size());
+  if (dim_order.empty()) {
+    dim_order = order_of(strides, sizes.size());
+  }
+  check_permutation(dim_order, sizes.size());
+  auto true_strides = strides_for(sizes, dim_order, strides);
+  auto block =
+      std::make_shared<TensorBlock>(std::move(owner), data, std::move(sizes), std::move(dim_order),
+                                    std::move(true_strides), type, dynamism, device);
+  return TensorPtr(block, &block->tensor);
+}
+
+std::shared_ptr<void> copy_as(const void* data, size_t count, ScalarType from, ScalarType to) {
+  ET_CHECK_MSG(runtime::canCast(from, to), "make_tensor_ptr: %s cannot be cast to %s",
+               runtime::toString(from), runtime::toString(to));
+  const size_t bytes = count * runtime::elementSize(to);
+  std::shared_ptr<void> copy(::operator new(bytes), [](void* p) { ::operator delete(p); });
+  if (from != to) {
+    convert(data, from, copy.get(), to, count);
+  } else if (bytes != 0) {
+    std::memcpy(copy.get(), data, bytes);
+  }
+  return copy;
+}
+
+void check_element_count(const std::vector<SizesType>& sizes, size_t count) {
+  ET_CHECK_MSG(count_elements(sizes) == count, "make_tensor_ptr: %zu values for %zu elements",
+               count, count_elements(sizes));
+}
+
+}  // namespace internal
+
+TensorPtr make_tensor_ptr(std::vector<SizesType> sizes, void* data,
+                          std::vector<DimOrderType> dim_order, std::vector<StridesType> strides,
+                          ScalarType type, TensorShapeDynamism dynamism,
+                          std::function<void(void*)> deleter, Device device) {
+  std::shared_ptr<void> owner;
+  if (deleter) {
+    owner = std::shared_ptr<void>(data, std::move(deleter));
+  }
+  return internal::make_tensor_ptr_owned_by(std::move(owner), data, std::move(sizes),
+                                            std::move(dim_order), std::move(strides), type,
+                                            dynamism, device);
+}
+
+TensorPtr make_tensor_ptr(std::vector<SizesType> sizes, std::vector<uint8_t> data,
+                          std::vector<DimOrderType> dim_order, std::vector<StridesType> strides,
+                          ScalarType type, TensorShapeDynamism dynamism) {
+  const size_t expected = count_elements(sizes) * runtime::elementSize(type);
+  ET_CHECK_MSG(data.size() == expected, "make_tensor_ptr: %zu bytes for a tensor of %zu bytes",
+               data.size(), expected);
+  auto owner = std::make_shared<std::vector<uint8_t>>(std::move(data));
+  void* const bytes = owner->data();
+  return internal::make_tensor_ptr_owned_by(std::move(owner), bytes, std::move(sizes),
+                                            std::move(dim_order), std::move(strides), type,
+                                            dynamism);
+}
+
+TensorPtr make_tensor_ptr(const Tensor& tensor, std::vector<SizesType> sizes,
+                          std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
+  return make_view(nullptr, tensor, std::move(sizes), std::move(dim_order), std::move(strides));
+}
+
+TensorPtr make_tensor_ptr(const TensorPtr& tensor_ptr, std::vector<SizesType> sizes,
+                          std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
+  return make_view(tensor_ptr, *tensor_ptr, std::move(sizes), std::move(dim_order),
+                   std::move(strides));
+}
+
+TensorPtr clone_tensor_ptr(const Tensor& tensor, ScalarType type) {
+  ET_CHECK_MSG(tensor.device_type() == DeviceType::CPU,
+               "clone_tensor_ptr: the tensor is not in CPU memory; use clone_tensor_ptr_to");
+  std::shared_ptr<void> owner;
+  if (tensor.const_data_ptr() != nullptr) {
+    owner = internal::copy_as(tensor.const_data_ptr(), static_cast<size_t>(tensor.numel()),
+                              tensor.scalar_type(), type);
+  }
+  void* const data = owner.get();
+  return internal::make_tensor_ptr_owned_by(std::move(owner), data, sizes_of(tensor),
+                                            dim_order_of(tensor), {}, type,
+                                            tensor.shape_dynamism());
+}
+
+TensorPtr clone_tensor_ptr_to(const TensorPtr& tensor, Device device) {
+  const Device source = tensor->device();
+  if (device.is_cpu() && source.is_cpu()) {
+    return clone_tensor_ptr(tensor);
+  }
+  ET_CHECK_MSG(device.is_cpu() != source.is_cpu(),
+               "clone_tensor_ptr_to: one of the two devices must be the CPU");
+  const Device remote = device.is_cpu() ? source : device;
+  auto* const allocator = runtime::get_device_allocator(remote.type());
+  ET_CHECK_MSG(allocator != nullptr, "clone_tensor_ptr_to: no allocator for device type %d",
+               static_cast<int>(remote.type()));
+  const size_t bytes = tensor->nbytes();
+  std::shared_ptr<void> owner;
+  runtime::Error error = runtime::Error::Ok;
+  if (device.is_cpu()) {
+    owner = std::shared_ptr<void>(::operator new(bytes), [](void* p) { ::operator delete(p); });
+    error = allocator->copy_device_to_host(owner.get(), tensor->const_data_ptr(), bytes,
+                                           remote.index());
+  } else {
+    const auto memory = allocator->allocate(bytes, remote.index());
+    ET_CHECK_MSG(memory.ok(), "clone_tensor_ptr_to: no memory for %zu bytes on the device", bytes);
+    owner = std::shared_ptr<void>(
+        memory.get(), [allocator, remote](void* p) { allocator->deallocate(p, remote.index()); });
+    error = allocator->copy_host_to_device(owner.get(), tensor->const_data_ptr(), bytes,
+                                           remote.index());
+  }
+  ET_CHECK_MSG(error == runtime::Error::Ok, "clone_tensor_ptr_to: cannot copy %zu bytes: %s", bytes,
+               runtime::to_string(error));
+  void* const data = owner.get();
+  return internal::make_tensor_ptr_owned_by(std::move(owner), data, sizes_of(*tensor),
+                                            dim_order_of(*tensor), {}, tensor->scalar_type(),
+                                            tensor->shape_dynamism(), device);
+}
+
+runtime::Error resize_tensor_ptr(TensorPtr& tensor, const std::vector<SizesType>& sizes) {
+  return runtime::resize_tensor(*tensor, aten::ArrayRef<SizesType>(sizes.data(), sizes.size()));
+}
+
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,304 @@
+#pragma once
+
+#include <executorch/extension/tensor/tensor_ptr.h>
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace executorch {
+namespace extension {
+
+/// Describes a tensor over memory of the caller step by step:
+///   auto t = for_blob(data, {2, 3}).type(ScalarType::Int).make_tensor_ptr();
+class TensorPtrMaker final {
+ public:
+  TensorPtrMaker(const TensorPtrMaker&) = delete;
+  TensorPtrMaker& operator=(const TensorPtrMaker&) = delete;
+  TensorPtrMaker(TensorPtrMaker&&) = default;
+  TensorPtrMaker& operator=(TensorPtrMaker&&) = default;
+
+  TensorPtrMaker&& type(executorch::aten::ScalarType type) {
+    type_ = type;
+    return std::move(*this);
+  }
+
+  TensorPtrMaker&& dim_order(std::vector<executorch::aten::DimOrderType> dim_order) {
+    dim_order_ = std::move(dim_order);
+    return std::move(*this);
+  }
+
+  TensorPtrMaker&& strides(std::vector<executorch::aten::StridesType> strides) {
+    strides_ = std::move(strides);
+    return std::move(*this);
+  }
+
+  TensorPtrMaker&& dynamism(executorch::aten::TensorShapeDynamism dynamism) {
+    dynamism_ = dynamism;
+    return std::move(*this);
+  }
+
+  /// Called with the data when the last owner of the tensor goes.
+  TensorPtrMaker&& deleter(std::function<void(void*)>&& deleter) {
+    deleter_ = std::move(deleter);
+    return std::move(*this);
+  }
+
+  TensorPtrMaker&& device(executorch::aten::Device device) {
+    device_ = device;
+    return std::move(*this);
+  }
+
+  TensorPtr make_tensor_ptr() && {
+    return ::executorch::extension::make_tensor_ptr(std::move(sizes_), data_, std::move(dim_order_),
+                                                    std::move(strides_), type_, dynamism_,
+                                                    std::move(deleter_), device_);
+  }
+
+  operator TensorPtr() && { return std::move(*this).make_tensor_ptr(); }
+
+ private:
+  TensorPtrMaker(void* data, std::vector<executorch::aten::SizesType> sizes,
+                 executorch::aten::ScalarType type)
+      : sizes_(std::move(sizes)), data_(data), type_(type) {}
+
+  friend TensorPtrMaker for_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                                 executorch::aten::ScalarType type);
+
+  std::vector<executorch::aten::SizesType> sizes_;
+  std::vector<executorch::aten::StridesType> strides_;
+  std::vector<executorch::aten::DimOrderType> dim_order_;
+  std::function<void(void*)> deleter_;
+  void* data_;
+  executorch::aten::ScalarType type_;
+  executorch::aten::TensorShapeDynamism dynamism_ =
+      executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND;
+  executorch::aten::Device device_ = executorch::aten::Device(executorch::aten::DeviceType::CPU);
+};
+
+inline TensorPtrMaker for_blob(
+    void* data, std::vector<executorch::aten::SizesType> sizes,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Float) {
+  return TensorPtrMaker(data, std::move(sizes), type);
+}
+
+// Over memory of the caller.
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type).dynamism(dynamism).make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           std::vector<executorch::aten::StridesType> strides,
+                           executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type)
+      .strides(std::move(strides))
+      .dynamism(dynamism)
+      .make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           executorch::aten::ScalarType type, std::function<void(void*)>&& deleter,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type)
+      .deleter(std::move(deleter))
+      .dynamism(dynamism)
+      .make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           std::vector<executorch::aten::StridesType> strides,
+                           executorch::aten::ScalarType type, std::function<void(void*)>&& deleter,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type)
+      .strides(std::move(strides))
+      .deleter(std::move(deleter))
+      .dynamism(dynamism)
+      .make_tensor_ptr();
+}
+
+namespace internal {
+
+inline std::vector<executorch::aten::SizesType> sizes_of(const executorch::aten::Tensor& tensor) {
+  return {tensor.sizes().begin(), tensor.sizes().end()};
+}
+
+inline std::vector<executorch::aten::StridesType> strides_of(
+    const executorch::aten::Tensor& tensor) {
+  return {tensor.strides().begin(), tensor.strides().end()};
+}
+
+inline executorch::aten::ScalarType type_or(executorch::aten::ScalarType type,
+                                            const executorch::aten::Tensor& other) {
+  return type == executorch::aten::ScalarType::Undefined ? other.scalar_type() : type;
+}
+
+}  // namespace internal
+
+// Owning. In every `*_like` the type Undefined means that of `other`.
+
+/// Elements have no particular value.
+TensorPtr empty_strided(std::vector<executorch::aten::SizesType> sizes,
+                        std::vector<executorch::aten::StridesType> strides,
+                        executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                        executorch::aten::TensorShapeDynamism dynamism =
+                            executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+
+inline TensorPtr empty_like(
+    const TensorPtr& other,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return empty_strided(internal::sizes_of(*other), internal::strides_of(*other),
+                       internal::type_or(type, *other), dynamism);
+}
+
+inline TensorPtr empty(std::vector<executorch::aten::SizesType> sizes,
+                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                       executorch::aten::TensorShapeDynamism dynamism =
+                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return empty_strided(std::move(sizes), {}, type, dynamism);
+}
+
+/// Elements are `fill_value` converted to `type`.
+TensorPtr full_strided(std::vector<executorch::aten::SizesType> sizes,
+                       std::vector<executorch::aten::StridesType> strides,
+                       executorch::aten::Scalar fill_value,
+                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                       executorch::aten::TensorShapeDynamism dynamism =
+                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+
+inline TensorPtr full_like(
+    const TensorPtr& other, executorch::aten::Scalar fill_value,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_strided(internal::sizes_of(*other), internal::strides_of(*other), fill_value,
+                      internal::type_or(type, *other), dynamism);
+}
+
+inline TensorPtr full(std::vector<executorch::aten::SizesType> sizes,
+                      executorch::aten::Scalar fill_value,
+                      executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                      executorch::aten::TensorShapeDynamism dynamism =
+                          executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_strided(std::move(sizes), {}, fill_value, type, dynamism);
+}
+
+/// 0-d.
+inline TensorPtr scalar_tensor(
+    executorch::aten::Scalar value,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Float) {
+  return full({}, value, type);
+}
+
+inline TensorPtr ones_like(
+    const TensorPtr& other,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_like(other, 1, type, dynamism);
+}
+
+inline TensorPtr ones(std::vector<executorch::aten::SizesType> sizes,
+                      executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                      executorch::aten::TensorShapeDynamism dynamism =
+                          executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full(std::move(sizes), 1, type, dynamism);
+}
+
+inline TensorPtr zeros_like(
+    const TensorPtr& other,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full_like(other, 0, type, dynamism);
+}
+
+inline TensorPtr zeros(std::vector<executorch::aten::SizesType> sizes,
+                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                       executorch::aten::TensorShapeDynamism dynamism =
+                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return full(std::move(sizes), 0, type, dynamism);
+}
+
+/// Uniform in [0, 1).
+TensorPtr rand_strided(std::vector<executorch::aten::SizesType> sizes,
+                       std::vector<executorch::aten::StridesType> strides,
+                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                       executorch::aten::TensorShapeDynamism dynamism =
+                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+
+inline TensorPtr rand_like(
+    const TensorPtr& other,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return rand_strided(internal::sizes_of(*other), internal::strides_of(*other),
+                      internal::type_or(type, *other), dynamism);
+}
+
+inline TensorPtr rand(std::vector<executorch::aten::SizesType> sizes,
+                      executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                      executorch::aten::TensorShapeDynamism dynamism =
+                          executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return rand_strided(std::move(sizes), {}, type, dynamism);
+}
+
+/// Standard normal.
+TensorPtr randn_strided(std::vector<executorch::aten::SizesType> sizes,
+                        std::vector<executorch::aten::StridesType> strides,
+                        executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                        executorch::aten::TensorShapeDynamism dynamism =
+                            executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+
+inline TensorPtr randn_like(
+    const TensorPtr& other,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randn_strided(internal::sizes_of(*other), internal::strides_of(*other),
+                       internal::type_or(type, *other), dynamism);
+}
+
+inline TensorPtr randn(std::vector<executorch::aten::SizesType> sizes,
+                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
+                       executorch::aten::TensorShapeDynamism dynamism =
+                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randn_strided(std::move(sizes), {}, type, dynamism);
+}
+
+/// Uniform over the integers low, low + 1, ..., high - 1.
+TensorPtr randint_strided(int64_t low, int64_t high, std::vector<executorch::aten::SizesType> sizes,
+                          std::vector<executorch::aten::StridesType> strides,
+                          executorch::aten::ScalarType type = executorch::aten::ScalarType::Int,
+                          executorch::aten::TensorShapeDynamism dynamism =
+                              executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+
+inline TensorPtr randint_like(
+    const TensorPtr& other, int64_t low, int64_t high,
+    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randint_strided(low, high, internal::sizes_of(*other), internal::strides_of(*other),
+                         internal::type_or(type, *other), dynamism);
+}
+
+inline TensorPtr randint(int64_t low, int64_t high, std::vector<executorch::aten::SizesType> sizes,
+                         executorch::aten::ScalarType type = executorch::aten::ScalarType::Int,
+                         executorch::aten::TensorShapeDynamism dynamism =
+                             executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return randint_strided(low, high, std::move(sizes), {}, type, dynamism);
+}
+
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <executorch/runtime/core/function_ref.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+struct pthreadpool;
+typedef struct pthreadpool* pthreadpool_t;
+
+namespace executorch {
+namespace extension {
+namespace threadpool {
+
+/// Threads that share loops. Built without the pthreadpool library it has one thread, the caller's.
+class ThreadPool final {
+ public:
+  /// 0 means one thread per performant core.
+  explicit ThreadPool(size_t thread_count = 0);
+  ~ThreadPool() = default;
+
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// The thread that calls run() included.
+  size_t get_thread_count() const;
+
+  /// Changes the number of threads. No work may be running, and what get_pthreadpool() returned
+  /// before is gone.
+  [[deprecated(
+      "This API is experimental and may change without notice. Consider using "
+      "UseNThreadsThreadPoolGuard")]] bool
+  _unsafe_reset_threadpool(uint32_t num_threads);
+
+  /// Ends the threads; run() then works on the calling thread.
+  [[deprecated("This API is experimental and may change without notice.")]] void
+  _unsafe_destroy_threadpool();
+
+  /// Calls fn(0) ... fn(range - 1), each once, on any thread and in any order, and returns when all
+  /// are done. Inside fn, run() is serial.
+  void run(runtime::FunctionRef<void(size_t)> fn, size_t range);
+
+ private:
+  friend pthreadpool_t get_pthreadpool();
+
+  struct Destroy {
+    void operator()(pthreadpool* pool) const;
+  };
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<pthreadpool, Destroy> pool_;
+};
+
+/// The pool of the process, made on first use. Never null.
+ThreadPool* get_threadpool();
+
+/// The handle of that pool for libraries that take one; null while NoThreadPoolGuard is in force
+/// and without the pthreadpool library, which means: work on the calling thread.
+pthreadpool_t get_pthreadpool();
+
+}  // namespace threadpool
+}  // namespace extension
+}  // namespace executorch
+
+namespace torch {
+namespace executorch {
+namespace threadpool {
+using ::executorch::extension::threadpool::get_pthreadpool;
+using ::executorch::extension::threadpool::get_threadpool;
+using ::executorch::extension::threadpool::ThreadPool;
+}  // namespace threadpool
+}  // namespace executorch
+}  // namespace torch
