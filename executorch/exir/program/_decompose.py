@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -19,13 +19,16 @@ from torch.fx import GraphModule
 from executorch.exir.program._splice import Splicer
 from executorch.exir.program._template import NeedsFunctionalization, Table
 
-
 log = logging.getLogger(__name__)
 
 
 @cache
-def core_table() -> Table:
-    """Operator -> decomposition: torch's defaults and `linalg_vector_norm`. Not to be changed."""
+def _cached_table() -> Table:
+    return core_table()
+
+
+def core_table() -> dict[OpOverload, Callable[..., Any]]:
+    """Operator -> decomposition: torch's defaults and `linalg_vector_norm`."""
     from torch._decomp import get_decompositions
 
     table = dict(torch.export.default_decompositions())
@@ -41,12 +44,14 @@ def decompose(program: ExportedProgram, keep: Sequence[OpOverload] = ()) -> Expo
     result in a fraction of the time.
     """
     kept = set(keep)
-    table = {op: how for op, how in core_table().items() if op not in kept}
+    table = {op: how for op, how in _cached_table().items() if op not in kept}
     try:
         return _spliced(program, table, kept)
     except Exception as reason:  # whatever it is, the general way is still open
         log.info("decomposing through run_decompositions: %s", reason)
-        new = program.run_decompositions(table)
+        table = core_table()  # anew: it knows all custom operators registered by now
+        with torch.backends.mkldnn.flags(enabled=False):
+            new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
         new._state_dict = dict(new.state_dict)
         return new
 

@@ -76,9 +76,7 @@ class Splicer:
             return
         if target is operator.getitem:
             self._getitem(node)
-        elif not isinstance(target, OpOverload):
-            self._number_or_fail(node)
-        elif isinstance(node.meta.get("val"), _SYMBOLIC) or not target._schema.returns:
+        elif not isinstance(target, OpOverload) or isinstance(node.meta.get("val"), _SYMBOLIC) or not target._schema.returns:
             self._number_or_fail(node)
         else:
             self._splice(node)

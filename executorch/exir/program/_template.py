@@ -7,7 +7,8 @@ creation per core call, where tracing costs a dispatch through all of PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._dispatch.python import enable_python_dispatcher
+from torch._export.utils import _is_preservable_cia_op
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -89,7 +91,7 @@ class _Recorder(TorchDispatchMode):
                 return result
         if func.namespace == "prim":  # questions about a tensor
             return func(*args, **kwargs)
-        if func not in self.keep and _is_composite(func):
+        if func not in self.keep and _comes_apart(func):
             with self:
                 return func.decompose(*args, **kwargs)
         if func._schema.is_mutable:
@@ -164,11 +166,17 @@ _IDENTITIES = {
 
 
 @cache
-def _is_composite(func: OpOverload) -> bool:
+def _comes_apart(func: OpOverload) -> bool:
+    """Whether `func`, which the table does not have, is to be decomposed all the same.
+
+    Of ATen's composites those are the ones whose schema tells less than they do, such as reshape;
+    the honest ones (upsample_nearest2d.vec) are left out of the table in order to stay.
+    """
     key = torch._C.DispatchKey.CompositeImplicitAutograd
-    return key in func.py_kernels or torch._C._dispatch_has_kernel_for_dispatch_key(
+    composite = key in func.py_kernels or torch._C._dispatch_has_kernel_for_dispatch_key(
         func.name(), "CompositeImplicitAutograd"
     )
+    return composite and not (func.namespace == "aten" and _is_preservable_cia_op(func))
 
 
 def _functional_form(func: OpOverload) -> OpOverload | None:
@@ -181,6 +189,13 @@ def _functional_form(func: OpOverload) -> OpOverload | None:
     if functional is None or len(written) != 1 or functional._schema.is_mutable:
         return None
     return functional
+
+
+@contextmanager
+def no_cpu_kernels() -> Iterator[None]:
+    """Decompose for inference, and not into operators that only this CPU's library has."""
+    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
+        yield
 
 
 def trace(
@@ -197,7 +212,7 @@ def trace(
     Raises NeedsFunctionalization if the call cannot be had in functional form in isolation.
     """
     recorder = _Recorder(table, keep, inputs)
-    with torch.no_grad(), fake_mode, enable_python_dispatcher():
+    with no_cpu_kernels(), fake_mode, enable_python_dispatcher():
         # The dispatcher would take a composite operator apart before the recorder sees it.
         result = recorder.__torch_dispatch__(target, (), args, kwargs)
     template = recorder.template

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from executorch.exir.passes.fold_redundant_dequantize_quantize_pass import (
 )
 from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.lift_constants import lift_constants
+from executorch.exir.passes.make_constants_dense import make_constants_dense
 from executorch.exir.passes.memory_format_ops_pass import MemoryFormatOpsPass
 from executorch.exir.passes.normalize_transpose_pass import NormalizeTransposePass
 from executorch.exir.passes.prune_empty_tensors_pass import PruneEmptyTensorsPass
@@ -65,6 +65,7 @@ def to_edge_program(
     edge = decompose(program, [*config.preserve_ops, *keep])
     _check_still_dynamic(edge, dynamic)
     remove_unused_parameters(edge)
+    make_constants_dense(edge)
     return convert_to_edge(edge, config, keep)
 
 
@@ -94,7 +95,7 @@ def convert_to_edge(
 def sync_signature(program: ExportedProgram) -> None:
     """Make the signature's names those of the graph, whose order of outputs is the same."""
     outputs = program.graph_module.graph.output_node().args[0]
-    for spec, node in zip(program.graph_signature.output_specs, outputs):  # type: ignore[arg-type]
+    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):  # type: ignore[arg-type]
         if isinstance(node, torch.fx.Node) and spec.arg.name != node.name:
             spec.arg = type(spec.arg)(name=node.name)
 
@@ -133,14 +134,3 @@ def _check_still_dynamic(program: ExportedProgram, dynamic: dict[Any, str]) -> N
                                 "that value"
                             )
                     return
-
-
-def copy_program(program: ExportedProgram, **changes: Any) -> ExportedProgram:
-    """A shallow copy of `program` with some private fields set anew; nothing is verified."""
-    new = copy.copy(program)
-    for name, value in changes.items():
-        setattr(new, f"_{name}", value)
-    return new
-
-
-Transform = Callable[[ExportedProgram], ExportedProgram]
