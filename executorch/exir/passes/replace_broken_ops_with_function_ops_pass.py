@@ -1,8 +1,8 @@
 from functools import cache
 
 import torch
-from torch._ops import OpOverload
-from torch.fx import GraphModule
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit, compute_value
 
@@ -32,36 +32,47 @@ class ReplaceBrokenOpsWithFunctionalOpsPass(GraphEdit):
     """
 
     def edit(self, graph_module: GraphModule) -> bool:
-        stale: set[object] = set()
         modified = False
+        stale: set[Node] = set()
         for node in graph_module.graph.nodes:
-            if node.op != "call_function":
+            if node.op != "call_function" or not isinstance(node.target, OpOverload):
                 continue
-            copy = None
-            if isinstance(node.target, OpOverload):
-                copy = copy_variant(node.target)
+            copy = copy_variant(node.target)
             if copy is not None:
                 node.target = copy
                 if copy is torch.ops.aten.view_copy.default:
                     node.args = node.args[:2]
-                modified = True
-            if copy is None and not any(a in stale for a in node.all_input_nodes):
-                continue
-            if isinstance(node.target, torch._ops.HigherOrderOperator):
-                continue
-            before = _strides(node.meta.get("val"))
-            if copy is None and before is None:
-                continue
-            value = compute_value(node.target, node.args, node.kwargs)
-            if _strides(value) != before:
                 stale.add(node)
-                node.meta["val"] = value
+                modified = True
+        recompute_values(graph_module, stale)
         return modified
+
+
+def recompute_values(graph_module: GraphModule, stale: set[Node]) -> None:
+    """Compute the fake values of `stale` calls anew, and of all that see other strides by that.
+
+    Placeholders in `stale` have their new value already.
+    """
+    changed = {node for node in stale if node.op == "placeholder"}
+    if not stale:
+        return
+    for node in graph_module.graph.nodes:
+        if node.op != "call_function" or isinstance(node.target, HigherOrderOperator):
+            continue
+        if node not in stale and changed.isdisjoint(node.all_input_nodes):
+            continue
+        before = _strides(node.meta.get("val"))
+        if before is None:
+            continue
+        value = compute_value(node.target, node.args, node.kwargs)
+        if _strides(value) != before:
+            changed.add(node)
+            node.meta["val"] = value
 
 
 def _strides(value: object) -> object:
     if isinstance(value, torch.Tensor):
-        return tuple(getattr(getattr(s, "node", None), "expr", s) for s in value.stride())
+        return tuple([s.node.expr if isinstance(s, torch.SymInt) else s for s in value.stride()])
     if isinstance(value, (tuple, list)):
-        return tuple(_strides(v) for v in value)
+        return tuple([_strides(v) for v in value])
     return None

@@ -16,8 +16,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule
 
+from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._splice import Splicer
-from executorch.exir.program._template import NeedsFunctionalization, Table
+from executorch.exir.program._template import NeedsFunctionalization, Table, no_cpu_kernels
 
 log = logging.getLogger(__name__)
 
@@ -44,15 +45,18 @@ def decompose(program: ExportedProgram, keep: Sequence[OpOverload] = ()) -> Expo
     result in a fraction of the time.
     """
     kept = set(keep)
+    for op in kept:
+        if op._schema.is_mutable or copy_variant(op) is not None:
+            raise ValueError(f"preserve_ops: {op} writes or returns a view; it cannot be preserved")
     table = {op: how for op, how in _cached_table().items() if op not in kept}
     try:
         return _spliced(program, table, kept)
     except Exception as reason:  # whatever it is, the general way is still open
         log.info("decomposing through run_decompositions: %s", reason)
         table = core_table()  # anew: it knows all custom operators registered by now
-        with torch.backends.mkldnn.flags(enabled=False):
+        with no_cpu_kernels():
             new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
-        new._state_dict = dict(new.state_dict)
+        new._state_dict, new._constants = dict(new.state_dict), dict(new.constants)
         return new
 
 

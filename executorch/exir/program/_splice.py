@@ -23,7 +23,10 @@ _DROPPED = {torch.ops.aten._assert_tensor_metadata.default}
 
 
 class Splicer:
-    """One new graph. `new_values[node]` is what an old node became: a node, number or list of those."""
+    """One new graph.
+
+    `new_values[node]` is what an old node became: a node, a number, or a list of those.
+    """
 
     def __init__(
         self, graph_module: GraphModule, table: Table, keep: Set[OpOverload], fake_mode: Any
@@ -76,7 +79,9 @@ class Splicer:
             return
         if target is operator.getitem:
             self._getitem(node)
-        elif not isinstance(target, OpOverload) or isinstance(node.meta.get("val"), _SYMBOLIC) or not target._schema.returns:
+        elif not isinstance(target, OpOverload) or not target._schema.returns:
+            self._number_or_fail(node)
+        elif isinstance(node.meta.get("val"), _SYMBOLIC):
             self._number_or_fail(node)
         else:
             self._splice(node)
@@ -218,7 +223,7 @@ class Splicer:
         return torch.fx.node.map_arg(tree, lambda n: _node(self.new_values[n]))
 
     def _key(self, tree: Any, tensors: list[Node]) -> Any:
-        """A hashable description of arguments; tensors are appended, and described by their look."""
+        """A hashable description of arguments; tensors are listed, and described by their look."""
         if isinstance(tree, Node):
             value = tree.meta.get("val")
             if isinstance(value, Tensor):

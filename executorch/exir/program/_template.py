@@ -1,7 +1,7 @@
 """What one operator call becomes in the core dialect, traced once and reused.
 
-A model calls the same few operators with the same few shapes again and again. A `Template` holds the
-core calls that one such call decomposes into, with their fake values; splicing it costs a node
+A model calls the same few operators with the same few shapes again and again. A `Template` holds
+the core calls that one such call decomposes into, with their fake values; splicing it costs a node
 creation per core call, where tracing costs a dispatch through all of PyTorch.
 """
 
@@ -194,8 +194,13 @@ def _functional_form(func: OpOverload) -> OpOverload | None:
 @contextmanager
 def no_cpu_kernels() -> Iterator[None]:
     """Decompose for inference, and not into operators that only this CPU's library has."""
-    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
-        yield
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
 
 
 def trace(

@@ -1,0 +1,361 @@
+"""From edge programs to a .pte file, and the manager of the result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Optional, TextIO
+
+from torch.export import ExportedProgram
+
+from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
+from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
+from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
+from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
+from executorch.exir.emit import EmitterOutput, emit_program
+from executorch.exir.emit._operator_check import check_operators, known_operators
+from executorch.exir.pass_manager import run_passes
+from executorch.exir.passes.external_constants_pass import (
+    external_constants_pass,
+    external_mutable_weights_pass,
+)
+from executorch.exir.passes.insert_write_back_for_buffers_pass import (
+    insert_write_back_for_buffers_pass,
+)
+from executorch.exir.passes.legalize_portable_dim_order_pass import LegalizePortableDimOrderPass
+from executorch.exir.passes.normalize_view_copy_base_pass import NormalizeViewCopyBasePass
+from executorch.exir.passes.propagate_device_pass import PropagateDevicePass
+from executorch.exir.passes.remove_graph_asserts_pass import RemoveGraphAssertsPass
+from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
+from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
+from executorch.exir.passes.spec_prop_pass import SpecPropPass
+from executorch.exir.schema import Program, ScalarType, Tensor
+from executorch.exir.tensor_layout import TensorLayout
+
+
+def to_executorch(
+    edge_programs: dict[str, ExportedProgram],
+    constant_methods: Optional[dict[str, Any]],
+    config: ExecutorchBackendConfig,
+    named_data: Optional[NamedDataStoreOutput] = None,
+) -> ExecutorchProgramManager:
+    """Plan and emit edge programs; their graphs are edited in place.
+
+    ExportError where the program would not compute what the model does.
+    """
+    planned = {
+        name: _lower(name, program, config) for name, program in sorted(edge_programs.items())
+    }
+    check_operators(planned, known_operators())
+    for planning in _unique(_for_method(config.memory_planning_pass, n) for n in planned):
+        if getattr(planning, "share_mutable_buffers", False):
+            planning.run_multimethod()
+    return ExecutorchProgramManager(planned, constant_methods, config, named_data)
+
+
+def _unique(items: Any) -> list[Any]:
+    return list({id(item): item for item in items}.values())
+
+
+def _for_method(option: Any, name: str) -> Any:
+    """An option that may be a dict by method name."""
+    if not isinstance(option, dict):
+        return option
+    if name not in option:
+        raise KeyError(f"the configuration has no entry for method {name!r}: {sorted(option)}")
+    return option[name]
+
+
+def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig) -> ExportedProgram:
+    """One method up to and including memory planning."""
+    if config.do_quant_fusion_and_const_prop:
+        from executorch.exir.passes.quant_fusion_pass import quant_fusion_and_const_prop_pass
+
+        program = quant_fusion_and_const_prop_pass(program)
+    if config.run_reinplace_pass or config.reinplace_extra_ops:
+        from executorch.exir.passes.reinplace import reinplace_pass
+
+        program = reinplace_pass(program, config.reinplace_extra_ops)
+    insert_write_back_for_buffers_pass(program)
+    if config.passes:
+        program = run_passes(program, list(config.passes))
+    for step in (*pre_memory_planning_passes(config, name),):
+        program = _apply(step, program)
+    if config.external_constants:
+        choose = config.external_constants if callable(config.external_constants) else None
+        external_constants_pass(program.graph_module, choose)
+    if config.external_mutable_weights:
+        external_mutable_weights_pass(program.graph_module, program)
+    return _apply(_for_method(config.memory_planning_pass, name), program)
+
+
+def pre_memory_planning_passes(
+    config: ExecutorchBackendConfig,
+    name: Optional[str] = None,
+    edge_compile_config: Optional[EdgeCompileConfig] = None,
+) -> list[Any]:
+    """The passes between the user's and memory planning, in order."""
+    device_config = config.propagate_device_config
+    if isinstance(device_config, dict):
+        device_config = device_config.get(name)
+    skip_dim_order = edge_compile_config is not None and edge_compile_config._skip_dim_order
+    views = [NormalizeViewCopyBasePass(), ReplaceViewCopyWithViewPass()]
+    return [
+        *([] if skip_dim_order else [LegalizePortableDimOrderPass()]),
+        SpecPropPass(),
+        PropagateDevicePass(device_config),
+        EdgeToBackendOpsPass(),
+        RemoveGraphAssertsPass(),
+        *(views if config.remove_view_copy else []),
+        _for_method(config.sym_shape_eval_pass, name or "forward"),
+        config.to_out_var_pass,
+    ]
+
+
+def edge_to_executorch_passes(
+    config: ExecutorchBackendConfig,
+    name: Optional[str] = None,
+    edge_compile_config: Optional[EdgeCompileConfig] = None,
+) -> list[Any]:
+    """All passes from the edge dialect to memory planning, the user's first."""
+    return [
+        *config.passes,
+        *pre_memory_planning_passes(config, name, edge_compile_config),
+        _for_method(config.memory_planning_pass, name or "forward"),
+    ]
+
+
+def _apply(step: Any, program: ExportedProgram) -> ExportedProgram:
+    """Passes of ours edit in place; others may return a new graph."""
+    if isinstance(step, SpecPropPass):
+        step.run(program)
+        return program
+    if hasattr(step, "run"):  # memory planning needs to know which inputs are buffers
+        result = step.run(program.graph_module, program.graph_signature)
+    elif getattr(type(step), "__module__", "").startswith("executorch.exir.passes."):
+        result = step(program.graph_module)
+    else:
+        return run_passes(program, [step])
+    if result is not None and result.graph_module is not program.graph_module:
+        program._graph_module = result.graph_module
+    return program
+
+
+class ExecutorchProgramManager:
+    """A finished program: its methods' planned graphs, its schema Program and its bytes."""
+
+    def __init__(
+        self,
+        execution_programs: dict[str, ExportedProgram],
+        config_methods: Optional[dict[str, Any]] = None,
+        backend_config: Optional[ExecutorchBackendConfig] = None,
+        named_data: Optional[NamedDataStoreOutput] = None,
+    ) -> None:
+        config = backend_config or ExecutorchBackendConfig()
+        self._execution_programs = execution_programs
+        self._config_methods = config_methods
+        self._named_data = named_data
+        self._etrecord: Any = None
+        self._emitter_output: EmitterOutput = emit_program(
+            execution_programs,
+            config.emit_stacktrace,
+            config_methods,
+            config.emit_mutable_buffer_names,
+        )
+        self._pte_data: Cord = serialize_pte_binary(
+            PTEFile(self._emitter_output.program, self._emitter_output.mutable_data, named_data),
+            extract_delegate_segments=config.extract_delegate_segments,
+            segment_alignment=config.segment_alignment,
+            constant_tensor_alignment=config.constant_tensor_alignment,
+            delegate_alignment=config.delegate_alignment,
+        )
+        self._tensor_data = _external_files(self._emitter_output, named_data, config)
+        self._buffer: Optional[bytes] = None
+
+    @property
+    def methods(self) -> set[str]:
+        """Names of the methods that run a graph."""
+        return set(self._execution_programs)
+
+    @property
+    def config_methods(self) -> set[str]:
+        """Names of the methods that return a constant."""
+        return set(self._config_methods or ())
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        if method_name not in self._execution_programs:
+            found = sorted(self._execution_programs)
+            raise KeyError(f"no method {method_name!r}; there are {found}")
+        return self._execution_programs[method_name]
+
+    @property
+    def buffer(self) -> bytes:
+        """The .pte file as one bytes object, made on first use. `save` and `write_to_file` need no
+        such copy."""
+        if self._buffer is None:
+            self._buffer = bytes(self._pte_data)
+        return self._buffer
+
+    def write_to_file(self, open_file: Any) -> None:
+        """Write the .pte file to a binary file object, weights straight from their tensors."""
+        self._pte_data.write_to_file(open_file)
+
+    def save(self, path: Any, progress: Optional[Callable[[int, int], None]] = None) -> None:
+        """Write the .pte file to `path`, which then holds its old content or all of the new.
+
+        `progress(done, total)`, in bytes, is called every 64 MiB. OSError names the path.
+        ValueError for a name that does not end in .pte.
+        """
+        if not str(path).endswith(".pte"):
+            raise ValueError(f"save: the path must end in .pte, found {str(path)!r}")
+        self._pte_data.save(path, progress)
+
+    def write_tensor_data_to_file(self, outdir: Any) -> None:
+        """Write the external data files (.ptd) into a folder."""
+        for name, cord in self._tensor_data.items():
+            file = name if name.endswith(".ptd") else f"{name}.ptd"
+            cord.save(Path(outdir) / file)
+
+    @property
+    def executorch_program(self) -> Program:
+        """The program as schema dataclasses; constants and blobs are not moved into segments."""
+        return self._emitter_output.program
+
+    def dump_executorch_program(self, verbose: bool = False, out: Optional[TextIO] = None) -> None:
+        """Print the program: with `verbose` all of it, else its instructions."""
+        from executorch.exir.print_program import pretty_print, print_program
+
+        (pretty_print if verbose else print_program)(
+            self._emitter_output.program, out=out or sys.stdout
+        )
+
+    @property
+    def debug_handle_map(self) -> dict[str, dict[int, Any]]:
+        return self._emitter_output.debug_handle_map
+
+    @property
+    def delegate_map(self) -> dict[str, dict[int, Any]]:
+        return self._emitter_output.method_to_delegate_debug_id_map
+
+    @property
+    def instruction_id_to_num_outs_map(self) -> dict[str, dict[int, int]]:
+        return self._emitter_output.instruction_id_to_num_outs_map
+
+    def get_etrecord(self) -> Any:
+        if self._etrecord is None:
+            raise RuntimeError("there is no ETRecord: pass generate_etrecord=True to to_edge")
+        return self._etrecord
+
+
+def _external_files(
+    output: EmitterOutput,
+    named_data: Optional[NamedDataStoreOutput],
+    config: ExecutorchBackendConfig,
+) -> dict[str, Cord]:
+    """The .ptd files by name: external constants, and what backends keep outside the program."""
+    layouts = _external_layouts(output.program)
+    constants = output.external_constant_map or {}
+    delegated = named_data.external_data if named_data is not None else {}
+    alignment = config.constant_tensor_alignment or 16
+    serializer = FlatTensorSerializer()
+    files: dict[str, Cord] = {}
+    for name in [*constants, *(n for n in delegated if n not in constants)]:
+        buffers = list(output.external_constant_buffer)
+        entries = {
+            fqn: DataEntry(index, alignment, layouts[fqn])
+            for fqn, index in constants.get(name, {}).items()
+        }
+        for key, entry in delegated.get(name, {}).items():
+            if key in entries:
+                raise ValueError(f"file {name}: the key {key!r} is a constant's and a backend's")
+            assert named_data is not None
+            entries[key] = DataEntry(len(buffers), entry.alignment, entry.tensor_layout)
+            buffers.append(named_data.buffers[entry.buffer_index])
+        files[name] = serializer.serialize(DataPayload(buffers, entries))
+    return files
+
+
+def _external_layouts(program: Program) -> dict[str, TensorLayout]:
+    from executorch.exir.schema import TensorDataLocation
+
+    found: dict[str, TensorLayout] = {}
+    for plan in program.execution_plan:
+        for value in plan.values:
+            tensor = value.val
+            if isinstance(tensor, Tensor) and tensor.extra_tensor_info is not None:
+                info = tensor.extra_tensor_info
+                if info.location is TensorDataLocation.EXTERNAL and info.fully_qualified_name:
+                    found[info.fully_qualified_name] = TensorLayout(
+                        ScalarType(tensor.scalar_type), tensor.sizes, tensor.dim_order
+                    )
+    return found
+
+
+class ExecutorchProgram:
+    """The program of a single method that was captured without a manager."""
+
+    def __init__(
+        self,
+        exir_exported_program: Any,
+        emit_stacktrace: bool,
+        extract_delegate_segments: bool,
+        segment_alignment: int,
+        constant_tensor_alignment: Optional[int] = None,
+        delegate_alignment: Optional[int] = None,
+    ) -> None:
+        exported = getattr(exir_exported_program, "exported_program", exir_exported_program)
+        self._manager = ExecutorchProgramManager(
+            {"forward": exported},
+            None,
+            ExecutorchBackendConfig(
+                emit_stacktrace=emit_stacktrace,
+                extract_delegate_segments=extract_delegate_segments,
+                segment_alignment=segment_alignment,
+                constant_tensor_alignment=constant_tensor_alignment,
+                delegate_alignment=delegate_alignment,
+            ),
+        )
+
+    @property
+    def buffer(self) -> bytes:
+        return self._manager.buffer
+
+    @property
+    def data_files(self) -> dict[str, bytes]:
+        """The .ptd files by name."""
+        return {name: bytes(cord) for name, cord in self._manager._tensor_data.items()}
+
+    @property
+    def program(self) -> Program:
+        return self._manager.executorch_program
+
+    @property
+    def debug_handle_map(self) -> Any:
+        return self._manager.debug_handle_map
+
+    @property
+    def delegate_map(self) -> Any:
+        return self._manager.delegate_map
+
+    @property
+    def instruction_id_to_num_outs_map(self) -> Any:
+        return self._manager.instruction_id_to_num_outs_map
+
+    @property
+    def graph_module(self) -> Any:
+        return self._manager.exported_program().graph_module
+
+    def dump_graph_module(self) -> Any:
+        return self.graph_module
+
+    def dump_exported_program(self) -> ExportedProgram:
+        return self._manager.exported_program()
+
+    def write_to_file(self, open_file: Any) -> None:
+        self._manager.write_to_file(open_file)
+
+    def write_tensor_data_to_file(self, outdir: Any) -> None:
+        self._manager.write_tensor_data_to_file(outdir)
