@@ -37,7 +37,7 @@ void reduce_rows(const Reduction& r, int in_operand, const State& initial, Finis
   const int64_t size = static_cast<int64_t>(elementSize(r.in_type));
   for_each_run(r.kept, [&](const int64_t* at, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
-      int64_t offsets[kMaxOperands];
+      int64_t offsets[kMaxOperands] = {};
       for (int k = 0; k < r.kept.n_operands; ++k) offsets[k] = at[k] + i * r.kept.inner_stride(k);
       const char* base = static_cast<const char*>(r.in) + offsets[in_operand] * size;
       State state = initial;
@@ -63,8 +63,7 @@ void reduce_columns(const Reduction& r, int in_operand, const State& initial, Fi
   C tile[kColumns][kColumnRows];
   C line[kColumns];
   const int64_t size = static_cast<int64_t>(elementSize(r.in_type));
-  const int inner = r.kept.ndim - 1;
-  const int64_t step = r.kept.strides[in_operand][inner];
+  const int64_t step = r.kept.inner_stride(in_operand);
   for_each_run(r.kept, [&](const int64_t* at, int64_t n) {
     for (int64_t first = 0; first < n; first += kColumns) {
       const int64_t width = n - first < kColumns ? n - first : kColumns;
@@ -81,9 +80,9 @@ void reduce_columns(const Reduction& r, int in_operand, const State& initial, Fi
         for (int64_t w = 0; w < width; ++w) states[w].fold(tile[w], rows, pos);
       }
       for (int64_t w = 0; w < width; ++w) {
-        int64_t offsets[kMaxOperands];
+        int64_t offsets[kMaxOperands] = {};
         for (int k = 0; k < r.kept.n_operands; ++k) {
-          offsets[k] = at[k] + (first + w) * r.kept.strides[k][inner];
+          offsets[k] = at[k] + (first + w) * r.kept.inner_stride(k);
         }
         finish(states[w], offsets);
       }
@@ -95,8 +94,8 @@ void reduce_columns(const Reduction& r, int in_operand, const State& initial, Fi
 template <class C, class State, class Finish>
 void reduce(const Reduction& r, const State& initial, Finish finish) {
   const int in_operand = r.kept.n_operands - 1;
-  const bool across = r.kept.ndim > 0 && r.kept.strides[in_operand][r.kept.ndim - 1] == 1 &&
-                      r.reduced.ndim > 0 && r.reduced.strides[0][r.reduced.ndim - 1] != 1;
+  const bool across = r.kept.inner_stride(in_operand) == 1 &&
+                      r.reduced.ndim > 0 && r.reduced.inner_stride(0) != 1;
   if (across) {
     reduce_columns<C>(r, in_operand, initial, finish);
   } else {
