@@ -42,6 +42,10 @@ bool all_zero(nb::handle buffer) {
   return bytes.size() == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes.size() - 1) == 0);
 }
 
+uint64_t address_of(nb::handle buffer) {
+  return reinterpret_cast<uintptr_t>(exir::BorrowedBytes(buffer).data());
+}
+
 bool same_bytes(nb::handle a, nb::handle b) {
   const exir::BorrowedBytes left(a);
   const exir::BorrowedBytes right(b);
@@ -52,7 +56,11 @@ bool same_bytes(nb::handle a, nb::handle b) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no error
   nb::class_<exir::FileImage>(m, "FileImage")
+      .def(nb::init<>())
+      .def("append", nb::overload_cast<const exir::FileImage&>(&exir::FileImage::append), "image"_a)
+      .def("append", nb::overload_cast<nb::handle>(&exir::FileImage::append), "buffer"_a)
       .def_prop_ro("size", &exir::FileImage::size)
       .def("to_bytes", &exir::FileImage::to_bytes)
       .def("save", &exir::FileImage::save, "path"_a, "progress"_a = nb::none())
@@ -69,6 +77,7 @@ NB_MODULE(_native, m) {
   m.def("read_flat_tensor", &exir::read_flat_tensor, "file"_a);
 
   m.def("all_zero", &all_zero, "buffer"_a);
+  m.def("address_of", &address_of, "buffer"_a);
   m.def("same_bytes", &same_bytes, "a"_a, "b"_a);
 
   m.def("lower_bound", [](nb::handle blocks) { return exir::lower_bound(to_blocks(blocks)); });

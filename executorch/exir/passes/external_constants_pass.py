@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Optional
 
 import torch
 from torch.export import ExportedProgram
@@ -15,7 +14,7 @@ from torch.fx.passes.infra.pass_base import PassResult
 CONSTANT_TAG = "constant_tag"
 DEFAULT_FILE = "_default_external_constant"
 
-TagFunction = Callable[[Node], Optional[str]]
+TagFunction = Callable[[Node], str | None]
 
 
 def is_param_node(exp_prog: ExportedProgram, node: Node) -> bool:
@@ -28,7 +27,7 @@ def is_param_node(exp_prog: ExportedProgram, node: Node) -> bool:
 
 
 def external_constants_pass(
-    gm: GraphModule, gen_tag_fn: Optional[TagFunction] = None
+    gm: GraphModule, gen_tag_fn: TagFunction | None = None
 ) -> PassResult:
     """Tag constant placeholders with the file `gen_tag_fn` names; None keeps them in the program.
 
@@ -46,7 +45,7 @@ def external_constants_pass(
     return PassResult(gm, modified)
 
 
-def _default_tag(node: Node) -> Optional[str]:
+def _default_tag(node: Node) -> str | None:
     return None if "_lifted_tensor" in node.name else DEFAULT_FILE
 
 
@@ -71,7 +70,7 @@ def external_mutable_weights_pass(gm: GraphModule, ep: ExportedProgram) -> PassR
 
 
 def delegate_external_constants_pass_unlifted(
-    module: torch.nn.Module, gen_tag_fn: Optional[TagFunction] = None
+    module: torch.nn.Module, gen_tag_fn: TagFunction | None = None
 ) -> PassResult:
     """Tag the parameters and buffers that a graph still reads by get_attr, before lowering: the
     backend that takes them over stores them in the file `gen_tag_fn` names."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ExportGraphSignature,
@@ -9,7 +10,6 @@ from torch.export.graph_signature import (
 )
 from torch.fx import GraphModule, Node
 
-import torch
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.operator_kind import is_inplace, overload_of, written_argument
 

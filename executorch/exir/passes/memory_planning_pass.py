@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any
 
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule, Node
@@ -61,7 +61,7 @@ class MemoryPlanningPass(PassBase):
 
     def __init__(
         self,
-        memory_planning_algo: Union[None, str, Algorithm] = None,
+        memory_planning_algo: None | str | Algorithm = None,
         allow_lifetime_and_storage_overlap: bool = False,
         alloc_graph_input: bool = True,
         alloc_graph_output: bool = True,
@@ -85,7 +85,7 @@ class MemoryPlanningPass(PassBase):
         return self.run(graph_module, None)
 
     def run(
-        self, graph_module: GraphModule, graph_signature: Optional[ExportGraphSignature] = None
+        self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None
     ) -> PassResult:
         plan_buffers = self.alloc_mutable_buffers and not self.share_mutable_buffers
         sizes = apply_algo(
@@ -160,7 +160,7 @@ class MemoryPlanningPass(PassBase):
         self.report.append(arenas)
 
 
-def _algorithm(choice: Union[None, str, Algorithm]) -> Algorithm:
+def _algorithm(choice: None | str | Algorithm) -> Algorithm:
     if choice is None:
         return MemoryPlanningAlgorithmSuite()
     if isinstance(choice, str):
@@ -190,9 +190,7 @@ def _check_bounds(planned: list[TensorSpec], sizes: list[int]) -> None:
 
 def _buffers(graph_module: GraphModule, signature: ExportGraphSignature) -> dict[str, TensorSpec]:
     """Specs of the method's buffers by name."""
-    nodes: dict[str, Node] = {
-        n.name: n for n in graph_module.graph.find_nodes(op="placeholder")
-    }
+    nodes: dict[str, Node] = {n.name: n for n in graph_module.graph.find_nodes(op="placeholder")}
     return {
         str(s.target): nodes[s.arg.name].meta["spec"]
         for s in signature.input_specs

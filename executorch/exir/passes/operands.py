@@ -66,7 +66,12 @@ def dtype_beside(node: Node, number: Any) -> torch.dtype:
     tensors = []
     for operand, _ in operands(node):
         value = operand.meta.get("val") if isinstance(operand, Node) else None
-        if isinstance(value, torch.Tensor) and node.target is not torch.ops.aten.where.self or isinstance(value, torch.Tensor) and operand is not node.args[0]:
+        if (
+            isinstance(value, torch.Tensor)
+            and node.target is not torch.ops.aten.where.self
+            or isinstance(value, torch.Tensor)
+            and operand is not node.args[0]
+        ):
             tensors.append((value.dtype, value.dim() > 0))
     kind = number_type(number)
     if not tensors:

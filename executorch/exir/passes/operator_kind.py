@@ -27,7 +27,9 @@ _SYMBOLIC = frozenset(
 
 def overload_of(target: Any) -> OpOverload | None:
     """The torch overload behind an edge operator, a backend operator or the overload itself."""
-    op = getattr(target, "_op", target)
+    if isinstance(target, OpOverload):
+        return target
+    op = getattr(target, "_op", None)
     return op if isinstance(op, OpOverload) else None
 
 

@@ -77,7 +77,10 @@ class ReplaceViewCopyWithViewPass(GraphEdit):
             if not is_view_copy(node) or any(u.op == "output" for u in node.users):
                 continue
             base, spec = node.args[0].meta["spec"], node.meta["spec"]
-            if base.dtype != spec.dtype or base.is_static_shape_tensor != spec.is_static_shape_tensor:
+            if (
+                base.dtype != spec.dtype
+                or base.is_static_shape_tensor != spec.is_static_shape_tensor
+            ):
                 continue
             if base.dim_order != tuple(range(len(base.shape))):
                 continue

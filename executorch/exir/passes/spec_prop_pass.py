@@ -79,8 +79,11 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
 def _makes_contiguous(node: Node) -> bool:
     """View copies write contiguous results, whatever strides the view would have had."""
     op = overload_of(node.target) if node.op == "call_function" else None
-    return op is not None and op.namespace == "aten" and op._opname.endswith("_copy") and (
-        op._opname != "_to_copy"
+    return (
+        op is not None
+        and op.namespace == "aten"
+        and op._opname.endswith("_copy")
+        and (op._opname != "_to_copy")
     )
 
 
@@ -119,9 +122,7 @@ def _attribute(module: torch.nn.Module, target: str) -> Any:
 
 def _mark_constants(program: ExportedProgram) -> None:
     signature = program.graph_signature
-    mutated = {
-        s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION
-    }
+    mutated = {s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
     constants = {
         s.arg.name
         for s in signature.input_specs

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -14,7 +14,7 @@ from executorch.exir.passes.source_line import source_line
 from executorch.exir.sym_util import eval_expr, upper_bound
 from executorch.exir.tensor import TensorSpec, stride_from_dim_order
 
-_upper_bound_inference: dict[str, Callable[[Any, Any], list[Optional[int]]]] = {}
+_upper_bound_inference: dict[str, Callable[[Any, Any], list[int | None]]] = {}
 
 
 def register_upper_bound_inference(fn: Any) -> Callable[[Any], Any]:
@@ -33,7 +33,7 @@ def register_upper_bound_inference(fn: Any) -> Callable[[Any], Any]:
 
 
 @register_upper_bound_inference(torch.ops.aten.nonzero.default)
-def nonzero(args: Any, kwargs: Any) -> list[Optional[int]]:
+def nonzero(args: Any, kwargs: Any) -> list[int | None]:
     """At most every element is not zero."""
     numel = 1
     for extent in args[0].shape:
@@ -42,7 +42,7 @@ def nonzero(args: Any, kwargs: Any) -> list[Optional[int]]:
 
 
 @register_upper_bound_inference(torch.ops.aten.index.Tensor)
-def index_Tensor(args: Any, kwargs: Any) -> list[Optional[int]]:
+def index_Tensor(args: Any, kwargs: Any) -> list[int | None]:
     """One bool mask of the tensor's shape: at most every element is picked."""
     tensor, indices = args[0], args[1]
     masks = [i for i in indices if i is not None]
@@ -62,7 +62,7 @@ class _SymShapeEval(PassBase):
     """Replaces symbolic extents and strides of specs by numbers, keeps order and dynamism."""
 
     def call(self, graph_module: GraphModule) -> PassResult:
-        self._bounds: dict[Any, Optional[int]] = {}
+        self._bounds: dict[Any, int | None] = {}
         for gm in all_graph_modules(graph_module):
             for node in gm.graph.nodes:
                 for spec in _own_specs(node):
@@ -75,7 +75,7 @@ class _SymShapeEval(PassBase):
     def extents(self, node: Node, spec: TensorSpec) -> list[int]:
         raise NotImplementedError
 
-    def bound(self, extent: Any) -> Optional[int]:
+    def bound(self, extent: Any) -> int | None:
         """`upper_bound`, computed once per expression."""
         if isinstance(extent, int):
             return extent
@@ -118,7 +118,7 @@ class HintBasedSymShapeEvalPass(_SymShapeEval):
             raise ExportError(ExportErrorType.NOT_SUPPORTED, _advice(node, spec, unknown[0]))
         return [hint for hint in hints if hint is not None]
 
-    def _inferred(self, node: Node) -> Optional[list[Optional[int]]]:
+    def _inferred(self, node: Node) -> list[int | None] | None:
         op = overload_of(node.target)
         inference = _upper_bound_inference.get(op.name()) if op is not None else None
         if inference is None:

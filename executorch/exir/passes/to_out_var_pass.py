@@ -76,7 +76,9 @@ def _convert(node: Node, out_variant: Any) -> None:
             ExportErrorType.NOT_SUPPORTED,
             f"{node}: {node.target} has {len(spec)} results, its out variant {len(outs)}",
         )
-    results = [(spec, node.meta.get("val"))] if len(outs) == 1 else list(zip(spec, node.meta["val"]))
+    results = (
+        [(spec, node.meta.get("val"))] if len(outs) == 1 else list(zip(spec, node.meta["val"]))
+    )
     allocations = {}
     with node.graph.inserting_before(node):
         for argument, (part, value) in zip(outs, results):

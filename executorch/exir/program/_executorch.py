@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Optional, TextIO
+from typing import Any, TextIO
 
 from torch.export import ExportedProgram
 
@@ -38,9 +38,9 @@ from executorch.exir.tensor_layout import TensorLayout
 
 def to_executorch(
     edge_programs: dict[str, ExportedProgram],
-    constant_methods: Optional[dict[str, Any]],
+    constant_methods: dict[str, Any] | None,
     config: ExecutorchBackendConfig,
-    named_data: Optional[NamedDataStoreOutput] = None,
+    named_data: NamedDataStoreOutput | None = None,
 ) -> ExecutorchProgramManager:
     """Plan and emit edge programs; their graphs are edited in place.
 
@@ -94,8 +94,8 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
 
 def pre_memory_planning_passes(
     config: ExecutorchBackendConfig,
-    name: Optional[str] = None,
-    edge_compile_config: Optional[EdgeCompileConfig] = None,
+    name: str | None = None,
+    edge_compile_config: EdgeCompileConfig | None = None,
 ) -> list[Any]:
     """The passes between the user's and memory planning, in order."""
     device_config = config.propagate_device_config
@@ -117,8 +117,8 @@ def pre_memory_planning_passes(
 
 def edge_to_executorch_passes(
     config: ExecutorchBackendConfig,
-    name: Optional[str] = None,
-    edge_compile_config: Optional[EdgeCompileConfig] = None,
+    name: str | None = None,
+    edge_compile_config: EdgeCompileConfig | None = None,
 ) -> list[Any]:
     """All passes from the edge dialect to memory planning, the user's first."""
     return [
@@ -150,9 +150,9 @@ class ExecutorchProgramManager:
     def __init__(
         self,
         execution_programs: dict[str, ExportedProgram],
-        config_methods: Optional[dict[str, Any]] = None,
-        backend_config: Optional[ExecutorchBackendConfig] = None,
-        named_data: Optional[NamedDataStoreOutput] = None,
+        config_methods: dict[str, Any] | None = None,
+        backend_config: ExecutorchBackendConfig | None = None,
+        named_data: NamedDataStoreOutput | None = None,
     ) -> None:
         config = backend_config or ExecutorchBackendConfig()
         self._execution_programs = execution_programs
@@ -173,7 +173,7 @@ class ExecutorchProgramManager:
             delegate_alignment=config.delegate_alignment,
         )
         self._tensor_data = _external_files(self._emitter_output, named_data, config)
-        self._buffer: Optional[bytes] = None
+        self._buffer: bytes | None = None
 
     @property
     def methods(self) -> set[str]:
@@ -203,7 +203,7 @@ class ExecutorchProgramManager:
         """Write the .pte file to a binary file object, weights straight from their tensors."""
         self._pte_data.write_to_file(open_file)
 
-    def save(self, path: Any, progress: Optional[Callable[[int, int], None]] = None) -> None:
+    def save(self, path: Any, progress: Callable[[int, int], None] | None = None) -> None:
         """Write the .pte file to `path`, which then holds its old content or all of the new.
 
         `progress(done, total)`, in bytes, is called every 64 MiB. OSError names the path.
@@ -224,7 +224,7 @@ class ExecutorchProgramManager:
         """The program as schema dataclasses; constants and blobs are not moved into segments."""
         return self._emitter_output.program
 
-    def dump_executorch_program(self, verbose: bool = False, out: Optional[TextIO] = None) -> None:
+    def dump_executorch_program(self, verbose: bool = False, out: TextIO | None = None) -> None:
         """Print the program: with `verbose` all of it, else its instructions."""
         from executorch.exir.print_program import pretty_print, print_program
 
@@ -252,7 +252,7 @@ class ExecutorchProgramManager:
 
 def _external_files(
     output: EmitterOutput,
-    named_data: Optional[NamedDataStoreOutput],
+    named_data: NamedDataStoreOutput | None,
     config: ExecutorchBackendConfig,
 ) -> dict[str, Cord]:
     """The .ptd files by name: external constants, and what backends keep outside the program."""
@@ -303,8 +303,8 @@ class ExecutorchProgram:
         emit_stacktrace: bool,
         extract_delegate_segments: bool,
         segment_alignment: int,
-        constant_tensor_alignment: Optional[int] = None,
-        delegate_alignment: Optional[int] = None,
+        constant_tensor_alignment: int | None = None,
+        delegate_alignment: int | None = None,
     ) -> None:
         exported = getattr(exir_exported_program, "exported_program", exir_exported_program)
         self._manager = ExecutorchProgramManager(

@@ -1,0 +1,58 @@
+"""External data files (.ptd): named blobs, one segment for each distinct one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize.data_serializer import DataEntry, DataPayload, DataSerializer
+from executorch.exir.scalar_type import ScalarType
+from executorch.exir.tensor_layout import TensorLayout
+
+
+@dataclass
+class FlatTensorConfig:
+    segment_alignment: int = 128  # bytes
+
+
+class FlatTensorSerializer(DataSerializer):
+    def __init__(self, config: FlatTensorConfig | None = None) -> None:
+        self.config = config or FlatTensorConfig()
+
+    def serialize(self, data: DataPayload) -> Cord:
+        from executorch.exir import _native
+
+        alignments: dict[int, int] = {}
+        for entry in data.named_data.values():
+            known = alignments.get(entry.buffer_index, 1)
+            alignments[entry.buffer_index] = lcm(known, entry.alignment)
+        segments, position = [], {}
+        for index, alignment in alignments.items():
+            position[index] = len(segments)
+            segment = _native.Segment(alignment)
+            segment.append(data.buffers[index])
+            segments.append(segment)
+        entries = [
+            (key, position[entry.buffer_index], _layout_fields(entry.tensor_layout))
+            for key, entry in data.named_data.items()
+        ]
+        alignment = self.config.segment_alignment
+        return Cord(image=_native.write_flat_tensor(entries, segments, alignment))
+
+    def deserialize(self, blob: Cord) -> DataPayload:
+        from executorch.exir import _native
+
+        buffers: list[bytes] = []
+        named: dict[str, DataEntry] = {}
+        for key, (layout, content) in _native.read_flat_tensor(bytes(blob)).items():
+            known = TensorLayout(ScalarType(layout[0]), *layout[1:]) if layout else None
+            named[key] = DataEntry(len(buffers), 1, known)
+            buffers.append(content)
+        return DataPayload(buffers, named)
+
+
+def _layout_fields(layout: TensorLayout | None) -> tuple[int, list[int], list[int]] | None:
+    if layout is None:
+        return None
+    return int(layout.scalar_type), list(layout.sizes), list(layout.dim_order)

@@ -1,0 +1,195 @@
+"""A Program to the bytes of a .pte file and back; `schema/program.fbs` and
+`schema/extended_header.h` are the format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
+from executorch.exir._serialize.data_serializer import DataEntry
+from executorch.exir.schema import (
+    BackendDelegateDataReference,
+    BackendDelegateInlineData,
+    Buffer,
+    DataLocation,
+    DataSegment,
+    ExecutionPlan,
+    NamedData,
+    Program,
+    SubsegmentOffsets,
+)
+
+_DEFAULT_ALIGNMENT = 16
+
+
+@dataclass
+class PTEFile:
+    """A program with the data that the Program dataclass has no room for."""
+
+    program: Program
+    mutable_data: list[Buffer] | None = None
+    named_data: NamedDataStoreOutput | None = None
+
+
+def serialize_pte_binary(
+    pte_file: PTEFile,
+    *,
+    extract_delegate_segments: bool = False,
+    segment_alignment: int = 128,
+    constant_tensor_alignment: int | None = None,
+    delegate_alignment: int | None = None,
+) -> Cord:
+    """The file as a Cord that borrows all data. The segments are, in this order: constants, initial
+    states, delegate blobs, named data. `pte_file` is not changed."""
+    from executorch.exir import _native
+
+    constant_alignment = _power_of_two(constant_tensor_alignment)
+    delegates_alignment = _power_of_two(delegate_alignment)
+    program = replace(pte_file.program)
+    segments: list[Any] = []
+    if program.constant_buffer:
+        index, offsets = _pack(program.constant_buffer, constant_alignment, segments)
+        program.constant_segment = SubsegmentOffsets(index, offsets)
+        program.constant_buffer = []
+    if pte_file.mutable_data:
+        index, offsets = _pack(pte_file.mutable_data, 1, segments)
+        program.mutable_data_segments = [SubsegmentOffsets(index, offsets)]
+    if extract_delegate_segments:
+        _move_delegates(program, delegates_alignment, segments)
+    if pte_file.named_data is not None and pte_file.named_data.pte_data:
+        program.named_data = _add_named_data(pte_file.named_data, segments)
+    alignments = (_power_of_two(segment_alignment), constant_alignment, delegates_alignment)
+    return Cord(image=_native.write_program(program, segments, *alignments))
+
+
+def _power_of_two(alignment: int | None) -> int:
+    alignment = _DEFAULT_ALIGNMENT if alignment is None else alignment
+    if alignment < 1 or alignment & (alignment - 1):
+        raise ValueError(f"alignment {alignment} is no power of two")
+    return alignment
+
+
+def _pack(buffers: list[Buffer], alignment: int, segments: list[Any]) -> tuple[int, list[int]]:
+    """Appends one segment that holds all buffers; the first is reserved and empty."""
+    from executorch.exir import _native
+
+    segment = _native.Segment(alignment)
+    offsets = [0] + [segment.append(b.storage, alignment) for b in buffers[1:]]
+    segments.append(segment)
+    return len(segments) - 1, offsets
+
+
+def _move_delegates(program: Program, alignment: int, segments: list[Any]) -> None:
+    """Appends a segment per blob that is used; empty ones stay inline."""
+    from executorch.exir import _native
+
+    blobs = program.backend_delegate_data
+    inline: list[BackendDelegateInlineData] = []
+    moved: dict[int, BackendDelegateDataReference] = {}
+
+    def move(reference: BackendDelegateDataReference) -> BackendDelegateDataReference:
+        if reference.location is DataLocation.SEGMENT:
+            raise ValueError("the program's delegate data is in segments already")
+        if reference.index not in moved:
+            blob = blobs[reference.index]
+            if len(blob.data) == 0:
+                inline.append(blob)
+                place = BackendDelegateDataReference(DataLocation.INLINE, len(inline) - 1)
+            else:
+                segments.append(_native.Segment(alignment))
+                segments[-1].append(blob.data)
+                place = BackendDelegateDataReference(DataLocation.SEGMENT, len(segments) - 1)
+            moved[reference.index] = place
+        return moved[reference.index]
+
+    program.execution_plan = [_with_delegates(plan, move) for plan in program.execution_plan]
+    program.backend_delegate_data = inline
+
+
+def _with_delegates(plan: ExecutionPlan, move: Any) -> ExecutionPlan:
+    return replace(
+        plan, delegates=[replace(d, processed=move(d.processed)) for d in plan.delegates]
+    )
+
+
+def _add_named_data(store: NamedDataStoreOutput, segments: list[Any]) -> list[NamedData]:
+    from executorch.exir import _native
+
+    position: dict[int, int] = {}
+    named = []
+    for key, entry in store.pte_data.items():
+        if entry.buffer_index not in position:
+            position[entry.buffer_index] = len(segments)
+            segments.append(_native.Segment(entry.alignment))
+            segments[-1].append(store.buffers[entry.buffer_index])
+        named.append(NamedData(key, position[entry.buffer_index]))
+    return named
+
+
+def deserialize_pte_binary(program_data: bytes) -> PTEFile:
+    """The inverse of `serialize_pte_binary`; borrows from `program_data`.
+
+    A constant's bytes reach to the next one, padding included: sizes are those of its tensors.
+    ValueError for bytes that are no program or a damaged one.
+    """
+    from executorch.exir import _native
+
+    program, base = _native.read_program(program_data)
+    view = memoryview(program_data)
+
+    def segment(index: int) -> memoryview:
+        if index >= len(program.segments):
+            raise ValueError(f"the program refers to segment {index} of {len(program.segments)}")
+        place: DataSegment = program.segments[index]
+        if base + place.offset + place.size > len(view):
+            raise ValueError(f"segment {index} reaches beyond the file")
+        return view[base + place.offset : base + place.offset + place.size]
+
+    if len(program.constant_segment.offsets) > 0:
+        program.constant_buffer = _unpack(program.constant_segment, segment)
+    mutable_data = None
+    if program.mutable_data_segments:
+        mutable_data = _unpack(program.mutable_data_segments[0], segment)
+    _restore_delegates(program, segment)
+    named_data = _restore_named_data(program, segment)
+    program.segments = []
+    program.constant_segment = SubsegmentOffsets(0, [])
+    program.mutable_data_segments = None
+    program.named_data = None
+    return PTEFile(program, mutable_data, named_data)
+
+
+def _unpack(places: SubsegmentOffsets, segment: Any) -> list[Buffer]:
+    data = segment(places.segment_index)
+    ends = [*places.offsets[1:], len(data)]
+    return [Buffer(data[a:b]) for a, b in zip(places.offsets, ends)]
+
+
+def _restore_delegates(program: Program, segment: Any) -> None:
+    blobs: list[BackendDelegateInlineData] = []
+    position: dict[tuple[DataLocation, int], int] = {}
+    for plan in program.execution_plan:
+        for delegate in plan.delegates:
+            key = (delegate.processed.location, delegate.processed.index)
+            if key not in position:
+                position[key] = len(blobs)
+                inline = key[0] is DataLocation.INLINE
+                blobs.append(
+                    program.backend_delegate_data[key[1]]
+                    if inline
+                    else BackendDelegateInlineData(segment(key[1]))
+                )
+            delegate.processed = BackendDelegateDataReference(DataLocation.INLINE, position[key])
+    program.backend_delegate_data = blobs
+
+
+def _restore_named_data(program: Program, segment: Any) -> NamedDataStoreOutput | None:
+    if not program.named_data:
+        return None
+    indices: Sequence[int] = sorted({entry.segment_index for entry in program.named_data})
+    position = {index: i for i, index in enumerate(indices)}
+    entries = {e.key: DataEntry(position[e.segment_index], 1, None) for e in program.named_data}
+    return NamedDataStoreOutput([segment(i) for i in indices], entries, {})

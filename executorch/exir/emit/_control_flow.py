@@ -1,0 +1,213 @@
+"""Branches and loops, laid out flat in the chain of their method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import GraphModule, Node
+
+from executorch.exir import schema
+from executorch.exir.emit._values import Index
+from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.passes.source_line import source_line
+from executorch.exir.sub_graph_regions import sub_graphs
+from executorch.exir.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from executorch.exir.emit._emitter import GraphEmitter
+
+
+def emit_control_flow(emitter: GraphEmitter, node: Node, graph_module: GraphModule) -> None:
+    name = node.target._name  # type: ignore[union-attr]
+    if name == "cond":
+        _emit_cond(emitter, node, graph_module)
+    elif name == "map_impl":
+        _Loop(emitter, node, graph_module).emit_map()
+    elif name == "scan":
+        _Loop(emitter, node, graph_module).emit_scan()
+    else:
+        raise _not_supported(node, f"the runtime has no instructions for {name}")
+
+
+def _not_supported(node: Node, what: str) -> ExportError:
+    return ExportError(
+        ExportErrorType.NOT_SUPPORTED, f"{node}: {what}\n  in your model: {source_line(node)}"
+    )
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _bind(emitter: GraphEmitter, graph: GraphModule, values: list[int]) -> None:
+    placeholders = graph.graph.find_nodes(op="placeholder")
+    if len(placeholders) != len(values):
+        raise ValueError(f"{len(values)} operands for {len(placeholders)} inputs of a sub-graph")
+    emitter.results.update(zip(placeholders, values))
+
+
+def _outputs(graph: GraphModule) -> list[Any]:
+    return _items(graph.graph.output_node().args[0])
+
+
+def _new_values(emitter: GraphEmitter, node: Node) -> list[Index]:
+    """The values of a control flow node's results."""
+    return [
+        emitter.tensor(spec)
+        if isinstance(spec, TensorSpec)
+        else Index(emitter.table.add_number(value))
+        for spec, value in zip(_items(node.meta["spec"]), _items(node.meta["val"]))
+    ]
+
+
+def _emit_cond(emitter: GraphEmitter, node: Node, graph_module: GraphModule) -> None:
+    """JumpFalse(pred, else); then-branch; move results; JumpFalse(false, end); else-branch; move.
+
+    Moving hands on the branch's tensor itself. A result that is an operand in one of the branches
+    is copied in both: the operand's memory may be used for another tensor later on.
+    """
+    predicate, _, _, *rest = node.args
+    operands = [emitter.argument(a) for a in (_items(rest[0]) if rest else [])]
+    branches = sub_graphs(node, graph_module)
+    results = _new_values(emitter, node)
+    copied = {
+        k
+        for branch in branches
+        for k, out in enumerate(_outputs(branch))
+        if not isinstance(out, Node) or out.op != "call_function"
+    }
+    pred = emitter.argument(predicate)
+
+    def emit_branch(branch: GraphModule) -> None:
+        _bind(emitter, branch, operands)
+        emitter.emit_nodes(branch)
+        for k, out in enumerate(_outputs(branch)):
+            value = emitter.argument(out)
+            if k in copied and isinstance(emitter.table.values[value].val, schema.Tensor):
+                _copy(emitter, results[k], value)
+            elif value != results[k]:
+                emitter.append(schema.MoveCall(value, results[k]))
+
+    to_else = emitter.append(schema.JumpFalseCall(pred, -1))
+    emit_branch(branches[0])
+    never = emitter.table.add(schema.Bool(False))
+    to_end = emitter.append(schema.JumpFalseCall(never, -1))
+    _land(emitter, to_else)
+    emit_branch(branches[1])
+    _land(emitter, to_end)
+    for k, index in enumerate(results):
+        if k not in copied:
+            emitter.moves(index)
+    emitter.results[node] = results
+
+
+def _land(emitter: GraphEmitter, jump: int) -> None:
+    """Let the jump lead to the next instruction."""
+    call = emitter.instructions[jump].instr_args
+    assert isinstance(call, schema.JumpFalseCall)
+    call.destination_instruction = len(emitter.instructions)
+
+
+def _copy(emitter: GraphEmitter, to: int, source: int) -> None:
+    blocking = emitter.table.add(schema.Bool(False))
+    emitter.kernel("aten::copy_", "", [to, source, blocking, to])
+
+
+class _Loop:
+    """A body that runs once per slice of its operands along dimension 0.
+
+    i = 0; n = size(x, 0); start: slices = x[i]; body; results[i] = ...; i += 1; until i == n.
+    The counter is set to 0 before the loop, so that a call that failed leaves no trace.
+    """
+
+    def __init__(self, emitter: GraphEmitter, node: Node, graph_module: GraphModule) -> None:
+        self.emitter = emitter
+        self.node = node
+        self.body = sub_graphs(node, graph_module)[0]
+        table = emitter.table
+        self.counter = table.add(schema.Int(0))
+        self.count = table.add(schema.Int(0))
+        self.done = table.add(schema.Bool(False))
+        self.zero = table.add(schema.Int(0))
+        self.one = table.add(schema.Int(1))
+
+    def emit_map(self) -> None:
+        _, xs, *rest = self.node.args
+        operands = [self.emitter.argument(a) for a in (_items(rest[0]) if rest else [])]
+        results = self._stacked(_items(self.node.meta["spec"]))
+        start = self._begin(_items(xs))
+        slices = self._slices(_items(xs), self._placeholders())
+        self._run_body([*slices, *operands])
+        self._store(results, _outputs(self.body))
+        self._end(start)
+        self.emitter.results[self.node] = results
+
+    def emit_scan(self) -> None:
+        _, init, xs, *rest = self.node.args
+        init, xs = _items(init), _items(xs)
+        operands = [self.emitter.argument(a) for a in (_items(rest[0]) if rest else [])]
+        specs = _items(self.node.meta["spec"])
+        carries = [self.emitter.tensor(spec) for spec in specs[: len(init)]]
+        results = self._stacked(specs[len(init) :])
+        for carry, first in zip(carries, init):
+            _copy(self.emitter, carry, self.emitter.argument(first))
+        start = self._begin(xs)
+        slices = self._slices(xs, self._placeholders()[len(init) :])
+        self._run_body([*carries, *slices, *operands])
+        outs = _outputs(self.body)
+        self._store(results, outs[len(init) :])  # before a carry they may name is overwritten
+        self._carry(carries, outs[: len(init)])
+        self._end(start)
+        self.emitter.results[self.node] = [*carries, *results]
+
+    def _placeholders(self) -> list[Node]:
+        return self.body.graph.find_nodes(op="placeholder")
+
+    def _stacked(self, specs: list[Any]) -> list[Index]:
+        """Results grow by one slice per round, so their shape is dynamic."""
+        for spec in specs:
+            spec.shape_dynamism = schema.TensorShapeDynamism.DYNAMIC_BOUND
+        return [self.emitter.tensor(spec) for spec in specs]
+
+    def _begin(self, xs: list[Any]) -> int:
+        emitter = self.emitter
+        first = emitter.argument(xs[0])
+        prim = "executorch_prim::sub"
+        emitter.kernel(prim, "Scalar", [self.counter, self.counter, self.counter])
+        emitter.kernel("aten::sym_size", "int", [first, self.zero, self.count])
+        return len(emitter.instructions)
+
+    def _slices(self, xs: list[Any], placeholders: list[Node]) -> list[int]:
+        emitter, slices = self.emitter, []
+        for x, placeholder in zip(xs, placeholders):
+            part = emitter.tensor(placeholder.meta["spec"])
+            args = [emitter.argument(x), self.zero, self.counter, part, part]
+            emitter.kernel("aten::select_copy", "int_out", args)
+            slices.append(part)
+        return slices
+
+    def _run_body(self, values: list[int]) -> None:
+        _bind(self.emitter, self.body, values)
+        self.emitter.emit_nodes(self.body)
+
+    def _store(self, results: list[Index], outs: list[Any]) -> None:
+        for result, out in zip(results, outs):
+            args = [result, self.emitter.argument(out), self.counter]
+            self.emitter.kernel("executorch_prim::et_copy_index", "tensor", args)
+
+    def _carry(self, carries: list[Index], outs: list[Any]) -> None:
+        emitter = self.emitter
+        for i, (carry, out) in enumerate(zip(carries, outs)):
+            value = emitter.argument(out)
+            if value in carries[:i]:
+                raise _not_supported(
+                    self.node, f"carry {i} becomes another carry unchanged; return a clone of it"
+                )
+            if value != carry:
+                _copy(emitter, carry, value)
+
+    def _end(self, start: int) -> None:
+        emitter = self.emitter
+        emitter.kernel("executorch_prim::add", "Scalar", [self.counter, self.one, self.counter])
+        emitter.kernel("executorch_prim::eq", "Scalar", [self.counter, self.count, self.done])
+        emitter.append(schema.JumpFalseCall(self.done, start))

@@ -1,0 +1,289 @@
+"""Emission of one method: values, operators and instructions from a planned graph."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+
+from executorch.exir import memory, schema
+from executorch.exir.emit._data_pool import DataPool
+from executorch.exir.emit._values import Index, ValueTable, argument_kinds
+from executorch.exir.error import ExportError, ExportErrorType, InternalError
+from executorch.exir.passes.operator_kind import (
+    is_delegate_call,
+    is_symbolic,
+    overload_of,
+)
+from executorch.exir.passes.source_line import frames, source_line
+from executorch.exir.schema import Instruction, KernelCall
+from executorch.exir.tensor import TensorSpec, make_allocation_info, make_tensor_value
+
+
+@dataclass
+class ProgramState:
+    """What the methods of a program share."""
+
+    constants: DataPool = field(default_factory=DataPool)
+    mutable_data: DataPool = field(default_factory=DataPool)
+    external: DataPool = field(default_factory=DataPool)
+    # file name to name of the tensor to index in `external`
+    external_map: dict[str, dict[str, int]] = field(default_factory=dict)
+    delegate_data: list[schema.BackendDelegateInlineData] = field(default_factory=list)
+    delegate_index: dict[bytes, int] = field(default_factory=dict)
+
+
+class GraphEmitter:
+    """Emits graphs into one chain of instructions.
+
+    `results` maps a node to the index of its value, or to a list of them. Sub-graphs of control
+    flow are emitted into the same chain, their placeholders bound to values of the outer graph.
+    """
+
+    def __init__(self, state: ProgramState) -> None:
+        self.state = state
+        self.table = ValueTable()
+        self.results: dict[Node, Any] = {}
+        self.instructions: list[Instruction] = []
+        self.operators: list[schema.Operator] = []
+        self.delegates: list[schema.BackendDelegate] = []
+        self.traces: list[schema.FrameList] = []
+        self.debug_handles: dict[int, Any] = {}
+        self.delegate_maps: dict[int, Any] = {}
+        self.num_outs: dict[int, int] = {}
+        self._operator_index: dict[tuple[str, str], int] = {}
+        # Values that lie where their spec says, for as long as the program runs.
+        self._spec_at: dict[int, TensorSpec] = {}
+
+    # ---- graphs ----
+
+    def emit_nodes(self, graph_module: GraphModule) -> None:
+        """All nodes but placeholders, which are bound before, and the output."""
+        for node in graph_module.graph.nodes:
+            if node.op == "call_function":
+                try:
+                    self._call(node, graph_module)
+                except (TypeError, ValueError) as error:
+                    raise ExportError(
+                        ExportErrorType.NOT_SUPPORTED,
+                        f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
+                    ) from error
+            elif node.op == "get_attr":
+                self._get_attr(node, graph_module)
+
+    def _get_attr(self, node: Node, graph_module: GraphModule) -> None:
+        value: Any = graph_module
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if isinstance(value, torch.Tensor):
+            spec = node.meta["spec"]
+            index = self.state.constants.add(value, spec.dim_order)
+            self.results[node] = self.tensor(spec, constant=index)
+
+    def _call(self, node: Node, graph_module: GraphModule) -> None:
+        op = overload_of(node.target)
+        if node.target is memory.alloc:
+            self.results[node] = self._allocate(node.meta["spec"])
+        elif node.target is memory.view:
+            self.results[node] = self._view(node)
+        elif node.target is memory.free:
+            self._free(node)
+        elif node.target is operator.getitem:
+            self.results[node] = self.results[node.args[0]][node.args[1]]  # type: ignore
+        elif is_delegate_call(node):
+            self._delegate_call(node, graph_module)
+        elif isinstance(node.target, torch._ops.HigherOrderOperator):
+            from executorch.exir.emit._control_flow import emit_control_flow
+
+            emit_control_flow(self, node, graph_module)
+        elif op is not None:
+            self.results[node] = self._kernel_call(node, op)
+        else:
+            raise TypeError("no operator of the runtime, nor a rule that removes it")
+
+    # ---- values ----
+
+    def tensor(self, spec: TensorSpec, constant: int = 0, state: int = 0) -> Index:
+        """The value of a spec: constant number `constant`, or memory as planned, with the initial
+        content number `state`."""
+        place = None
+        if not constant and spec.mem_id is not None and spec.mem_offset is not None:
+            place = make_allocation_info(spec.mem_id, spec.mem_offset)
+        value = make_tensor_value(constant or state, place, spec)
+        index = Index(self.table.add(value))
+        self._spec_at[index] = spec
+        return index
+
+    def moves(self, index: int) -> None:
+        """The value's memory is decided at run time from here on."""
+        self._spec_at.pop(index, None)
+
+    def _allocate(self, spec: Any) -> Any:
+        if isinstance(spec, TensorSpec):
+            return self.tensor(spec)
+        return [self._allocate(part) for part in spec]
+
+    def argument(self, value: Any, kind: str = "") -> Index:
+        """The index of an argument's value."""
+        if isinstance(value, Node):
+            found = self.results[value]
+            return Index(self.table.add_list(found, kind)) if isinstance(found, list) else found
+        if isinstance(value, (list, tuple)):
+            items = [self.results[v] if isinstance(v, Node) else v for v in value]
+            return Index(self.table.add_list(items, kind))
+        if kind.startswith("List[") and isinstance(value, (int, float)):
+            return Index(self.table.add_list([value], kind))
+        return Index(self.table.add_literal(value, kind))
+
+    def _view(self, node: Node) -> Index:
+        """Another name for planned or constant memory of fixed shape needs no instruction."""
+        base = self.results[node.args[0]]  # type: ignore[index]
+        spec = node.meta["spec"]
+        source = self.table.values[base].val
+        if not isinstance(source, schema.Tensor):
+            raise InternalError(f"{node}: a view of {source}")
+        lies = self._spec_at.get(base)
+        external = source.extra_tensor_info is not None and (
+            source.extra_tensor_info.location is schema.TensorDataLocation.EXTERNAL
+        )
+        known = source.allocation_info is not None or source.data_buffer_idx > 0
+        if (
+            lies is node.args[0].meta["spec"]  # type: ignore[union-attr]
+            and spec.is_static_shape_tensor
+            and known
+            and not external
+        ):
+            if lies.nbytes() != spec.nbytes():
+                raise InternalError(f"{node}: {spec} is no view of {lies}")
+            alias = make_tensor_value(0, source.allocation_info, spec)
+            if source.allocation_info is None:
+                alias.data_buffer_idx = source.data_buffer_idx
+            index = Index(self.table.add(alias))
+            self._spec_at[index] = spec
+            return index
+        size = self.argument(node.args[1], "List[int]")
+        index = Index(self.table.add(make_tensor_value(0, None, spec)))
+        self.kernel("executorch_prim::et_view", "default", [base, size, index], node)
+        return index
+
+    def _free(self, node: Node) -> None:
+        spec = node.args[0]
+        index = next(i for i, s in self._spec_at.items() if s is spec)
+        self.append(schema.FreeCall(index))
+
+    # ---- instructions ----
+
+    def append(self, call: schema.InstructionArguments, node: Node | None = None) -> int:
+        """Adds an instruction, returns its index."""
+        self.instructions.append(Instruction(call))
+        trace = frames(node) if node is not None else []
+        self.traces.append(schema.FrameList([schema.Frame(f, n, m, c) for f, n, m, c in trace]))
+        return len(self.instructions) - 1
+
+    def kernel(self, name: str, overload: str, args: list[int], node: Node | None = None) -> int:
+        key = (name, overload)
+        if key not in self._operator_index:
+            self._operator_index[key] = len(self.operators)
+            self.operators.append(schema.Operator(name, overload))
+        return self.append(KernelCall(self._operator_index[key], [int(a) for a in args]), node)
+
+    def _kernel_call(self, node: Node, op: OpOverload) -> Any:
+        indices: list[int] = []
+        written: list[Any] = []  # of every argument that the operator writes
+        out_lists = False
+        for i, (argument, kind) in enumerate(zip(op._schema.arguments, argument_kinds(op))):
+            if i < len(node.args):
+                value = node.args[i]
+            elif argument.name in node.kwargs:
+                value = node.kwargs[argument.name]
+            elif argument.has_default_value():
+                value = argument.default_value
+            else:
+                raise TypeError(f"argument {argument.name} is missing")
+            indices.append(self.argument(value, kind))
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                written.append(self.results[value])
+                out_lists = out_lists or kind.startswith("List")
+        result = self._result(node, op, written)
+        if out_lists or len(written) > 1:
+            indices.append(self.table.add_list(list(result), "List[Tensor]"))
+        else:
+            indices.append(result)
+        name, overload = op._schema.name, op._schema.overload_name
+        instruction = self.kernel(name, overload, indices, node)
+        self._note_debug_handle(node, instruction)
+        return result
+
+    def _result(self, node: Node, op: OpOverload, written: list[Any]) -> Any:
+        """Index or indices of what the operator gives: what it wrote, or a new number."""
+        if written:
+            return written[0] if len(written) == 1 else written
+        if not is_symbolic(op) and len(op._schema.returns) != 1:
+            raise TypeError("writes no argument and does not return one number")
+        return Index(self.table.add_number(_sample_of(op, node)))
+
+    def _delegate_call(self, node: Node, graph_module: GraphModule) -> None:
+        reference = node.args[0]
+        lowered: Any = getattr(graph_module, str(reference.target))  # type: ignore[union-attr]
+        blob = bytes(lowered.processed_bytes)
+        state = self.state
+        if blob not in state.delegate_index:
+            state.delegate_index[blob] = len(state.delegate_data)
+            state.delegate_data.append(schema.BackendDelegateInlineData(blob))
+        location = schema.BackendDelegateDataReference(
+            schema.DataLocation.INLINE, state.delegate_index[blob]
+        )
+        self.delegates.append(
+            schema.BackendDelegate(lowered.backend_id, location, list(lowered.compile_specs))
+        )
+        args = [self.argument(a) for a in node.args[1:]]
+        values, specs = node.meta.get("val"), node.meta.get("spec")
+        single = isinstance(specs, TensorSpec)
+        outputs = [
+            self.tensor(s) if isinstance(s, TensorSpec) else Index(self.table.add_number(v))
+            for s, v in ([(specs, values)] if single else zip(specs, values))
+        ]
+        call = schema.DelegateCall(len(self.delegates) - 1, [int(a) for a in args + outputs])
+        instruction = self.append(call, node)
+        self.results[node] = outputs[0] if single else outputs
+        original = getattr(lowered, "original_module", None)
+        self.debug_handles[instruction] = [
+            n.meta.get("debug_handle")
+            for n in (original.graph.nodes if original is not None else ())
+            if n.op == "call_function"
+        ]
+        meta = getattr(lowered, "meta", None) or {}
+        self.delegate_maps[instruction] = {
+            "name": lowered.backend_id,
+            "delegate_map": meta.get("debug_handle_map"),
+        }
+        self.num_outs[instruction] = len(outputs)
+
+    def _note_debug_handle(self, node: Node, instruction: int) -> None:
+        if "debug_handle" in node.meta:
+            self.debug_handles[instruction] = node.meta["debug_handle"]
+            node.meta["debug_handle"] = instruction
+
+    def chain(self, with_traces: bool) -> schema.Chain:
+        traces = self.traces if with_traces else None
+        return schema.Chain([], [], self.instructions, traces)
+
+
+def _sample_of(op: OpOverload, node: Node) -> Any:
+    """Something of the type that the operator returns."""
+    kind = str(op._schema.returns[0].type)
+    if kind in ("int", "SymInt", "number"):
+        return 0
+    if kind in ("bool", "float"):
+        return kind == "bool" or 0.0
+    raise TypeError(f"returns a {kind}, but writes into no out argument")
+
+
+def with_name(spec: TensorSpec, name: str, location: schema.TensorDataLocation) -> None:
+    """Let the program store the tensor's name."""
+    info = spec.extra_tensor_info or schema.ExtraTensorInfo()
+    spec.extra_tensor_info = replace(info, fully_qualified_name=name, location=location)

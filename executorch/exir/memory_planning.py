@@ -1,0 +1,429 @@
+"""Where tensors lie in the arenas of a method.
+
+A planning algorithm is a function (alignment, specs, graph_module, graph_signature, extra_padding)
+that gives each spec a memory id (1-based) and a byte offset and returns the size of every arena:
+[0, bytes of arena 1, ...]. `smallest` is the default, `greedy` and `naive` have the conventional
+results. A spec may come with a memory id; each arena is planned for itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch.export.graph_signature import ExportGraphSignature
+from torch.fx import GraphModule, Node
+
+from executorch.exir import memory
+from executorch.exir.error import InternalError
+from executorch.exir.tensor import TensorSpec
+from executorch.exir.tensor_lifetimes import (
+    collect_specs_from_nodes,
+    filter_nodes,
+    get_cond_nodes,
+    get_graph_input_tensors,
+    get_graph_output_tensors,
+    get_input_specs,
+    get_map_nodes,
+    get_node_tensor_specs,
+    get_return_specs,
+    get_scan_nodes,
+    get_while_nodes,
+    storage_of,
+    update_all_tensors_lifetime,
+    update_tensor_lifetime,
+)
+
+__all__ = [
+    "AllocationSpec",
+    "MemoryAlgoResult",
+    "MemoryPlanningAlgorithmSuite",
+    "SharedObject",
+    "SpecAllocResult",
+    "Verifier",
+    "apply_algo",
+    "collect_specs_from_nodes",
+    "filter_nodes",
+    "get_cond_nodes",
+    "get_graph_input_tensors",
+    "get_graph_output_tensors",
+    "get_input_specs",
+    "get_map_nodes",
+    "get_node_tensor_specs",
+    "get_return_specs",
+    "get_scan_nodes",
+    "get_while_nodes",
+    "greedy",
+    "insert_calls_to_free",
+    "naive",
+    "pick_shared_obj",
+    "smallest",
+    "update_all_tensors_lifetime",
+    "update_tensor_lifetime",
+]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class AllocationSpec:
+    """A spec `offset` bytes into a shared object."""
+
+    offset: int
+    spec: TensorSpec
+
+
+@dataclass
+class SharedObject:
+    """A piece of an arena that several specs use, at different times or side by side."""
+
+    idx: int
+    offset: int
+    size: int
+    first_used_index: int
+    last_used_index: int
+    allocations: list[AllocationSpec] = field(default_factory=list)
+
+
+@dataclass
+class SpecAllocResult:
+    mem_id: int
+    mem_obj_id: int
+    mem_offset: int
+
+
+@dataclass
+class MemoryAlgoResult:
+    """What an algorithm decided, before it is written into the specs."""
+
+    spec_dict: dict[TensorSpec, SpecAllocResult]
+    bufsizes: list[int]
+
+
+def _by_arena(specs: Iterable[TensorSpec]) -> dict[int, list[TensorSpec]]:
+    arenas: dict[int, list[TensorSpec]] = defaultdict(list)
+    for spec in specs:
+        arenas[1 if spec.mem_id is None else spec.mem_id].append(spec)
+    return arenas
+
+
+def _blocks(specs: Iterable[TensorSpec], alignment: int) -> list[tuple[int, int, int]]:
+    """(bytes, first node, last node) of every spec."""
+    return [(spec.realign(alignment), *spec.lifetime) for spec in specs]
+
+
+def _bufsizes(totals: dict[int, int], extra_padding: int) -> list[int]:
+    sizes = [0] * (max(totals, default=1) + 1)
+    if len(sizes) < 2:
+        sizes.append(0)
+    for mem_id, total in totals.items():
+        sizes[mem_id] = total + extra_padding if total else 0
+    return sizes
+
+
+def naive(
+    alignment: int,
+    specs: Iterable[TensorSpec],
+    graph_module: GraphModule,
+    graph_signature: ExportGraphSignature | None,
+    extra_padding: int = 0,
+) -> MemoryAlgoResult:
+    """Every spec behind the one before it; nothing is used twice."""
+    found: dict[TensorSpec, SpecAllocResult] = {}
+    totals: dict[int, int] = {}
+    for mem_id, group in _by_arena(specs).items():
+        offset = 0
+        for i, spec in enumerate(group):
+            found[spec] = SpecAllocResult(mem_id, i, offset)
+            offset += spec.realign(alignment)
+        totals[mem_id] = offset
+    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
+
+
+def greedy(
+    alignment: int,
+    specs: Iterable[TensorSpec],
+    graph_module: GraphModule,
+    graph_signature: ExportGraphSignature | None,
+    extra_padding: int = 0,
+    *,
+    allow_overlapping_allocations: bool = True,
+) -> MemoryAlgoResult:
+    """By descending size into shared objects: into the first that is free during the spec's life,
+    else (if allowed) behind its neighbours in the first with room, else into a new one."""
+    from executorch.exir import _native
+
+    found: dict[TensorSpec, SpecAllocResult] = {}
+    totals: dict[int, int] = {}
+    for mem_id, group in _by_arena(specs).items():
+        blocks = _blocks(group, alignment)
+        offsets, total, objects = _native.plan_greedy(blocks, allow_overlapping_allocations)
+        totals[mem_id] = total
+        for spec, offset, obj in zip(group, offsets, objects):
+            found[spec] = SpecAllocResult(mem_id, obj, offset)
+    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
+
+
+def smallest(
+    alignment: int,
+    specs: Iterable[TensorSpec],
+    graph_module: GraphModule,
+    graph_signature: ExportGraphSignature | None,
+    extra_padding: int = 0,
+) -> MemoryAlgoResult:
+    """The smallest of several placements (exir/native/offset_planner.h), never above `greedy`."""
+    from executorch.exir import _native
+
+    found: dict[TensorSpec, SpecAllocResult] = {}
+    totals: dict[int, int] = {}
+    for mem_id, group in _by_arena(specs).items():
+        offsets, totals[mem_id], strategy = _native.plan_best(_blocks(group, alignment))
+        _log.debug("arena %d: %d tensors placed %s", mem_id, len(group), strategy)
+        for i, (spec, offset) in enumerate(zip(group, offsets)):
+            found[spec] = SpecAllocResult(mem_id, i, offset)
+    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
+
+
+def pick_shared_obj(
+    shared_objects: list[SharedObject],
+    spec: TensorSpec,
+    allow_overlapping_allocations: bool = True,
+) -> SharedObject:
+    """The object `greedy` would put `spec` into, which is then in it; a new one is appended."""
+    for obj in shared_objects:
+        if not any(Verifier.lifetime_overlap(a.spec, spec) for a in obj.allocations):
+            return _put(obj, spec, 0)
+    for obj in shared_objects if allow_overlapping_allocations else ():
+        met = [a for a in obj.allocations if Verifier.lifetime_overlap(a.spec, spec)]
+        end = max(a.offset + a.spec.allocated_memory for a in met)
+        if end > 0 and end + spec.allocated_memory <= obj.size:
+            return _put(obj, spec, end)
+    first, last = spec.lifetime
+    shared_objects.append(SharedObject(len(shared_objects), -1, spec.allocated_memory, first, last))
+    return _put(shared_objects[-1], spec, 0)
+
+
+def _put(obj: SharedObject, spec: TensorSpec, offset: int) -> SharedObject:
+    obj.allocations.append(AllocationSpec(offset, spec))
+    obj.first_used_index = min(obj.first_used_index, spec.lifetime[0])
+    obj.last_used_index = max(obj.last_used_index, spec.lifetime[1])
+    return obj
+
+
+class MemoryPlanningAlgorithmSuite:
+    """Runs several algorithms and keeps the smallest result."""
+
+    def __init__(self, algo_list: list[Callable[..., Any]] | None = None) -> None:
+        self.algo_list = [smallest] if algo_list is None else list(algo_list)
+        if not self.algo_list:
+            raise ValueError("MemoryPlanningAlgorithmSuite: the list of algorithms is empty")
+
+    def __call__(
+        self,
+        alignment: int,
+        specs: Iterable[TensorSpec],
+        graph_module: GraphModule,
+        graph_signature: ExportGraphSignature | None,
+        extra_padding: int,
+    ) -> list[int]:
+        specs = list(specs)
+        results: list[MemoryAlgoResult] = []
+        for algo in self.algo_list:
+            result = algo(alignment, specs, graph_module, graph_signature, extra_padding)
+            results.append(_as_result(result, specs))
+        lengths = {len(r.bufsizes) for r in results}
+        if len(lengths) > 1:
+            raise InternalError(f"the algorithms plan different numbers of arenas: {lengths}")
+        best = min(results, key=lambda r: sum(r.bufsizes))
+        return _settle(best)
+
+
+def _settle(result: MemoryAlgoResult) -> list[int]:
+    """Write the places into the specs; returns the arena sizes."""
+    for spec, place in result.spec_dict.items():
+        spec.mem_id = place.mem_id
+        spec.mem_obj_id = place.mem_obj_id
+        spec.mem_offset = place.mem_offset
+    return result.bufsizes
+
+
+def _as_result(result: Any, specs: list[TensorSpec]) -> MemoryAlgoResult:
+    """Algorithms of earlier releases write into the specs and return the sizes only."""
+    if isinstance(result, MemoryAlgoResult):
+        return result
+    places = {
+        s: SpecAllocResult(s.mem_id, s.mem_obj_id or 0, s.mem_offset)
+        for s in specs
+        if s.mem_id is not None and s.mem_offset is not None
+    }
+    return MemoryAlgoResult(places, list(result))
+
+
+class Verifier:
+    """Checks a planned graph."""
+
+    def __init__(
+        self,
+        graph_module: GraphModule,
+        alloc_graph_input: bool,
+        alloc_graph_output: bool,
+        alloc_mutable_buffers: bool,
+        graph_signature: ExportGraphSignature | None = None,
+    ) -> None:
+        self.graph_module = graph_module
+        self.alloc_graph_input = alloc_graph_input
+        self.alloc_graph_output = alloc_graph_output
+        self.alloc_mutable_buffers = alloc_mutable_buffers
+        self.graph_signature = graph_signature
+
+    @classmethod
+    def has_overlap(cls, lhs_ivl: list[int], rhs_ivl: list[int]) -> bool:
+        """Whether two intervals, both ends inclusive, have a point in common."""
+        return lhs_ivl[0] <= rhs_ivl[1] and rhs_ivl[0] <= lhs_ivl[1]
+
+    @classmethod
+    def lifetime_overlap(cls, lhs_spec: TensorSpec, rhs_spec: TensorSpec) -> bool:
+        return cls.has_overlap(lhs_spec.lifetime, rhs_spec.lifetime)
+
+    @classmethod
+    def mem_obj_id_match(
+        cls, lhs_spec: TensorSpec, rhs_spec: TensorSpec, accept_both_none: bool = True
+    ) -> bool:
+        if lhs_spec.mem_obj_id is None and rhs_spec.mem_obj_id is None:
+            return accept_both_none
+        same_arena = lhs_spec.mem_id == rhs_spec.mem_id
+        return same_arena and lhs_spec.mem_obj_id == rhs_spec.mem_obj_id
+
+    @classmethod
+    def storage_overlap(cls, lhs_spec: TensorSpec, rhs_spec: TensorSpec) -> bool:
+        """Whether two planned specs have a byte in common."""
+        if lhs_spec.mem_id != rhs_spec.mem_id or 0 in (lhs_spec.nbytes(), rhs_spec.nbytes()):
+            return False
+        lhs, rhs = lhs_spec.mem_offset, rhs_spec.mem_offset
+        if lhs is None or rhs is None:
+            return False
+        return cls.has_overlap(
+            [lhs, lhs + lhs_spec.allocated_memory - 1], [rhs, rhs + rhs_spec.allocated_memory - 1]
+        )
+
+    def _planned(self) -> list[TensorSpec]:
+        return list(
+            collect_specs_from_nodes(
+                self.graph_module.graph.nodes,
+                self.graph_signature,
+                ignore_graph_input=not self.alloc_graph_input,
+                ignore_graph_output=not self.alloc_graph_output,
+                ignore_mutable_buffers=not self.alloc_mutable_buffers,
+            )
+        )
+
+    def verify_storage_reuse(self, allow_lifetime_and_storage_overlap: bool = False) -> int:
+        """The number of pairs that share memory at different times; InternalError for a pair that
+        shares it at the same time, unless that is allowed."""
+        specs = self._planned()
+        if not allow_lifetime_and_storage_overlap:
+            check_no_conflict(specs)
+        return sum(self.storage_overlap(a, b) for i, a in enumerate(specs) for b in specs[i + 1 :])
+
+    def verify_graph_input_output(self) -> None:
+        """InternalError unless inputs, outputs and mutable buffers have memory as asked for."""
+        nodes = self.graph_module.graph.nodes
+        inputs = get_graph_input_tensors(nodes, self.graph_signature)
+        outputs = get_graph_output_tensors(nodes, self.graph_signature)
+        for spec in inputs | outputs:
+            if spec.const or spec.is_dynamic_unbound_tensor:
+                continue
+            asked = (self.alloc_graph_input or spec not in inputs) and (
+                self.alloc_graph_output or spec not in outputs
+            )
+            if not asked and spec.mem_offset is not None:
+                raise InternalError(f"memory is planned that the caller provides: {spec.debug()}")
+            if asked and spec in set(self._planned()) and spec.mem_offset is None:
+                raise InternalError(f"no memory is planned: {spec.debug()}")
+
+
+def check_no_conflict(specs: Iterable[TensorSpec]) -> None:
+    """InternalError if two specs that are alive together overlap in memory."""
+    from executorch.exir import _native
+
+    for mem_id, group in _by_arena(specs).items():
+        placed = [s for s in group if s.mem_offset is not None]
+        blocks = [(s.allocated_memory, *s.lifetime) for s in placed]
+        found = _native.find_conflict(blocks, [s.mem_offset or 0 for s in placed])
+        if found is not None:
+            one, other = placed[found[0]], placed[found[1]]
+            raise InternalError(
+                f"memory planning: two tensors of arena {mem_id} are alive together and overlap:\n"
+                f"  {one.debug()}\n  {other.debug()}"
+            )
+
+
+def insert_calls_to_free(graph_module: GraphModule, allspecs: set[TensorSpec]) -> None:
+    """Add `memory.free` behind the last use of tensors whose size no bound is known of."""
+    nodes = list(graph_module.graph.nodes)
+    kept = get_input_specs(graph_module) | get_return_specs(graph_module)
+    for spec in allspecs:
+        if spec.is_dynamic_unbound_tensor and storage_of(spec) not in kept:
+            last: Node = nodes[spec.lifetime[1]]
+            with graph_module.graph.inserting_after(last):
+                graph_module.graph.call_function(memory.free, (spec,))
+
+
+def apply_algo(
+    algo: Callable[..., Any],
+    graph_module: GraphModule,
+    alignment: int,
+    graph_signature: ExportGraphSignature | None = None,
+    alloc_graph_input: bool = True,
+    alloc_graph_output: bool = True,
+    alloc_mutable_buffers: bool = True,
+    enable_non_cpu_memory_planning: bool = False,
+) -> list[int]:
+    """Plan a graph and the sub-graphs of its control flow; returns the arena sizes.
+
+    A sub-graph takes a region of its parent's arenas that is alive while it runs and, for branches
+    of cond, whose results are handed on where they lie, until the last use of a result.
+    """
+    from executorch.exir.sub_graph_regions import plan_sub_graphs, resolve_regions
+
+    specs = update_all_tensors_lifetime(graph_module, graph_signature)
+    regions = plan_sub_graphs(algo, graph_module, alignment)
+    planned = list(
+        collect_specs_from_nodes(
+            graph_module.graph.nodes,
+            graph_signature,
+            ignore_graph_input=not alloc_graph_input,
+            ignore_graph_output=not alloc_graph_output,
+            ignore_mutable_buffers=not alloc_mutable_buffers,
+        )
+    )
+    for spec in planned:
+        spec.realign(alignment)
+    graph_module.input_mem_buffer_sizes = []
+    result = algo(
+        alignment,
+        planned + regions,
+        graph_module,
+        graph_signature,
+        _xnnpack_padding(graph_module),
+    )
+    sizes = _settle(result) if isinstance(result, MemoryAlgoResult) else list(result)
+    resolve_regions(regions)
+    graph_module.meta["regions"] = regions
+    insert_calls_to_free(graph_module, specs)
+    return sizes
+
+
+# XNNPACK's kernels read past the end of their operands.
+_XNNPACK_PADDING = 64
+
+
+def _xnnpack_padding(graph_module: GraphModule) -> int:
+    for node in graph_module.graph.find_nodes(op="get_attr"):
+        backend = getattr(getattr(graph_module, str(node.target), None), "backend_id", "")
+        if "xnnpack" in str(backend).lower():
+            return _XNNPACK_PADDING
+    return 0

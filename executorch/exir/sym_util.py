@@ -1,0 +1,63 @@
+"""Symbolic integers as plain ones: by the trace-time hint or by the upper bound of their range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Union
+
+import torch
+
+SymIntLike = Union[int, torch.SymInt]
+
+# Bounds at or beyond this come from "no bound was given" (int_oo, sys.maxsize - 1 and so on).
+_UNBOUNDED = 2**62
+
+
+def eval_expr(symint: SymIntLike) -> int | None:
+    """The value seen while tracing; None for a data-dependent symbol, which has none."""
+    if isinstance(symint, int):
+        return symint
+    hint = symint.node._hint if hasattr(symint.node, "_hint") else symint.node.hint
+    if hint is None:
+        hint = symint.node.maybe_as_int()
+    return None if hint is None else int(hint)
+
+
+def upper_bound(symint: SymIntLike) -> int | None:
+    """The largest value its range constraints allow; None if there is no finite one."""
+    if isinstance(symint, int):
+        return symint
+    from torch.utils._sympy.value_ranges import bound_sympy
+
+    node: Any = symint.node
+    ranges = node.shape_env.var_to_range
+    bound = bound_sympy(node.expr, ranges).upper
+    # `upper` is a sympy number or one of several infinities, none of which is an Integer.
+    if not getattr(bound, "is_Integer", False) or int(bound) >= _UNBOUNDED:
+        return None
+    return int(bound)
+
+
+def eval_upper_bound(maybe_symint: SymIntLike) -> int:
+    """`upper_bound`, or the hint where there is none; ValueError without either."""
+    bound = upper_bound(maybe_symint)
+    if bound is None:
+        bound = eval_expr(maybe_symint)
+    if bound is None:
+        raise ValueError(f"{maybe_symint} has no upper bound and no trace-time value")
+    return bound
+
+
+def eval_shape(shape: Iterable[SymIntLike]) -> list[int | None]:
+    return [eval_expr(s) for s in shape]
+
+
+def eval_shape_upper_bound(shape: Iterable[SymIntLike]) -> list[int]:
+    return [eval_upper_bound(s) for s in shape]
+
+
+def collect_free_symbols(shape: Iterable[SymIntLike]) -> set[Any]:
+    """The sympy symbols that occur in a shape."""
+    return {
+        symbol for s in shape if isinstance(s, torch.SymInt) for symbol in s.node.expr.free_symbols
+    }
