@@ -160,6 +160,8 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
 BinaryOut bmm_out, mm_out;
 Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat1,
                   const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Tensor& out);
+Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
+                   const std::optional<Tensor>& bias, Tensor& out);
 
 // Convolution (conv.cpp).
 Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
@@ -173,6 +175,20 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
     ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2);
 
 // Pooling (pool.cpp).
+Tensor& _adaptive_avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                 IntArrayRef output_size, Tensor& out);
+Tensor& adaptive_avg_pool1d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                IntArrayRef output_size, Tensor& out);
+Tensor& avg_pool1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
+                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                       bool count_include_pad, Tensor& out);
+Tensor& avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
+                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                       bool count_include_pad, std::optional<int64_t> divisor_override,
+                       Tensor& out);
+std::tuple<Tensor&, Tensor&> max_pool3d_with_indices_out(
+    KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+    IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices);
 Tensor& _adaptive_avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self,
                                  IntArrayRef output_size, Tensor& out);
 Tensor& avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
@@ -273,11 +289,14 @@ Tensor& rand_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
 Tensor& randn_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
 Tensor& scalar_tensor_out(KernelRuntimeContext& ctx, const Scalar& s, Tensor& out);
 Tensor& tril_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal, Tensor& out);
+Tensor& triu_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal, Tensor& out);
 Tensor& zeros_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
 Tensor& _empty_dim_order_out(KernelRuntimeContext& ctx, IntArrayRef size,
                              std::optional<IntArrayRef> dim_order, Tensor& out);
 
 // Ordering (sort.cpp).
+std::tuple<Tensor&, Tensor&> sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                         bool descending, Tensor& values, Tensor& indices);
 std::tuple<Tensor&, Tensor&> topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k,
                                          int64_t dim, bool largest, bool sorted, Tensor& values,
                                          Tensor& indices);

@@ -14,7 +14,20 @@
   _(reduce)                     \
   _(extreme)                    \
   _(softmax)                    \
-  _(norm)
+  _(norm)                       \
+  _(matmul)                     \
+  _(conv)                       \
+  _(pool)                       \
+  _(shape)                      \
+  _(copy)                       \
+  _(cat)                        \
+  _(pad)                        \
+  _(index)                      \
+  _(gather)                     \
+  _(masked)                     \
+  _(create)                     \
+  _(sort)                       \
+  _(glu)
 
 namespace torch::executor::native {
 

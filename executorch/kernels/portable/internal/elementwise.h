@@ -72,7 +72,7 @@ void run(const Pass& pass, InnerLoop inner_loop, const void* function);
 
 template <class C, class F>
 void unary_loop(const void* const* in, void* out, int64_t n, const void* function) {
-  const F& f = *static_cast<const F*>(function);
+  const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
   const C* a = static_cast<const C*>(in[0]);
   auto* y = static_cast<decltype(f(C{}))*>(out);
 #pragma GCC ivdep
@@ -81,7 +81,7 @@ void unary_loop(const void* const* in, void* out, int64_t n, const void* functio
 
 template <class C, class F>
 void binary_loop(const void* const* in, void* out, int64_t n, const void* function) {
-  const F& f = *static_cast<const F*>(function);
+  const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
   const C* a = static_cast<const C*>(in[0]);
   const C* b = static_cast<const C*>(in[1]);
   auto* y = static_cast<decltype(f(C{}, C{}))*>(out);
@@ -91,7 +91,7 @@ void binary_loop(const void* const* in, void* out, int64_t n, const void* functi
 
 template <class C, class F>
 void ternary_loop(const void* const* in, void* out, int64_t n, const void* function) {
-  const F& f = *static_cast<const F*>(function);
+  const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
   const C* a = static_cast<const C*>(in[0]);
   const C* b = static_cast<const C*>(in[1]);
   const C* c = static_cast<const C*>(in[2]);

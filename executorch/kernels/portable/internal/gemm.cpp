@@ -39,16 +39,22 @@ void pack_matrix_panel(const void* matrix, int64_t p0, int64_t np, int64_t j0, i
 
 // Strips of `height` rows: packed[(strip * np + p) * height + i].
 template <class T>
-void pack_rows(const MatrixView<const T>& a, int64_t i0, int64_t ni, int64_t p0, int64_t np,
-               int64_t height, Accumulator<T>* packed) {
+void pack_rows(const Gemm<T>& g, int64_t i0, int64_t ni, int64_t p0, int64_t np, int64_t height,
+               Accumulator<T>* packed) {
   using Acc = Accumulator<T>;
+  int64_t columns[kGemmDepth];
+  for (int64_t p = 0; p < np; ++p) {
+    const int64_t at = p0 + p;
+    columns[p] = g.a_inner == 0
+                     ? at * g.a.col_stride
+                     : at / g.a_inner * g.a_outer_stride + at % g.a_inner * g.a.col_stride;
+  }
   for (int64_t s = 0; s < ni; s += height, packed += np * height) {
-    const T* src = a.data + (i0 + s) * a.row_stride + p0 * a.col_stride;
+    const T* src = g.a.data + (i0 + s) * g.a.row_stride;
     const int64_t rows = std::min(height, ni - s);
     if (rows < height) std::fill_n(packed, np * height, Acc(0));
-    for (int64_t i = 0; i < rows; ++i, src += a.row_stride) {
-      for (int64_t p = 0; p < np; ++p)
-        packed[p * height + i] = static_cast<Acc>(src[p * a.col_stride]);
+    for (int64_t i = 0; i < rows; ++i, src += g.a.row_stride) {
+      for (int64_t p = 0; p < np; ++p) packed[p * height + i] = static_cast<Acc>(src[columns[p]]);
     }
   }
 }

@@ -1,0 +1,378 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/index_value.h>
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+
+// Advanced indexing, x[i, :, mask, ...]: a list with one entry per dim of x, each an integer
+// tensor, a mask over one or more dims, or nothing for a dim kept whole. The index tensors
+// broadcast to one shape; a mask counts as the 1-d list of its true positions. The result has that
+// shape where the indexed dims were, or in front if they are not neighbours.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+using OptionalTensors = ArrayRef<std::optional<Tensor>>;
+
+namespace {
+
+bool is_mask(const Tensor& t) {
+  return t.scalar_type() == ScalarType::Bool || t.scalar_type() == ScalarType::Byte;
+}
+
+bool is_set(const Tensor& mask, int64_t offset) {  // Bool and Byte are one byte each
+  return static_cast<const uint8_t*>(mask.const_data_ptr())[offset] != 0;
+}
+
+// Offset of the element at a row-major position.
+int64_t offset_at(const Layout& layout, int64_t position) {
+  int64_t offset = layout.offset;
+  for (int64_t d = layout.shape.ndim - 1; d >= 0; --d) {
+    offset += position % layout.shape.sizes[d] * layout.strides[d];
+    position /= layout.shape.sizes[d];
+  }
+  return offset;
+}
+
+// One index tensor and where it stands.
+struct Term {
+  const Tensor* tensor = nullptr;
+  Layout layout;                                // of the tensor
+  int64_t entry = 0;                            // in the list of indices
+  int64_t dim = 0;                              // first dim of x that it indexes
+  int64_t n_true = -1;                          // of a mask; -1 for integers
+  int64_t strides[kTensorDimensionLimit] = {};  // over the broadcast shape; for integers
+
+  int64_t n_dims() const { return n_true < 0 ? 1 : layout.shape.ndim; }
+};
+
+class AdvancedIndex {
+ public:
+  // Reads the list; false, with a message, if it does not fit `x`.
+  bool parse(KernelRuntimeContext& ctx, const char* op, const Tensor& x, OptionalTensors indices);
+
+  // x[indices].shape
+  const Shape& result() const { return result_; }
+
+  // Calls f(offset into x, offset into other) for each position of the index tensors in row-major
+  // order; `other` has strides over result(). False, with a message, at a bad index value.
+  template <class F>
+  bool visit(KernelRuntimeContext& ctx, const char* op, const Layout& x, const Layout& other,
+             F&& f) const;
+
+  // The dims of x that are not indexed, as operands x and other.
+  Loop rest(const Layout& x, const Layout& other) const;
+
+ private:
+  bool add_term(KernelRuntimeContext& ctx, const char* op, const Tensor& x, const Tensor& t,
+                int64_t entry, int64_t& dim);
+  bool broadcast_terms(KernelRuntimeContext& ctx, const char* op, const Tensor& x);
+  bool term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term, const Layout& x,
+                   int64_t index_offset, int64_t position, int64_t& mask_position,
+                   int64_t& offset) const;
+
+  Term terms_[kTensorDimensionLimit];
+  int64_t n_terms_ = 0;
+  bool is_indexed_[kTensorDimensionLimit] = {};
+  bool neighbours_ = true;
+  Shape broadcast_;
+  int64_t broadcast_at_ = 0;  // first broadcast dim in the result
+  Shape result_;
+};
+
+bool AdvancedIndex::add_term(KernelRuntimeContext& ctx, const char* op, const Tensor& x,
+                             const Tensor& t, int64_t entry, int64_t& dim) {
+  Term& term = terms_[n_terms_++];
+  term.tensor = &t;
+  term.layout = Layout(t);
+  term.entry = entry;
+  term.dim = dim;
+  if (is_mask(t)) {
+    bool fits = t.dim() > 0 && dim + t.dim() <= x.dim();
+    for (int64_t d = 0; fits && d < t.dim(); ++d) fits = t.size(d) == x.size(dim + d);
+    ET_REQUIRE(ctx, fits, InvalidArgument, false,
+               "%s: mask of shape %s at indices[%" PRId64
+               "] does not match shape %s from dim %" PRId64,
+               op, ShapeText(t).c_str(), entry, ShapeText(x).c_str(), dim);
+    term.n_true = 0;
+    for (int64_t i = 0; i < t.numel(); ++i) term.n_true += is_set(t, i);
+  } else if (!require_index_dtype(ctx, op, t)) {
+    return false;
+  }
+  ET_REQUIRE(ctx, dim + term.n_dims() <= x.dim(), InvalidArgument, false,
+             "%s: too many indices for a tensor of shape %s", op, ShapeText(x).c_str());
+  for (int64_t d = 0; d < term.n_dims(); ++d) is_indexed_[dim++] = true;
+  return true;
+}
+
+// The common shape of the index tensors and each one's strides over it.
+bool AdvancedIndex::broadcast_terms(KernelRuntimeContext& ctx, const char* op, const Tensor& x) {
+  const auto shape_of_term = [](const Term& term) {
+    Shape shape = term.layout.shape;
+    if (term.n_true >= 0) {
+      shape = Shape();
+      shape.push(term.n_true);
+    }
+    return shape;
+  };
+  for (int64_t t = 0; t < n_terms_; ++t) {
+    broadcast_.ndim = std::max(broadcast_.ndim, shape_of_term(terms_[t]).ndim);
+  }
+  for (int64_t d = 0; d < broadcast_.ndim; ++d) broadcast_.sizes[d] = 1;
+  for (int64_t t = 0; t < n_terms_; ++t) {
+    Term& term = terms_[t];
+    const Shape shape = shape_of_term(term);
+    const int64_t lead = broadcast_.ndim - shape.ndim;
+    for (int64_t d = 0; d < shape.ndim; ++d) {
+      SizesType& common = broadcast_.sizes[lead + d];
+      const SizesType own = shape.sizes[d];
+      ET_REQUIRE(ctx, own == common || own == 1 || common == 1, InvalidArgument, false,
+                 "%s: index tensors for shape %s do not broadcast: indices[%" PRId64
+                 "] has %d positions in a dim of %d",
+                 op, ShapeText(x).c_str(), term.entry, static_cast<int>(own),
+                 static_cast<int>(common));
+      if (common == 1) common = own;
+      if (own != 1 && term.n_true < 0) term.strides[lead + d] = term.layout.strides[d];
+    }
+  }
+  return true;
+}
+
+bool AdvancedIndex::parse(KernelRuntimeContext& ctx, const char* op, const Tensor& x,
+                          OptionalTensors indices) {
+  int64_t dim = 0;
+  int64_t first = -1, last = -1;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i].has_value()) {
+      ++dim;
+      continue;
+    }
+    neighbours_ = neighbours_ && (last < 0 || last == dim);
+    if (first < 0) first = dim;
+    ET_REQUIRE(ctx, n_terms_ < kMaxDims, InvalidArgument, false, "%s: too many indices", op);
+    if (!add_term(ctx, op, x, *indices[i], static_cast<int64_t>(i), dim)) return false;
+    last = dim;
+  }
+  ET_REQUIRE(ctx, n_terms_ > 0 && dim <= x.dim(), InvalidArgument, false,
+             "%s: %s for a tensor of shape %s", op,
+             n_terms_ == 0 ? "at least one index tensor was expected" : "too many indices",
+             ShapeText(x).c_str());
+  if (!broadcast_terms(ctx, op, x)) return false;
+  broadcast_at_ = neighbours_ ? first : 0;
+  int64_t n_rest = 0;
+  for (int64_t d = 0; d < x.dim(); ++d) n_rest += !is_indexed_[d];
+  ET_REQUIRE(ctx, n_rest + broadcast_.ndim <= kMaxDims, InvalidArgument, false,
+             "%s: the result has too many dims", op);
+  for (int64_t d = 0; d <= x.dim(); ++d) {
+    if (result_.ndim == broadcast_at_ && d == (neighbours_ ? first : 0)) {
+      for (int64_t b = 0; b < broadcast_.ndim; ++b) result_.push(broadcast_.sizes[b]);
+    }
+    if (d < x.dim() && !is_indexed_[d]) result_.push(x.size(d));
+  }
+  for (int64_t t = 0; t < n_terms_; ++t) {
+    const Term& term = terms_[t];
+    ET_REQUIRE(ctx, x.size(term.dim) > 0 || broadcast_.numel() == 0, InvalidArgument, false,
+               "%s: indices[%" PRId64 "] points into dim %" PRId64 " of shape %s, which is empty",
+               op, term.entry, term.dim, ShapeText(x).c_str());
+  }
+  return true;
+}
+
+// Adds to `offset` where the term points in x. `mask_position` is where its mask was left.
+bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term,
+                                const Layout& x, int64_t index_offset, int64_t position,
+                                int64_t& mask_position, int64_t& offset) const {
+  if (term.n_true < 0) {
+    const int64_t extent = x.shape.sizes[term.dim];
+    const int64_t value = IndexValues(*term.tensor)[index_offset];
+    if (value < -extent || value >= extent) [[unlikely]] {
+      fail_index(ctx, op, value, position, -extent, extent, term.dim);
+      return false;
+    }
+    offset += (value < 0 ? value + extent : value) * x.strides[term.dim];
+    return true;
+  }
+  // The k-th position along the last broadcast dim is the k-th true element of the mask.
+  const bool restarts = position % broadcast_.sizes[broadcast_.ndim - 1] == 0 || term.n_true == 1;
+  if (restarts) mask_position = -1;
+  do {
+    ++mask_position;
+  } while (!is_set(*term.tensor, offset_at(term.layout, mask_position)));
+  Layout covered;
+  for (int64_t d = 0; d < term.n_dims(); ++d) {
+    covered.push(x.shape.sizes[term.dim + d], x.strides[term.dim + d]);
+  }
+  offset += offset_at(covered, mask_position);
+  return true;
+}
+
+template <class F>
+bool AdvancedIndex::visit(KernelRuntimeContext& ctx, const char* op, const Layout& x,
+                          const Layout& other, F&& f) const {
+  const int64_t n = broadcast_.numel();
+  int64_t mask_positions[kTensorDimensionLimit];
+  int64_t at[kTensorDimensionLimit] = {};
+  for (int64_t position = 0; position < n; ++position) {
+    int64_t x_offset = x.offset, other_offset = other.offset;
+    for (int64_t d = 0; d < broadcast_.ndim; ++d) {
+      other_offset += at[d] * other.strides[broadcast_at_ + d];
+    }
+    for (int64_t t = 0; t < n_terms_; ++t) {
+      int64_t index_offset = 0;
+      for (int64_t d = 0; d < broadcast_.ndim; ++d) index_offset += at[d] * terms_[t].strides[d];
+      if (!term_offset(ctx, op, terms_[t], x, index_offset, position, mask_positions[t],
+                       x_offset)) {
+        return false;
+      }
+    }
+    f(x_offset, other_offset);
+    for (int64_t d = broadcast_.ndim - 1; d >= 0 && ++at[d] == broadcast_.sizes[d]; --d) at[d] = 0;
+  }
+  return true;
+}
+
+Loop AdvancedIndex::rest(const Layout& x, const Layout& other) const {
+  Layout kept, beside;
+  int64_t result_dim = 0;
+  for (int64_t d = 0; d < x.shape.ndim; ++d) {
+    if (is_indexed_[d]) continue;
+    if (result_dim == broadcast_at_) result_dim += broadcast_.ndim;
+    kept.push(x.shape.sizes[d], x.strides[d]);
+    beside.push(x.shape.sizes[d], other.strides[result_dim++]);
+  }
+  Loop loop(kept.shape);
+  loop.add(kept.strides).add(beside.strides);
+  loop.order_by(0);
+  loop.collapse();
+  return loop;
+}
+
+// dst[rest] = src[rest] (or +=) at the two offsets, operands `to` and `from` of the loop.
+template <class T, bool kAdd>
+void transfer(const Loop& loop, T* dst, int to, const T* src, int from) {
+  const int64_t to_step = loop.ndim > 0 ? loop.strides[to][loop.ndim - 1] : 0;
+  const int64_t from_step = loop.ndim > 0 ? loop.strides[from][loop.ndim - 1] : 0;
+  for_each_run(loop, [&](const int64_t* offsets, int64_t n) {
+    T* d = dst + offsets[to];
+    const T* s = src + offsets[from];
+    if constexpr (kAdd) {
+      for (int64_t i = 0; i < n; ++i) {
+        T& sum = d[i * to_step];
+        const T term = s[i * from_step];
+        if constexpr (std::is_same_v<T, bool>) {
+          sum = sum || term;
+        } else if constexpr (std::is_integral_v<T>) {
+          sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(term));
+        } else {
+          sum = static_cast<T>(sum + term);
+        }
+      }
+    } else if (to_step == 1 && from_step == 1) {
+      std::copy_n(s, n, d);
+    } else {
+      for (int64_t i = 0; i < n; ++i) d[i * to_step] = s[i * from_step];
+    }
+  });
+}
+
+}  // namespace
+
+Tensor& index_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, OptionalTensors indices,
+                         Tensor& out) {
+  constexpr const char* kOp = "index.Tensor_out";
+  ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, out,
+             "%s: out has dtype %s; that of the input, %s, was expected", kOp,
+             toString(out.scalar_type()), toString(self.scalar_type()));
+  AdvancedIndex index;
+  if (!index.parse(ctx, kOp, self, indices)) return out;
+  if (!resize_out(ctx, kOp, out, index.result())) return out;
+  const Layout from(self), to(out);
+  const Loop rest = index.rest(from, to);
+  with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
+    using T = decltype(tag);
+    const T* src = static_cast<const T*>(self.const_data_ptr());
+    T* dst = static_cast<T*>(out.mutable_data_ptr());
+    index.visit(ctx, kOp, from, to,
+                [&](int64_t x, int64_t o) { transfer<T, false>(rest, dst + o, 1, src + x, 0); });
+  });
+  return out;
+}
+
+namespace {
+
+// x[indices] = values or +=, in place.
+void put(KernelRuntimeContext& ctx, const char* op, Tensor& x, OptionalTensors indices,
+         const Tensor& values, bool accumulate) {
+  ET_REQUIRE(ctx, x.scalar_type() == values.scalar_type(), InvalidArgument, ,
+             "%s: values have dtype %s; that of the input, %s, was expected", op,
+             toString(values.scalar_type()), toString(x.scalar_type()));
+  AdvancedIndex index;
+  if (!index.parse(ctx, op, x, indices)) return;
+  const Shape& shape = index.result();
+  const Layout own(values);
+  const int64_t lead = shape.ndim - own.shape.ndim;
+  bool fits = lead >= 0;
+  Layout expanded;
+  for (int64_t d = 0; fits && d < shape.ndim; ++d) {
+    const SizesType size = d < lead ? 1 : own.shape.sizes[d - lead];
+    fits = size == 1 || size == shape.sizes[d];
+    expanded.push(shape.sizes[d], size == 1 ? 0 : own.strides[d - lead]);
+  }
+  ET_REQUIRE(ctx, fits, InvalidArgument, , "%s: values of shape %s do not broadcast to %s", op,
+             ShapeText(values).c_str(), ShapeText(shape.ref()).c_str());
+  const Layout to(x);
+  const Loop rest = index.rest(to, expanded);
+  const auto run = [&](auto tag, auto add) {
+    using T = decltype(tag);
+    T* dst = static_cast<T*>(x.mutable_data_ptr());
+    const T* src = static_cast<const T*>(values.const_data_ptr());
+    index.visit(ctx, op, to, expanded, [&](int64_t at, int64_t value) {
+      transfer<T, decltype(add)::value>(rest, dst + at, 0, src + value, 1);
+    });
+  };
+  if (!accumulate) {
+    with_element_size(static_cast<size_t>(x.element_size()),
+                      [&](auto tag) { run(tag, std::false_type()); });
+    return;
+  }
+  const bool known = with_dtype(x.scalar_type(), [&](auto tag) { run(tag, std::true_type()); });
+  ET_REQUIRE(ctx, known, InvalidArgument, , "%s: cannot accumulate dtype %s", op,
+             toString(x.scalar_type()));
+}
+
+}  // namespace
+
+Tensor& index_put_out(KernelRuntimeContext& ctx, const Tensor& self, OptionalTensors indices,
+                      const Tensor& values, bool accumulate, Tensor& out) {
+  constexpr const char* kOp = "index_put.out";
+  const bool in_place = self.const_data_ptr() == out.const_data_ptr() && same_layout(self, out);
+  if (!in_place && !copy_view(ctx, kOp, self, Layout(self), out)) return out;
+  put(ctx, kOp, out, indices, values, accumulate);
+  return out;
+}
+
+Tensor& index_put_(KernelRuntimeContext& ctx, Tensor& self, OptionalTensors indices,
+                   const Tensor& values, bool accumulate) {
+  put(ctx, "index_put_", self, indices, values, accumulate);
+  return self;
+}
+
+namespace {
+constexpr Kernel kIndexOps[] = {
+    ET_OP("aten::index.Tensor_out", index_Tensor_out),
+    ET_OP("aten::index_put.out", index_put_out),
+    ET_OP("aten::index_put_", index_put_),
+};
+}  // namespace
+
+Span<const Kernel> index_ops() {
+  return kIndexOps;
+}
+
+}  // namespace torch::executor::native

@@ -1,0 +1,180 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+
+// Padding of the last dims. Pads are listed from the last dim backwards: (left, right, top, ...).
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+bool require_same_dtype(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                        const Tensor& out) {
+  ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, false,
+             "%s: out has dtype %s; the input's dtype %s was expected", op,
+             toString(out.scalar_type()), toString(self.scalar_type()));
+  return true;
+}
+
+// The shape of self with pads added; false with a message if an extent becomes negative.
+bool padded_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& self, IntArrayRef pad,
+                  Shape& shape) {
+  const int64_t n = static_cast<int64_t>(pad.size()) / 2;
+  bool valid = pad.size() % 2 == 0 && n <= self.dim();
+  shape = Shape(self);
+  for (int64_t i = 0; valid && i < n; ++i) {
+    const int64_t d = self.dim() - 1 - i;
+    int64_t extent = self.size(d);
+    valid = !__builtin_add_overflow(extent, pad[2 * i], &extent) &&
+            !__builtin_add_overflow(extent, pad[2 * i + 1], &extent) && extent >= 0 &&
+            extent <= INT32_MAX;
+    shape.sizes[d] = static_cast<SizesType>(extent);
+  }
+  ET_REQUIRE(ctx, valid, InvalidArgument, false, "%s: shape %s cannot be padded by %s", op,
+             ShapeText(self).c_str(), ShapeText(pad).c_str());
+  return true;
+}
+
+}  // namespace
+
+Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef pad,
+                            const Scalar& value, Tensor& out) {
+  constexpr const char* kOp = "constant_pad_nd.out";
+  Shape shape;
+  if (!require_same_dtype(ctx, kOp, self, out) || !padded_shape(ctx, kOp, self, pad, shape) ||
+      !resize_out(ctx, kOp, out, shape)) {
+    return out;
+  }
+  ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out,
+             "%s: not implemented for dtype %s", kOp, toString(out.scalar_type()));
+  Layout from(self), to(out);
+  bool padded = false;
+  for (int64_t i = 0; 2 * i < static_cast<int64_t>(pad.size()); ++i) {
+    const int64_t d = self.dim() - 1 - i, left = pad[2 * i], right = pad[2 * i + 1];
+    padded = padded || left > 0 || right > 0;
+    from.offset += std::max<int64_t>(-left, 0) * from.strides[d];
+    to.offset += std::max<int64_t>(left, 0) * to.strides[d];
+    const int64_t kept = self.size(d) + std::min<int64_t>(left, 0) + std::min<int64_t>(right, 0);
+    to.shape.sizes[d] = static_cast<SizesType>(std::max<int64_t>(kept, 0));
+  }
+  if (padded) fill(value, out);
+  copy_layout(self.const_data_ptr(), self.scalar_type(), from, out.mutable_data_ptr(),
+              out.scalar_type(), to);
+  return out;
+}
+
+namespace {
+
+// Position of the input that position `at` of the padded extent repeats.
+using PadMap = int64_t (*)(int64_t at, int64_t extent);
+
+int64_t reflect(int64_t at, int64_t extent) {
+  if (at < 0) at = -at;
+  return at < extent ? at : 2 * (extent - 1) - at;
+}
+int64_t replicate(int64_t at, int64_t extent) {
+  return std::clamp<int64_t>(at, 0, extent - 1);
+}
+
+// One padded dim: the inside and the edges, each copied from where `map` points.
+void pad_dims(const Tensor& self, Tensor& out, const Layout& from, const Layout& to,
+              IntArrayRef pad, int64_t axis, PadMap map) {
+  if (2 * axis == static_cast<int64_t>(pad.size())) {
+    copy_layout(self.const_data_ptr(), self.scalar_type(), from, out.mutable_data_ptr(),
+                out.scalar_type(), to);
+    return;
+  }
+  const int64_t d = self.dim() - 1 - axis, extent = self.size(d), padded = out.size(d);
+  const int64_t left = pad[2 * axis];
+  const auto part = [&](int64_t src, int64_t dst, int64_t length) {
+    Layout a = from, b = to;
+    a.shape.sizes[d] = b.shape.sizes[d] = static_cast<SizesType>(length);
+    a.offset += src * a.strides[d];
+    b.offset += dst * b.strides[d];
+    pad_dims(self, out, a, b, pad, axis + 1, map);
+  };
+  const int64_t begin = std::clamp<int64_t>(left, 0, padded);
+  const int64_t end = std::clamp<int64_t>(left + extent, begin, padded);
+  part(begin - left, begin, end - begin);
+  for (int64_t i = 0; i < begin; ++i) part(map(i - left, extent), i, 1);
+  for (int64_t i = end; i < padded; ++i) part(map(i - left, extent), i, 1);
+}
+
+Tensor& pad_mapped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, IntArrayRef pad,
+                   int64_t n_dims, PadMap map, Tensor& out) {
+  ET_REQUIRE(ctx,
+             static_cast<int64_t>(pad.size()) == 2 * n_dims &&
+                 (self.dim() == n_dims + 1 || self.dim() == n_dims + 2),
+             InvalidArgument, out,
+             "%s: %" PRId64 " pads and a tensor of rank %" PRId64 " or %" PRId64
+             " were expected; found pads %s and shape %s",
+             op, 2 * n_dims, n_dims + 1, n_dims + 2, ShapeText(pad).c_str(),
+             ShapeText(self).c_str());
+  for (int64_t i = 0; i < n_dims; ++i) {
+    const int64_t extent = self.size(self.dim() - 1 - i);
+    const int64_t most = std::max(pad[2 * i], pad[2 * i + 1]);
+    ET_REQUIRE(ctx, map == reflect ? most < extent : extent > 0, InvalidArgument, out,
+               "%s: pads %s do not fit shape %s at dim %" PRId64, op, ShapeText(pad).c_str(),
+               ShapeText(self).c_str(), self.dim() - 1 - i);
+  }
+  Shape shape;
+  if (!require_same_dtype(ctx, op, self, out) || !padded_shape(ctx, op, self, pad, shape) ||
+      !resize_out(ctx, op, out, shape)) {
+    return out;
+  }
+  if (out.numel() > 0) pad_dims(self, out, Layout(self), Layout(out), pad, 0, map);
+  return out;
+}
+
+}  // namespace
+
+Tensor& reflection_pad1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                             Tensor& out) {
+  return pad_mapped(ctx, "reflection_pad1d.out", self, padding, 1, reflect, out);
+}
+Tensor& reflection_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                             Tensor& out) {
+  return pad_mapped(ctx, "reflection_pad2d.out", self, padding, 2, reflect, out);
+}
+Tensor& reflection_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                             Tensor& out) {
+  return pad_mapped(ctx, "reflection_pad3d.out", self, padding, 3, reflect, out);
+}
+Tensor& replication_pad1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                              Tensor& out) {
+  return pad_mapped(ctx, "replication_pad1d.out", self, padding, 1, replicate, out);
+}
+Tensor& replication_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                              Tensor& out) {
+  return pad_mapped(ctx, "replication_pad2d.out", self, padding, 2, replicate, out);
+}
+Tensor& replication_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                              Tensor& out) {
+  return pad_mapped(ctx, "replication_pad3d.out", self, padding, 3, replicate, out);
+}
+
+namespace {
+constexpr Kernel kPadOps[] = {
+    ET_OP("aten::constant_pad_nd.out", constant_pad_nd_out),
+    ET_OP("aten::reflection_pad1d.out", reflection_pad1d_out),
+    ET_OP("aten::reflection_pad2d.out", reflection_pad2d_out),
+    ET_OP("aten::reflection_pad3d.out", reflection_pad3d_out),
+    ET_OP("aten::replication_pad1d.out", replication_pad1d_out),
+    ET_OP("aten::replication_pad2d.out", replication_pad2d_out),
+    ET_OP("aten::replication_pad3d.out", replication_pad3d_out),
+};
+}  // namespace
+
+Span<const Kernel> pad_ops() {
+  return kPadOps;
+}
+
+}  // namespace torch::executor::native

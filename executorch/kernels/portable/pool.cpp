@@ -1,0 +1,387 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/gemm.h>
+#include <executorch/kernels/portable/internal/spatial.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <limits>
+
+// Pooling over windows of the last one, two or three dims of [(n,) c, ...]. Fewer than three
+// spatial dims are three with leading ones, so that there is one loop. Any dim order.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+// Windows along one dim: output o covers the positions o * stride - padding + t * dilation, t <
+// size.
+struct Axis {
+  int64_t in = 1, out = 1;
+  int64_t size = 1, stride = 1, padding = 0, dilation = 1;
+  int64_t in_step = 0, out_step = 0;
+
+  int64_t begin(int64_t o) const { return o * stride - padding; }
+};
+
+struct Pooling {
+  const char* op;
+  int n_spatial;
+  Axis axis[kSpatial] = {};
+  // The leading dims as two, batch and channels.
+  int64_t n_batch = 1, n_channels = 1;
+  int64_t in_batch = 0, in_channel = 0, out_batch = 0, out_channel = 0;
+
+  // f(input offset of the plane, output offset of the plane)
+  template <class F>
+  void for_each_plane(F&& f) const {
+    for (int64_t n = 0; n < n_batch; ++n) {
+      for (int64_t c = 0; c < n_channels; ++c) {
+        f(n * in_batch + c * in_channel, n * out_batch + c * out_channel);
+      }
+    }
+  }
+  // f(output position along the three axes, its offset in the plane)
+  template <class F>
+  void for_each_output(F&& f) const {
+    int64_t o[kSpatial];
+    for (o[0] = 0; o[0] < axis[0].out; ++o[0]) {
+      for (o[1] = 0; o[1] < axis[1].out; ++o[1]) {
+        for (o[2] = 0; o[2] < axis[2].out; ++o[2]) {
+          f(o, o[0] * axis[0].out_step + o[1] * axis[1].out_step + o[2] * axis[2].out_step);
+        }
+      }
+    }
+  }
+  // Reads the leading dims and the strides of both tensors; `out` has its final shape.
+  void bind(const Tensor& self, const Tensor& out);
+};
+
+void Pooling::bind(const Tensor& self, const Tensor& out) {
+  const Layout a(self), b(out);
+  const int64_t lead = self.dim() - n_spatial;
+  n_channels = self.size(lead - 1);
+  in_channel = a.strides[lead - 1];
+  out_channel = b.strides[lead - 1];
+  if (lead == 2) {
+    n_batch = self.size(0);
+    in_batch = a.strides[0];
+    out_batch = b.strides[0];
+  }
+  for (int d = 0; d < n_spatial; ++d) {
+    axis[kSpatial - n_spatial + d].in_step = a.strides[lead + d];
+    axis[kSpatial - n_spatial + d].out_step = b.strides[lead + d];
+  }
+}
+
+bool require_rank(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int n_spatial) {
+  bool nonempty = self.dim() == n_spatial + 1 || self.dim() == n_spatial + 2;
+  for (int64_t d = self.dim() - n_spatial; nonempty && d < self.dim(); ++d) {
+    nonempty = self.size(d) > 0;
+  }
+  ET_REQUIRE(ctx, nonempty, InvalidArgument, false,
+             "%s: a tensor of rank %d or %d with nonempty spatial dims was expected; its shape is "
+             "%s",
+             op, n_spatial + 1, n_spatial + 2, ShapeText(self).c_str());
+  return true;
+}
+
+int64_t window_count(const Axis& a, bool ceil_mode) {
+  const int64_t reach = a.in + 2 * a.padding - a.dilation * (a.size - 1) - 1;
+  if (reach < 0 && !(ceil_mode && reach + a.stride - 1 >= 0)) return 0;
+  int64_t n = (reach + (ceil_mode ? a.stride - 1 : 0)) / a.stride + 1;
+  // The last window must begin inside the input or its left padding.
+  if (ceil_mode && (n - 1) * a.stride >= a.in + a.padding) --n;
+  return n;
+}
+
+// Fills `p.axis` from the arguments and `shape` with the result's shape.
+bool read_windows(KernelRuntimeContext& ctx, Pooling& p, const Tensor& self, IntArrayRef kernel,
+                  IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                  Shape& shape) {
+  const int n = p.n_spatial;
+  int64_t sizes[kSpatial], strides[kSpatial], paddings[kSpatial], dilations[kSpatial];
+  if (!require_rank(ctx, p.op, self, n) ||
+      !read_spatial_list(ctx, p.op, "kernel_size", kernel, n, 1, nullptr, sizes) ||
+      !read_spatial_list(ctx, p.op, "stride", stride, n, 1, sizes, strides) ||
+      !read_spatial_list(ctx, p.op, "padding", padding, n, 0, nullptr, paddings) ||
+      !read_spatial_list(ctx, p.op, "dilation", dilation, n, 1, nullptr, dilations)) {
+    return false;
+  }
+  shape = Shape(self);
+  for (int d = 0; d < n; ++d) {
+    Axis& a = p.axis[kSpatial - n + d];
+    const int64_t dim = self.dim() - n + d;
+    a = {.in = self.size(dim),
+         .size = sizes[d],
+         .stride = strides[d],
+         .padding = paddings[d],
+         .dilation = dilations[d]};
+    ET_REQUIRE(ctx, 2 * a.padding <= a.size, InvalidArgument, false,
+               "%s: padding %s is more than half of kernel_size %s", p.op,
+               ShapeText(padding).c_str(), ShapeText(kernel).c_str());
+    a.out = window_count(a, ceil_mode);
+    ET_REQUIRE(ctx, a.out > 0, InvalidArgument, false,
+               "%s: windows of size %s do not fit shape %s with padding %s", p.op,
+               ShapeText(kernel).c_str(), ShapeText(self).c_str(), ShapeText(padding).c_str());
+    shape.sizes[dim] = static_cast<SizesType>(a.out);
+  }
+  return true;
+}
+
+// ---- max ----
+
+// Values and the positions they came from, row-major in the input plane.
+template <class T>
+void max_plane(const Pooling& p, const T* in, T* out, const int64_t* index_steps,
+               int64_t* indices) {
+  const Axis &x = p.axis[0], &y = p.axis[1], &z = p.axis[2];
+  p.for_each_output([&](const int64_t* o, int64_t at) {
+    T best = std::is_integral_v<T> ? std::numeric_limits<T>::lowest()
+                                   : static_cast<T>(-std::numeric_limits<float>::infinity());
+    int64_t best_at = -1;
+    for (int64_t i = 0; i < x.size; ++i) {
+      const int64_t a = x.begin(o[0]) + i * x.dilation;
+      if (a < 0 || a >= x.in) continue;
+      for (int64_t j = 0; j < y.size; ++j) {
+        const int64_t b = y.begin(o[1]) + j * y.dilation;
+        if (b < 0 || b >= y.in) continue;
+        for (int64_t k = 0; k < z.size; ++k) {
+          const int64_t c = z.begin(o[2]) + k * z.dilation;
+          if (c < 0 || c >= z.in) continue;
+          const T value = in[a * x.in_step + b * y.in_step + c * z.in_step];
+          if (value > best || value != value || best_at < 0) {
+            best = value;
+            best_at = (a * y.in + b) * z.in + c;
+          }
+        }
+      }
+    }
+    out[at] = best;
+    indices[o[0] * index_steps[0] + o[1] * index_steps[1] + o[2] * index_steps[2]] = best_at;
+  });
+}
+
+using Pair = std::tuple<Tensor&, Tensor&>;
+
+Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Tensor& self,
+              IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+              IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices) {
+  Pair result(out, indices);
+  Pooling p{.op = op, .n_spatial = n_spatial};
+  Shape shape;
+  ET_REQUIRE(
+      ctx, out.scalar_type() == self.scalar_type() && indices.scalar_type() == ScalarType::Long,
+      InvalidArgument, result, "%s: outputs of dtypes %s and Long were expected; found %s and %s",
+      op, toString(self.scalar_type()), toString(out.scalar_type()),
+      toString(indices.scalar_type()));
+  if (!read_windows(ctx, p, self, kernel_size, stride, padding, dilation, ceil_mode, shape) ||
+      !resize_out(ctx, op, out, shape) || !resize_out(ctx, op, indices, shape)) {
+    return result;
+  }
+  Pooling q = p;
+  p.bind(self, out);
+  q.bind(self, indices);
+  const int64_t index_steps[kSpatial] = {q.axis[0].out_step, q.axis[1].out_step,
+                                         q.axis[2].out_step};
+  const bool known = with_gemm_dtype(self.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    for (int64_t n = 0; n < p.n_batch; ++n) {
+      for (int64_t c = 0; c < p.n_channels; ++c) {
+        max_plane(p, self.const_data_ptr<T>() + n * p.in_batch + c * p.in_channel,
+                  out.mutable_data_ptr<T>() + n * p.out_batch + c * p.out_channel, index_steps,
+                  indices.mutable_data_ptr<int64_t>() + n * q.out_batch + c * q.out_channel);
+      }
+    }
+  });
+  ET_REQUIRE(ctx, known, InvalidArgument, result, "%s: not implemented for dtype %s", op,
+             toString(self.scalar_type()));
+  return result;
+}
+
+// ---- average ----
+
+// The sum of the box [begin, end) of a plane, in float or double, or int64 for Long.
+template <class Acc, class T>
+Acc box_sum(const Pooling& p, const T* in, const int64_t* begin, const int64_t* end) {
+  Acc sum = 0;
+  for (int64_t a = begin[0]; a < end[0]; ++a) {
+    for (int64_t b = begin[1]; b < end[1]; ++b) {
+      const T* row = in + a * p.axis[0].in_step + b * p.axis[1].in_step;
+      for (int64_t c = begin[2]; c < end[2]; ++c) {
+        sum += static_cast<Acc>(row[c * p.axis[2].in_step]);
+      }
+    }
+  }
+  return sum;
+}
+
+template <class T>
+using Sum = std::conditional_t<std::is_integral_v<T>, int64_t,
+                               std::conditional_t<std::is_same_v<T, double>, double, float>>;
+
+// out = box_sum / divisor; window(o, axis, begin, end) clips, divisor(o, begin, end) counts.
+template <class Window, class Divisor>
+void average(const Pooling& p, const Tensor& self, Tensor& out, Window&& window,
+             Divisor&& divisor) {
+  with_gemm_dtype(self.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    p.for_each_plane([&](int64_t from, int64_t to) {
+      const T* in = self.const_data_ptr<T>() + from;
+      T* result = out.mutable_data_ptr<T>() + to;
+      p.for_each_output([&](const int64_t* o, int64_t at) {
+        int64_t begin[kSpatial], end[kSpatial];
+        for (int d = 0; d < kSpatial; ++d) window(o[d], p.axis[d], begin[d], end[d]);
+        const auto sum = box_sum<Sum<T>>(p, in, begin, end);
+        result[at] = static_cast<T>(sum / static_cast<Sum<T>>(divisor(o, begin, end)));
+      });
+    });
+  });
+}
+
+bool require_average_dtype(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                           const Tensor& out, bool allow_long) {
+  ET_REQUIRE(
+      ctx,
+      self.scalar_type() == out.scalar_type() &&
+          (is_float(self.scalar_type()) || (allow_long && self.scalar_type() == ScalarType::Long)),
+      InvalidArgument, false, "%s: not implemented for dtype %s into %s", op,
+      toString(self.scalar_type()), toString(out.scalar_type()));
+  return true;
+}
+
+Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Tensor& self,
+                 IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                 bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
+  Pooling p{.op = op, .n_spatial = n_spatial};
+  Shape shape;
+  const int64_t one = 1;
+  if (!require_average_dtype(ctx, op, self, out, true) ||
+      !read_windows(ctx, p, self, kernel_size, stride, padding, {&one, 1}, ceil_mode, shape) ||
+      !resize_out(ctx, op, out, shape)) {
+    return out;
+  }
+  ET_REQUIRE(ctx, divisor_override.value_or(1) != 0, InvalidArgument, out,
+             "%s: divisor_override must not be zero", op);
+  p.bind(self, out);
+  const auto window = [](int64_t o, const Axis& a, int64_t& begin, int64_t& end) {
+    begin = std::max<int64_t>(a.begin(o), 0);
+    end = std::min(a.begin(o) + a.size, a.in);
+  };
+  average(p, self, out, window, [&](const int64_t* o, const int64_t* begin, const int64_t* end) {
+    if (divisor_override.has_value()) return *divisor_override;
+    int64_t count = 1;
+    for (int d = 0; d < kSpatial; ++d) {
+      const Axis& a = p.axis[d];
+      count *= count_include_pad
+                   ? std::min(a.begin(o[d]) + a.size, a.in + a.padding) - a.begin(o[d])
+                   : std::max<int64_t>(end[d] - begin[d], 1);
+    }
+    return count;
+  });
+  return out;
+}
+
+Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
+                          const Tensor& self, IntArrayRef output_size, Tensor& out) {
+  Pooling p{.op = op, .n_spatial = n_spatial};
+  int64_t sizes[kSpatial];
+  if (!require_average_dtype(ctx, op, self, out, false) ||
+      !require_rank(ctx, op, self, n_spatial) ||
+      !read_spatial_list(ctx, op, "output_size", output_size, n_spatial, 0, nullptr, sizes)) {
+    return out;
+  }
+  Shape shape(self);
+  for (int d = 0; d < n_spatial; ++d) {
+    const int64_t dim = self.dim() - n_spatial + d;
+    p.axis[kSpatial - n_spatial + d] = {.in = self.size(dim), .out = sizes[d]};
+    shape.sizes[dim] = static_cast<SizesType>(sizes[d]);
+  }
+  if (!resize_out(ctx, op, out, shape)) return out;
+  p.bind(self, out);
+  const auto window = [](int64_t o, const Axis& a, int64_t& begin, int64_t& end) {
+    begin = o * a.in / a.out;
+    end = ((o + 1) * a.in + a.out - 1) / a.out;
+  };
+  average(p, self, out, window, [](const int64_t*, const int64_t* begin, const int64_t* end) {
+    return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor& _adaptive_avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                 IntArrayRef output_size, Tensor& out) {
+  return adaptive_avg_pool(ctx, "_adaptive_avg_pool2d.out", 2, self, output_size, out);
+}
+Tensor& _adaptive_avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                 IntArrayRef output_size, Tensor& out) {
+  return adaptive_avg_pool(ctx, "_adaptive_avg_pool3d.out", 3, self, output_size, out);
+}
+Tensor& adaptive_avg_pool1d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                IntArrayRef output_size, Tensor& out) {
+  return adaptive_avg_pool(ctx, "adaptive_avg_pool1d.out", 1, self, output_size, out);
+}
+
+Tensor& avg_pool1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
+                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                       bool count_include_pad, Tensor& out) {
+  return avg_pool(ctx, "avg_pool1d.out", 1, self, kernel_size, stride, padding, ceil_mode,
+                  count_include_pad, std::nullopt, out);
+}
+Tensor& avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
+                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                       bool count_include_pad, std::optional<int64_t> divisor_override,
+                       Tensor& out) {
+  return avg_pool(ctx, "avg_pool2d.out", 2, self, kernel_size, stride, padding, ceil_mode,
+                  count_include_pad, divisor_override, out);
+}
+Tensor& avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
+                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                       bool count_include_pad, std::optional<int64_t> divisor_override,
+                       Tensor& out) {
+  return avg_pool(ctx, "avg_pool3d.out", 3, self, kernel_size, stride, padding, ceil_mode,
+                  count_include_pad, divisor_override, out);
+}
+
+Pair max_pool2d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                 IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                                 IntArrayRef dilation, bool ceil_mode, Tensor& out,
+                                 Tensor& indices) {
+  return max_pool(ctx, "max_pool2d_with_indices.out", 2, self, kernel_size, stride, padding,
+                  dilation, ceil_mode, out, indices);
+}
+Pair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                 IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                                 IntArrayRef dilation, bool ceil_mode, Tensor& out,
+                                 Tensor& indices) {
+  return max_pool(ctx, "max_pool3d_with_indices.out", 3, self, kernel_size, stride, padding,
+                  dilation, ceil_mode, out, indices);
+}
+
+namespace {
+constexpr Kernel kPoolOps[] = {
+    ET_OP("aten::_adaptive_avg_pool2d.out", _adaptive_avg_pool2d_out),
+    ET_OP("aten::_adaptive_avg_pool3d.out", _adaptive_avg_pool3d_out),
+    ET_OP("aten::adaptive_avg_pool1d.out", adaptive_avg_pool1d_out),
+    ET_OP("aten::avg_pool1d.out", avg_pool1d_out),
+    ET_OP("aten::avg_pool2d.out", avg_pool2d_out),
+    ET_OP("aten::avg_pool3d.out", avg_pool3d_out),
+    ET_OP("aten::max_pool2d_with_indices.out", max_pool2d_with_indices_out),
+    ET_OP("aten::max_pool3d_with_indices.out", max_pool3d_with_indices_out),
+};
+}  // namespace
+
+Span<const Kernel> pool_ops() {
+  return kPoolOps;
+}
+
+}  // namespace torch::executor::native

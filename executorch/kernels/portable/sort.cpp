@@ -1,0 +1,179 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+
+// topk and sort along one dim. NaN counts as the largest value; equal values keep their order.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+using Pair = std::tuple<Tensor&, Tensor&>;
+
+template <class T>
+bool is_nan(T value) {
+  if constexpr (std::is_integral_v<T>) {
+    return false;
+  } else {
+    return value != value;
+  }
+}
+
+template <class T>
+bool less(T a, T b) {
+  return (a < b) || (is_nan(b) && !is_nan(a));
+}
+
+// The lines of `data` along one dim, n elements `step` apart.
+template <class T>
+struct Line {
+  const T* data;
+  int64_t step;
+  bool largest;
+
+  // Whether element a comes before element b: a total order, so that any sort is stable.
+  bool operator()(int64_t a, int64_t b) const {
+    const T x = data[a * step], y = data[b * step];
+    if (largest ? less(y, x) : less(x, y)) return true;
+    if (largest ? less(x, y) : less(y, x)) return false;
+    return a < b;
+  }
+};
+
+// The first k positions of the line in order, into order[0..k). The k best so far form a heap with
+// the last of them on top: linear in n for a small k, n log k at most.
+template <class T>
+void first_in_order(const Line<T>& line, int64_t n, int64_t k, int64_t* order) {
+  for (int64_t i = 0; i < k; ++i) order[i] = i;
+  if (k < n) {
+    std::make_heap(order, order + k, line);
+    for (int64_t i = k; i < n; ++i) {
+      if (!line(i, order[0])) continue;
+      std::pop_heap(order, order + k, line);
+      order[k - 1] = i;
+      std::push_heap(order, order + k, line);
+    }
+  }
+  std::sort(order, order + k, line);
+}
+
+// The position that follows `previous` (-1: none yet) in order. For want of memory for
+// first_in_order; linear in n each.
+template <class T>
+int64_t next_in_order(const Line<T>& line, int64_t n, int64_t previous) {
+  int64_t best = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    if (previous >= 0 && (i == previous || !line(previous, i))) continue;
+    if (best < 0 || line(i, best)) best = i;
+  }
+  return best;
+}
+
+// Fills values and indices, already of their shapes, with the first k of every line. Indices that
+// are dense along the dim are their own work space; others need `scratch` for k positions, or time.
+template <class T>
+void order_lines(const Tensor& self, int64_t dim, int64_t k, bool largest, Tensor& values,
+                 Tensor& indices, int64_t* scratch) {
+  Layout in(self), v(values), x(indices);
+  const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
+  const int64_t in_step = in.strides[dim], v_step = v.strides[dim], x_step = x.strides[dim];
+  if (self.dim() > 0) {
+    in.erase(dim);
+    v.erase(dim);
+    x.erase(dim);
+  }
+  Loop loop(in.shape);
+  loop.add(in.strides).add(v.strides).add(x.strides);
+  const T* src = static_cast<const T*>(self.const_data_ptr());
+  T* best = static_cast<T*>(values.mutable_data_ptr());
+  int64_t* positions = indices.mutable_data_ptr<int64_t>();
+  const int inner = loop.ndim - 1;
+  for_each_run(loop, [&](const int64_t* offsets, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const auto at = [&](int o) {
+        return offsets[o] + (inner < 0 ? 0 : i * loop.strides[o][inner]);
+      };
+      const Line<T> line{src + at(0), in_step, largest};
+      int64_t* order = scratch != nullptr ? scratch : x_step == 1 ? positions + at(2) : nullptr;
+      if (order != nullptr) first_in_order(line, n, k, order);
+      int64_t position = -1;
+      for (int64_t j = 0; j < k; ++j) {
+        position = order != nullptr ? order[j] : next_in_order(line, n, position);
+        best[at(1) + j * v_step] = line.data[position * in_step];
+        positions[at(2) + j * x_step] = position;
+      }
+    }
+  });
+}
+
+void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t dim,
+                 int64_t k, bool largest, Tensor& values, Tensor& indices) {
+  ET_REQUIRE(
+      ctx, values.scalar_type() == self.scalar_type() && indices.scalar_type() == ScalarType::Long,
+      InvalidArgument, , "%s: outputs of dtypes %s and Long were expected; found %s and %s", op,
+      toString(self.scalar_type()), toString(values.scalar_type()),
+      toString(indices.scalar_type()));
+  Shape shape(self);
+  if (self.dim() > 0) shape.sizes[dim] = static_cast<SizesType>(k);
+  if (!resize_out(ctx, op, values, shape) || !resize_out(ctx, op, indices, shape)) return;
+  if (values.numel() == 0) return;
+  int64_t* scratch = nullptr;
+  if (self.dim() > 0 && k > 1 && Layout(indices).strides[dim] != 1) {
+    auto memory = ctx.allocate_temp(static_cast<size_t>(k) * sizeof(int64_t), alignof(int64_t));
+    if (memory.ok()) scratch = static_cast<int64_t*>(memory.get());
+  }
+  const bool known = with_dtype(self.scalar_type(), [&](auto tag) {
+    order_lines<decltype(tag)>(self, dim, k, largest, values, indices, scratch);
+  });
+  ET_REQUIRE(ctx, known, InvalidArgument, , "%s: not implemented for dtype %s", op,
+             toString(self.scalar_type()));
+}
+
+}  // namespace
+
+Pair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64_t dim,
+                 bool largest, bool sorted, Tensor& values, Tensor& indices) {
+  constexpr const char* kOp = "topk.values";
+  (void)sorted;  // sorted is one of the orders allowed without it
+  Pair result(values, indices);
+  if (!normalize_dim(ctx, kOp, dim, self.dim())) return result;
+  const int64_t extent = self.dim() == 0 ? 1 : self.size(dim);
+  ET_REQUIRE(ctx, k >= 0 && k <= extent, InvalidArgument, result,
+             "%s: k is %" PRId64 "; dim %" PRId64 " of shape %s has %" PRId64 " elements", kOp, k,
+             dim, ShapeText(self).c_str(), extent);
+  order_along(ctx, kOp, self, dim, k, largest, values, indices);
+  return result;
+}
+
+Pair sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool descending,
+                 Tensor& values, Tensor& indices) {
+  constexpr const char* kOp = "sort.values";
+  Pair result(values, indices);
+  if (!normalize_dim(ctx, kOp, dim, self.dim())) return result;
+  const int64_t extent = self.dim() == 0 ? 1 : self.size(dim);
+  order_along(ctx, kOp, self, dim, extent, descending, values, indices);
+  return result;
+}
+
+namespace {
+constexpr Kernel kSortOps[] = {
+    ET_OP("aten::sort.values", sort_values),
+    ET_OP("aten::topk.values", topk_values),
+};
+}  // namespace
+
+Span<const Kernel> sort_ops() {
+  return kSortOps;
+}
+
+}  // namespace torch::executor::native
