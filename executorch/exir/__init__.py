@@ -21,7 +21,6 @@ _HOMES = {
     "executorch.exir.capture._capture": (
         "CallSpec",
         "_capture_legacy_do_not_use",
-        "capture",
         "capture_multiple",
     ),
     "executorch.exir.emit": ("EmitterOutput", "emit_program"),
@@ -48,10 +47,12 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+__all__ = [*sorted(_HOME_OF), "capture"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
+    if name == "capture":
+        return importlib.import_module("executorch.exir.capture")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

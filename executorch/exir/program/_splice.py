@@ -55,8 +55,9 @@ class Splicer:
 
     def placeholder(self, node: Node) -> None:
         new = self.graph.placeholder(str(node.target))
-        if new.name != node.name:
-            new._rename(node.name)
+        if new.name != node.name:  # a name the graph would not choose, such as `input`
+            new.name = self.graph._graph_namespace._obj_to_name[new] = node.name
+            self.graph._graph_namespace._used_names.add(node.name)
         new.meta = dict(node.meta)
         self.new_values[node] = new
         self._name(node, node, is_view=True)

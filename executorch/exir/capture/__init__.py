@@ -1,0 +1,20 @@
+"""Options of the exporter, and `executorch.exir.capture(f, args)`, the predecessor of torch.export.
+
+The public name `executorch.exir.capture` is this package and that function at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _CallablePackage(ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from executorch.exir.capture._capture import capture
+
+        return capture(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

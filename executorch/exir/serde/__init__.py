@@ -1,0 +1,1 @@
+"""Saving and loading of exported programs in any dialect."""
