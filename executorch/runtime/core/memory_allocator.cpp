@@ -9,7 +9,7 @@ MemoryAllocator::MemoryAllocator(uint32_t size, uint8_t* base_address)
                static_cast<unsigned>(size));
 }
 
-void* MemoryAllocator::allocate(size_t size, size_t alignment) {
+void* MemoryAllocator::take(size_t size, size_t alignment) {
   if (!isPowerOf2(alignment)) {
     ET_LOG(Error, "MemoryAllocator: alignment %zu is not a power of two", alignment);
     return nullptr;

@@ -28,7 +28,11 @@ class MemoryAllocator {
 
   /// `size` bytes whose address is a multiple of `alignment`. Null, with a log line, when the
   /// buffer has not that much left or `alignment` is not a power of two.
-  virtual void* allocate(size_t size, size_t alignment = kDefaultAlignment);
+  /// Inline, as all virtual functions here: applications derive from this class with run-time type
+  /// information, which the library itself is compiled without and so could not hold for them.
+  virtual void* allocate(size_t size, size_t alignment = kDefaultAlignment) {
+    return take(size, alignment);
+  }
 
   /// Room for one T; its constructor is not called. Null as above.
   template <typename T>
@@ -68,6 +72,7 @@ class MemoryAllocator {
   }
 
  private:
+  void* take(size_t size, size_t alignment);
   void* allocate_array(size_t n, size_t element_bytes, size_t alignment);
 
   uint8_t* const begin_;
