@@ -14,16 +14,6 @@ size_t n_backends = 0;
 
 }  // namespace
 
-BackendInterface::~BackendInterface() {}
-
-Error BackendInterface::set_option(BackendOptionContext&, const Span<BackendOption>&) {
-  return Error::Ok;
-}
-
-Error BackendInterface::get_option(BackendOptionContext&, Span<BackendOption>&) {
-  return Error::Ok;
-}
-
 BackendInterface* get_backend_class(const char* name) {
   for (size_t i = 0; i < n_backends; ++i) {
     if (std::strcmp(backends[i].name, name) == 0) {

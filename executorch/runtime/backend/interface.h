@@ -34,9 +34,12 @@ using DelegateHandle = void;
 
 /// A backend runs the parts of programs that were lowered for it. One object serves all parts of
 /// all programs.
+///
+/// Every virtual function is inline: backends compiled with RTTI need the type's information, which
+/// the library, compiled without, does not have.
 class BackendInterface {
  public:
-  virtual ~BackendInterface() = 0;
+  virtual ~BackendInterface() = default;
 
   /// Whether it can run on this machine.
   ET_NODISCARD virtual bool is_available() const = 0;
@@ -54,10 +57,14 @@ class BackendInterface {
 
   /// Changes settings, and writes their present values into the given options. Both ignore what
   /// they do not know, and do nothing unless overridden.
-  ET_NODISCARD virtual Error set_option(BackendOptionContext& context,
-                                        const runtime::Span<BackendOption>& backend_options);
-  ET_NODISCARD virtual Error get_option(BackendOptionContext& context,
-                                        runtime::Span<BackendOption>& backend_options);
+  ET_NODISCARD virtual Error set_option(BackendOptionContext& /*context*/,
+                                        const runtime::Span<BackendOption>& /*backend_options*/) {
+    return Error::Ok;
+  }
+  ET_NODISCARD virtual Error get_option(BackendOptionContext& /*context*/,
+                                        runtime::Span<BackendOption>& /*backend_options*/) {
+    return Error::Ok;
+  }
 
   /// Ends what init() made.
   virtual void destroy(DelegateHandle* handle) const { (void)handle; }

@@ -73,6 +73,7 @@ class MemoryAllocator {
 
  private:
   void* take(size_t size, size_t alignment);
+  void* bump(size_t size, size_t alignment);
   void* allocate_array(size_t n, size_t element_bytes, size_t alignment);
 
   uint8_t* const begin_;
