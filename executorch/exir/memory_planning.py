@@ -162,7 +162,7 @@ def greedy(
         blocks = _blocks(group, alignment)
         offsets, total, objects = _native.plan_greedy(blocks, allow_overlapping_allocations)
         totals[mem_id] = total
-        for spec, offset, obj in zip(group, offsets, objects):
+        for spec, offset, obj in zip(group, offsets, objects, strict=True):
             found[spec] = SpecAllocResult(mem_id, obj, offset)
     return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
 
@@ -182,7 +182,7 @@ def smallest(
     for mem_id, group in _by_arena(specs).items():
         offsets, totals[mem_id], strategy = _native.plan_best(_blocks(group, alignment))
         _log.debug("arena %d: %d tensors placed %s", mem_id, len(group), strategy)
-        for i, (spec, offset) in enumerate(zip(group, offsets)):
+        for i, (spec, offset) in enumerate(zip(group, offsets, strict=True)):
             found[spec] = SpecAllocResult(mem_id, i, offset)
     return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
 

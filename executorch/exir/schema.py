@@ -48,7 +48,7 @@ class DeviceType(IntEnum):
 @dataclass
 class ExtraTensorInfo:
     mutable_data_segments_idx: int = 0
-    fully_qualified_name: Optional[str] = None
+    fully_qualified_name: str | None = None
     location: TensorDataLocation = TensorDataLocation.SEGMENT
     device_type: DeviceType = DeviceType.CPU
     device_index: int = 0
@@ -69,9 +69,9 @@ class Tensor:
     requires_grad: bool
     layout: int
     data_buffer_idx: int
-    allocation_info: Optional[AllocationDetails]
+    allocation_info: AllocationDetails | None
     shape_dynamism: TensorShapeDynamism
-    extra_tensor_info: Optional[ExtraTensorInfo] = None
+    extra_tensor_info: ExtraTensorInfo | None = None
 
 
 @dataclass
@@ -221,7 +221,7 @@ class Chain:
     inputs: list[int]
     outputs: list[int]
     instructions: list[Instruction]
-    stacktrace: Optional[list[FrameList]]
+    stacktrace: list[FrameList] | None
 
 
 class DataLocation(IntEnum):
@@ -268,7 +268,7 @@ class ExecutionPlan:
     operators: list[Operator]
     delegates: list[BackendDelegate]
     non_const_buffer_sizes: list[int]  # [0, bytes of arena 1, bytes of arena 2, ...]
-    non_const_buffer_device: Optional[list[NonConstBufferDevice]] = None
+    non_const_buffer_device: list[NonConstBufferDevice] | None = None
 
 
 @dataclass
@@ -299,5 +299,5 @@ class Program:
     backend_delegate_data: list[BackendDelegateInlineData]
     segments: list[DataSegment]
     constant_segment: SubsegmentOffsets
-    mutable_data_segments: Optional[list[SubsegmentOffsets]] = None
-    named_data: Optional[list[NamedData]] = None
+    mutable_data_segments: list[SubsegmentOffsets] | None = None
+    named_data: list[NamedData] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Union
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -30,12 +31,24 @@ def upper_bound(symint: SymIntLike) -> int | None:
     from torch.utils._sympy.value_ranges import bound_sympy
 
     node: Any = symint.node
-    ranges = node.shape_env.var_to_range
-    bound = bound_sympy(node.expr, ranges).upper
-    # `upper` is a sympy number or one of several infinities, none of which is an Integer.
-    if not getattr(bound, "is_Integer", False) or int(bound) >= _UNBOUNDED:
-        return None
-    return int(bound)
+    known = _bounds_of(node.shape_env)
+    if node.expr not in known:
+        bound = bound_sympy(node.expr, node.shape_env.var_to_range).upper
+        # `upper` is a sympy number or one of several infinities, none of which is an Integer.
+        finite = getattr(bound, "is_Integer", False) and int(bound) < _UNBOUNDED
+        known[node.expr] = int(bound) if finite else None
+    return known[node.expr]
+
+
+def _bounds_of(shape_env: Any) -> dict[Any, int | None]:
+    """Bounds computed already, as long as the environment learns nothing new."""
+    version = shape_env._version_counter
+    if shape_env not in _bounds or _bounds[shape_env][0] != version:
+        _bounds[shape_env] = (version, {})
+    return _bounds[shape_env][1]
+
+
+_bounds: WeakKeyDictionary[Any, tuple[int, dict[Any, int | None]]] = WeakKeyDictionary()
 
 
 def eval_upper_bound(maybe_symint: SymIntLike) -> int:

@@ -16,7 +16,7 @@ from executorch.exir import schema
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.schema import DeviceType, ExtraTensorInfo, TensorShapeDynamism
 
-_CHANNELS_LAST = (0, 2, 3, 1)
+CHANNELS_LAST = (0, 2, 3, 1)
 _INT32_MAX = 2**31 - 1
 
 
@@ -105,8 +105,8 @@ def stride_from_dim_order(sizes: Sequence[Any], dim_order: Sequence[int]) -> lis
 def dim_order_from_stride(stride: Sequence[Any]) -> tuple[int, ...]:
     """Dimensions by descending stride; equal strides keep ascending dimension order.
 
-    Symbolic strides compare by their upper bounds. ValueError for stride 0: the memory of an
-    expanded tensor is in no order.
+    Symbolic strides compare by their upper bounds, or hints where there are none. ValueError for
+    stride 0: the memory of an expanded tensor is in no order.
     """
     numbers = list(stride)
     if any(not isinstance(s, int) for s in numbers):
@@ -124,13 +124,14 @@ def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:
     """`dim_order_from_stride`, where extents of 1 do not make contiguous or channels-last tensors
     anything else."""
     identity = tuple(range(tensor.dim()))
-    if tensor.numel() == 0 if _is_static(tensor.shape) else False:
+    static = _is_static(tensor.shape)
+    if tensor.dim() < 2 or (static and tensor.numel() == 0):
         return identity
     order = dim_order_from_stride(tensor.stride())
-    if order in (identity, _CHANNELS_LAST) or not _is_static(tensor.shape):
+    if order in (identity, CHANNELS_LAST) or not static:
         return order
     if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
-        return _CHANNELS_LAST
+        return CHANNELS_LAST
     return identity if tensor.is_contiguous() else order
 
 
@@ -173,7 +174,6 @@ class TensorSpec:
         self.requires_grad = requires_grad
         self.extra_tensor_info = extra_tensor_info
         self.dim_order: tuple[int, ...] = tuple(range(len(self.shape)))
-        self.stride: tuple[Any, ...] = contiguous_stride_from_shape(self.shape)
         self.shape_dynamism = determine_tensor_dynanism(self.shape)
         self.alignment = 16
         self.storage: Any = None
@@ -193,7 +193,6 @@ class TensorSpec:
             requires_grad=tensor.requires_grad,
         )
         spec.dim_order = dim_order_of(tensor)
-        spec.stride = tuple(tensor.stride())
         return spec
 
     def init_mem_planning_fields(self) -> None:
@@ -208,6 +207,10 @@ class TensorSpec:
     def inplace_base(self) -> TensorSpec | None:
         """The spec whose memory this one shares from its start."""
         return self.storage_base if self.storage_base_offset == 0 else None
+
+    @property
+    def stride(self) -> tuple[Any, ...]:
+        return tuple(stride_from_dim_order(self.shape, self.dim_order))
 
     @property
     def dtype(self) -> torch.dtype:

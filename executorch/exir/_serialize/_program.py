@@ -165,7 +165,7 @@ def deserialize_pte_binary(program_data: bytes) -> PTEFile:
 def _unpack(places: SubsegmentOffsets, segment: Any) -> list[Buffer]:
     data = segment(places.segment_index)
     ends = [*places.offsets[1:], len(data)]
-    return [Buffer(data[a:b]) for a, b in zip(places.offsets, ends)]
+    return [Buffer(data[a:b]) for a, b in zip(places.offsets, ends, strict=True)]
 
 
 def _restore_delegates(program: Program, segment: Any) -> None:

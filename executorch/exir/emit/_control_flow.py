@@ -43,7 +43,7 @@ def _bind(emitter: GraphEmitter, graph: GraphModule, values: list[int]) -> None:
     placeholders = graph.graph.find_nodes(op="placeholder")
     if len(placeholders) != len(values):
         raise ValueError(f"{len(values)} operands for {len(placeholders)} inputs of a sub-graph")
-    emitter.results.update(zip(placeholders, values))
+    emitter.results.update(zip(placeholders, values, strict=True))
 
 
 def _outputs(graph: GraphModule) -> list[Any]:
@@ -56,7 +56,7 @@ def _new_values(emitter: GraphEmitter, node: Node) -> list[Index]:
         emitter.tensor(spec)
         if isinstance(spec, TensorSpec)
         else Index(emitter.table.add_number(value))
-        for spec, value in zip(_items(node.meta["spec"]), _items(node.meta["val"]))
+        for spec, value in zip(_items(node.meta["spec"]), _items(node.meta["val"]), strict=True)
     ]
 
 
@@ -149,7 +149,7 @@ class _Loop:
         specs = _items(self.node.meta["spec"])
         carries = [self.emitter.tensor(spec) for spec in specs[: len(init)]]
         results = self._stacked(specs[len(init) :])
-        for carry, first in zip(carries, init):
+        for carry, first in zip(carries, init, strict=True):
             _copy(self.emitter, carry, self.emitter.argument(first))
         start = self._begin(xs)
         slices = self._slices(xs, self._placeholders()[len(init) :])
@@ -179,7 +179,7 @@ class _Loop:
 
     def _slices(self, xs: list[Any], placeholders: list[Node]) -> list[int]:
         emitter, slices = self.emitter, []
-        for x, placeholder in zip(xs, placeholders):
+        for x, placeholder in zip(xs, placeholders[: len(xs)], strict=True):
             part = emitter.tensor(placeholder.meta["spec"])
             args = [emitter.argument(x), self.zero, self.counter, part, part]
             emitter.kernel("aten::select_copy", "int_out", args)
@@ -191,13 +191,13 @@ class _Loop:
         self.emitter.emit_nodes(self.body)
 
     def _store(self, results: list[Index], outs: list[Any]) -> None:
-        for result, out in zip(results, outs):
+        for result, out in zip(results, outs, strict=True):
             args = [result, self.emitter.argument(out), self.counter]
             self.emitter.kernel("executorch_prim::et_copy_index", "tensor", args)
 
     def _carry(self, carries: list[Index], outs: list[Any]) -> None:
         emitter = self.emitter
-        for i, (carry, out) in enumerate(zip(carries, outs)):
+        for i, (carry, out) in enumerate(zip(carries, outs, strict=True)):
             value = emitter.argument(out)
             if value in carries[:i]:
                 raise _not_supported(

@@ -194,7 +194,7 @@ class MethodEmitter(GraphEmitter):
         results = list(output.args[0])  # type: ignore[arg-type]
         return [
             int(self.argument(result))
-            for result, kind in zip(results, kinds)
+            for result, kind in zip(results, kinds, strict=True)
             if kind not in _MUTATIONS
         ]
 

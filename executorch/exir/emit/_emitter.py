@@ -195,7 +195,8 @@ class GraphEmitter:
         indices: list[int] = []
         written: list[Any] = []  # of every argument that the operator writes
         out_lists = False
-        for i, (argument, kind) in enumerate(zip(op._schema.arguments, argument_kinds(op))):
+        kinds = argument_kinds(op)
+        for i, argument in enumerate(op._schema.arguments):
             if i < len(node.args):
                 value = node.args[i]
             elif argument.name in node.kwargs:
@@ -204,10 +205,10 @@ class GraphEmitter:
                 value = argument.default_value
             else:
                 raise TypeError(f"argument {argument.name} is missing")
-            indices.append(self.argument(value, kind))
+            indices.append(self.argument(value, kinds[i]))
             if argument.alias_info is not None and argument.alias_info.is_write:
                 written.append(self.results[value])
-                out_lists = out_lists or kind.startswith("List")
+                out_lists = out_lists or kinds[i].startswith("List")
         result = self._result(node, op, written)
         if out_lists or len(written) > 1:
             indices.append(self.table.add_list(list(result), "List[Tensor]"))
@@ -245,7 +246,7 @@ class GraphEmitter:
         single = isinstance(specs, TensorSpec)
         outputs = [
             self.tensor(s) if isinstance(s, TensorSpec) else Index(self.table.add_number(v))
-            for s, v in ([(specs, values)] if single else zip(specs, values))
+            for s, v in ([(specs, values)] if single else zip(specs, values, strict=True))
         ]
         call = schema.DelegateCall(len(self.delegates) - 1, [int(a) for a in args + outputs])
         instruction = self.append(call, node)

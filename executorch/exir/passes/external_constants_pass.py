@@ -26,9 +26,7 @@ def is_param_node(exp_prog: ExportedProgram, node: Node) -> bool:
     )
 
 
-def external_constants_pass(
-    gm: GraphModule, gen_tag_fn: TagFunction | None = None
-) -> PassResult:
+def external_constants_pass(gm: GraphModule, gen_tag_fn: TagFunction | None = None) -> PassResult:
     """Tag constant placeholders with the file `gen_tag_fn` names; None keeps them in the program.
 
     Without a function, all that are not scalars lifted from the code go to the default file.

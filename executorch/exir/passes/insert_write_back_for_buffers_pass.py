@@ -63,7 +63,7 @@ def insert_write_back_for_buffers_pass(
         OutputSpec(s.kind, TensorArgument(name=r.name), s.target)
         if isinstance(s.arg, TensorArgument) and isinstance(r, Node)
         else s
-        for s, r in zip(specs, results)
+        for s, r in zip(specs, results, strict=True)
     ]
     program._graph_signature = ExportGraphSignature(signature.input_specs, specs)
     graph_module.recompile()

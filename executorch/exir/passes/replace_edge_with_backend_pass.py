@@ -37,7 +37,7 @@ class EdgeToBackendOpsPass(GraphEdit):
                     ExportErrorType.NOT_SUPPORTED,
                     f"{node}: the runtime has no operator for {node.target} on symbolic numbers\n"
                     f"  in your model: {source_line(node)}\n"
-                    "  compute the size with + - * // % min max, or give the dimension a fixed size",
+                    "  compute the size with + - * // % min max, or fix the dimension's size",
                 )
             else:
                 continue
@@ -54,7 +54,7 @@ def _expand_sum(node: Node) -> None:
         value = so_far[1] + term[1]  # type: ignore[operator]
         return insert_before(node, add, (so_far[0], term[0]), value=value), value
 
-    total = reduce(append, zip(terms, values))[0]
+    total = reduce(append, zip(terms, values, strict=True))[0]
     if not isinstance(total, Node):
         raise ExportError(ExportErrorType.VIOLATION_OF_SPEC, f"{node}: a sum of one number")
     replace_node(node, total)

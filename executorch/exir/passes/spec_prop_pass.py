@@ -19,7 +19,7 @@ from executorch.exir.passes.operator_kind import (
     written_argument,
 )
 from executorch.exir.passes.source_line import source_line
-from executorch.exir.tensor import TensorSpec
+from executorch.exir.tensor import CHANNELS_LAST, TensorSpec, dim_order_of, scalar_type_enum
 
 _CONST_KINDS = (
     InputKind.PARAMETER,
@@ -61,30 +61,32 @@ def make_spec(node: Node, value: Any) -> Any:
 
 
 def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
+    """Kernels write contiguous results, and channels-last ones where PyTorch would; other orders,
+    such as that of a transposed view, are those of memory that this program does not have."""
     try:
-        spec = TensorSpec.from_tensor(value)
+        scalar_type_enum(value.dtype)
+        if value.dtype.is_complex:
+            raise ValueError(f"{value.dtype} has no kernels; compute with real and imaginary parts")
+        spec = TensorSpec(value.dtype, value.shape, value.layout, requires_grad=value.requires_grad)
+        if value.layout is not torch.strided:
+            raise ValueError(f"a {value.layout} tensor cannot be in a program; use a strided one")
+        if value.dim() == len(CHANNELS_LAST) and not _makes_contiguous(node):
+            order = dim_order_of(value)
+            spec.dim_order = order if order == CHANNELS_LAST else spec.dim_order
+        return spec
     except ValueError as error:
-        if not _makes_contiguous(node):
-            raise ExportError(
-                ExportErrorType.NOT_SUPPORTED,
-                f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
-            ) from None
-        spec = TensorSpec(value.dtype, value.shape)
-    if _makes_contiguous(node):
-        spec.dim_order = tuple(range(len(spec.shape)))
-        spec.stride = TensorSpec(value.dtype, value.shape).stride
-    return spec
+        raise ExportError(
+            ExportErrorType.NOT_SUPPORTED,
+            f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
+        ) from None
 
 
 def _makes_contiguous(node: Node) -> bool:
-    """View copies write contiguous results, whatever strides the view would have had."""
+    """View copies do, whatever strides the view would have had."""
     op = overload_of(node.target) if node.op == "call_function" else None
-    return (
-        op is not None
-        and op.namespace == "aten"
-        and op._opname.endswith("_copy")
-        and (op._opname != "_to_copy")
-    )
+    if op is None or op.namespace != "aten":
+        return False
+    return op._opname.endswith("_copy") and op._opname != "_to_copy"
 
 
 def _set_spec(node: Node, graph_module: GraphModule) -> None:

@@ -12,7 +12,7 @@ from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.source_line import source_line
 from executorch.exir.sym_util import eval_expr, upper_bound
-from executorch.exir.tensor import TensorSpec, stride_from_dim_order
+from executorch.exir.tensor import TensorSpec
 
 _upper_bound_inference: dict[str, Callable[[Any, Any], list[int | None]]] = {}
 
@@ -68,21 +68,10 @@ class _SymShapeEval(PassBase):
                 for spec in _own_specs(node):
                     if any(not isinstance(s, int) for s in spec.shape):
                         spec.shape = self.extents(node, spec)
-                        spec.stride = tuple(stride_from_dim_order(spec.shape, spec.dim_order))
-                    spec.stride = tuple(int(s) for s in spec.stride)
         return PassResult(graph_module, True)
 
     def extents(self, node: Node, spec: TensorSpec) -> list[int]:
         raise NotImplementedError
-
-    def bound(self, extent: Any) -> int | None:
-        """`upper_bound`, computed once per expression."""
-        if isinstance(extent, int):
-            return extent
-        key = extent.node.expr
-        if key not in self._bounds:
-            self._bounds[key] = upper_bound(extent)
-        return self._bounds[key]
 
 
 class ConstraintBasedSymShapeEvalPass(_SymShapeEval):
@@ -95,7 +84,7 @@ class ConstraintBasedSymShapeEvalPass(_SymShapeEval):
     """
 
     def extents(self, node: Node, spec: TensorSpec) -> list[int]:
-        bounds = [self.bound(extent) for extent in spec.shape]
+        bounds = [upper_bound(extent) for extent in spec.shape]
         unbounded = [d for d, bound in enumerate(bounds) if bound is None]
         if unbounded:
             raise ExportError(ExportErrorType.NOT_SUPPORTED, _advice(node, spec, unbounded[0]))
@@ -112,7 +101,7 @@ class HintBasedSymShapeEvalPass(_SymShapeEval):
     def extents(self, node: Node, spec: TensorSpec) -> list[int]:
         hints = [eval_expr(extent) for extent in spec.shape]
         if any(hint is None for hint in hints):
-            hints = self._inferred(node) or [self.bound(extent) for extent in spec.shape]
+            hints = self._inferred(node) or [upper_bound(extent) for extent in spec.shape]
         unknown = [d for d, hint in enumerate(hints) if hint is None]
         if unknown:
             raise ExportError(ExportErrorType.NOT_SUPPORTED, _advice(node, spec, unknown[0]))

@@ -77,11 +77,13 @@ def _convert(node: Node, out_variant: Any) -> None:
             f"{node}: {node.target} has {len(spec)} results, its out variant {len(outs)}",
         )
     results = (
-        [(spec, node.meta.get("val"))] if len(outs) == 1 else list(zip(spec, node.meta["val"]))
+        [(spec, node.meta.get("val"))]
+        if len(outs) == 1
+        else list(zip(spec, node.meta["val"], strict=True))
     )
     allocations = {}
     with node.graph.inserting_before(node):
-        for argument, (part, value) in zip(outs, results):
+        for argument, (part, value) in zip(outs, results, strict=True):
             alloc = node.graph.call_function(memory.alloc, (_describe(part),))
             alloc.meta = {"spec": part, "val": value}
             allocations[argument.name] = alloc

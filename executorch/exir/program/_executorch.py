@@ -22,6 +22,7 @@ from executorch.exir.passes.external_constants_pass import (
     external_constants_pass,
     external_mutable_weights_pass,
 )
+from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.insert_write_back_for_buffers_pass import (
     insert_write_back_for_buffers_pass,
 )
@@ -82,7 +83,7 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
     insert_write_back_for_buffers_pass(program)
     if config.passes:
         program = run_passes(program, list(config.passes))
-    for step in (*pre_memory_planning_passes(config, name),):
+    for step in pre_memory_planning_passes(config, name):
         program = _apply(step, program)
     if config.external_constants:
         choose = config.external_constants if callable(config.external_constants) else None
@@ -129,19 +130,23 @@ def edge_to_executorch_passes(
 
 
 def _apply(step: Any, program: ExportedProgram) -> ExportedProgram:
-    """Passes of ours edit in place; others may return a new graph."""
+    """Passes of ours edit in place; ToOutVarPass generates their graph's code anew."""
     if isinstance(step, SpecPropPass):
         step.run(program)
-        return program
-    if hasattr(step, "run"):  # memory planning needs to know which inputs are buffers
-        result = step.run(program.graph_module, program.graph_signature)
-    elif getattr(type(step), "__module__", "").startswith("executorch.exir.passes."):
-        result = step(program.graph_module)
+    elif isinstance(step, GraphEdit):
+        step.edit_all(program.graph_module)
+    elif hasattr(step, "run"):  # memory planning needs to know which inputs are buffers
+        _take(step.run(program.graph_module, program.graph_signature), program)
+    elif type(step).__module__.startswith("executorch.exir.passes."):
+        _take(step(program.graph_module), program)
     else:
         return run_passes(program, [step])
+    return program
+
+
+def _take(result: Any, program: ExportedProgram) -> None:
     if result is not None and result.graph_module is not program.graph_module:
         program._graph_module = result.graph_module
-    return program
 
 
 class ExecutorchProgramManager:
