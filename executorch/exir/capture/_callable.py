@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,11 @@ class CallableModule(torch.nn.Module):
         owner = getattr(function, "__self__", None)
         if isinstance(owner, torch.nn.Module):
             self.owner = owner  # its weights stay weights
-        self.forward = function  # type: ignore[method-assign]
+        try:
+            inspect.signature(function)
+            self.forward = function  # type: ignore[method-assign]
+        except ValueError:  # a builtin does not tell its parameters
+            self.forward = lambda *args: function(*args)  # type: ignore[method-assign]
 
 
 def as_module(function: Callable[..., Any]) -> torch.nn.Module:
