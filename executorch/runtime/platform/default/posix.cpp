@@ -28,7 +28,9 @@ void et_pal_init(void) {
   }
 }
 
-ET_NORETURN void et_pal_abort(void) { abort(); }
+ET_NORETURN void et_pal_abort(void) {
+  abort();
+}
 
 et_timestamp_t et_pal_current_ticks(void) {
   // A static initialiser may log before runtime_init().
@@ -36,7 +38,9 @@ et_timestamp_t et_pal_current_ticks(void) {
   return monotonic_ns() - start_ns;
 }
 
-et_tick_ratio_t et_pal_ticks_to_ns_multiplier(void) { return {1, 1}; }
+et_tick_ratio_t et_pal_ticks_to_ns_multiplier(void) {
+  return {1, 1};
+}
 
 void et_pal_emit_log_message(et_timestamp_t timestamp, et_pal_log_level_t level,
                              const char* filename, const char* function, size_t line,
@@ -50,8 +54,12 @@ void et_pal_emit_log_message(et_timestamp_t timestamp, et_pal_log_level_t level,
           message);
 }
 
-void* et_pal_allocate(size_t size) { return malloc(size); }
+void* et_pal_allocate(size_t size) {
+  return malloc(size);
+}
 
-void et_pal_free(void* ptr) { free(ptr); }
+void et_pal_free(void* ptr) {
+  free(ptr);
+}
 
 }  // extern "C"

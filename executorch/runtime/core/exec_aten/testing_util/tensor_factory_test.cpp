@@ -1,0 +1,71 @@
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+
+#include <cmath>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+
+namespace executorch {
+namespace runtime {
+namespace testing {
+namespace {
+
+using aten::ScalarType;
+using aten::Tensor;
+
+TEST(TensorFactory, ChannelsLastKeepsValuesAndMovesThem) {
+  TensorFactory<ScalarType::Int> tf;
+  const Tensor contiguous = tf.make({1, 2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor last = tf.channels_last_like(contiguous);
+  EXPECT_TENSOR_EQ(last, tf.make_channels_last({1, 2, 1, 3}, {1, 4, 2, 5, 3, 6}));
+  EXPECT_TENSOR_NE(last, contiguous);
+  EXPECT_EQ(last.strides()[1], 1);
+  EXPECT_TENSOR_EQ(tf.ones_like(last), tf.ones_channels_last({1, 2, 1, 3}));
+}
+
+TEST(TensorFactory, StridesChooseTheDimOrder) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor t = tf.make({2, 3}, {1, 2, 3, 4, 5, 6}, {1, 2});
+  EXPECT_EQ(t.dim_order()[0], 1);
+  EXPECT_EQ(t.strides()[1], 2);
+}
+
+TEST(TensorMatchers, ToleranceIsOnlyForFloatingPoint) {
+  TensorFactory<ScalarType::Float> tf;
+  TensorFactory<ScalarType::Int> ti;
+  EXPECT_TENSOR_CLOSE(tf.make({2}, {1.0f, NAN}), tf.make({2}, {1.000001f, NAN}));
+  EXPECT_TENSOR_NOT_CLOSE(tf.make({1}, {1.0f}), tf.make({1}, {1.1f}));
+  EXPECT_TENSOR_CLOSE_WITH_TOL(tf.make({1}, {1.0f}), tf.make({1}, {1.1f}), 0.2, 0.0);
+  EXPECT_TENSOR_NOT_CLOSE(ti.make({1}, {1}), ti.make({1}, {2}));
+  EXPECT_TENSOR_NE(tf.make({1}, {INFINITY}), tf.make({1}, {-INFINITY}));
+}
+
+TEST(TensorMatchers, ShapeAndTypeMatter) {
+  TensorFactory<ScalarType::Float> tf;
+  TensorFactory<ScalarType::Double> td;
+  EXPECT_TENSOR_NE(tf.ones({2, 3}), tf.ones({3, 2}));
+  EXPECT_TENSOR_DATA_EQ(tf.ones({2, 3}), tf.ones({3, 2}));
+  EXPECT_TENSOR_NE(tf.ones({2}), td.ones({2}));
+}
+
+TEST(TensorMatchers, ListsAreComparedPairwise) {
+  TensorListFactory<ScalarType::Float> lists;
+  TensorFactory<ScalarType::Float> tf;
+  const aten::TensorList list = lists.zeros_like({tf.ones({2}), tf.ones({3})});
+  const std::vector<Tensor> expected = {tf.zeros({2}), tf.zeros({3})};
+  EXPECT_TENSOR_LISTS_EQ(list, expected);
+}
+
+TEST(TensorPrinting, ShowsShapeTypeAndElements) {
+  TensorFactory<ScalarType::Byte> tf;
+  std::ostringstream text;
+  text << tf.make({1, 2}, {7, 65});
+  EXPECT_EQ(text.str(), "Tensor(sizes=[1, 2], dtype=Byte, data=[7, 65])");
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace runtime
+}  // namespace executorch

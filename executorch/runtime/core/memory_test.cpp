@@ -1,0 +1,136 @@
+// Allocators, planned memory and device memory.
+#include <cstdint>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include <executorch/runtime/core/device_memory_buffer.h>
+#include <executorch/runtime/core/hierarchical_allocator.h>
+#include <executorch/runtime/core/memory_allocator.h>
+#include <executorch/runtime/core/tensor_layout.h>
+
+namespace executorch {
+namespace runtime {
+namespace {
+
+TEST(MemoryAllocator, AlignsAndStaysInsideTheBuffer) {
+  alignas(64) uint8_t buffer[64];
+  MemoryAllocator allocator(sizeof(buffer), buffer);
+  EXPECT_EQ(allocator.allocate(1, 1), buffer);
+  EXPECT_EQ(allocator.allocate(4, 16), buffer + 16);
+  EXPECT_EQ(allocator.used_size(), 20u);
+  EXPECT_EQ(allocator.free_size(), 44u);
+  EXPECT_EQ(allocator.allocate(45, 1), nullptr);
+  EXPECT_EQ(allocator.allocate(44, 1), buffer + 20);
+  EXPECT_EQ(allocator.allocate(1, 1), nullptr);
+  allocator.reset();
+  EXPECT_EQ(allocator.allocate(64, 64), buffer);
+}
+
+TEST(MemoryAllocator, RefusesWhatCannotBe) {
+  alignas(64) uint8_t buffer[64];
+  MemoryAllocator allocator(sizeof(buffer), buffer);
+  EXPECT_EQ(allocator.allocate(1, 0), nullptr);
+  EXPECT_EQ(allocator.allocate(1, 3), nullptr);
+  EXPECT_EQ(allocator.allocate(std::numeric_limits<size_t>::max(), 1), nullptr);
+  EXPECT_EQ(allocator.allocateList<uint64_t>(std::numeric_limits<size_t>::max() / 4), nullptr);
+  EXPECT_EQ(allocator.used_size(), 0u);
+  EXPECT_NE(allocator.allocateList<uint64_t>(8), nullptr);
+
+  MemoryAllocator none(0, nullptr);
+  EXPECT_EQ(none.allocate(1), nullptr);
+  EXPECT_EQ(none.allocate(0), nullptr);
+}
+
+TEST(MemoryAllocator, OverAlignmentBeyondTheEndIsRefused) {
+  alignas(64) uint8_t buffer[64];
+  MemoryAllocator allocator(8, buffer + 4);
+  EXPECT_EQ(allocator.allocate(1, 64), nullptr);
+}
+
+TEST(HierarchicalAllocator, AddressIsBufferPlusOffset) {
+  uint8_t first[8];
+  uint8_t second[16];
+  Span<uint8_t> buffers[] = {first, second};
+  HierarchicalAllocator allocator(buffers);
+  EXPECT_EQ(*allocator.get_offset_address(1, 8, 8), second + 8);
+  EXPECT_EQ(*allocator.get_offset_address(0, 8, 0), first + 8);
+}
+
+TEST(HierarchicalAllocator, RejectsOverflowingOffset) {
+  uint8_t buffer[8];
+  Span<uint8_t> buffers[] = {buffer};
+  HierarchicalAllocator allocator(buffers);
+  constexpr size_t kMost = std::numeric_limits<size_t>::max();
+  EXPECT_EQ(allocator.get_offset_address(1, 0, 1).error(), Error::InvalidArgument);
+  EXPECT_EQ(allocator.get_offset_address(0, kMost, 2).error(), Error::InvalidArgument);
+  EXPECT_EQ(allocator.get_offset_address(0, 2, kMost).error(), Error::InvalidArgument);
+  EXPECT_EQ(allocator.get_offset_address(0, 4, 5).error(), Error::MemoryAllocationFailed);
+}
+
+TEST(HierarchicalAllocator, LegacyConstructorTakesWholeBuffers) {
+  uint8_t buffer[8];
+  MemoryAllocator allocators[1] = {{sizeof(buffer), buffer}};
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  HierarchicalAllocator allocator(1, allocators);
+  EXPECT_EQ(*allocator.get_offset_address(0, 3, 5), buffer + 3);
+}
+
+TEST(TensorLayout, ChecksWhatItIsGiven) {
+  const int32_t sizes[] = {2, 3};
+  const uint8_t order[] = {1, 0};
+  const uint8_t twice[] = {0, 0};
+  const int32_t negative[] = {2, -3};
+  const auto type = aten::ScalarType::Short;
+  EXPECT_EQ(TensorLayout::create(sizes, order, type)->nbytes(), 12u);
+  EXPECT_EQ(TensorLayout::create(sizes, twice, type).error(), Error::InvalidArgument);
+  EXPECT_EQ(TensorLayout::create(negative, order, type).error(), Error::InvalidArgument);
+  EXPECT_EQ(TensorLayout::create(sizes, {order, 1}, type).error(), Error::InvalidArgument);
+  EXPECT_EQ(TensorLayout::create(sizes, order, aten::ScalarType::Undefined).error(),
+            Error::InvalidArgument);
+  const int32_t huge[] = {INT32_MAX, INT32_MAX, INT32_MAX};
+  const uint8_t order3[] = {0, 1, 2};
+  EXPECT_EQ(TensorLayout::create(huge, order3, type).error(), Error::InvalidArgument);
+}
+
+/// Device memory that is host memory, and counts what is alive.
+class CountingAllocator : public DeviceAllocator {
+ public:
+  Result<void*> allocate(size_t nbytes, etensor::DeviceIndex, size_t) override {
+    ++alive;
+    return static_cast<void*>(new uint8_t[nbytes]);
+  }
+  void deallocate(void* ptr, etensor::DeviceIndex) override {
+    --alive;
+    delete[] static_cast<uint8_t*>(ptr);
+  }
+  Error copy_host_to_device(void*, const void*, size_t, etensor::DeviceIndex) override {
+    return Error::NotImplemented;
+  }
+  Error copy_device_to_host(void*, const void*, size_t, etensor::DeviceIndex) override {
+    return Error::NotImplemented;
+  }
+  etensor::DeviceType device_type() const override { return etensor::DeviceType::CUDA; }
+
+  int alive = 0;
+};
+
+TEST(DeviceMemoryBuffer, OwnsItsMemoryThroughMoves) {
+  EXPECT_EQ(DeviceMemoryBuffer::create(8, etensor::DeviceType::CUDA).error(), Error::NotFound);
+  static CountingAllocator allocator;
+  register_device_allocator(&allocator);
+  {
+    Result<DeviceMemoryBuffer> made = DeviceMemoryBuffer::create(8, etensor::DeviceType::CUDA);
+    ASSERT_TRUE(made.ok());
+    DeviceMemoryBuffer buffer = std::move(*made);
+    EXPECT_EQ(buffer.as_span().size(), 8u);
+    buffer = DeviceMemoryBuffer();
+    EXPECT_EQ(allocator.alive, 0);
+    EXPECT_EQ(buffer.size(), 0u);
+  }
+  EXPECT_EQ(allocator.alive, 0);
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace executorch

@@ -1,0 +1,43 @@
+// The second source of this test includes every public header as C++17; this one uses them the way
+// programs do that open both namespaces.
+#include <gtest/gtest.h>
+
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/version.h>
+#include <executorch/runtime/kernel/kernel_includes.h>
+
+using namespace std;
+using namespace torch::executor;
+
+namespace {
+
+static_assert(__cplusplus < 202002L, "this test is about C++17");
+
+optional<int> absent() {
+  return nullopt;
+}
+
+Tensor& scale_out(const Tensor& in, optional<Tensor>, Tensor& out) {
+  out.mutable_data_ptr<float>()[0] = 2 * in.const_data_ptr<float>()[0];
+  return out;
+}
+EXECUTORCH_LIBRARY(headers_test, "scale.out", scale_out);
+EXECUTORCH_LIBRARY(headers_test, "scale.alias_out", scale_out);
+
+TEST(Headers, BothNamespacesMayBeOpen) {
+  string_view text = "x";
+  EXPECT_EQ(text.size(), 1u);
+  EXPECT_FALSE(absent().has_value());
+}
+
+TEST(Headers, SeveralOperatorsOfOneNamespaceRegisterInOneFile) {
+  EXPECT_TRUE(hasOpsFn("headers_test::scale.out"));
+  EXPECT_TRUE(hasOpsFn("headers_test::scale.alias_out"));
+}
+
+TEST(Headers, VersionTextIsMadeOfItsNumbers) {
+  EXPECT_EQ(string(ET_VERSION), to_string(ET_VERSION_MAJOR) + "." + to_string(ET_VERSION_MINOR) +
+                                    "." + to_string(ET_VERSION_PATCH));
+}
+
+}  // namespace
