@@ -15,24 +15,24 @@ namespace {
 namespace fb = executorch_flatbuffer;
 using aten::Tensor;
 
-// True if both lay their elements out alike: dimensions of extent 1 or 0 may stand anywhere, and
-// a tensor without a dim order is contiguous.
-bool same_order(const Tensor& a, const Tensor& b) {
-  const auto next = [](const Tensor& tensor, size_t& at) {
+// True if `source` lays its elements out as `input` would when resized to its shape: dimensions of
+// extent 1 or 0 may stand anywhere, and a tensor without a dim order is contiguous.
+bool same_order(const Tensor& source, const Tensor& input) {
+  const auto next = [&source](const Tensor& tensor, size_t& at) {
     const auto order = tensor.dim_order();
     for (; at < order.size(); ++at) {
       const size_t dim = order.data() == nullptr ? at : order[at];
-      if (tensor.sizes()[dim] > 1) {
+      if (source.sizes()[dim] > 1) {
         ++at;
         return dim;
       }
     }
     return order.size();
   };
-  const auto rank = static_cast<size_t>(a.dim());
-  for (size_t at_a = 0, at_b = 0, dim = 0; dim < rank;) {
-    dim = next(a, at_a);
-    if (dim != next(b, at_b)) {
+  const auto rank = static_cast<size_t>(source.dim());
+  for (size_t at_source = 0, at_input = 0, dim = 0; dim < rank;) {
+    dim = next(source, at_source);
+    if (dim != next(input, at_input)) {
       return false;
     }
   }
