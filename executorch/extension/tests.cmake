@@ -1,0 +1,34 @@
+et_cxx_test(
+  extension_data_loader_test SOURCES data_loader/data_loader_test.cpp
+  EXTRA_LIBS extension_data_loader)
+et_cxx_test(
+  extension_memory_allocator_test SOURCES memory_allocator/memory_allocator_test.cpp
+  EXTRA_LIBS extension_memory_allocator)
+et_cxx_test(
+  extension_tensor_test SOURCES tensor/tensor_ptr_test.cpp
+  EXTRA_LIBS extension_tensor)
+et_cxx_test(
+  extension_flat_tensor_test SOURCES flat_tensor/flat_tensor_test.cpp
+  EXTRA_LIBS extension_flat_tensor extension_named_data_map extension_tensor program_schema)
+et_cxx_test(
+  extension_evalue_util_test SOURCES evalue_util/print_evalue_test.cpp
+  EXTRA_LIBS extension_evalue_util extension_tensor)
+et_cxx_test(
+  extension_threadpool_test SOURCES threadpool/threadpool_test.cpp
+  EXTRA_LIBS extension_threadpool)
+et_cxx_test(
+  extension_module_test SOURCES module/module_test.cpp
+  EXTRA_LIBS extension_module extension_runner_util program_schema)
+
+find_package(nlohmann_json REQUIRED)
+et_cxx_test(
+  basic_tokenizer_test SOURCES ${EXECUTORCH_ROOT}/examples/llm_manual/basic_tokenizer_test.cpp
+  EXTRA_LIBS nlohmann_json::nlohmann_json)
+
+if(TARGET executor_runner)
+  find_package(GTest REQUIRED)
+  et_executable(
+    executor_runner_test SOURCES executor_runner/executor_runner_test.cpp
+    DEPS program_schema GTest::gtest)
+  add_test(NAME executor_runner_test COMMAND executor_runner_test $<TARGET_FILE:executor_runner>)
+endif()

@@ -4,6 +4,7 @@
 #include <executorch/schema/flat_tensor_generated.h>
 
 #include <cinttypes>
+#include <cstring>
 
 namespace executorch {
 namespace extension {
@@ -73,6 +74,9 @@ Error check_segments(const FlatTensor* root, const FlatTensorHeader& header) {
 
 Error check_entry(const FlatTensor* root, uint32_t i, const NamedData* data) {
   const char* const key = data->key() == nullptr ? "" : data->key()->c_str();
+  ET_CHECK_OR_RETURN_ERROR(std::strlen(key) == (data->key() == nullptr ? 0 : data->key()->size()),
+                           InvalidExternalData,
+                           "external data: the key of entry %" PRIu32 " holds a zero byte", i);
   ET_CHECK_OR_RETURN_ERROR(*key != '\0', InvalidExternalData,
                            "external data: entry %" PRIu32 " has no key", i);
   const uint32_t n_segments = root->segments()->size();
@@ -100,6 +104,28 @@ Error check_alignment(const void* flatbuffer) {
   return Error::Ok;
 }
 
+Result<FlatTensorHeader> read_header(DataLoader* loader, size_t file_size) {
+  ET_CHECK_OR_RETURN_ERROR(
+      file_size >= FlatTensorHeader::kNumHeadBytes, InvalidExternalData,
+      "external data: a file of %zu bytes is too short, the header alone needs %zu", file_size,
+      FlatTensorHeader::kNumHeadBytes);
+  ET_ASSIGN_OR_RETURN(
+      const FreeableBuffer head,
+      loader->load(0, FlatTensorHeader::kNumHeadBytes,
+                   DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::External)));
+  ET_CHECK_OR_RETURN_ERROR(schema::check_identifier(head.data(), schema::kFlatTensorIdentifier) ==
+                               schema::Identifier::Match,
+                           InvalidExternalData,
+                           "external data: found file identifier '%.4s', expected FT01",
+                           static_cast<const char*>(head.data()) + 4);
+  auto header = FlatTensorHeader::Parse(head.data(), head.size());
+  if (!header.ok()) {
+    return Error::InvalidExternalData;
+  }
+  ET_CHECK_OK_OR_RETURN_ERROR(check_header(header.get(), file_size));
+  return header;
+}
+
 Result<const FlatTensor*> verify_flatbuffer(const FreeableBuffer& bytes) {
   ET_CHECK_OR_RETURN_ERROR(schema::check_identifier(bytes.data(), schema::kFlatTensorIdentifier) ==
                                schema::Identifier::Match,
@@ -121,15 +147,7 @@ Result<const FlatTensor*> verify_flatbuffer(const FreeableBuffer& bytes) {
 Result<FlatTensorDataMap> FlatTensorDataMap::load(DataLoader* loader) {
   const DataLoader::SegmentInfo info(DataLoader::SegmentInfo::Type::External);
   ET_ASSIGN_OR_RETURN(const size_t file_size, loader->size());
-  ET_CHECK_OR_RETURN_ERROR(
-      file_size >= FlatTensorHeader::kNumHeadBytes, InvalidExternalData,
-      "external data: a file of %zu bytes is too short, the header alone needs %zu", file_size,
-      FlatTensorHeader::kNumHeadBytes);
-  ET_ASSIGN_OR_RETURN(const FreeableBuffer head,
-                      loader->load(0, FlatTensorHeader::kNumHeadBytes, info));
-  ET_ASSIGN_OR_RETURN(const FlatTensorHeader header,
-                      FlatTensorHeader::Parse(head.data(), head.size()));
-  ET_CHECK_OK_OR_RETURN_ERROR(check_header(header, file_size));
+  ET_ASSIGN_OR_RETURN(const FlatTensorHeader header, read_header(loader, file_size));
   ET_ASSIGN_OR_RETURN(FreeableBuffer flatbuffer,
                       loader->load(0, header.flatbuffer_offset + header.flatbuffer_size, info));
   ET_CHECK_OK_OR_RETURN_ERROR(check_alignment(flatbuffer.data()));

@@ -23,6 +23,11 @@ void* CPUCachingAllocator::allocate(size_t size, size_t alignment) {
     return nullptr;
   }
   alignment = std::max(alignment, kCachingAllocatorDefaultAlignment);
+  // The aligned operator new rounds up without looking.
+  if (size > SIZE_MAX - alignment) {
+    ET_LOG(Error, "caching allocator: %zu bytes exceed the address space", size);
+    return nullptr;
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Block>& reusable = cached_[size];
   const auto fits = std::find_if(reusable.begin(), reusable.end(),

@@ -12,13 +12,13 @@ namespace executorch {
 namespace extension {
 namespace ET_MODULE_NAMESPACE {
 
+using merged_data_map::MergedDataMap;
 using runtime::DataLoader;
 using runtime::Error;
 using runtime::EValue;
 using runtime::EventTracer;
 using runtime::HierarchicalAllocator;
 using runtime::MemoryAllocator;
-using merged_data_map::MergedDataMap;
 using runtime::MemoryManager;
 using runtime::Result;
 using runtime::Span;
