@@ -91,9 +91,13 @@ void write_range(C start, C step, Tensor& out) {
 Tensor& arange_start_out(KernelRuntimeContext& ctx, const Scalar& start, const Scalar& end,
                          const Scalar& step, Tensor& out) {
   constexpr const char* kOp = "arange.start_out";
-  const bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
-  const double first = scalar_as<double>(start), last = scalar_as<double>(end);
-  const double by = scalar_as<double>(step);
+  // A Long range is that of the truncated bounds; a narrower integer has as many elements as the
+  // real range, and truncated values.
+  const auto bound = [&](const Scalar& s) {
+    const double value = scalar_as<double>(s);
+    return out.scalar_type() == ScalarType::Long ? std::trunc(value) : value;
+  };
+  const double first = bound(start), last = bound(end), by = bound(step);
   ET_REQUIRE(ctx, std::isfinite(first) && std::isfinite(last) && std::isfinite(by) && by != 0,
              InvalidArgument, out,
              "%s: finite bounds and a step other than zero were expected; found %g to %g by %g",
@@ -104,17 +108,18 @@ Tensor& arange_start_out(KernelRuntimeContext& ctx, const Scalar& start, const S
              InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
              toString(out.scalar_type()));
   const double length = std::ceil((last - first) / by);
-  ET_REQUIRE(ctx, length <= INT32_MAX, InvalidArgument, out,
-             "%s: %g to %g by %g has too many elements", kOp, first, last, by);
+  ET_REQUIRE(ctx,
+             length <= INT32_MAX && (is_float(out.scalar_type()) ||
+                                     (std::fabs(first) < 0x1p63 && std::fabs(by) < 0x1p63)),
+             InvalidArgument, out, "%s: %g to %g by %g does not fit a tensor of dtype %s", kOp,
+             first, last, by, toString(out.scalar_type()));
   Shape shape;
   shape.push(static_cast<int64_t>(length));
   if (!resize_out(ctx, kOp, out, shape)) return out;
-  if (!is_float(out.scalar_type())) {  // bounds lose their fractions, as in eager
+  if (!is_float(out.scalar_type())) {
     write_range(scalar_as<int64_t>(start), scalar_as<int64_t>(step), out);
-  } else if (out.scalar_type() == ScalarType::Double || integral) {
-    write_range(first, by, out);
   } else {
-    write_range(static_cast<float>(first), static_cast<float>(by), out);
+    write_range(first, by, out);
   }
   return out;
 }

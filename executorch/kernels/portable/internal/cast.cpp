@@ -23,10 +23,12 @@ T cast(S v) {
       return static_cast<T>(v);
     }
   } else if constexpr (from_float) {
-    constexpr double kLimit = 9223372036854775808.0;  // 2^63
+    // Through the type PyTorch converts through, which decides what out of range gives.
+    using Wide = std::conditional_t<std::is_signed_v<T> && (sizeof(T) <= 4), int32_t, int64_t>;
+    constexpr double kLimit = std::is_same_v<Wide, int32_t> ? 0x1p31 : 0x1p63;
     const double d = static_cast<double>(v);
-    const int64_t i =
-        d >= -kLimit && d < kLimit ? static_cast<int64_t>(d) : std::numeric_limits<int64_t>::min();
+    const Wide i =
+        d >= -kLimit && d < kLimit ? static_cast<Wide>(d) : std::numeric_limits<Wide>::min();
     return static_cast<T>(i);
   } else {
     return static_cast<T>(v);

@@ -73,6 +73,7 @@ class ShapeText {
                                   Shape& shape);
 
 inline bool is_contiguous(const Tensor& t) {
+  if (t.numel() == 0) return true;
   int64_t expected = 1;
   for (int64_t d = t.dim() - 1; d >= 0; --d) {
     if (t.size(d) != 1 && t.strides()[d] != expected) return false;

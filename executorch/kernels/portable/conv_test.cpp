@@ -1,0 +1,123 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+using executorch::aten::IntArrayRef;
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+struct Windows {
+  std::vector<int64_t> stride = {1}, padding = {0}, dilation = {1}, output_padding = {0};
+  bool transposed = false;
+  int64_t groups = 1;
+};
+
+class Convolution : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+
+  Tensor run(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+             const Windows& w, Tensor out) {
+    const auto ref = [](const std::vector<int64_t>& v) { return IntArrayRef(v.data(), v.size()); };
+    convolution_out(ctx, input, weight, bias, ref(w.stride), ref(w.padding), ref(w.dilation),
+                    w.transposed, ref(w.output_padding), w.groups, out);
+    return out;
+  }
+
+  TensorFactory<ScalarType::Float> floats;
+  KernelRuntimeContext ctx;
+};
+
+TEST_F(Convolution, OneDimensional) {
+  Tensor x = floats.make({1, 1, 4}, {1, 2, 3, 4});
+  EXPECT_TENSOR_EQ(
+      run(x, floats.make({1, 1, 2}, {1, 10}), std::nullopt, {}, floats.zeros({1, 1, 3})),
+      floats.make({1, 1, 3}, {21, 32, 43}));
+}
+
+TEST_F(Convolution, PaddingStrideDilationAndBias) {
+  Tensor x = floats.make({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Windows w;
+  w.stride = {2, 2};
+  w.padding = {1, 1};
+  w.dilation = {2, 2};
+  EXPECT_TENSOR_EQ(
+      run(x, floats.ones({1, 1, 2, 2}), floats.full({1}, 100), w, floats.zeros({1, 1, 2, 2})),
+      floats.full({1, 1, 2, 2}, 105))
+      << "each window has one tap inside: the centre";
+}
+
+TEST_F(Convolution, GroupsSeeTheirOwnChannels) {
+  Tensor x = floats.make({1, 2, 2}, {1, 2, 3, 4});
+  Windows w;
+  w.groups = 2;
+  EXPECT_TENSOR_EQ(
+      run(x, floats.make({2, 1, 1}, {10, 100}), std::nullopt, w, floats.zeros({1, 2, 2})),
+      floats.make({1, 2, 2}, {10, 20, 300, 400}));
+}
+
+TEST_F(Convolution, TransposedSpreadsTheInput) {
+  Windows w;
+  w.transposed = true;
+  w.stride = {2};
+  w.output_padding = {1};
+  EXPECT_TENSOR_EQ(run(floats.make({1, 1, 2}, {1, 2}), floats.make({1, 1, 2}, {1, 10}),
+                       std::nullopt, w, floats.zeros({1, 1, 5})),
+                   floats.make({1, 1, 5}, {1, 10, 2, 20, 0}));
+}
+
+TEST_F(Convolution, ChannelsLastGivesTheSameNumbers) {
+  std::vector<float> values(2 * 3 * 4 * 5), taps(4 * 3 * 2 * 2);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 11);
+  for (size_t i = 0; i < taps.size(); ++i) taps[i] = static_cast<float>(i % 5);
+  Tensor x = floats.make({2, 3, 4, 5}, values), weight = floats.make({4, 3, 2, 2}, taps);
+  Tensor plain = run(x, weight, std::nullopt, {}, floats.zeros({2, 4, 3, 4}));
+  Tensor last = run(floats.channels_last_like(x), floats.channels_last_like(weight), std::nullopt,
+                    {}, floats.full_channels_last({2, 4, 3, 4}, 0));
+  EXPECT_TENSOR_EQ(last, floats.channels_last_like(plain));
+}
+
+TEST_F(Convolution, RefusesMismatchedChannelsAndOversizedKernels) {
+  run(floats.ones({1, 3, 4}), floats.ones({1, 2, 2}), std::nullopt, {}, floats.zeros({1, 1, 3}));
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  ctx = KernelRuntimeContext();
+  run(floats.ones({1, 1, 2}), floats.ones({1, 1, 3}), std::nullopt, {}, floats.zeros({1, 1, 1}));
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  ctx = KernelRuntimeContext();
+  Windows still;
+  still.stride = {0};
+  run(floats.ones({1, 1, 2}), floats.ones({1, 1, 1}), std::nullopt, still, floats.zeros({1, 1, 2}));
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Convolution, MaxPoolReportsPositionsOfThePlane) {
+  TensorFactory<ScalarType::Long> longs;
+  Tensor x = floats.make({1, 1, 2, 4}, {1, 5, 2, 0, 3, 4, 7, 8});
+  Tensor out = floats.zeros({1, 1, 1, 2}), indices = longs.zeros({1, 1, 1, 2});
+  const int64_t two = 2, zero = 0, one = 1;
+  max_pool2d_with_indices_out(ctx, x, {&two, 1}, {}, {&zero, 1}, {&one, 1}, false, out, indices);
+  EXPECT_TENSOR_EQ(out, floats.make({1, 1, 1, 2}, {5, 8}));
+  EXPECT_TENSOR_EQ(indices, longs.make({1, 1, 1, 2}, {1, 7}));
+}
+
+TEST_F(Convolution, AveragePoolCountsPaddingOnlyWhenAsked) {
+  Tensor x = floats.full({1, 1, 1, 1}, 9), out = floats.zeros({1, 1, 1, 1});
+  const int64_t three = 3, one = 1;
+  avg_pool2d_out(ctx, x, {&three, 1}, {}, {&one, 1}, false, true, std::nullopt, out);
+  EXPECT_TENSOR_EQ(out, floats.full({1, 1, 1, 1}, 1));
+  avg_pool2d_out(ctx, x, {&three, 1}, {}, {&one, 1}, false, false, std::nullopt, out);
+  EXPECT_TENSOR_EQ(out, floats.full({1, 1, 1, 1}, 9));
+}
+
+}  // namespace

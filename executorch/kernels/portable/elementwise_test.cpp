@@ -1,0 +1,197 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using executorch::aten::Scalar;
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::aten::TensorShapeDynamism;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+class Elementwise : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+  TensorFactory<ScalarType::Float> floats;
+  TensorFactory<ScalarType::Int> ints;
+  TensorFactory<ScalarType::Long> longs;
+  TensorFactory<ScalarType::Byte> bytes;
+  TensorFactory<ScalarType::Char> chars;
+  TensorFactory<ScalarType::Bool> bools;
+  TensorFactory<ScalarType::Half> halves;
+  KernelRuntimeContext ctx;
+  const Scalar one{int64_t{1}};
+};
+
+TEST_F(Elementwise, BroadcastsBothOperands) {
+  Tensor out = ints.zeros({2, 3});
+  mul_out(ctx, ints.make({2, 1}, {10, 100}), ints.make({3}, {1, 2, 3}), out);
+  EXPECT_TENSOR_EQ(out, ints.make({2, 3}, {10, 20, 30, 100, 200, 300}));
+}
+
+TEST_F(Elementwise, BroadcastsAcrossManyChunksAndRows) {
+  // Longer than a chunk, in rows long enough to be walked one by one, and not a multiple of both.
+  const int32_t rows = 37, columns = 1031;
+  Tensor a = floats.zeros({rows, columns}), out = floats.zeros({rows, columns});
+  Tensor row = floats.zeros({columns}), column = floats.zeros({rows, 1});
+  for (int32_t i = 0; i < columns; ++i) row.mutable_data_ptr<float>()[i] = static_cast<float>(i);
+  for (int32_t i = 0; i < rows; ++i) {
+    column.mutable_data_ptr<float>()[i] = static_cast<float>(10000 * i);
+  }
+  add_out(ctx, a, row, one, out);
+  add_out(ctx, out, column, one, a);
+  for (int32_t i = 0; i < rows * columns; ++i) {
+    ASSERT_EQ(a.const_data_ptr<float>()[i],
+              static_cast<float>(10000 * (i / columns) + i % columns));
+  }
+}
+
+TEST_F(Elementwise, TakesEachOperandInItsOwnDimOrder) {
+  Tensor a = floats.make({1, 2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  Tensor b = floats.channels_last_like(a);
+  Tensor out = floats.zeros_channels_last({1, 2, 2, 2});
+  sub_out(ctx, a, b, one, out);
+  EXPECT_TENSOR_EQ(out, floats.zeros_channels_last({1, 2, 2, 2}));
+  add_out(ctx, b, b, one, out);
+  EXPECT_EQ(out.const_data_ptr<float>()[1], 8);  // the second channel of the first pixel
+}
+
+TEST_F(Elementwise, PromotesMixedTypesAndConvertsTheResult) {
+  Tensor out = halves.zeros({2});
+  add_out(ctx, ints.make({2}, {1, 2}), floats.make({2}, {0.5, 0.25}), one, out);
+  EXPECT_TENSOR_EQ(out, halves.make({2}, {1.5, 2.25}));
+}
+
+TEST_F(Elementwise, WrapsIntegersInTheirCommonTypeEvenWhenOutIsWider) {
+  Tensor out = ints.zeros({1});
+  add_out(ctx, chars.make({1}, {127}), chars.make({1}, {1}), one, out);
+  EXPECT_TENSOR_EQ(out, ints.make({1}, {-128}));
+  Tensor flag = bools.zeros({1});
+  eq_scalar_out(ctx, chars.make({1}, {1}), Scalar(int64_t{257}), flag);
+  EXPECT_TENSOR_EQ(flag, bools.make({1}, {1}));
+}
+
+TEST_F(Elementwise, ResizesABoundedOut) {
+  Tensor out = floats.zeros({4, 4}, TensorShapeDynamism::DYNAMIC_BOUND);
+  add_scalar_out(ctx, floats.ones({2, 3}), Scalar(1.5), one, out);
+  EXPECT_TENSOR_EQ(out, floats.full({2, 3}, 2.5));
+}
+
+TEST_F(Elementwise, AcceptsEmptyAndZeroDimTensors) {
+  Tensor empty = floats.zeros({0, 3}), out = floats.zeros({0, 3});
+  mul_out(ctx, empty, floats.ones({3}), out);
+  Tensor point = floats.zeros({});
+  mul_out(ctx, floats.full({}, 3), floats.full({}, 2), point);
+  EXPECT_TENSOR_EQ(point, floats.full({}, 6));
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+}
+
+TEST_F(Elementwise, RefusesShapesThatDoNotBroadcast) {
+  Tensor out = floats.zeros({2, 3});
+  add_out(ctx, floats.ones({2, 3}), floats.ones({4}), one, out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, RefusesAnOutThatCannotHoldTheShape) {
+  Tensor out = floats.zeros({3});
+  add_out(ctx, floats.ones({2, 3}), floats.ones({3}), one, out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, RefusesToStoreFloatsInIntegers) {
+  Tensor out = ints.zeros({2});
+  add_out(ctx, floats.ones({2}), floats.ones({2}), one, out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, RefusesAFloatAlphaOfIntegers) {
+  Tensor out = ints.zeros({2});
+  add_out(ctx, ints.ones({2}), ints.ones({2}), Scalar(1.5), out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, RefusesToSubtractBools) {
+  Tensor out = bools.zeros({1});
+  sub_out(ctx, bools.ones({1}), bools.ones({1}), one, out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, ReportsIntegerDivisionByZero) {
+  Tensor out = ints.zeros({2});
+  div_out_mode(ctx, ints.make({2}, {1, 2}), ints.make({2}, {1, 0}), "floor", out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  KernelRuntimeContext second;
+  remainder_Scalar_out(second, ints.ones({2}), Scalar(int64_t{0}), out);
+  EXPECT_EQ(second.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, DividesTheLowestIntegerByMinusOne) {
+  Tensor out = longs.zeros({1});
+  div_out_mode(ctx, longs.make({1}, {INT64_MIN}), longs.make({1}, {-1}), "trunc", out);
+  EXPECT_TENSOR_EQ(out, longs.make({1}, {INT64_MIN}));
+  fmod_Tensor_out(ctx, longs.make({1}, {INT64_MIN}), longs.make({1}, {-1}), out);
+  EXPECT_TENSOR_EQ(out, longs.make({1}, {0}));
+}
+
+TEST_F(Elementwise, RefusesAnUnknownRoundingMode) {
+  Tensor out = floats.zeros({1});
+  div_out_mode(ctx, floats.ones({1}), floats.ones({1}), "up", out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, RefusesNegativePowersOfIntegers) {
+  Tensor out = ints.zeros({1});
+  pow_Tensor_Scalar_out(ctx, ints.ones({1}), Scalar(int64_t{-1}), out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, FillsOnlyWithValuesThatFit) {
+  Tensor out = bytes.zeros({3});
+  fill_scalar_out(ctx, bytes.zeros({3}), Scalar(7.9), out);
+  EXPECT_TENSOR_EQ(out, bytes.full({3}, 7));
+  fill_scalar_out(ctx, bytes.zeros({3}), Scalar(int64_t{300}), out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, SelectsByACondition) {
+  Tensor out = floats.zeros({2, 2});
+  where_out(ctx, bools.make({2, 1}, {1, 0}), floats.make({2}, {1, 2}), floats.full({}, -1), out);
+  EXPECT_TENSOR_EQ(out, floats.make({2, 2}, {1, 2, -1, -1}));
+  Tensor masked = longs.zeros({2});
+  masked_fill_scalar_out(ctx, longs.make({2}, {1, 2}), bools.make({2}, {1, 0}), Scalar(5.0),
+                         masked);
+  EXPECT_TENSOR_EQ(masked, longs.make({2}, {5, 2}));
+}
+
+TEST_F(Elementwise, WorksInPlace) {
+  Tensor a = floats.make({3}, {1, 2, 3});
+  mul_out(ctx, a, a, a);
+  EXPECT_TENSOR_EQ(a, floats.make({3}, {1, 4, 9}));
+}
+
+TEST_F(Elementwise, ActivationsRefuseIntegersAndUnknownModes) {
+  Tensor out = floats.zeros({1});
+  gelu_out(ctx, ints.ones({1}), "none", out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  KernelRuntimeContext second;
+  gelu_out(second, floats.ones({1}), "fast", out);
+  EXPECT_EQ(second.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, NotOfBoolIsLogical) {
+  Tensor out = bools.zeros({2});
+  bitwise_not_out(ctx, bools.make({2}, {1, 0}), out);
+  EXPECT_TENSOR_EQ(out, bools.make({2}, {0, 1}));
+  bitwise_not_out(ctx, floats.zeros({2}), out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+}  // namespace

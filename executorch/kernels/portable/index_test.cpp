@@ -1,0 +1,145 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+using executorch::aten::ArrayRef;
+using executorch::aten::Scalar;
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::aten::TensorShapeDynamism;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+class Indexing : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+
+  Tensor at(const Tensor& x, const std::vector<std::optional<Tensor>>& indices, Tensor out) {
+    index_Tensor_out(ctx, x, {indices.data(), indices.size()}, out);
+    return out;
+  }
+  void expect_failure(const char* what) {
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << what;
+    ctx = KernelRuntimeContext();
+  }
+
+  TensorFactory<ScalarType::Float> floats;
+  TensorFactory<ScalarType::Long> longs;
+  TensorFactory<ScalarType::Int> ints;
+  TensorFactory<ScalarType::Bool> bools;
+  Tensor grid = floats.make({2, 3}, {0, 1, 2, 3, 4, 5});
+  KernelRuntimeContext ctx;
+};
+
+TEST_F(Indexing, EmbeddingCopiesRows) {
+  Tensor out = floats.zeros({2, 1, 3});
+  embedding_out(ctx, grid, longs.make({2, 1}, {1, 0}), -1, false, false, out);
+  EXPECT_TENSOR_EQ(out, floats.make({2, 1, 3}, {3, 4, 5, 0, 1, 2}));
+}
+
+TEST_F(Indexing, RefusesEveryValueOutsideTheDim) {
+  for (int64_t bad : {int64_t{-1}, int64_t{2}, std::numeric_limits<int64_t>::max(),
+                      std::numeric_limits<int64_t>::min()}) {
+    Tensor out = floats.zeros({1, 3});
+    embedding_out(ctx, grid, longs.make({1}, {bad}), -1, false, false, out);
+    expect_failure("embedding");
+    index_select_out(ctx, grid, 0, longs.make({1}, {bad}), out);
+    expect_failure("index_select");
+    Tensor index = longs.make({1, 3}, {0, 0, bad});
+    gather_out(ctx, grid, 0, index, false, out);
+    expect_failure("gather");
+    Tensor whole = floats.zeros({2, 3});
+    scatter_src_out(ctx, grid, 0, index, floats.ones({1, 3}), whole);
+    expect_failure("scatter.src");
+    scatter_add_out(ctx, grid, 0, index, floats.ones({1, 3}), whole);
+    expect_failure("scatter_add");
+    scatter_value_out(ctx, grid, 0, index, Scalar(1), whole);
+    expect_failure("scatter.value");
+    if (bad == -1) continue;
+    at(grid, {longs.make({1}, {bad})}, out);
+    expect_failure("index");
+    const std::optional<Tensor> indices[] = {longs.make({1}, {bad})};
+    index_put_(ctx, whole, ArrayRef<std::optional<Tensor>>(indices, 1), floats.ones({}), true);
+    expect_failure("index_put");
+  }
+}
+
+TEST_F(Indexing, NegativeIndicesCountFromTheEnd) {
+  EXPECT_TENSOR_EQ(at(grid, {std::nullopt, ints.make({2}, {-1, 0})}, floats.zeros({2, 2})),
+                   floats.make({2, 2}, {2, 0, 5, 3}));
+}
+
+TEST_F(Indexing, SeparatedIndicesComeFirstInTheResult) {
+  Tensor x = floats.make({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  Tensor i = longs.make({3}, {0, 1, 1}), j = longs.make({3}, {1, 0, 1});
+  EXPECT_TENSOR_EQ(at(x, {i, std::nullopt, j}, floats.zeros({3, 2})),
+                   floats.make({3, 2}, {1, 3, 4, 6, 5, 7}));
+}
+
+TEST_F(Indexing, MasksStandForTheirTruePositions) {
+  Tensor mask = bools.make({2, 3}, {false, true, false, true, false, true});
+  Tensor out = floats.zeros({6}, TensorShapeDynamism::DYNAMIC_BOUND);
+  EXPECT_TENSOR_EQ(at(grid, {mask}, out), floats.make({3}, {1, 3, 5}));
+  Tensor rows = bools.make({2}, {false, true});
+  EXPECT_TENSOR_EQ(at(grid, {rows, longs.make({3}, {2, 1, 0})}, floats.zeros({3})),
+                   floats.make({3}, {5, 4, 3}));
+  at(grid, {bools.make({3}, {true, true, true})}, floats.zeros({3, 3}));
+  expect_failure("a mask of another extent");
+}
+
+TEST_F(Indexing, PutAccumulatesRepeatedPositions) {
+  Tensor x = floats.zeros({3});
+  const std::optional<Tensor> indices[] = {longs.make({3}, {1, 1, 2})};
+  index_put_(ctx, x, ArrayRef<std::optional<Tensor>>(indices, 1), floats.make({3}, {1, 2, 4}),
+             true);
+  EXPECT_TENSOR_EQ(x, floats.make({3}, {0, 3, 4}));
+}
+
+TEST_F(Indexing, ScatterAddMatchesGather) {
+  Tensor index = longs.make({2, 2}, {2, 0, 1, 1}), out = floats.zeros({2, 3});
+  scatter_add_out(ctx, floats.zeros({2, 3}), 1, index, floats.make({2, 2}, {1, 2, 3, 4}), out);
+  EXPECT_TENSOR_EQ(out, floats.make({2, 3}, {2, 0, 1, 0, 7, 0}));
+}
+
+TEST_F(Indexing, NonzeroListsPositionsInOrder) {
+  Tensor out = longs.zeros({6, 2}, TensorShapeDynamism::DYNAMIC_BOUND);
+  nonzero_out(ctx, floats.make({2, 3}, {0, 1, 0, 2, 0, 0}), out);
+  EXPECT_TENSOR_EQ(out, longs.make({2, 2}, {0, 1, 1, 0}));
+}
+
+TEST_F(Indexing, MaskedScatterNeedsEnoughValues) {
+  Tensor mask = bools.make({3}, {true, false, true}), out = floats.zeros({2, 3});
+  masked_scatter_out(ctx, grid, mask, floats.make({4}, {9, 8, 7, 6}), out);
+  EXPECT_TENSOR_EQ(out, floats.make({2, 3}, {9, 1, 8, 7, 4, 6}));
+  masked_scatter_out(ctx, grid, mask, floats.make({3}, {9, 8, 7}), out);
+  expect_failure("four places, three values");
+}
+
+TEST_F(Indexing, TopkPutsNaNFirstAndKeepsTheOrderOfEquals) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor x = floats.make({5}, {1, nan, 3, 3, 2}), values = floats.zeros({4});
+  Tensor positions = longs.zeros({4});
+  topk_values(ctx, x, 4, 0, true, true, values, positions);
+  EXPECT_TENSOR_EQ(positions, longs.make({4}, {1, 2, 3, 4}));
+  topk_values(ctx, x, 6, 0, true, true, values, positions);
+  expect_failure("k beyond the dim");
+}
+
+TEST_F(Indexing, SortsAlongAnOuterDimWithoutTemporaryMemory) {
+  Tensor values = floats.zeros({3, 2}), positions = longs.zeros({3, 2});
+  sort_values(ctx, floats.make({3, 2}, {3, 10, 1, 30, 2, 20}), 0, false, values, positions);
+  EXPECT_TENSOR_EQ(values, floats.make({3, 2}, {1, 10, 2, 20, 3, 30}));
+  EXPECT_TENSOR_EQ(positions, longs.make({3, 2}, {1, 0, 2, 2, 0, 1}));
+}
+
+}  // namespace

@@ -1,0 +1,155 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+using executorch::aten::IntArrayRef;
+using executorch::aten::Scalar;
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::aten::TensorShapeDynamism;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+class Reduce : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+
+  Tensor sum(const Tensor& self, std::vector<int64_t> dims, bool keepdim, Tensor out) {
+    sum_dim_out(ctx, self, IntArrayRef(dims.data(), dims.size()), keepdim, std::nullopt, out);
+    return out;
+  }
+
+  TensorFactory<ScalarType::Float> floats;
+  TensorFactory<ScalarType::Double> doubles;
+  TensorFactory<ScalarType::Half> halves;
+  TensorFactory<ScalarType::Long> longs;
+  TensorFactory<ScalarType::Bool> bools;
+  KernelRuntimeContext ctx;
+};
+
+TEST_F(Reduce, SumsOverAnySetOfDims) {
+  Tensor x = floats.make({2, 2, 3}, {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60});
+  EXPECT_TENSOR_EQ(sum(x, {2}, false, floats.zeros({2, 2})), floats.make({2, 2}, {6, 15, 60, 150}));
+  EXPECT_TENSOR_EQ(sum(x, {0}, true, floats.zeros({1, 2, 3})),
+                   floats.make({1, 2, 3}, {11, 22, 33, 44, 55, 66}));
+  EXPECT_TENSOR_EQ(sum(x, {0, -1}, false, floats.zeros({2})), floats.make({2}, {66, 165}));
+  EXPECT_TENSOR_EQ(sum(x, {}, false, floats.zeros({})), floats.full({}, 231));
+}
+
+TEST_F(Reduce, SumsChannelsLastInputsByTheirLogicalDims) {
+  Tensor x = floats.make({1, 2, 2, 2}, {1, 2, 3, 4, 10, 20, 30, 40});
+  Tensor y = floats.channels_last_like(x);
+  EXPECT_TENSOR_EQ(sum(y, {2, 3}, false, floats.zeros({1, 2})), floats.make({1, 2}, {10, 100}));
+  EXPECT_TENSOR_EQ(sum(y, {1}, false, floats.zeros({1, 2, 2})),
+                   floats.make({1, 2, 2}, {11, 22, 33, 44}));
+}
+
+TEST_F(Reduce, WalksManyColumnsAndManyRows) {
+  const int32_t rows = 133, columns = 1500;
+  Tensor x = floats.zeros({rows, columns});
+  for (int32_t i = 0; i < rows * columns; ++i) {
+    x.mutable_data_ptr<float>()[i] = static_cast<float>((i / columns) * 3 + i % columns);
+  }
+  Tensor down = sum(x, {0}, false, floats.zeros({columns}));
+  for (int32_t c = 0; c < columns; ++c) {
+    ASSERT_EQ(down.const_data_ptr<float>()[c],
+              static_cast<float>(3 * rows * (rows - 1) / 2 + rows * c));
+  }
+  Tensor across = sum(x, {1}, false, floats.zeros({rows}));
+  for (int32_t r = 0; r < rows; ++r) {
+    ASSERT_EQ(across.const_data_ptr<float>()[r],
+              static_cast<float>(columns * (columns - 1) / 2 + columns * 3 * r));
+  }
+}
+
+TEST_F(Reduce, AccumulatesHalvesInFloat) {
+  // In Half the sum would stop growing at 2048.
+  EXPECT_TENSOR_EQ(sum(halves.ones({4096}), {0}, false, halves.zeros({})), halves.full({}, 4096));
+}
+
+TEST_F(Reduce, SumsBoolsAndTruncatedFloatsIntoLong) {
+  EXPECT_TENSOR_EQ(sum(bools.make({3}, {1, 0, 1}), {0}, false, longs.zeros({})), longs.full({}, 2));
+  EXPECT_TENSOR_EQ(sum(floats.make({2}, {1.7, 2.7}), {0}, false, longs.zeros({})),
+                   longs.full({}, 3));
+}
+
+TEST_F(Reduce, GivesNeutralElementsForNothing) {
+  Tensor none = floats.zeros({2, 0});
+  EXPECT_TENSOR_EQ(sum(none, {1}, false, floats.zeros({2})), floats.zeros({2}));
+  Tensor product = floats.zeros({});
+  prod_out(ctx, none, std::nullopt, product);
+  EXPECT_TENSOR_EQ(product, floats.ones({}));
+  Tensor flag = bools.ones({});
+  any_all_out(ctx, none, flag);
+  EXPECT_TENSOR_EQ(flag, bools.zeros({}));
+  Tensor mean = floats.zeros({});
+  mean_dtype_out(ctx, none, std::nullopt, mean);
+  EXPECT_TRUE(std::isnan(mean.const_data_ptr<float>()[0]));
+}
+
+TEST_F(Reduce, VarianceOfALargeOffsetIsExact) {
+  std::vector<double> values;
+  for (int i = 0; i < 3000; ++i) values.push_back(1e8 + i % 2);
+  Tensor x = doubles.make({3000}, values), variance = doubles.zeros({}), mean = doubles.zeros({});
+  var_mean_correction_out(ctx, x, std::nullopt, Scalar(int64_t{0}), false, variance, mean);
+  EXPECT_NEAR(variance.const_data_ptr<double>()[0], 0.25, 1e-9);
+  EXPECT_EQ(mean.const_data_ptr<double>()[0], 1e8 + 0.5);
+}
+
+TEST_F(Reduce, FindsTheFirstExtremeAndNanBeforeAll) {
+  Tensor x = floats.make({2, 4}, {1, 3, 3, 0, 5, NAN, 7, NAN});
+  Tensor values = floats.zeros({2}), indices = longs.zeros({2});
+  max_out(ctx, x, 1, false, values, indices);
+  EXPECT_TENSOR_EQ(values, floats.make({2}, {3, NAN}));
+  EXPECT_TENSOR_EQ(indices, longs.make({2}, {1, 1}));
+  Tensor flat = longs.zeros({});
+  argmin_out(ctx, floats.make({2, 2}, {4, 3, 0, 0}), std::nullopt, false, flat);
+  EXPECT_TENSOR_EQ(flat, longs.full({}, 2));
+}
+
+TEST_F(Reduce, CountsIndicesInLogicalOrderWhateverTheDimOrder) {
+  Tensor x = floats.make({1, 2, 2, 2}, {0, 0, 0, 0, 0, 9, 0, 0});
+  Tensor flat = longs.zeros({});
+  argmax_out(ctx, floats.channels_last_like(x), std::nullopt, false, flat);
+  EXPECT_TENSOR_EQ(flat, longs.full({}, 5));
+}
+
+TEST_F(Reduce, RefusesExtremesOfNothing) {
+  Tensor out = floats.zeros({2});
+  const int64_t dim = 1;
+  amax_out(ctx, floats.zeros({2, 0}), IntArrayRef(&dim, 1), false, out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Reduce, RefusesBadDimsAndTypes) {
+  const std::vector<std::vector<int64_t>> bad = {{2}, {-3}, {0, 0}, {1, -1}};
+  for (const std::vector<int64_t>& dims : bad) {
+    KernelRuntimeContext context;
+    Tensor out = floats.zeros({2});
+    sum_dim_out(context, floats.zeros({2, 2}), IntArrayRef(dims.data(), dims.size()), false,
+                std::nullopt, out);
+    EXPECT_EQ(context.failure_state(), Error::InvalidArgument);
+  }
+  Tensor out = longs.zeros({});
+  mean_dtype_out(ctx, longs.ones({2}), std::nullopt, out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Reduce, CumulatesAlongAnyDim) {
+  Tensor x = longs.make({2, 3}, {1, 2, 3, 4, 5, 6}), out = longs.zeros({2, 3});
+  cumsum_out(ctx, x, 1, std::nullopt, out);
+  EXPECT_TENSOR_EQ(out, longs.make({2, 3}, {1, 3, 6, 4, 9, 15}));
+  cumsum_out(ctx, x, 0, std::nullopt, out);
+  EXPECT_TENSOR_EQ(out, longs.make({2, 3}, {1, 2, 3, 5, 7, 9}));
+}
+
+}  // namespace
