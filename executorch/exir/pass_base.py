@@ -418,23 +418,13 @@ class ExportPass(PassBase):
             )
         inputs = self.inputs(graph_module)
         mode = detect_fake_mode(inputs)
-        self.fake_tensor_mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
-        allowed, self.fake_tensor_mode.allow_non_fake_inputs = (
-            self.fake_tensor_mode.allow_non_fake_inputs,
-            True,
-        )
-        dispatcher = (
-            enable_python_dispatcher() if self.fake_tensor_mode.shape_env else nullcontext()
-        )
+        self.fake_tensor_mode = mode or FakeTensorMode()
         try:
-            with self.fake_tensor_mode, dispatcher:
-                return self.call_submodule(graph_module, tuple(inputs))
+            return self.call_submodule(graph_module, tuple(inputs))
         except Exception as error:
             if self.node_debug_str is not None and hasattr(error, "add_note"):
                 error.add_note(f"{type(self).__name__}, at node: {self.node_debug_str}")
             raise
-        finally:
-            self.fake_tensor_mode.allow_non_fake_inputs = allowed
 
     # Emission.
 
@@ -457,13 +447,20 @@ class ExportPass(PassBase):
         return ProxyValue(value, proxy)
 
     def _value(self, kind: str, target: Any, args: Any, kwargs: Any) -> Any:
+        """The fake result. Only here is the fake mode on: tensors that hooks make are constants."""
         args, kwargs = _data(args), _data(kwargs)
         if kind == "output":
             return args[0]
-        if getattr(target, "__name__", "") == "executorch_call_delegate":
-            lowered, *operands = args
-            return target(lowered, *operands, **kwargs)
-        return target(*args, **kwargs)
+        mode = self.fake_tensor_mode
+        if mode is None:
+            return target(*args, **kwargs)
+        allowed, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
+        try:
+            dispatcher = enable_python_dispatcher() if mode.shape_env else nullcontext()
+            with mode, dispatcher, torch.no_grad():
+                return target(*args, **kwargs)
+        finally:
+            mode.allow_non_fake_inputs = allowed
 
 
 def _first_slice(mapped: Any) -> Any:

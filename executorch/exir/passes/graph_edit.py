@@ -59,7 +59,7 @@ def compute_value(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | 
     mode = detect_fake_mode((fake_args, fake_kwargs))
     if mode is None:
         mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
-    with mode, enable_python_dispatcher():
+    with mode, enable_python_dispatcher(), torch.no_grad():
         return target(*fake_args, **fake_kwargs)
 
 

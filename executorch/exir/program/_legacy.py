@@ -132,7 +132,9 @@ class ExecutorchProgram:
         self._manager.write_tensor_data_to_file(outdir)
 
 
-def _to_edge(ep: ExirExportedProgram, config: EdgeCompileConfig | None = None) -> ExirExportedProgram:
+def _to_edge(
+    ep: ExirExportedProgram, config: EdgeCompileConfig | None = None
+) -> ExirExportedProgram:
     manager = to_edge(ep.exported_program, compile_config=config)
     return ExirExportedProgram(manager.exported_program(), True, config)
 

@@ -195,7 +195,7 @@ class Splicer:
                     value = torch.empty_strided(
                         shape, strides, dtype=value.dtype, device=value.device
                     )
-            fake[each] = value
+            fake[each] = value.detach() if value.requires_grad else value
         inputs = [fake[each] for each in tensors]
 
         def argument(a: Any) -> Any:

@@ -1,0 +1,61 @@
+import torch
+
+from executorch.exir.program import _decompose
+from executorch.exir.program._splice import Splicer
+
+
+def splicer_of(function, *args, **options):
+    from torch._guards import detect_fake_mode
+
+    from executorch.exir.capture._callable import as_module
+
+    program = torch.export.export(as_module(function), args, **options)
+    mode = detect_fake_mode([n.meta.get("val") for n in program.graph.nodes])
+    splicer = Splicer(program.graph_module, _decompose._cached_table(), set(), mode)
+    return splicer, splicer.run()
+
+
+def needs_torch(function, *args):
+    try:
+        splicer_of(function, *args)
+    except _decompose.NeedsFunctionalization:
+        return True
+    return False
+
+
+def test_equal_calls_are_traced_once():
+    splicer, graph = splicer_of(lambda x: x.softmax(0).softmax(0).softmax(0), torch.ones(3))
+    assert len(splicer.templates) == 1
+    assert sum(n.op == "call_function" for n in graph.nodes) == 3
+
+
+def test_calls_of_other_shapes_dtypes_or_numbers_are_traced_apart():
+    def function(x, y):
+        return x.sum(0), y.sum(0), y.sum(1), x.long().sum(0)
+
+    splicer, _ = splicer_of(function, torch.ones(3), torch.ones(3, 3))
+    assert len([k for k in splicer.templates if "sum" in str(k[0])]) == 4
+
+
+def test_one_size_node_serves_equal_expressions():
+    shapes = ({0: torch.export.Dim("n", max=9)},)
+    _, graph = splicer_of(
+        lambda x: (torch.ones(x.shape[0]) + x, x.reshape(-1, 1), torch.arange(x.shape[0])),
+        torch.ones(4),
+        dynamic_shapes=shapes,
+    )
+    assert len(graph.find_nodes(op="call_function", target=torch.ops.aten.sym_size.int)) == 1
+
+
+def test_writes_to_fresh_tensors_need_no_help():
+    assert not needs_torch(lambda x: (x + 1).relu_().mul_(2), torch.ones(2))
+
+
+def test_writes_that_other_names_would_miss_go_the_general_way():
+    def through_a_view(x):
+        y = x + 1
+        y.view(-1).mul_(2)
+        return y
+
+    assert needs_torch(through_a_view, torch.ones(2))
+    assert needs_torch(lambda x: x.mul_(2), torch.ones(2))
