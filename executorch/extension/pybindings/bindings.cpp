@@ -129,7 +129,7 @@ void bind_module(nb::module_& m) {
             return runner.outputs(clone, self);
           },
           nb::arg("method_name"), nb::arg("clone_outputs") = true,
-          "Runs with the inputs that are already there.")
+          "Runs again with the inputs of the last run.")
       .def("method_names", [](const ModuleHandle& self) { return self.program().method_names(); })
       .def(
           "method_meta",

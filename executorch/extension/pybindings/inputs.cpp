@@ -21,7 +21,7 @@ std::string place(const MethodMeta& meta, size_t i) {
   return std::string(meta.name()) + ": input " + std::to_string(i);
 }
 
-std::string type_name(nb::handle item) {
+std::string python_type(nb::handle item) {
   return nb::cast<std::string>(nb::str(item.type().attr("__name__")));
 }
 
@@ -54,7 +54,7 @@ nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& wr
   if (nb::hasattr(held, "__dlpack__")) {
     held.attr("__dlpack__")();  // raises the producer's own reason
   }
-  throw nb::type_error((where + ": cannot read the memory of a " + type_name(item)).c_str());
+  throw nb::type_error((where + ": cannot read the memory of a " + python_type(item)).c_str());
 }
 
 std::vector<uint8_t> identity_order(size_t rank) {
@@ -123,7 +123,7 @@ EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
   if (is_array(item)) {
     return convert_tensor(meta, i, item);
   }
-  throw nb::type_error((place(meta, i) + " is a " + type_name(item) +
+  throw nb::type_error((place(meta, i) + " is a " + python_type(item) +
                         "; expected one flat sequence of tensors, numbers, strings or None")
                            .c_str());
 }

@@ -147,6 +147,7 @@ void Runner::give(const Inputs& inputs) {
     log.check(method_.set_input(inputs.values()[i], i), name_ + ": input " + std::to_string(i));
   }
   inputs_incomplete_ = false;
+  inputs_used_ = false;
 }
 
 void Runner::provide_outputs() {
@@ -175,6 +176,7 @@ void Runner::run() {
     log.fail("executing " + name_ + " without its inputs set", Error::InvalidState);
   }
   provide_outputs();
+  inputs_used_ = true;
   log.check(method_.execute(), "executing " + name_);
 }
 
@@ -200,6 +202,9 @@ void Runner::set_inputs(nb::handle items) {
 void Runner::execute() {
   nb::gil_scoped_release unlocked;
   std::lock_guard<std::mutex> turn(mutex_);
+  if (inputs_used_) {
+    give(inputs_);
+  }
   run();
 }
 

@@ -1,0 +1,378 @@
+"""The runtime from Python: what goes in, what comes out, and what is said when it does not fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from executorch.exir import to_edge
+from executorch.extension.pybindings import portable_lib
+from executorch.runtime import Runtime, Verification
+
+
+class Affine(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2 + y, x - y
+
+
+class Typed(nn.Module):
+    def forward(self, x: torch.Tensor, n: int, flag: bool, scale: float):
+        return x * scale, n, flag, None
+
+
+class Image(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x)
+
+
+class Sum(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.add_(x)
+        return self.total.clone()
+
+
+def program_of(module: nn.Module, args: tuple, dynamic_shapes=None) -> bytes:
+    with torch.no_grad():
+        exported = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes)
+        return bytes(to_edge(exported).to_executorch().buffer)
+
+
+@pytest.fixture(scope="module")
+def affine() -> bytes:
+    rows = torch.export.Dim("rows", max=6)
+    example = (torch.zeros(4, 3), torch.zeros(4, 3))
+    return program_of(Affine(), example, ({0: rows}, {0: rows}))
+
+
+def load(program: bytes) -> portable_lib.ExecuTorchMethod:
+    return portable_lib._load_program_from_buffer(program).load_method("forward")
+
+
+X = torch.arange(12.0).reshape(4, 3)
+Y = torch.ones(4, 3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        X,
+        X.numpy(),
+        X.t().contiguous().t(),
+        X.flip(0).numpy()[::-1],
+        torch.stack((X, Y), dim=-1)[..., 0],
+        X.clone().requires_grad_(),
+        memoryview(X.numpy()),
+    ],
+    ids=["torch", "numpy", "transposed", "reversed", "strided", "requires_grad", "buffer"],
+)
+def test_any_array_is_an_input(affine: bytes, given) -> None:
+    total, difference = load(affine).call([given, Y])
+    assert torch.equal(total, X * 2 + Y) and torch.equal(difference, X - Y)
+
+
+def test_a_read_only_array_is_an_input(affine: bytes) -> None:
+    frozen = X.numpy().copy()
+    frozen.flags.writeable = False
+    assert torch.equal(load(affine).call([frozen, Y])[1], X - Y)
+
+
+def test_an_unaligned_array_is_an_input(affine: bytes) -> None:
+    bytes_ = np.frombuffer(b"\0" + X.numpy().tobytes(), dtype=np.uint8)[1:]
+    assert torch.equal(load(affine).call([bytes_.view(np.float32).reshape(4, 3), Y])[1], X - Y)
+
+
+def test_one_value_stands_for_a_sequence_of_one() -> None:
+    method = load(program_of(Image(), (torch.zeros(1, 2, 3, 3),)))
+    x = torch.randn(1, 2, 3, 3)
+    assert torch.equal(method(x)[0], method([x])[0])
+
+
+def test_memory_layout_is_converted_to_what_the_method_takes() -> None:
+    x = torch.randn(1, 2, 4, 5)
+    last = x.to(memory_format=torch.channels_last)
+    for example, given in ((x, last), (last, x), (last, last)):
+        image = Image()
+        (found,) = load(program_of(image, (example,))).call([given])
+        torch.testing.assert_close(found, image(x), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float16, torch.bfloat16, torch.bool, torch.uint8, torch.int8, torch.int16,
+     torch.int32, torch.int64, torch.float64],
+    ids=str,
+)  # fmt: skip
+def test_every_dtype_passes_both_ways(dtype: torch.dtype) -> None:
+    class Twice(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat((x, x))
+
+    x = torch.tensor([[0, 1, 3]]).to(dtype)
+    (found,) = load(program_of(Twice(), (x,))).call([x])
+    assert found.dtype == dtype and torch.equal(found, torch.cat((x, x)))
+
+
+def test_numbers_go_in_and_come_out_as_python_numbers() -> None:
+    method = load(program_of(Typed(), (torch.ones(2), 3, True, 1.5)))
+    for n, scale in ((3, 1.5), (np.int64(3), np.float32(1.5)), (torch.tensor(3), 1.5)):
+        scaled, count, flag, nothing = method.call([torch.ones(2), n, True, scale])
+        assert torch.equal(scaled, torch.full((2,), 1.5))
+        assert (count, flag, nothing) == (3, True, None) and type(count) is int
+
+
+def test_outputs_are_copies_unless_asked_otherwise() -> None:
+    method = load(program_of(Sum(), (torch.zeros(2),)))
+    (first,) = method.call([torch.ones(2)])
+    (alias,) = method.call([torch.ones(2)], clone_outputs=False)
+    assert first.tolist() == [1, 1] and alias.tolist() == [2, 2]
+    method.call([torch.ones(2)])
+    assert first.tolist() == [1, 1] and alias.tolist() == [3, 3]
+    del method
+    assert alias.tolist() == [3, 3]
+
+
+def test_methods_keep_their_state_apart_and_modules_their_own() -> None:
+    data = program_of(Sum(), (torch.zeros(2),))
+    program = portable_lib._load_program_from_buffer(data)
+    a, b = program.load_method("forward"), program.load_method("forward")
+    a.call([torch.ones(2)])
+    assert b.call([torch.ones(2)])[0].tolist() == [1, 1]
+    module = portable_lib._load_for_executorch_from_buffer(data)
+    module.forward([torch.ones(2)])
+    assert module.run_method("forward", [torch.ones(2)])[0].tolist() == [2, 2]
+    assert module.plan_execute("forward")[0].tolist() == [3, 3]
+    assert module.method_names() == ["forward"] and not module.has_etdump()
+
+
+def test_the_steps_of_a_call_can_be_taken_one_by_one(affine: bytes) -> None:
+    method = load(affine)
+    with pytest.raises(RuntimeError, match="InvalidArgument|InvalidState"):
+        method.execute()
+    method.set_inputs([X, Y])
+    method.execute()
+    assert torch.equal(method.get_outputs()[1], X - Y)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind", "message"),
+    [
+        ([X], RuntimeError, "takes 2 inputs, got 1"),
+        ([X, Y, Y], RuntimeError, "takes 2 inputs, got 3"),
+        ([X.int(), Y], RuntimeError, "input 0.*InvalidArgument"),
+        ([X, Y[0]], RuntimeError, "input 1"),
+        ([torch.zeros(7, 3), torch.zeros(7, 3)], RuntimeError, "input 0"),
+        ([torch.zeros(4, 5), Y], RuntimeError, "input 0"),
+        ([torch.zeros(4, 2), Y], RuntimeError, "executing forward.*broadcast"),
+        ([X, 3], RuntimeError, "input 1"),
+        ([X, [Y]], TypeError, "input 1 is a list"),
+        ([X, object()], TypeError, "input 1 is a object"),
+        ([X, X.to(torch.complex64).real.to_sparse()], Exception, ""),
+    ],
+)
+def test_an_input_that_does_not_fit_is_named(affine: bytes, inputs, kind, message) -> None:
+    method = load(affine)
+    with pytest.raises(kind, match=f"(?s){message}"):
+        method.call(inputs)
+    assert torch.equal(method.call([X, Y])[1], X - Y)  # and the method still works
+
+
+def test_the_reason_logged_by_the_runtime_is_in_the_exception(affine: bytes, capfd) -> None:
+    with pytest.raises(RuntimeError) as raised:
+        load(affine).call([X.double(), Y])
+    first, *reasons = str(raised.value).split("\n")
+    assert first == "forward: input 0: InvalidArgument (0x12)"
+    assert reasons and "Double" in reasons[0] and "Float" in reasons[0]
+    assert capfd.readouterr().err == ""
+
+
+def test_a_missing_file_is_file_not_found(tmp_path: Path, affine: bytes) -> None:
+    with pytest.raises(FileNotFoundError, match="nix.pte"):
+        portable_lib._load_for_executorch(str(tmp_path / "nix.pte"))
+    with pytest.raises(FileNotFoundError, match="nix.ptd"):
+        Runtime.get().load_program(affine, data_path=tmp_path / "nix.ptd")
+
+
+def test_unknown_names_are_refused(affine: bytes) -> None:
+    program = portable_lib._load_program_from_buffer(affine)
+    with pytest.raises(RuntimeError, match="'backward'"):
+        program.load_method("backward")
+    with pytest.raises(RuntimeError, match="'backward'"):
+        program.method_meta("backward")
+    with pytest.raises(RuntimeError, match="method 3"):
+        program.get_method_name(3)
+    with pytest.raises(KeyError, match="backward"):
+        Runtime.get().load_program(affine).load_method("backward")
+    with pytest.raises(RuntimeError, match="backward"):
+        portable_lib._load_for_executorch_from_buffer(affine).run_method("backward")
+
+
+@pytest.mark.parametrize("cut", [0, 3, 60, 0.5, 0.99])
+def test_a_damaged_program_is_refused(affine: bytes, cut: float) -> None:
+    size = int(cut * len(affine)) if isinstance(cut, float) else cut
+    with pytest.raises(RuntimeError, match="loading"):
+        portable_lib._load_for_executorch_from_buffer(affine[:size])
+
+
+def test_an_operator_without_kernel_is_named(affine: bytes) -> None:
+    assert b"aten::sub" in affine
+    with pytest.raises(RuntimeError, match=r"(?s)OperatorMissing.*aten::sux"):
+        load(affine.replace(b"aten::sub", b"aten::sux"))
+
+
+def test_etdump_says_that_it_is_not_there(affine: bytes, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="ETDump"):
+        Runtime.get().load_program(affine, enable_etdump=True)
+    with pytest.raises(RuntimeError, match="ETDump"):
+        Runtime.get().load_program(affine).write_etdump_result_to_file("a", "b")
+
+
+def test_metadata_describes_every_value() -> None:
+    meta = (
+        Runtime.get()
+        .load_program(program_of(Typed(), (torch.ones(2, 3), 3, True, 1.5)))
+        .metadata("forward")
+    )
+    info = meta.input_tensor_meta(0)
+    assert (meta.name(), meta.num_inputs(), meta.num_outputs()) == ("forward", 4, 4)
+    assert (info.sizes(), info.dtype(), info.nbytes()) == ((2, 3), 6, 24)
+    assert repr(info) == "TensorInfo(sizes=[2, 3], dtype=Float, is_memory_planned=True, nbytes=24)"
+    assert "'Int', 'Bool', 'Double'" in repr(meta)
+    for index in (1, 9):
+        with pytest.raises(IndexError, match=f"tensor {index}"):
+            meta.input_tensor_meta(index)
+
+
+def test_metadata_outlives_its_program(affine: bytes) -> None:
+    info = (
+        portable_lib._load_program_from_buffer(affine).method_meta("forward").input_tensor_meta(0)
+    )
+    assert info.sizes() == (6, 3)
+
+
+def test_programs_load_from_every_kind_of_source(affine: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "affine.pte"
+    path.write_bytes(affine)
+    with path.open("rb") as file:
+        for source in (affine, bytearray(affine), path, str(path), file):
+            program = Runtime.get().load_program(source, verification=Verification.Minimal)
+            assert program.method_names == {"forward"}
+    with pytest.raises(TypeError, match="got int"):
+        Runtime.get().load_program(3)  # type: ignore[arg-type]
+
+
+def test_threads_take_turns_on_one_method() -> None:
+    method = load(program_of(Sum(), (torch.zeros(2),)))
+    totals: list[float] = []
+
+    def work() -> None:
+        for _ in range(200):
+            totals.append(method.call([torch.ones(2)])[0][0].item())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(totals) == list(range(1, 801))
+
+
+def test_registries_list_what_is_compiled_in() -> None:
+    runtime = Runtime.get()
+    assert runtime is Runtime.get()
+    assert {"aten::add.out", "aten::_softmax.out"} <= runtime.operator_registry.operator_names
+    assert not runtime.backend_registry.is_available("NoSuchBackend")
+    assert portable_lib._threadpool_get_thread_count() >= 1
+
+
+def python(code: str, *args: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_torch_results_are_numpy_arrays(tmp_path: Path, affine: bytes) -> None:
+    path = tmp_path / "affine.pte"
+    path.write_bytes(affine)
+    python(
+        """
+import sys
+import numpy as np
+from executorch.runtime import Runtime
+method = Runtime.get().load_program(sys.argv[1]).load_method("forward")
+x = np.arange(12, dtype=np.float32).reshape(4, 3)
+total, difference = method.execute([x, x])
+assert type(total) is np.ndarray and total.dtype == np.float32
+assert (total == 3 * x).all() and not difference.any()
+total[:] = 0
+assert "torch" not in sys.modules
+""",
+        str(path),
+    )
+
+
+def test_without_torch_bfloat16_is_widened_to_float32(tmp_path: Path) -> None:
+    class Thirds(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(torch.bfloat16)
+
+    path = tmp_path / "thirds.pte"
+    path.write_bytes(program_of(Thirds(), (torch.ones(3),)))
+    printed = python(
+        """
+import sys
+import numpy as np
+from executorch.runtime import Runtime
+method = Runtime.get().load_program(sys.argv[1]).load_method("forward")
+(y,) = method.execute([np.array([1, 2, 3], dtype=np.float32) / 3])
+print(y.dtype, y.tolist())
+""",
+        str(path),
+    )
+    expected = (torch.tensor([1.0, 2.0, 3.0]) / 3).bfloat16().float().tolist()
+    assert printed == f"float32 {expected}\n"
+
+
+def test_without_torch_and_numpy_results_export_dlpack(tmp_path: Path, affine: bytes) -> None:
+    path = tmp_path / "affine.pte"
+    path.write_bytes(affine)
+    python(
+        """
+import sys
+sys.modules["numpy"] = sys.modules["torch"] = None
+from executorch.runtime import Runtime
+method = Runtime.get().load_program(sys.argv[1]).load_method("forward")
+x = memoryview(bytes(48)).cast("f", (4, 3))
+total, _ = method.execute([x, x])
+assert total.__dlpack_device__() == (1, 0) and memoryview(total).shape == (4, 3)
+""",
+        str(path),
+    )
+
+
+def test_importing_the_runtime_is_light() -> None:
+    printed = python(
+        """
+import sys, time
+start = time.perf_counter()
+import executorch.runtime
+print(time.perf_counter() - start, "torch" in sys.modules, "numpy" in sys.modules)
+"""
+    )
+    seconds, torch_imported, numpy_imported = printed.split()
+    assert (torch_imported, numpy_imported) == ("False", "False")
+    assert float(seconds) < 0.1
