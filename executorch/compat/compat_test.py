@@ -109,7 +109,7 @@ def constrained():
     args = (ones(3, 3), torch.zeros(3, 3))
     constraints = [
         dynamic_dim(args[0], 1),
-        1 <= dynamic_dim(args[0], 1),
+        1 <= dynamic_dim(args[0], 1),  # noqa: SIM300 (as the documents wrote it)
         dynamic_dim(args[0], 1) <= 10,
         dynamic_dim(args[1], 1) == dynamic_dim(args[0], 1),
     ]

@@ -1,4 +1,4 @@
-"""Former entry points of torch.export: functions, `constraints=`, `dynamic_dim`, callable programs."""
+"""Former entry points of torch.export: functions, `constraints=`, `dynamic_dim`, calls."""
 
 from __future__ import annotations
 

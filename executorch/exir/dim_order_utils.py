@@ -1,6 +1,6 @@
 """Dim order (dims by descending stride) and torch memory formats.
 
-The edge dialect knows two orders: contiguous (identity) and, for 4-D tensors, channels-last [0,2,3,1].
+The edge dialect knows two orders: contiguous (identity) and, in 4-D, channels-last [0,2,3,1].
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _CHANNELS_LAST = [0, 2, 3, 1]
 
 
 def get_dim_order(memory_format: torch.memory_format | None, ndim: int) -> list[int]:
-    """The dim order a `memory_format` gives a tensor of `ndim` dims; ValueError if there is none."""
+    """The dim order that a memory format gives `ndim` dims; ValueError if there is none."""
     if memory_format in (None, torch.preserve_format, torch.contiguous_format):
         return list(range(ndim))
     if memory_format == torch.channels_last and ndim == 4:

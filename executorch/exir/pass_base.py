@@ -169,7 +169,7 @@ class ExportTracer(fx.Tracer):
         self.root = torch.nn.Module()
         self.graph = fx.Graph()
         self.graph.set_codegen(codegen)
-        self.tensor_attrs: dict[int, str] = {}
+        self.constants: dict[int, str] = {}
         self.fake_tensor_mode: FakeTensorMode | None = None
         self.submodules: dict[Any, str] = {}
 
@@ -194,9 +194,9 @@ class ExportTracer(fx.Tracer):
         return super().create_arg(a)
 
     def _constant(self, tensor: torch.Tensor) -> fx.Node:
-        name = self.tensor_attrs.get(id(tensor))
+        name = self.constants.get(id(tensor))
         if name is None:
-            name = self.tensor_attrs[id(tensor)] = f"_tensor_constant{len(self.tensor_attrs)}"
+            name = self.constants[id(tensor)] = f"_tensor_constant{len(self.constants)}"
             self.root.register_buffer(name, tensor)
         node = self.create_node("get_attr", name, (), {})
         mode = self.fake_tensor_mode
@@ -252,13 +252,15 @@ class ExportInterpreter(fx.Interpreter):
         callback, meta = self.callback, self.meta
         name = target.__name__
         if name == "cond":
-            return callback.call_cond(*args[:3], list(args[3]), meta)
+            return callback.call_cond(args[0], args[1], args[2], list(args[3]), meta)
         if name == "map_impl":
             return callback.call_map(args[0], list(args[1]), list(args[2]), meta)
         if name == "scan":
-            return callback.call_scan(args[0], *(list(a) for a in args[1:4]), meta)
+            init, xs, extra = map(list, args[1:4])
+            return callback.call_scan(args[0], init, xs, extra, meta)
         if name == "while_loop":
-            return callback.call_while(*args[:2], *(list(a) for a in args[2:4]), meta)
+            carried, extra = map(list, args[2:4])
+            return callback.call_while(args[0], args[1], carried, extra, meta)
         if name == "executorch_call_delegate":
             return callback.call_delegate(args[0], args[1:], kwargs, meta)
         return callback._fx("call_function", target, args, kwargs, meta)

@@ -44,7 +44,7 @@ def _result(pass_: PassType, given: GraphModule) -> PassResult:
 
 
 class PassManager(_TorchPassManager):
-    """Runs `passes` (a list, or a list of lists) in order, `steps` times or until nothing changes."""
+    """Runs `passes` (a list, or one of lists) in order, `steps` times or until nothing changes."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class PassManager(_TorchPassManager):
         module.recompile()
         module.graph.lint()
 
-    def __call__(self, module: GraphModule) -> PassResult:
+    def __call__(self, module: GraphModule) -> PassResult:  # type: ignore[override]
         modified = False
         for _ in range(self.steps):
             changed = False
@@ -171,22 +171,21 @@ def with_graph_module(program: ExportedProgram, graph_module: GraphModule) -> Ex
 
 def _renamed_signature(old: ExportGraphSignature, gm: GraphModule) -> ExportGraphSignature:
     placeholders = gm.graph.find_nodes(op="placeholder")
-    outputs = gm.graph.output_node().args[0]
-    if len(placeholders) != len(old.input_specs) or len(outputs) != len(old.output_specs):  # type: ignore[arg-type]
+    outputs: Any = gm.graph.output_node().args[0]
+    if len(placeholders) != len(old.input_specs) or len(outputs) != len(old.output_specs):
         raise RuntimeError(
             f"a pass changed the number of inputs or outputs: the signature has "
             f"{len(old.input_specs)} and {len(old.output_specs)}, the graph {len(placeholders)} "
-            f"and {len(outputs)}; write an ExportedProgramPassBase to change both"  # type: ignore[arg-type]
+            f"and {len(outputs)}; write an ExportedProgramPassBase to change both"
         )
     renamed = copy.deepcopy(old)
     new_names: dict[str, str] = {}
-    for spec, node in zip(renamed.input_specs, placeholders):
-        if getattr(spec.arg, "name", None) is not None:
-            new_names[spec.arg.name] = node.name
-            spec.arg.name = node.name
-    for spec, node in zip(renamed.output_specs, outputs):  # type: ignore[arg-type, call-overload]
-        if isinstance(node, torch.fx.Node) and getattr(spec.arg, "name", None) is not None:
-            spec.arg.name = node.name
-        if spec.kind == OutputKind.USER_INPUT_MUTATION:
-            spec.target = new_names[str(spec.target)]
+    for given, node in zip(renamed.input_specs, placeholders, strict=True):
+        new_names[given.arg.name] = node.name
+        given.arg.name = node.name
+    for result, node in zip(renamed.output_specs, outputs, strict=True):
+        if isinstance(node, torch.fx.Node):
+            result.arg.name = node.name
+        if result.kind == OutputKind.USER_INPUT_MUTATION:
+            result.target = new_names[str(result.target)]
     return renamed

@@ -33,7 +33,9 @@ def capture(
     return ExirExportedProgram(program, after_to_edge_passes=False)
 
 
-def _capture_legacy_do_not_use(f: Callable[..., Any], args: tuple[Any, ...]) -> torch.fx.GraphModule:
+def _capture_legacy_do_not_use(
+    f: Callable[..., Any], args: tuple[Any, ...]
+) -> torch.fx.GraphModule:
     return torch.export.export(as_module(f), args).module()
 
 

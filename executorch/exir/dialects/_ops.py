@@ -1,4 +1,4 @@
-"""`ops.edge.<namespace>.<op>.<overload>` and `ops.backend...`: the operator tree passes compare with."""
+"""`ops.edge.<namespace>.<op>.<overload>` and `ops.backend...`: what passes compare targets with."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def bind_pattern_to_op(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function as the meaning of a backend operator.
 
-    `schema_or_name` is a schema, which is then defined in `library`, or the name of an operator that
-    the library has already; the function becomes its implementation for every device.
+    `schema_or_name` is a schema, which is then defined in `library`, or the name of an operator
+    that the library has already; the function becomes its implementation for every device.
     """
     name = schema_or_name.split("(")[0].strip()
     qualified = name if "::" in name else f"{library.ns}::{name}"

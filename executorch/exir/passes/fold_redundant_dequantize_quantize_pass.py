@@ -34,10 +34,9 @@ class FoldRedundantDequantizeQuantizePass(GraphEdit):
 def _kind(node: Node) -> tuple[str, str]:
     """("quantize" or "dequantize" or "", the rest of the operator's name)."""
     schema = getattr(node.target, "_schema", None)
-    name = schema.name if schema is not None else ""
-    if node.op != "call_function" or not name.startswith(_NAMESPACE):
+    if schema is None or not schema.name.startswith(_NAMESPACE):
         return "", ""
-    verb, _, rest = name[len(_NAMESPACE) :].partition("_")
+    verb, _, rest = schema.name[len(_NAMESPACE) :].partition("_")
     return verb, f"{rest}.{schema.overload_name}"
 
 

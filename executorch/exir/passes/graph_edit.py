@@ -27,7 +27,7 @@ _PROVENANCE = (
 
 
 class GraphEdit(PassBase):
-    """A pass that edits graphs in place; a subclass writes `edit` for one graph without sub-graphs."""
+    """A pass that edits graphs in place; a subclass writes `edit`, for a graph by itself."""
 
     def edit(self, graph_module: GraphModule) -> bool:
         """Edit `graph_module.graph`; true if anything changed."""
@@ -100,7 +100,7 @@ def same_extent(a: Any, b: Any) -> bool:
 
 
 def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    return len(a) == len(b) and all(same_extent(x, y) for x, y in zip(a, b))
+    return len(a) == len(b) and all(same_extent(x, y) for x, y in zip(a, b, strict=True))
 
 
 def is_droppable(node: Node, value: Node) -> bool:

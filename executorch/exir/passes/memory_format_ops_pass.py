@@ -53,7 +53,7 @@ def _dim_order(node: Node, memory_format: torch.memory_format | None) -> list[in
 
 
 def _in_order(tensor: torch.Tensor, order: list[int]) -> bool:
-    """Whether the strides are those of a dense tensor laid out in `order`, without adding guards."""
+    """Whether the strides are those of a dense tensor in `order`; adds no guards."""
     from executorch.exir.passes.graph_edit import same_extent
 
     expected: int | torch.SymInt = 1

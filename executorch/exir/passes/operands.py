@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -28,9 +28,9 @@ def operands(node: Node) -> Iterator[tuple[Any, Callable[[Any], None]]]:
     """The arguments of `node` in places for tensors, each with a function that replaces it."""
     for position, name in tensor_places(node.target):  # type: ignore[arg-type]
         if position < len(node.args):
-            yield node.args[position], lambda v, p=position: node.update_arg(p, v)
+            yield node.args[position], partial(node.update_arg, position)
         elif name in node.kwargs:
-            yield node.kwargs[name], lambda v, n=name: node.update_kwarg(n, v)
+            yield node.kwargs[name], partial(node.update_kwarg, name)
 
 
 def scalar_operands(node: Node) -> Iterator[tuple[Any, Callable[[Any], None]]]:
@@ -66,17 +66,14 @@ def dtype_beside(node: Node, number: Any) -> torch.dtype:
     tensors = []
     for operand, _ in operands(node):
         value = operand.meta.get("val") if isinstance(operand, Node) else None
-        if (
-            isinstance(value, torch.Tensor)
-            and node.target is not torch.ops.aten.where.self
-            or isinstance(value, torch.Tensor)
-            and operand is not node.args[0]
-        ):
+        is_condition = node.target is torch.ops.aten.where.self and operand is node.args[0]
+        if isinstance(value, torch.Tensor) and not is_condition:
             tensors.append((value.dtype, value.dim() > 0))
     kind = number_type(number)
-    if not tensors:
-        return _DEFAULT[kind]
-    return _promote(tuple(tensors), kind)
+    dtype = _promote(tuple(tensors), kind) if tensors else _DEFAULT[kind]
+    if node.target is torch.ops.aten.div.Tensor and not dtype.is_floating_point:
+        return torch.get_default_dtype()
+    return dtype
 
 
 @cache

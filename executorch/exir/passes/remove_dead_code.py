@@ -36,7 +36,7 @@ class RemoveDeadCode(GraphEdit):
 
 
 def remove_unused_parameters(program: ExportedProgram) -> bool:
-    """Erase parameter placeholders without users, from graph, signature and state dict, in place."""
+    """Erase parameters without users from graph, signature and state dict, in place."""
     signature = program.graph_signature
     parameters = {s.arg.name: s for s in signature.input_specs if s.kind == InputKind.PARAMETER}
     unused = [

@@ -23,8 +23,8 @@ class RemoveMixedTypeOperators(GraphEdit):
 
     Before    y = aten.add.Tensor(a, b)                        a: int64, b: float32
     After     c = aten._to_copy(a, float32); y = aten.add.Tensor(c, b)
-    Ensures   equal values; add, sub, mul, div, minimum and maximum have operands of one dtype, which
-              for a true division is a floating point one.
+    Ensures   equal values; add, sub, mul, div, minimum and maximum have operands of one dtype,
+              which for a true division is a floating point one.
     """
 
     def edit(self, graph_module: GraphModule) -> bool:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.fx import GraphModule, Node
 
@@ -41,21 +43,26 @@ class RemoveNoopPass(GraphEdit):
 
 def _same_layout(node: Node) -> bool:
     before, after = node.args[0].meta["val"], node.meta["val"]  # type: ignore[union-attr]
-    return (
-        before.dtype == after.dtype
+    return bool(
+        before.dtype is after.dtype
         and same_shape(before.shape, after.shape)
         and same_shape(before.stride(), after.stride())
     )
 
 
 def _is_full_slice(node: Node) -> bool:
-    _, dim, start, end, step = (*node.args, *(0, None, None, 1)[len(node.args) - 1 :])
+    if node.kwargs:
+        return False
+    given: tuple[Any, ...] = node.args
+    defaults: tuple[Any, ...] = (0, None, None, 1)
+    dim, start, end, step = given[1:] + defaults[len(given) - 1 :]
     if start not in (0, None) or step != 1 or not isinstance(dim, int):
         return False
     extent = node.args[0].meta["val"].shape[dim]  # type: ignore[union-attr]
     whole = end is None or (isinstance(end, int) and end >= 2**63 - 1)
     whole = whole or (isinstance(end, int) and isinstance(extent, int) and end >= extent)
-    return (whole or same_extent(node.meta["val"].shape[dim], extent)) and _same_layout(node)
+    same = whole or same_extent(node.meta["val"].shape[dim], extent)
+    return bool(same) and _same_layout(node)
 
 
 def _is_inactive_dropout(node: Node) -> bool:

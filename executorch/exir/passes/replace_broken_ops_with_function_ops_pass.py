@@ -11,7 +11,7 @@ _IRREGULAR = {"_reshape_alias": "view_copy", "lift_fresh": "clone", "_unsafe_vie
 
 @cache
 def copy_variant(op: OpOverload) -> OpOverload | None:
-    """The operator that returns a fresh tensor where `op` returns a view; None if `op` is no view."""
+    """The operator that returns a fresh tensor where `op` returns a view; else None."""
     schema = op._schema
     if op.namespace != "aten" or schema.is_mutable:
         return None

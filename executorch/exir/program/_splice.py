@@ -80,12 +80,10 @@ class Splicer:
             return
         if target is operator.getitem:
             self._getitem(node)
-        elif not isinstance(target, OpOverload) or not target._schema.returns:
-            self._number_or_fail(node)
-        elif isinstance(node.meta.get("val"), _SYMBOLIC):
-            self._number_or_fail(node)
-        else:
+        elif isinstance(target, OpOverload) and _returns_tensors(node, target):
             self._splice(node)
+        else:
+            self._number_or_fail(node)
 
     # Numbers.
 
@@ -205,6 +203,7 @@ class Splicer:
 
         args = torch.fx.node.map_arg(node.args, argument)
         kwargs = torch.fx.node.map_arg(node.kwargs, argument)
+        assert isinstance(node.target, OpOverload)
         return trace(node.target, args, kwargs, inputs, self.table, self.keep, self.fake_mode)
 
     def _filled(self, tree: Any, refs: dict[Ref, Any]) -> Any:
@@ -307,6 +306,10 @@ class _Item:
             )
             self.made.meta = {**self.meta, "val": self.value}
         return self.made
+
+
+def _returns_tensors(node: Node, target: OpOverload) -> bool:
+    return bool(target._schema.returns) and not isinstance(node.meta.get("val"), _SYMBOLIC)
 
 
 def _node(new: Any) -> Any:

@@ -105,7 +105,7 @@ class _Recorder(TorchDispatchMode):
         if isinstance(result, (SymInt, SymFloat, SymBool)):
             raise NeedsFunctionalization(f"{target} makes a number from data")
         step = len(self.template.steps)
-        self.template.steps.append(Step(target, *recorded, result))
+        self.template.steps.append(Step(target, recorded[0], recorded[1], result))
         listed = isinstance(result, (list, tuple))
         for i, tensor in enumerate(result if listed else [result]):
             if isinstance(tensor, Tensor):

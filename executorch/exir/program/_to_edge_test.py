@@ -1,5 +1,5 @@
-"""Edge programs compute what eager PyTorch computes: the same operators in the same order, so exactly
-or, where the decomposition sums in another order, to the tolerances of torch.testing."""
+"""Edge programs compute what eager PyTorch computes: exactly or, where the decomposition sums in
+another order, to the tolerances that torch.testing has for the dtype."""
 
 import copy
 

@@ -11,7 +11,7 @@ from executorch.exir.dialects.edge._ops import EdgeOpOverload
 
 
 class BackendOpOverload(EdgeOpOverload):
-    """One backend operator. `_equivalent_callable` is the pattern in edge operators, if one is bound."""
+    """One backend operator; `_equivalent_callable` is its pattern of edge operators, or None."""
 
     def __init__(self, op: OpOverload, equivalent: Any = None) -> None:
         super().__init__(op)

@@ -21,7 +21,7 @@ def _typed_names(arguments: list[Any]) -> dict[str, str]:
 def find_out_variant(op: OpOverload) -> OpOverload:
     """The overload of `op`'s name that takes the same inputs and writes into given tensors.
 
-    Tensor options (dtype, layout, device, pin_memory) may be missing there: the out tensor has them.
+    Tensor options (dtype, layout, device, pin_memory) may be missing: the out tensor has them.
     Raises RuntimeError where no overload fits.
     """
     namespace, name = op._schema.name.split("::")
@@ -66,7 +66,7 @@ class EdgeOpOverload:
         return self._op.name()
 
     def to_out_variant(self) -> OpOverload:
-        """The `torch.ops` overload that writes into out arguments; RuntimeError if there is none."""
+        """The `torch.ops` overload that writes into out arguments; RuntimeError without one."""
         if self._out_variant is None:
             self._out_variant = find_out_variant(self._op)
         return self._out_variant
