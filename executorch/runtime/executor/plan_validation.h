@@ -51,7 +51,8 @@ uint32_t size_of(const flatbuffers::Vector<T>* vector) {
 /// verifier leaves open. Null is aligned.
 template <typename T>
 bool is_aligned(const flatbuffers::Vector<T>* vector) {
-  return vector == nullptr || reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
+  return vector == nullptr || vector->size() == 0 ||  // writers do not align what is empty
+         reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
 }
 
 /// True if the bytes of `tensor` are a constant of the program or of an external file.
