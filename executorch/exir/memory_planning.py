@@ -369,7 +369,7 @@ def insert_calls_to_free(graph_module: GraphModule, allspecs: set[TensorSpec]) -
         if spec.is_dynamic_unbound_tensor and storage_of(spec) not in kept:
             last: Node = nodes[spec.lifetime[1]]
             with graph_module.graph.inserting_after(last):
-                graph_module.graph.call_function(memory.free, (spec,))
+                graph_module.graph.call_function(memory.free, (spec,))  # type: ignore[arg-type]
 
 
 def apply_algo(
@@ -402,7 +402,7 @@ def apply_algo(
     )
     for spec in planned:
         spec.realign(alignment)
-    graph_module.input_mem_buffer_sizes = []
+    graph_module.input_mem_buffer_sizes = []  # type: ignore[assignment]
     result = algo(
         alignment,
         planned + regions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lcm
+from typing import Any
 
 from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload, DataSerializer
@@ -27,7 +28,8 @@ class FlatTensorSerializer(DataSerializer):
         for entry in data.named_data.values():
             known = alignments.get(entry.buffer_index, 1)
             alignments[entry.buffer_index] = lcm(known, entry.alignment)
-        segments, position = [], {}
+        segments: list[Any] = []
+        position: dict[int, int] = {}
         for index, alignment in alignments.items():
             position[index] = len(segments)
             segment = _native.Segment(alignment)

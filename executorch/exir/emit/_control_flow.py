@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import GraphModule, Node
@@ -39,7 +40,7 @@ def _items(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _bind(emitter: GraphEmitter, graph: GraphModule, values: list[int]) -> None:
+def _bind(emitter: GraphEmitter, graph: GraphModule, values: Sequence[int]) -> None:
     placeholders = graph.graph.find_nodes(op="placeholder")
     if len(placeholders) != len(values):
         raise ValueError(f"{len(values)} operands for {len(placeholders)} inputs of a sub-graph")
@@ -177,8 +178,9 @@ class _Loop:
         emitter.kernel("aten::sym_size", "int", [first, self.zero, self.count])
         return len(emitter.instructions)
 
-    def _slices(self, xs: list[Any], placeholders: list[Node]) -> list[int]:
-        emitter, slices = self.emitter, []
+    def _slices(self, xs: list[Any], placeholders: list[Node]) -> list[Index]:
+        emitter = self.emitter
+        slices: list[Index] = []
         for x, placeholder in zip(xs, placeholders[: len(xs)], strict=True):
             part = emitter.tensor(placeholder.meta["spec"])
             args = [emitter.argument(x), self.zero, self.counter, part, part]
@@ -186,7 +188,7 @@ class _Loop:
             slices.append(part)
         return slices
 
-    def _run_body(self, values: list[int]) -> None:
+    def _run_body(self, values: Sequence[int]) -> None:
         _bind(self.emitter, self.body, values)
         self.emitter.emit_nodes(self.body)
 

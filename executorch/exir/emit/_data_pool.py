@@ -22,7 +22,7 @@ def tensor_bytes(tensor: torch.Tensor, dim_order: Sequence[int]) -> memoryview:
     ordered = plain.permute(*dim_order).contiguous() if plain.dim() > 1 else plain.contiguous()
     if ordered.numel() == 0:
         return memoryview(b"")
-    return memoryview(ordered.reshape(-1).view(torch.uint8).numpy())
+    return memoryview(ordered.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
 class DataPool:

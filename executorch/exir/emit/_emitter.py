@@ -207,7 +207,7 @@ class GraphEmitter:
                 raise TypeError(f"argument {argument.name} is missing")
             indices.append(self.argument(value, kinds[i]))
             if argument.alias_info is not None and argument.alias_info.is_write:
-                written.append(self.results[value])
+                written.append(self.results[value])  # type: ignore[index]
                 out_lists = out_lists or kinds[i].startswith("List")
         result = self._result(node, op, written)
         if out_lists or len(written) > 1:
@@ -242,7 +242,8 @@ class GraphEmitter:
             schema.BackendDelegate(lowered.backend_id, location, list(lowered.compile_specs))
         )
         args = [self.argument(a) for a in node.args[1:]]
-        values, specs = node.meta.get("val"), node.meta.get("spec")
+        values: Any = node.meta.get("val")
+        specs: Any = node.meta.get("spec")
         single = isinstance(specs, TensorSpec)
         outputs = [
             self.tensor(s) if isinstance(s, TensorSpec) else Index(self.table.add_number(v))

@@ -19,7 +19,13 @@ namespace {
 }
 
 nb::object text(const flatbuffers::String* s) {
-  return s == nullptr ? nb::object(nb::str("")) : nb::object(nb::str(s->c_str(), s->size()));
+  const char* data = s == nullptr ? "" : s->c_str();
+  const Py_ssize_t size = s == nullptr ? 0 : static_cast<Py_ssize_t>(s->size());
+  nb::object result = nb::steal(PyUnicode_DecodeUTF8(data, size, nullptr));
+  if (!result.is_valid()) {
+    throw nb::python_error();  // UnicodeDecodeError, a ValueError
+  }
+  return result;
 }
 
 template <typename T>

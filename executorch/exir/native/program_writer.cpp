@@ -370,6 +370,10 @@ void append_segments(FileImage& image, const std::vector<const Segment*>& segmen
 FileImage write_program(nb::handle program, const std::vector<const Segment*>& segments,
                         uint64_t segment_alignment, uint64_t constant_alignment,
                         uint64_t delegate_alignment) {
+  if (std::max(constant_alignment, delegate_alignment) > FLATBUFFERS_MAX_ALIGNMENT) {
+    throw std::invalid_argument("alignments of constants and delegate data go up to " +
+                                std::to_string(FLATBUFFERS_MAX_ALIGNMENT));
+  }
   const std::vector<SegmentRange> ranges = lay_out(segments, segment_alignment);
   ProgramBuilder builder(constant_alignment, delegate_alignment);
   std::string flatbuffer = builder.build(program, ranges);

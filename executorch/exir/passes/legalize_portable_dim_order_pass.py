@@ -36,11 +36,11 @@ class LegalizePortableDimOrderPass(GraphEdit):
         changed: set[Node] = set()  # whose result now has another order
         modified = False
         for node in list(graph_module.graph.nodes):
-            op = overload_of(node.target) if node.op == "call_function" else None
-            if op is None:
+            if node.op != "call_function":
                 continue
-            operand = node.args[0] if node.args else None
-            if op.name() in _CONTIGUOUS_ONLY and not _is_contiguous(operand):
+            op = overload_of(node.target)
+            operand: Any = node.args[0] if node.args else None
+            if op is not None and op.name() in _CONTIGUOUS_ONLY and not _is_contiguous(operand):
                 node.update_arg(0, _contiguous_copy(node, operand))
                 modified = True
             elif changed.isdisjoint(node.all_input_nodes):

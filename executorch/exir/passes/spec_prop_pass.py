@@ -105,7 +105,8 @@ def _set_spec(node: Node, graph_module: GraphModule) -> None:
 def _set_call_spec(node: Node) -> None:
     op = overload_of(node.target)
     if node.target is operator.getitem:
-        container, index = node.args
+        container: Any = node.args[0]
+        index: Any = node.args[1]
         specs = container.meta.get("spec") if isinstance(container, Node) else None
         node.meta["spec"] = specs[index] if isinstance(specs, (list, tuple)) else None
     elif is_delegate_call(node) and node.meta.get("spec") is not None:

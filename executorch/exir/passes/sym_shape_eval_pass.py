@@ -135,7 +135,7 @@ def _advice(node: Node, spec: TensorSpec, dim: int) -> str:
     extent = spec.shape[dim]
     what = "input" if node.op == "placeholder" else "tensor"
     where = source_line(node) if node.op != "placeholder" else "an input of the method"
-    symbols = getattr(extent.node.expr, "free_symbols", set())
+    symbols: set[Any] = getattr(extent.node.expr, "free_symbols", set())
     if any(str(symbol).startswith("u") for symbol in symbols):
         advice = (
             f"it depends on data: tell a bound in the model, torch._check({extent} <= N) on the "

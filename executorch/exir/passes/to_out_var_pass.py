@@ -96,7 +96,7 @@ def _convert(node: Node, out_variant: Any) -> None:
 
 def _check_positional(node: Node, arguments: Any) -> None:
     """Positional arguments keep their meaning if both schemas start with the same names."""
-    functional = node.target._schema.arguments
+    functional = node.target._schema.arguments  # type: ignore[union-attr]
     for i, _ in enumerate(node.args):
         if functional[i].name != arguments[i].name:
             raise ExportError(

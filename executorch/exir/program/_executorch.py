@@ -17,7 +17,7 @@ from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit._operator_check import check_operators, known_operators
-from executorch.exir.pass_manager import run_passes
+from executorch.exir.pass_manager import run_pass
 from executorch.exir.passes.external_constants_pass import (
     external_constants_pass,
     external_mutable_weights_pass,
@@ -81,8 +81,8 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
 
         program = reinplace_pass(program, config.reinplace_extra_ops)
     insert_write_back_for_buffers_pass(program)
-    if config.passes:
-        program = run_passes(program, list(config.passes))
+    for each in config.passes:
+        program, _ = run_pass(program, each)
     for step in pre_memory_planning_passes(config, name):
         program = _apply(step, program)
     if config.external_constants:
@@ -140,7 +140,7 @@ def _apply(step: Any, program: ExportedProgram) -> ExportedProgram:
     elif type(step).__module__.startswith("executorch.exir.passes."):
         _take(step(program.graph_module), program)
     else:
-        return run_passes(program, [step])
+        program, _ = run_pass(program, step)
     return program
 
 

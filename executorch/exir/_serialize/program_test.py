@@ -1,0 +1,297 @@
+import contextlib
+import io
+import os
+
+import pytest
+import torch
+from torch import nn
+
+from executorch.exir import ExecutorchBackendConfig, _native, schema, to_edge
+from executorch.exir._serialize import _deserialize_pte_binary, _PTEFile, _serialize_pte_binary
+from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
+from executorch.exir._serialize._named_data_store import NamedDataStore
+from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
+from executorch.exir.scalar_type import ScalarType
+from executorch.exir.tensor_layout import TensorLayout
+
+
+def _tensor(**changes):
+    fields = dict(
+        scalar_type=ScalarType.FLOAT,
+        storage_offset=0,
+        sizes=[2, 3],
+        dim_order=[0, 1],
+        requires_grad=True,
+        layout=0,
+        data_buffer_idx=1,
+        allocation_info=schema.AllocationDetails(1, 16, 2),
+        shape_dynamism=schema.TensorShapeDynamism.DYNAMIC_BOUND,
+        extra_tensor_info=schema.ExtraTensorInfo(0, "a.b", schema.TensorDataLocation.EXTERNAL),
+    )
+    return schema.Tensor(**{**fields, **changes})
+
+
+def _program():
+    """Every table and every member of both unions."""
+    values = [
+        schema.Null(),
+        schema.Int(-(2**62)),
+        schema.Bool(True),
+        schema.Double(float("inf")),
+        _tensor(),
+        _tensor(allocation_info=None, extra_tensor_info=None, sizes=[], dim_order=[]),
+        schema.String("grüße"),
+        schema.IntList([1, 1]),
+        schema.DoubleList([0.5, -2.0]),
+        schema.BoolList([True, False]),
+        schema.TensorList([4, 5]),
+        schema.OptionalTensorList([4, -1]),
+    ]
+    calls = [
+        schema.KernelCall(0, [4, 5, 5]),
+        schema.DelegateCall(0, [4]),
+        schema.MoveCall(4, 5),
+        schema.JumpFalseCall(2, 5),
+        schema.FreeCall(4),
+    ]
+    frames = [schema.FrameList([schema.Frame("m.py", 3, "forward", "x + 1")])] * len(calls)
+    plan = schema.ExecutionPlan(
+        name="forward",
+        container_meta_type=schema.ContainerMetadata("in", "out"),
+        values=[schema.EValue(v) for v in values],
+        inputs=[4],
+        outputs=[5],
+        chains=[schema.Chain([], [], [schema.Instruction(c) for c in calls], frames)],
+        operators=[schema.Operator("aten::relu", "out"), schema.Operator("aten::copy_", "")],
+        delegates=[
+            schema.BackendDelegate(
+                "Demo",
+                schema.BackendDelegateDataReference(schema.DataLocation.INLINE, i),
+                [schema.CompileSpec("k", b"\x00v")],
+            )
+            for i in (0, 1)
+        ],
+        non_const_buffer_sizes=[0, 48],
+        non_const_buffer_device=[schema.NonConstBufferDevice(1, schema.DeviceType.CUDA, 2)],
+    )
+    blobs = [schema.BackendDelegateInlineData(b"blob"), schema.BackendDelegateInlineData(b"")]
+    constants = [schema.Buffer(b""), schema.Buffer(bytes(range(24))), schema.Buffer(b"xyz")]
+    return schema.Program(0, [plan], constants, blobs, [], schema.SubsegmentOffsets(0, []))
+
+
+def _file(**named):
+    store = NamedDataStore()
+    for key, data in named.items():
+        store.add_named_data(key, data, alignment=64)
+    mutable = [schema.Buffer(b""), schema.Buffer(b"state")]
+    return _PTEFile(_program(), mutable, store.get_named_data_store_output())
+
+
+def _plain(buffers):
+    return [bytes(b.storage) for b in buffers]
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_everything_survives_writing_and_reading(segments):
+    data = bytes(_serialize_pte_binary(_file(w=b"12345"), extract_delegate_segments=segments))
+    read = _deserialize_pte_binary(data)
+    want = _program()
+    assert read.program.execution_plan == want.execution_plan
+    assert _plain(read.mutable_data) == [b"", b"state"]
+    assert [bytes(d.data) for d in read.program.backend_delegate_data] == [b"blob", b""]
+    assert bytes(read.named_data.buffers[read.named_data.pte_data["w"].buffer_index]) == b"12345"
+    constants = _plain(read.program.constant_buffer)
+    assert constants[1][:24] == bytes(range(24)) and constants[2] == b"xyz"
+
+
+def test_segments_are_ordered_and_aligned():
+    data = bytes(
+        _serialize_pte_binary(_file(w=b"12345", v=b"12345"), extract_delegate_segments=True)
+    )
+    program, base = _native.read_program(data)
+    assert data[4:12] == b"ET12eh00" and base % 128 == 0
+    # constants (24 bytes, padding to 32, 3 bytes), state, blob, one segment for equal named data
+    assert [(s.offset, s.size) for s in program.segments] == [(0, 35), (128, 5), (256, 4), (384, 5)]
+    assert program.constant_segment == schema.SubsegmentOffsets(0, [0, 0, 32])
+    assert [n.segment_index for n in program.named_data] == [3, 3]
+    assert len(data) == base + 389
+
+
+def test_program_without_data_is_a_bare_flatbuffer():
+    program = schema.Program(
+        0, _program().execution_plan, [schema.Buffer(b"")], [], [], schema.SubsegmentOffsets(0, [])
+    )
+    program.execution_plan[0].delegates = []
+    data = bytes(_serialize_pte_binary(_PTEFile(program)))
+    assert data[8:12] != b"eh00"
+    read, base = _native.read_program(data)
+    assert base == 0
+    assert [(s.offset, s.size) for s in read.segments] == [(0, 0)]
+    assert read.constant_segment.offsets == [0]
+
+
+def test_wide_alignment_keeps_inline_data_aligned():
+    cord = _serialize_pte_binary(_file(), delegate_alignment=64, constant_tensor_alignment=256)
+    data = bytes(cord)
+    assert data.index(b"blob") % 64 == 0
+    program, _ = _native.read_program(data)
+    assert program.constant_segment.offsets == [0, 0, 256]
+
+
+def test_alignment_beyond_a_page_is_refused():
+    with pytest.raises(ValueError, match="4096"):
+        _serialize_pte_binary(_file(), delegate_alignment=8192)
+
+
+@pytest.mark.parametrize("alignment", [0, -1, 24])
+def test_alignments_must_be_powers_of_two(alignment):
+    with pytest.raises(ValueError, match="power of two"):
+        _serialize_pte_binary(_file(), segment_alignment=alignment)
+
+
+def test_numbers_that_do_not_fit_are_named():
+    file = _file()
+    file.program.execution_plan[0].values[4].val.sizes = [2**31]
+    with pytest.raises(OverflowError, match=r"Tensor.sizes: 2147483648"):
+        _serialize_pte_binary(file)
+
+
+def test_objects_outside_the_union_are_named():
+    file = _file()
+    file.program.execution_plan[0].values[0].val = 3
+    with pytest.raises(TypeError, match=r"EValue.val.*int"):
+        _serialize_pte_binary(file)
+
+
+@pytest.mark.parametrize("cut", [10, 200, -1])
+def test_damaged_files_are_refused(cut):
+    data = bytes(_serialize_pte_binary(_file()))
+    with pytest.raises(ValueError):
+        _deserialize_pte_binary(data[:cut])
+    with pytest.raises(ValueError, match="ET12"):
+        _deserialize_pte_binary(b"\x00" * 100)
+
+
+def test_flipped_bytes_never_crash_the_reader():
+    data = bytearray(bytes(_serialize_pte_binary(_file(w=b"1"), extract_delegate_segments=True)))
+    for at in range(0, len(data), 3):
+        damaged = bytearray(data)
+        damaged[at] ^= 0xFF
+        with contextlib.suppress(ValueError, IndexError):
+            _deserialize_pte_binary(bytes(damaged))
+
+
+class _Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(50, 8), nn.Linear(8, 50, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids):
+        return self.head(self.embed(ids))
+
+
+def _manager(config=None):
+    torch.manual_seed(0)
+    model = _Tied().eval()
+    edge = to_edge(torch.export.export(model, (torch.tensor([[1, 2]]),)))
+    return edge.to_executorch(config), model
+
+
+def test_equal_models_give_equal_bytes():
+    assert _manager()[0].buffer == _manager()[0].buffer
+
+
+def test_all_ways_of_writing_give_the_same_bytes(tmp_path):
+    manager, _ = _manager()
+    path = tmp_path / "tied.pte"
+    done = []
+    manager.save(path, progress=lambda n, total: done.append((n, total)))
+    stream = io.BytesIO()
+    manager.write_to_file(stream)
+    assert path.read_bytes() == stream.getvalue() == manager.buffer
+    assert done[-1] == (len(manager.buffer),) * 2
+    with open(tmp_path / "raw", "wb", buffering=0) as raw:
+        manager.write_to_file(raw)
+    assert (tmp_path / "raw").read_bytes() == manager.buffer
+
+
+def test_weights_are_borrowed_not_copied():
+    manager, model = _manager()
+    storage = manager.executorch_program.constant_buffer[1].storage
+    assert _native.address_of(storage) == model.embed.weight.data_ptr()
+
+
+def test_failed_save_keeps_the_old_file_and_leaves_no_other(tmp_path):
+    path = tmp_path / "model.pte"
+    path.write_bytes(b"old")
+
+    def fail(done, total):
+        raise RuntimeError("stop")
+
+    manager, _ = _manager()
+    with pytest.raises(RuntimeError, match="stop"):
+        manager.save(path, progress=fail)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model.pte"]
+
+
+def test_save_errors_name_the_path(tmp_path):
+    manager, _ = _manager()
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        manager.save(tmp_path / "nowhere" / "model.pte")
+    with pytest.raises(ValueError, match=r"\.pte"):
+        manager.save(tmp_path / "model.bin")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_full_devices_are_reported(tmp_path):
+    link = tmp_path / "full.pte"
+    link.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        _manager()[0].save(link)
+
+
+def test_external_constants_go_to_files(tmp_path):
+    config = ExecutorchBackendConfig(external_constants=lambda node: "weights")
+    manager, model = _manager(config)
+    manager.write_tensor_data_to_file(tmp_path)
+    data = (tmp_path / "weights.ptd").read_bytes()
+    assert data[4:8] == b"FT01" and data[8:12] == b"FH01"
+    weight = model.embed.weight.detach()
+    found = _native.read_flat_tensor(data)
+    for layout, content in found.values():
+        assert layout == (int(ScalarType.FLOAT), [50, 8], [0, 1])
+        assert content == weight.numpy().tobytes()
+    names = {
+        v.val.extra_tensor_info.fully_qualified_name
+        for v in manager.executorch_program.execution_plan[0].values
+        if isinstance(v.val, schema.Tensor) and v.val.extra_tensor_info is not None
+    }
+    assert names == set(found)
+    assert len(manager.executorch_program.constant_buffer) == 1
+
+
+def test_flat_tensor_survives_writing_and_reading():
+    layout = TensorLayout(ScalarType.BYTE, [3], [0])
+    payload = DataPayload(
+        [b"abc", b"opaque"],
+        {"t": DataEntry(0, 16, layout), "u": DataEntry(0, 1, layout), "o": DataEntry(1, 64, None)},
+    )
+    cord = FlatTensorSerializer().serialize(payload)
+    read = FlatTensorSerializer().deserialize(cord)
+    for key, entry in payload.named_data.items():
+        assert read.named_data[key].tensor_layout == entry.tensor_layout
+        assert (
+            read.buffers[read.named_data[key].buffer_index] == payload.buffers[entry.buffer_index]
+        )
+    with pytest.raises(ValueError):
+        _native.read_flat_tensor(bytes(cord)[:-1])
+
+
+def test_named_data_keys_are_unique():
+    store = NamedDataStore()
+    store.add_named_data("k", b"1")
+    store.add_named_data("k", b"1")
+    with pytest.raises(ValueError, match="'k'"):
+        store.add_named_data("k", b"2")
