@@ -66,7 +66,7 @@ def _is_full_slice(node: Node) -> bool:
 
 
 def _is_inactive_dropout(node: Node) -> bool:
-    return node.args[1] == 0 or not node.args[2]
+    return bool(node.args[1] == 0 or not node.args[2])
 
 
 def _is_identity_permutation(node: Node) -> bool:
