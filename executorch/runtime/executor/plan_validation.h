@@ -48,7 +48,7 @@ uint32_t size_of(const flatbuffers::Vector<T>* vector) {
 }
 
 /// True if the items of a vector of 8-byte values lie on 8-byte boundaries, which the flatbuffer
-/// verifier leaves open. Null is aligned.
+/// verifier leaves open. A vector without items has none to be misaligned.
 template <typename T>
 bool is_aligned(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr || vector->size() == 0 ||  // writers do not align what is empty

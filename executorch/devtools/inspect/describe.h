@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// What is in a program (.pte) or external data file (.ptd), for people and for goldens.
+namespace executorch::devtools {
+
+/// Objects keep the order of their keys, so that equal files give equal text.
+using Json = nlohmann::ordered_json;
+
+/// What a file cannot be described for; the text begins with its name.
+struct InspectError {
+  std::string message;
+};
+
+/// Reads and verifies the file at `path`, without its segments, and describes all of it. Which kind
+/// of file it is shows in the key "kind": "program" or "data". Throws InspectError if the file
+/// cannot be read, is neither, or is damaged.
+Json describe_file(const std::string& path);
+
+/// The tensors of `program` whose bytes are in an external file, but not in `data` or not with
+/// that type and shape: one line for each.
+std::vector<std::string> missing_external_data(const Json& program, const Json& data);
+
+/// The stable text form of a description, one line for each value and instruction.
+std::string to_text(const Json& description);
+
+}  // namespace executorch::devtools
