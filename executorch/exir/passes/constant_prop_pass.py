@@ -1,0 +1,233 @@
+"""Computes ahead of time what depends on constants only."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._guards import detect_fake_mode
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    TensorArgument,
+)
+from torch.fx import Node
+from torch.fx.node import map_arg
+from torch.utils import _pytree as pytree
+
+from executorch.exir.dialects._ops import ops
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.passes.remove_dead_code import RemoveDeadCode
+
+_PREFIX = "_prop_tensor_constant"
+
+
+def constant_prop_pass(
+    exported_program: ExportedProgram,
+    custom_skip_targets: set[EdgeOpOverload] | None = None,
+    _skip_dim_order: bool = True,
+) -> ExportedProgram:
+    """Replace calls that depend on constants only by their results, in place; the same program.
+
+    custom_skip_targets  operators to leave; default: those that make much data out of little
+    """
+    skip = custom_skip_targets if custom_skip_targets is not None else default_skip_targets()
+    tensors = get_propagated_const_tensor_dict(exported_program, skip)
+    _replace(exported_program, tensors)
+    return exported_program
+
+
+def fold_constants(program: ExportedProgram) -> bool:
+    """`constant_prop_pass` where it makes the program no larger; true if anything was folded.
+
+    Before    w = placeholder; t = permute_copy(w, [1, 0]); y = addmm(b, x, t)
+    After     t = placeholder; y = addmm(b, x, t)
+    Leaves    results that would be stored beside the constants they are made of, as those have
+              other readers; anything in control flow.
+    """
+    return _replace(program, _propagated(program, default_skip_targets(), _replaces_its_inputs))
+
+
+def _replaces_its_inputs(node: Node, known: Mapping[Node, Tensor]) -> bool:
+    """Whether `node` is the only reader of constants that are as large as its result."""
+    result = node.meta["val"]
+    if not isinstance(result, Tensor):
+        return False
+    freed = sum(known[n].nbytes for n in node.all_input_nodes if len(n.users) == 1)
+    return result.nbytes <= freed or result.numel() <= 1
+
+
+def get_default_skip_targets_no_quant() -> set[EdgeOpOverload]:
+    """Operators that make large constants from nothing."""
+    aten = ops.edge.aten
+    return {aten.full.default, aten.full_like.default, aten.arange.start_step}
+
+
+def default_skip_targets() -> set[EdgeOpOverload]:
+    """Those, and dequantization, which would undo the compression of weights."""
+    quantized = torch.ops.quantized_decomposed
+    names = ("dequantize_per_tensor", "dequantize_per_channel", "dequantize_per_token")
+    found = {
+        getattr(ops.edge.quantized_decomposed, n).default for n in names if hasattr(quantized, n)
+    }
+    return get_default_skip_targets_no_quant() | found
+
+
+def is_constant_buffer(program: ExportedProgram, node: Node) -> bool:
+    """Whether `node` reads a buffer that no method call changes."""
+    target = program.graph_signature.inputs_to_buffers.get(node.name)
+    return target is not None and target not in program.graph_signature.buffers_to_mutate.values()
+
+
+def get_constant_placeholder_dict(exported_program: ExportedProgram) -> OrderedDict[Node, Tensor]:
+    """Placeholder -> tensor, of all parameters, unchanged buffers and constants."""
+    program, signature = exported_program, exported_program.graph_signature
+    found: OrderedDict[Node, Tensor] = OrderedDict()
+    for node in program.graph.find_nodes(op="placeholder"):
+        target = signature.inputs_to_parameters.get(node.name)
+        if target is None and is_constant_buffer(program, node):
+            target = signature.inputs_to_buffers[node.name]
+        if target is None:
+            target = signature.inputs_to_lifted_tensor_constants.get(node.name)
+        if target is not None:
+            store = program.state_dict if target in program.state_dict else program.constants
+            found[node] = store[target]
+    return found
+
+
+def is_const(
+    arg: Any, exported_program: ExportedProgram, const_node_to_tensor: Mapping[Node, Tensor]
+) -> bool:
+    """Whether an argument is known ahead of time."""
+    leaves = pytree.tree_leaves(arg, is_leaf=lambda a: isinstance(a, Node))
+    return all(not isinstance(a, Node) or a in const_node_to_tensor for a in leaves)
+
+
+def get_data(
+    arg: Any, exported_program: ExportedProgram, const_node_to_tensor: Mapping[Node, Tensor]
+) -> Any:
+    """An argument with constants in place of nodes."""
+    return map_arg(arg, lambda n: const_node_to_tensor[n])
+
+
+def get_propagated_const_tensor_dict(
+    exported_program: ExportedProgram, custom_skip_targets: set[EdgeOpOverload] | None
+) -> OrderedDict[Node, Tensor]:
+    """Node -> tensor, of all constants and of all calls that depend on them only."""
+    return _propagated(exported_program, custom_skip_targets or set(), lambda node, known: True)
+
+
+def _propagated(
+    program: ExportedProgram,
+    skip: set[EdgeOpOverload],
+    wanted: Callable[[Node, Mapping[Node, Tensor]], bool],
+) -> OrderedDict[Node, Tensor]:
+    known = get_constant_placeholder_dict(program)
+    for node in program.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, EdgeOpOverload):
+            continue
+        if node.target in skip or torch.Tag.nondeterministic_seeded in node.target._op.tags:
+            continue
+        if not node.all_input_nodes or not is_const(
+            (node.args, node.kwargs), exported_program, known
+        ):
+            continue
+        with torch.no_grad():
+            args, kwargs = get_data(arguments, program, known)
+            result = node.target(*args, **kwargs)
+        if isinstance(result, Tensor):
+            known[node] = result
+    return known
+
+
+def get_first_user_input(exported_program: ExportedProgram) -> Node:
+    """The placeholder before which constants belong; the first other node if there is none."""
+    inputs = set(exported_program.graph_signature.user_inputs)
+    for node in exported_program.graph.nodes:
+        if node.op != "placeholder" or node.name in inputs:
+            return node
+    raise ValueError("the graph has no nodes")
+
+
+def get_fake_mode(exported_program: ExportedProgram) -> Any:
+    """The fake mode of the program's values."""
+    mode = detect_fake_mode([n.meta.get("val") for n in exported_program.graph.nodes])
+    if mode is None:
+        raise ValueError("the program has no fake values")
+    return mode
+
+
+def replace_with_constant_node(
+    node: Node,
+    prop_constant_tensor: Tensor,
+    first_user_input: Node,
+    fake_mode: Any,
+    exported_program: ExportedProgram,
+) -> tuple[Node, str]:
+    """Make `node` a constant placeholder; the new node and its name in the program's constants."""
+    number = 0
+    while (fqn := f"{_PREFIX}{number}") in exported_program.constants:
+        number += 1
+    exported_program.constants[fqn] = prop_constant_tensor
+    with exported_program.graph.inserting_before(first_user_input):
+        constant = exported_program.graph.placeholder(fqn)
+    constant.meta = {k: v for k, v in node.meta.items() if k != "spec"}
+    constant.meta["val"] = fake_mode.from_tensor(prop_constant_tensor, static_shapes=True)
+    node.replace_all_uses_with(constant)
+    exported_program.graph.erase_node(node)
+    return constant, fqn
+
+
+def create_constant_nodes_and_return_specs(
+    const_node_to_tensor: Mapping[Node, Tensor], exported_program: ExportedProgram
+) -> dict[str, InputSpec]:
+    """Make the calls among the nodes placeholders; name -> specification of each new one."""
+    specs: dict[str, InputSpec] = {}
+    first_input = get_first_user_input(exported_program)
+    mode = get_fake_mode(exported_program)
+    for node, tensor in const_node_to_tensor.items():
+        if node.op == "placeholder" or all(u in const_node_to_tensor for u in node.users):
+            continue
+        stored = tensor.detach().clone(memory_format=torch.preserve_format)
+        constant, fqn = replace_with_constant_node(
+            node, stored, first_input, mode, exported_program
+        )
+        argument = TensorArgument(name=constant.name)
+        specs[constant.name] = InputSpec(InputKind.CONSTANT_TENSOR, argument, fqn, True)
+    return specs
+
+
+def erase_constant_node(exported_program: ExportedProgram, node: Node) -> None:
+    """Remove an unused constant placeholder, and its tensor."""
+    signature = exported_program.graph_signature
+    for names in (signature.inputs_to_parameters, signature.inputs_to_buffers):
+        if node.name in names:
+            exported_program.state_dict.pop(names[node.name], None)
+            exported_program.constants.pop(names[node.name], None)
+    if node.name in signature.inputs_to_lifted_tensor_constants:
+        exported_program.constants.pop(signature.inputs_to_lifted_tensor_constants[node.name], None)
+    exported_program.graph.erase_node(node)
+
+
+def _replace(program: ExportedProgram, tensors: Mapping[Node, Tensor]) -> bool:
+    candidates = get_constant_placeholder_dict(program)
+    new = create_constant_nodes_and_return_specs(tensors, program)
+    if not new:
+        return False
+    RemoveDeadCode().edit(program.graph_module)
+    for node in candidates:
+        if not node.users:
+            erase_constant_node(program, node)
+    old = {s.arg.name: s for s in program.graph_signature.input_specs if hasattr(s.arg, "name")}
+    placeholders = program.graph.find_nodes(op="placeholder")
+    program._graph_signature = ExportGraphSignature(
+        [new.get(n.name) or old[n.name] for n in placeholders],
+        program.graph_signature.output_specs,
+    )
+    program.graph_module.recompile()
+    return True
