@@ -41,7 +41,7 @@ class DescribeTest : public ::testing::Test {
     plan.call_delegate(0, {0, 1});
     plan.jump_if_false(5, 0);
     plan.move(0, 1);
-    plan.inputs = {1};
+    plan.inputs = {2};
     plan.outputs = {1, 2};
     plan.arenas = {0, 64};
     return builder.build();
@@ -52,7 +52,7 @@ TEST_F(DescribeTest, TextSaysEverythingOnALineEach) {
   const std::string text = to_text(describe_file(write(program())));
   const std::string method = text.substr(text.find("method"));
   EXPECT_EQ(method,
-            "method forward(%1) -> (%1, %2)\n"
+            "method forward(%2) -> (%1, %2)\n"
             "  memory 1: 64 bytes\n"
             "  %0: Tensor Float [2] constant 1\n"
             "  %1: Tensor Float [2, 1] order [1, 0] bounded memory 1 @8\n"
