@@ -34,7 +34,7 @@ class ExecutorRunnerTest : public ::testing::Test {
     std::ofstream(file(name), std::ios::binary) << bytes;
   }
 
-  static void write(const std::string& name, const std::vector<float>& numbers) {
+  static void write_floats(const std::string& name, const std::vector<float>& numbers) {
     write(name, std::string(reinterpret_cast<const char*>(numbers.data()), 4 * numbers.size()));
   }
 
@@ -80,8 +80,8 @@ TEST_F(ExecutorRunnerTest, RunsTheFirstMethodOnOnes) {
 }
 
 TEST_F(ExecutorRunnerTest, ReadsRawInputsAndWritesRawOutputs) {
-  write("x.bin", {1, 2, 3, 4});
-  write("y.bin", {10, 20, 30, 40});
+  write_floats("x.bin", {1, 2, 3, 4});
+  write_floats("y.bin", {10, 20, 30, 40});
   const auto outcome =
       run_model("--inputs=" + file("x.bin") + "," + file("y.bin") +
                 " --print_output=none --num_executions=3 --output_file=" + file("out"));
@@ -121,8 +121,8 @@ TEST_F(ExecutorRunnerTest, MissingAndBrokenFilesEndWithTheirCause) {
 }
 
 TEST_F(ExecutorRunnerTest, WrongInputsEndWithTheirCause) {
-  write("x.bin", {1, 2, 3, 4});
-  write("long.bin", {1, 2, 3, 4, 5});
+  write_floats("x.bin", {1, 2, 3, 4});
+  write_floats("long.bin", {1, 2, 3, 4, 5});
   EXPECT_FAILS(run_model("--inputs=" + file("x.bin") + "," + file("long.bin")), 1,
                "has 20 bytes, input 1 of the method 16");
   EXPECT_FAILS(run_model("--inputs=" + file("x.bin")), 1, "1 input files for 2 tensor inputs");
