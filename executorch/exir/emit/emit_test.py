@@ -134,6 +134,23 @@ def test_view_that_is_an_output_is_copied():
     assert _names(plan) == ["aten::view_copy.out"]
 
 
+def test_lowering_twice_gives_the_same_program():
+    class Views(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("state", torch.ones(8, 2))
+
+        def forward(self, x):
+            y = (x + 1).view(8, 2)
+            self.state.add_(y)
+            values, _ = torch.topk((x * 2).view(8, 2).relu() + y, 1)
+            return values
+
+    edge = to_edge(export(Views(), (torch.randn(4, 4),)))
+    first = edge.to_executorch().buffer
+    assert edge.to_executorch().buffer == first
+
+
 class _Cond(nn.Module):
     def forward(self, x):
         y = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos().sin(), (x,))

@@ -10,14 +10,17 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
+from executorch.exir import memory
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.operator_kind import (
     is_delegate_call,
     is_inplace,
+    is_out_variant,
     overload_of,
     written_argument,
 )
+from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
 from executorch.exir.passes.source_line import source_line
 from executorch.exir.tensor import CHANNELS_LAST, TensorSpec, dim_order_of, scalar_type_enum
 
@@ -35,7 +38,8 @@ class SpecPropPass(PassBase):
     Requires  fake values in `node.meta["val"]`; nothing is traced again.
     Ensures   one tensor has one spec: getitem, output and in-place results share that of the node
               they come from. Numbers have the spec None. With `run`, placeholders of parameters, of
-              buffers that nothing mutates and of lifted constants are marked const.
+              buffers that nothing mutates and of lifted constants are marked const. A graph that
+              was planned before gets new specs, as if it never was.
     Leaves    the spec that a delegate call already has.
     """
 
@@ -111,6 +115,13 @@ def _set_call_spec(node: Node) -> None:
         node.meta["spec"] = specs[index] if isinstance(specs, (list, tuple)) else None
     elif is_delegate_call(node) and node.meta.get("spec") is not None:
         return
+    elif node.target is memory.view:
+        base: Any = node.args[0]
+        node.meta["spec"] = ViewSpec(base.meta["spec"], node.meta["val"].shape)
+    elif op is not None and is_out_variant(op):
+        outs = [node.kwargs[a.name] for a in op._schema.arguments if a.is_out]
+        specs = [out.meta["spec"] for out in outs]  # type: ignore[union-attr]
+        node.meta["spec"] = specs[0] if len(specs) == 1 else specs
     elif op is not None and is_inplace(op) and isinstance(node.meta.get("val"), torch.Tensor):
         node.meta["spec"] = written_argument(node, op).meta["spec"]
     else:
