@@ -133,9 +133,10 @@ def _propagated(
             continue
         if node.target in skip or torch.Tag.nondeterministic_seeded in node.target._op.tags:
             continue
-        if not node.all_input_nodes or not is_const(
-            (node.args, node.kwargs), exported_program, known
-        ):
+        arguments = (node.args, node.kwargs)
+        if not node.all_input_nodes or not is_const(arguments, program, known):
+            continue
+        if not wanted(node, known):
             continue
         with torch.no_grad():
             args, kwargs = get_data(arguments, program, known)
