@@ -194,9 +194,8 @@ def create_constant_nodes_and_return_specs(
     for node, tensor in const_node_to_tensor.items():
         if node.op == "placeholder" or all(u in const_node_to_tensor for u in node.users):
             continue
-        stored = tensor.detach().clone(memory_format=torch.preserve_format)
         constant, fqn = replace_with_constant_node(
-            node, stored, first_input, mode, exported_program
+            node, tensor, first_input, mode, exported_program
         )
         argument = TensorArgument(name=constant.name)
         specs[constant.name] = InputSpec(InputKind.CONSTANT_TENSOR, argument, fqn, True)
