@@ -13,7 +13,9 @@ target_compile_definitions(
   INTERFACE C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=${EXECUTORCH_LOG_LEVEL}
             $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_LOGGING}>>:ET_LOG_ENABLED=0>)
 if(EXECUTORCH_USE_SANITIZER)
+  # vptr looks at run-time type information, which the runtime has none of.
   target_compile_options(executorch_flags INTERFACE -fsanitize=address,undefined
+                                                    -fno-sanitize=vptr
                                                     -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=undefined)
   target_link_options(executorch_flags INTERFACE -fsanitize=address,undefined)
@@ -28,7 +30,7 @@ target_compile_options(
   executorch_private_flags
   INTERFACE -Wall -Wextra -Wno-psabi $<$<BOOL:${EXECUTORCH_WERROR}>:-Werror> -ffunction-sections
             -fdata-sections -fvisibility-inlines-hidden
-            $<$<BOOL:${EXECUTORCH_OPTIMIZE_SIZE}>:-Os>)
+            $<$<BOOL:${EXECUTORCH_OPTIMIZE_SIZE}>:-Os;-fno-asynchronous-unwind-tables>)
 # The runtime needs neither; what talks to std containers of a user may opt out with EXCEPTIONS.
 set(EXECUTORCH_BARE_FLAGS $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
 
