@@ -56,7 +56,7 @@ def verb_build(args: list[str]) -> int:
 def verb_demo(args: list[str]) -> int:
     """Export the shipped GPT and let the C++ runner continue a prompt: ./dev demo [PROMPT]."""
     setup()
-    build("dev", "nanogpt_runner", "_C", "_native", "operators_txt")
+    build("dev", "nanogpt_runner", "portable_lib", "exir_native", "operators_txt")
     OUTPUT.mkdir(exist_ok=True)
     step("export nanogpt.pte", [str(PYTHON), str(NANOGPT / "export_nanogpt.py")], cwd=OUTPUT)
     prompt = " ".join(args) or "ROMEO:"
@@ -80,7 +80,7 @@ def verb_test(args: list[str]) -> int:
 def verb_tiny(args: list[str]) -> int:
     """The one fast test that shows the whole product."""
     setup()
-    build("dev", "_C", "_native", "operators_txt")
+    build("dev", "portable_lib", "exir_native", "operators_txt")
     return python("-m", "pytest", "tests/test_tiny.py")
 
 
@@ -128,7 +128,7 @@ def verb_tsan(args: list[str]) -> int:
 def verb_fuzz(args: list[str]) -> int:
     """Damage small programs in every byte, under sanitizers: ./dev fuzz [--seconds N]."""
     setup()
-    build("dev", "_C", "_native", "operators_txt")
+    build("dev", "portable_lib", "exir_native", "operators_txt")
     folder = build("asan", "pte_flip")
     seeds = OUTPUT / "fuzz"
     seeds.mkdir(parents=True, exist_ok=True)
