@@ -2,6 +2,7 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
@@ -292,7 +293,7 @@ Tensor& fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Sca
              toString(self.scalar_type()), toString(out.scalar_type()));
   Scalar typed;
   if (!value_for(ctx, kOp, out.scalar_type(), value, typed)) return out;
-  if (resize_out(ctx, kOp, out, self.sizes())) fill(out, typed);
+  if (resize_out(ctx, kOp, out, self.sizes())) fill(typed, out);
   return out;
 }
 

@@ -98,6 +98,40 @@ void softmax_line(const Line<C>& line, bool log) {
   }
 }
 
+constexpr int64_t kColumns = 64;
+
+/// `width` lines whose elements lie side by side: row i holds the i-th element of each.
+template <class C>
+void softmax_columns(const Line<C>& first, int64_t width, bool log) {
+  const char* from = first.from;
+  char* to = first.to;
+  const int64_t in_row = first.in_step * static_cast<int64_t>(elementSize(first.in_type));
+  const int64_t out_row = first.out_step * static_cast<int64_t>(elementSize(first.out_type));
+  C row[kColumns], max[kColumns], y[kColumns];
+  double sum[kColumns] = {};
+  for (int64_t w = 0; w < width; ++w) max[w] = static_cast<C>(-INFINITY);
+  for (int64_t i = 0; i < first.n; ++i) {
+    load(from + i * in_row, first.in_type, 1, width, row);
+    for (int64_t w = 0; w < width; ++w) max[w] = max_or_nan(max[w], row[w]);
+  }
+  for (int64_t i = 0; i < first.n; ++i) {
+    load(from + i * in_row, first.in_type, 1, width, row);
+    for (int64_t w = 0; w < width; ++w) y[w] = exp_of(row[w] - max[w]);
+    for (int64_t w = 0; w < width; ++w) sum[w] += static_cast<double>(y[w]);
+  }
+  C last[kColumns];  // log(s) or 1 / s
+  for (int64_t w = 0; w < width; ++w) last[w] = static_cast<C>(log ? std::log(sum[w]) : 1 / sum[w]);
+  for (int64_t i = 0; i < first.n; ++i) {
+    load(from + i * in_row, first.in_type, 1, width, row);
+    if (log) {
+      for (int64_t w = 0; w < width; ++w) y[w] = (row[w] - max[w]) - last[w];
+    } else {
+      for (int64_t w = 0; w < width; ++w) y[w] = exp_of(row[w] - max[w]) * last[w];
+    }
+    store(y, width, to + i * out_row, first.out_type, 1);
+  }
+}
+
 Tensor& softmax(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t dim,
                 bool log, Tensor& out) {
   ET_REQUIRE(ctx, is_float(self.scalar_type()) && is_float(out.scalar_type()), InvalidArgument, out,
@@ -116,17 +150,31 @@ Tensor& softmax(KernelRuntimeContext& ctx, const char* op, const Tensor& self, i
     out_step = n == 1 ? 1 : out.strides()[static_cast<size_t>(dim)];
     lines.take_out(static_cast<int>(dim));
   }
+  lines.order_by(0);
   lines.collapse();
-  const int64_t in_size = static_cast<int64_t>(elementSize(self.scalar_type()));
-  const int64_t out_size = static_cast<int64_t>(elementSize(out.scalar_type()));
+  const int64_t out_stride = lines.inner_stride(0), in_stride = lines.inner_stride(1);
+  const bool side_by_side = in_stride == 1 && out_stride == 1 && in_step != 1;
   with_float_compute(compute_of(self.scalar_type()), [&](auto tag) {
-    for (int64_t i = 0; i < lines.numel; ++i) {
-      softmax_line<decltype(tag)>(
-          {static_cast<const char*>(self.const_data_ptr()) + lines.offset(1, i) * in_size,
-           static_cast<char*>(out.mutable_data_ptr()) + lines.offset(0, i) * out_size,
-           self.scalar_type(), out.scalar_type(), in_step, out_step, n},
-          log);
-    }
+    using C = decltype(tag);
+    for_each_run(lines, [&](const int64_t* at, int64_t n_lines) {
+      const int64_t width = side_by_side ? kColumns : 1;
+      for (int64_t i = 0; i < n_lines; i += width) {
+        const Line<C> line{static_cast<const char*>(self.const_data_ptr()) +
+                               (at[1] + i * in_stride) * self.element_size(),
+                           static_cast<char*>(out.mutable_data_ptr()) +
+                               (at[0] + i * out_stride) * out.element_size(),
+                           self.scalar_type(),
+                           out.scalar_type(),
+                           in_step,
+                           out_step,
+                           n};
+        if (side_by_side) {
+          softmax_columns(line, n_lines - i < width ? n_lines - i : width, log);
+        } else {
+          softmax_line(line, log);
+        }
+      }
+    });
   });
   return out;
 }

@@ -2,6 +2,7 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/internal/vector_math.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -190,10 +191,7 @@ Tensor& _conj_physical_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor
   ET_REQUIRE(ctx, type == out.scalar_type(), InvalidArgument, out, "%s: self is %s but out is %s",
              kOp, toString(type), toString(out.scalar_type()));
   if (!resize_out(ctx, kOp, out, self.sizes())) return out;
-  Loop loop(out.sizes());
-  loop.add(out).add(self).order_by(0);
-  loop.collapse();
-  copy(loop, out.mutable_data_ptr(), type, self.const_data_ptr(), type);
+  copy_layout(self.const_data_ptr(), type, Layout(self), out.mutable_data_ptr(), type, Layout(out));
   const auto negate_imaginary = [&](auto* parts) {
     for (ssize_t i = 0; i < out.numel(); ++i) parts[2 * i + 1] = -parts[2 * i + 1];
   };

@@ -151,40 +151,6 @@ void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, 
   });
 }
 
-void copy(const Loop& loop, void* dst, ScalarType dst_type, const void* src, ScalarType src_type) {
-  const int inner = loop.ndim - 1;
-  const int64_t ds = inner < 0 ? 1 : loop.strides[0][inner];
-  const int64_t ss = inner < 0 ? 1 : loop.strides[1][inner];
-  if (dst_type != src_type || (ds == 1 && ss == 1)) {
-    char* d = static_cast<char*>(dst);
-    const char* s = static_cast<const char*>(src);
-    const int64_t d_size = static_cast<int64_t>(elementSize(dst_type));
-    const int64_t s_size = static_cast<int64_t>(elementSize(src_type));
-    for_each_run(loop, [&](const int64_t* at, int64_t n) {
-      convert(s + at[1] * s_size, src_type, ss, d + at[0] * d_size, dst_type, ds, n);
-    });
-    return;
-  }
-  with_element_size(elementSize(src_type), [&](auto tag) {
-    using T = decltype(tag);
-    for_each_run(loop, [&](const int64_t* at, int64_t n) {
-      const T* s = static_cast<const T*>(src) + at[1];
-      T* d = static_cast<T*>(dst) + at[0];
-      for (int64_t i = 0; i < n; ++i) d[i * ds] = s[i * ss];
-    });
-  });
-}
-
-void fill(Tensor& out, const Scalar& value) {
-  alignas(8) char element[8];
-  if (is_float(out.scalar_type())) {
-    store_one(scalar_as<double>(value), element, out.scalar_type());
-  } else {
-    store_one(scalar_as<int64_t>(value), element, out.scalar_type());
-  }
-  convert(element, out.scalar_type(), 0, out.mutable_data_ptr(), out.scalar_type(), 1, out.numel());
-}
-
 #define ET_INSTANTIATE(C)                                                                \
   template void gather(const Loop&, int, const void*, ScalarType, int64_t, int64_t, C*); \
   template void scatter(const Loop&, int, void*, ScalarType, int64_t, int64_t, const C*);

@@ -1,5 +1,6 @@
 /// A loop nest over up to four operands at once, each with its own strides (0 where it is
-/// broadcast): the one place where shapes, strides and dim orders become memory offsets.
+/// broadcast): how kernels that compute turn shapes, strides and dim orders into memory offsets
+/// (those that only move elements use strided_copy.h).
 ///
 ///   Loop loop(out.sizes());          // dims in logical order
 ///   loop.add(out).add(in);           // operands 0 and 1; `in` is broadcast to the loop's shape
@@ -51,13 +52,6 @@ void gather(const Loop& loop, int k, const void* data, ScalarType type, int64_t 
 template <class C>
 void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, int64_t n,
              const C* src);
-
-/// Operand 0 (dst) = operand 1 (src), converting if the types differ. Works best when the loop is
-/// ordered by the destination and collapsed. The two must not overlap.
-void copy(const Loop& loop, void* dst, ScalarType dst_type, const void* src, ScalarType src_type);
-
-/// Every element of `out`, whose type is real, = value.
-void fill(Tensor& out, const Scalar& value);
 
 /// Calls f(offsets, n) for each innermost run of n elements, with the offset of every operand.
 template <class F>

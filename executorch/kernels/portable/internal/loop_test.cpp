@@ -63,19 +63,6 @@ TEST(Loop, GathersAnyPieceOfAPermutedOperandInOrder) {
   }
 }
 
-TEST(Loop, CopiesBetweenDimOrdersAndTypes) {
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Byte> bytes;
-  Tensor from = floats.make({1, 2, 1, 3}, {0, 1, 2, 3, 4, 5});
-  Tensor to = bytes.zeros_channels_last({1, 2, 1, 3});
-  Loop loop(to.sizes());
-  loop.add(to).add(from).order_by(0);
-  loop.collapse();
-  copy(loop, to.mutable_data_ptr(), ScalarType::Byte, from.const_data_ptr(), ScalarType::Float);
-  const uint8_t expected[] = {0, 3, 1, 4, 2, 5};
-  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(to.const_data_ptr<uint8_t>()[i], expected[i]);
-}
-
 TEST(Cast, WrapsRoundsAndTests) {
   const float from[] = {-1.0f, 300.0f, 0.5f, NAN};
   uint8_t wrapped[2];
