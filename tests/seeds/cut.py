@@ -34,6 +34,16 @@ def text(cut: Cut) -> str:
     return "\n".join(lines)
 
 
+def left_out(cut: Cut) -> str:
+    """The line that awaits a part of the project, or nothing."""
+    line, folder = cut.awaits or ("", ".")
+    return "" if (ROOT / folder).exists() else line
+
+
 def code(cut: Cut) -> str:
-    """`text` with the added lines before and after it."""
-    return "\n".join(part for part in (cut.before, text(cut), cut.after) if part) + "\n"
+    """`text` as it is run: with the added lines, without the one that has to wait."""
+    lines = text(cut).split("\n")
+    if left_out(cut):
+        lines.remove(left_out(cut))
+    added = ([cut.before] if cut.before else [], [cut.after] if cut.after else [])
+    return "\n".join(added[0] + lines + added[1]) + "\n"

@@ -4,7 +4,8 @@ Seeds: A LLM page of release 1.0, B LLM manual of 0.4, C LLM page of main, D LLM
 E export tutorial of 0.1. The code is cut out of the text by line numbers at test time; `starts`
 guards against another edition. A and E lost their indentation, D that of two blocks: `layout`
 gives the level of every line of a cut, one digit each; levels inside brackets are free. Lines that
-are added around a cut are spelled out in `before` and `after`. Nothing else is changed.
+are added around a cut are spelled out in `before` and `after`, a line that needs a part of the
+project that does not exist yet in `awaits`. Nothing else is changed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Cut:
     layout: str = ""
     before: str = ""
     after: str = ""
+    awaits: tuple[str, str] | None = None  # (line, folder): left out while the folder is not there
     expects: tuple[str, ...] = ()  # regular expressions found in what it prints
 
 
@@ -254,7 +256,16 @@ PROJECTS = (
             ),
             Cut(65, "D", 214, 214, "cout <<", after="}"),
         ),
-        cmake_cuts=(Cut(69, "D", 220, 246, "cmake_minimum_required"),),
+        cmake_cuts=(
+            Cut(
+                69,
+                "D",
+                220,
+                246,
+                "cmake_minimum_required",
+                awaits=("    etdump", "executorch/devtools/etdump"),
+            ),
+        ),
         builds=(
             (
                 Cut(73, "D", 254, 257, "(rm -rf cmake-out"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from tests.seeds import scratch
-from tests.seeds.cut import ROOT, code, text
+from tests.seeds.cut import ROOT, code, left_out, text
 from tests.seeds.results import Failed, Result
 from tests.seeds.rows import Cut, Project
 
@@ -42,7 +42,8 @@ def run(project: Project, top: Path, program: Path) -> list[Result]:
         status, note = "FAIL", str(e)
     commands = [cut for build in project.builds for cut in build]
     for cut in (*parts, *commands, project.console):
-        results[cut.row] = Result(cut.row, cut.seed, status, note)
+        waits = left_out(cut).strip() and f"without {left_out(cut).strip()}, which is not there yet"
+        results[cut.row] = Result(cut.row, cut.seed, status, note or waits)
     for cut in project.files:
         results[cut.row] = _check_files(cut, folder)
     return list(results.values())

@@ -159,6 +159,34 @@ def test_methods_keep_their_state_apart_and_modules_their_own() -> None:
     assert module.method_names() == ["forward"] and not module.has_etdump()
 
 
+class Store(nn.Module):
+    def __init__(self, memory: nn.Module, write: bool) -> None:
+        super().__init__()
+        self.memory = memory
+        self.write = write
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.write:
+            return self.memory.total.copy_(x).clone()
+        return self.memory.total.add_(x).clone()
+
+
+def test_methods_planned_to_share_state_share_it() -> None:
+    from executorch.exir import ExecutorchBackendConfig
+    from executorch.exir.passes import MemoryPlanningPass
+
+    memory, example = Sum(), (torch.zeros(2),)
+    stores = {"put": Store(memory, True), "add": Store(memory, False)}
+    programs = {name: torch.export.export(s, example) for name, s in stores.items()}
+    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    program = to_edge(programs).to_executorch(
+        ExecutorchBackendConfig(memory_planning_pass=planning)
+    )
+    module = portable_lib._load_for_executorch_from_buffer(bytes(program.buffer))
+    module.run_method("put", [torch.tensor([5.0, 6.0])])
+    assert module.run_method("add", [torch.ones(2)])[0].tolist() == [6, 7]
+
+
 def test_the_steps_of_a_call_can_be_taken_one_by_one(affine: bytes) -> None:
     method = load(affine)
     with pytest.raises(RuntimeError, match="InvalidArgument|InvalidState"):
