@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <utility>
 
 // Convolution as a matrix product: for each image and group,
 //   out[oc, (od, oh, ow)] = sum over p = (ic, kd, kh, kw) of weight[oc, p] * patches[p, (od, oh,
@@ -220,6 +221,31 @@ bool read_axes(KernelRuntimeContext& ctx, const char* op, const Tensor& input, c
   return true;
 }
 
+// Reads channels and strides; c.transposed and the axes are set, the shapes agree.
+bool bind(KernelRuntimeContext& ctx, const char* op, const Tensor& input, const Tensor& weight,
+          int64_t groups, const Tensor& out, Conv& c) {
+  const Layout in(input), w(weight), result(out);
+  c.n_batch = input.size(0);
+  c.n_groups = groups;
+  c.group_in = input.size(1) / groups;
+  c.group_out = out.size(1) / groups;
+  c.in_batch = in.strides[0];
+  c.in_channel = in.strides[1];
+  for (int64_t d = 2; d < input.dim(); ++d) {
+    c.axis[kSpatial + d - input.dim()].in_step = in.strides[d];
+  }
+  c.weight_out = w.strides[c.transposed ? 1 : 0];
+  c.weight_in = w.strides[c.transposed ? 0 : 1];
+  c.weight_group = (c.transposed ? c.group_in : c.group_out) * w.strides[0];
+  c.weight_tap = joint_stride(w, 2);
+  c.out_batch = result.strides[0];
+  c.out_channel = result.strides[1];
+  c.out_pixel = joint_stride(result, 2);
+  ET_REQUIRE(ctx, c.weight_tap != 0 && c.out_pixel != 0, InvalidArgument, false,
+             "%s: weight and the result must be contiguous or channels last", op);
+  return true;
+}
+
 }  // namespace
 
 Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
@@ -230,39 +256,175 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
   if (!require_conv_tensors(ctx, kOp, input, weight, bias, transposed, groups, out)) return out;
   Conv c;
   c.transposed = transposed;
-  c.n_batch = input.size(0);
-  c.n_groups = groups;
-  c.group_in = input.size(1) / groups;
-  c.group_out = transposed ? weight.size(1) : weight.size(0) / groups;
   Shape shape;
-  shape.push(c.n_batch);
-  shape.push(c.group_out * groups);
+  shape.push(input.size(0));
+  shape.push(transposed ? weight.size(1) * groups : weight.size(0));
   if (!read_axes(ctx, kOp, input, weight, stride, padding, dilation, output_padding, c, shape) ||
-      !resize_out(ctx, kOp, out, shape)) {
+      !resize_out(ctx, kOp, out, shape) || !bind(ctx, kOp, input, weight, groups, out, c)) {
     return out;
   }
-  const Layout in(input), w(weight), result(out);
-  c.in_batch = in.strides[0];
-  c.in_channel = in.strides[1];
-  for (int64_t d = 2; d < input.dim(); ++d) {
-    c.axis[kSpatial + d - input.dim()].in_step = in.strides[d];
-  }
-  c.weight_out = w.strides[transposed ? 1 : 0];
-  c.weight_in = w.strides[transposed ? 0 : 1];
-  c.weight_group = transposed ? c.group_in * w.strides[0] : c.group_out * w.strides[0];
-  c.weight_tap = joint_stride(w, 2);
-  c.out_batch = result.strides[0];
-  c.out_channel = result.strides[1];
-  c.out_pixel = joint_stride(result, 2);
-  ET_REQUIRE(ctx, c.weight_tap != 0 && c.out_pixel != 0, InvalidArgument, out,
-             "%s: weight and out must be contiguous or channels last", kOp);
   with_gemm_dtype(out.scalar_type(),
                   [&](auto tag) { convolve<decltype(tag)>(c, input, weight, bias, out); });
   return out;
 }
 
 namespace {
-constexpr Kernel kConvOps[] = {ET_OP("aten::convolution.out", convolution_out)};
+
+// Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits: the
+// transpose of pack_patches.
+template <class T>
+void pack_positions(const void* matrix, int64_t p0, int64_t np, int64_t j0, int64_t nj,
+                    Accumulator<T>* panel, int64_t width) {
+  using Acc = Accumulator<T>;
+  const auto& patches = *static_cast<const Patches<T>*>(matrix);
+  const Conv& c = *patches.conv;
+  const Axis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  for (int64_t p = p0; p < p0 + np; ++p, panel += width) {
+    const int64_t ow = p % w.out, oh = p / w.out % h.out, od = p / (w.out * h.out);
+    for (int64_t j = 0; j < nj; ++j) {
+      const int64_t tap = (j0 + j) % c.taps(), channel = (j0 + j) / c.taps();
+      const int64_t id = d.position(od, tap / (w.kernel * h.kernel), false);
+      const int64_t ih = h.position(oh, tap / w.kernel % h.kernel, false);
+      const int64_t iw = w.position(ow, tap % w.kernel, false);
+      panel[j] = id < 0 || ih < 0 || iw < 0
+                     ? Acc(0)
+                     : static_cast<Acc>(patches.image[channel * c.in_channel + id * d.in_step +
+                                                      ih * h.in_step + iw * w.in_step]);
+    }
+    std::fill(panel + nj, panel + width, Acc(0));
+  }
+}
+
+// grad[r, (ch, tap)] = sum over images and positions of rows[r, position] * patches of `image`.
+// Forward, the rows are the output's gradient and the image is the input; transposed, they change
+// places, and the weight keeps its first dim with the rows.
+template <class T>
+void weight_gradient(const Conv& c, const Tensor& rows, const Tensor& image, Tensor& grad) {
+  const Layout r(rows), i(image);
+  const int64_t n = c.group_in * c.taps();
+  T* to = grad.mutable_data_ptr<T>();
+  std::fill_n(to, grad.numel(), T(0));
+  for (int64_t batch = 0; batch < c.n_batch; ++batch) {
+    for (int64_t g = 0; g < c.n_groups; ++g) {
+      const Patches<T> patches = {
+          &c, image.const_data_ptr<T>() + batch * i.strides[0] + g * c.group_in * i.strides[1]};
+      T* part = to + g * c.group_out * n;
+      Gemm<T>{
+          .m = c.group_out,
+          .n = n,
+          .k = c.pixels(),
+          .a = {rows.const_data_ptr<T>() + batch * r.strides[0] + g * c.group_out * r.strides[1],
+                r.strides[1], joint_stride(r, 2)},
+          .b = {},
+          .c = {part, n, 1},
+          .addend = {part, n, 1},
+          .b_source = {pack_positions<T>, &patches}}
+          .run();
+    }
+  }
+}
+
+template <class T>
+void bias_gradient(const Tensor& grad_output, Tensor& grad) {
+  const Layout g(grad_output);
+  const int64_t pixel = joint_stride(g, 2), n_batch = grad_output.size(0);
+  int64_t pixels = 1;
+  for (int64_t d = 2; d < grad_output.dim(); ++d) pixels *= grad_output.size(d);
+  for (int64_t channel = 0; channel < grad_output.size(1); ++channel) {
+    Accumulator<T> sum = 0;
+    for (int64_t n = 0; n < n_batch; ++n) {
+      const T* at = grad_output.const_data_ptr<T>() + n * g.strides[0] + channel * g.strides[1];
+      for (int64_t i = 0; i < pixels; ++i) sum += static_cast<Accumulator<T>>(at[i * pixel]);
+    }
+    grad.mutable_data_ptr<T>()[channel] = static_cast<T>(sum);
+  }
+}
+
+// Gradients agree with the convolution in shape and dtype, where they are wanted.
+bool require_gradients(KernelRuntimeContext& ctx, const char* op, const Tensor& grad_output,
+                       const Tensor& input, const Shape& shape, ArrayRef<bool> output_mask,
+                       const Tensor* const (&outs)[3]) {
+  ET_REQUIRE(ctx, grad_output.sizes().equals(shape.ref()), InvalidArgument, false,
+             "%s: grad_output has shape %s; %s was expected", op, ShapeText(grad_output).c_str(),
+             ShapeText(shape.ref()).c_str());
+  ET_REQUIRE(ctx, joint_stride(Layout(grad_output), 2) != 0 && joint_stride(Layout(input), 2) != 0,
+             InvalidArgument, false,
+             "%s: grad_output and input must be contiguous or channels last", op);
+  for (size_t i = 0; i < 3; ++i) {
+    ET_REQUIRE(ctx, !output_mask[i] || outs[i]->scalar_type() == input.scalar_type(),
+               InvalidArgument, false,
+               "%s: out%zu has dtype %s; that of the input, %s, was expected", op, i,
+               toString(outs[i]->scalar_type()), toString(input.scalar_type()));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
+    KernelRuntimeContext& ctx, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+    std::optional<IntArrayRef> bias_sizes, IntArrayRef stride, IntArrayRef padding,
+    IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
+    ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2) {
+  constexpr const char* kOp = "convolution_backward.out";
+  (void)bias_sizes;  // the channels of grad_output
+  std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
+  ET_REQUIRE(ctx, output_mask.size() == 3, InvalidArgument, result,
+             "%s: output_mask must have 3 values; it has %zu", kOp, output_mask.size());
+  Conv c;
+  c.transposed = transposed;
+  Shape shape;
+  if (!require_conv_tensors(ctx, kOp, input, weight, std::nullopt, transposed, groups,
+                            grad_output)) {
+    return result;
+  }
+  shape.push(input.size(0));
+  shape.push(transposed ? weight.size(1) * groups : weight.size(0));
+  if (!read_axes(ctx, kOp, input, weight, stride, padding, dilation, output_padding, c, shape) ||
+      !require_gradients(ctx, kOp, grad_output, input, shape, output_mask, {&out0, &out1, &out2})) {
+    return result;
+  }
+  // The gradient of a convolution's input is the transposed convolution of that of its output.
+  Conv back = c;
+  back.transposed = !transposed;
+  for (Axis& a : back.axis) std::swap(a.in, a.out);
+  if (output_mask[0]) {
+    if (!resize_out(ctx, kOp, out0, input.sizes()) ||
+        !bind(ctx, kOp, grad_output, weight, groups, out0, back)) {
+      return result;
+    }
+    with_gemm_dtype(input.scalar_type(), [&](auto tag) {
+      convolve<decltype(tag)>(back, grad_output, weight, std::nullopt, out0);
+    });
+  }
+  if (output_mask[1]) {
+    Conv& forward = transposed ? back : c;  // the one of the two that is not transposed
+    const Tensor& rows = transposed ? input : grad_output;
+    const Tensor& image = transposed ? grad_output : input;
+    if (!resize_out(ctx, kOp, out1, weight.sizes()) ||
+        !bind(ctx, kOp, image, weight, groups, rows, forward)) {
+      return result;
+    }
+    ET_REQUIRE(ctx, is_contiguous(out1), InvalidArgument, result,
+               "%s: the weight's gradient must be contiguous", kOp);
+    with_gemm_dtype(input.scalar_type(),
+                    [&](auto tag) { weight_gradient<decltype(tag)>(forward, rows, image, out1); });
+  }
+  if (output_mask[2]) {
+    Shape channels;
+    channels.push(grad_output.size(1));
+    if (!resize_out(ctx, kOp, out2, channels)) return result;
+    with_gemm_dtype(input.scalar_type(),
+                    [&](auto tag) { bias_gradient<decltype(tag)>(grad_output, out2); });
+  }
+  return result;
+}
+
+namespace {
+constexpr Kernel kConvOps[] = {
+    ET_OP("aten::convolution.out", convolution_out),
+    ET_OP("aten::convolution_backward.out", convolution_backward_out),
+};
 }  // namespace
 
 Span<const Kernel> conv_ops() {

@@ -136,8 +136,6 @@ bool read_windows(KernelRuntimeContext& ctx, Pooling& p, const Tensor& self, Int
   return true;
 }
 
-// ---- max ----
-
 // Values and the positions they came from, row-major in the input plane.
 template <class T>
 void max_plane(const Pooling& p, const T* in, T* out, const int64_t* index_steps,
@@ -206,7 +204,23 @@ Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Te
   return result;
 }
 
-// ---- average ----
+// Adds the gradient of each output to the position its maximum came from; `bad` is a position
+// outside the plane, if there is one.
+template <class T>
+void max_plane_backward(const Pooling& p, const T* grad, const int64_t* indices,
+                        const int64_t* index_steps, T* grad_input, std::optional<int64_t>& bad) {
+  const Axis &y = p.axis[1], &z = p.axis[2];
+  p.for_each_output([&](const int64_t* o, int64_t at) {
+    const int64_t from =
+        indices[o[0] * index_steps[0] + o[1] * index_steps[1] + o[2] * index_steps[2]];
+    if (from < 0 || from >= y.in * z.in) {
+      bad = from;
+      return;
+    }
+    T& to = grad_input[from / z.in * y.in_step + from % z.in * z.in_step];
+    to = static_cast<T>(to + grad[at]);
+  });
+}
 
 // The sum of the box [begin, end) of a plane, in float or double, or int64 for Long.
 template <class Acc, class T>
@@ -367,6 +381,53 @@ Pair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
                   dilation, ceil_mode, out, indices);
 }
 
+Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
+                                             const Tensor& self, IntArrayRef kernel_size,
+                                             IntArrayRef stride, IntArrayRef padding,
+                                             IntArrayRef dilation, bool ceil_mode,
+                                             const Tensor& indices, Tensor& grad_input) {
+  constexpr const char* kOp = "max_pool2d_with_indices_backward.grad_input";
+  Pooling p{.op = kOp, .n_spatial = 2};
+  Shape shape;
+  if (!read_windows(ctx, p, self, kernel_size, stride, padding, dilation, ceil_mode, shape)) {
+    return grad_input;
+  }
+  ET_REQUIRE(ctx,
+             grad_output.sizes().equals(shape.ref()) && indices.sizes().equals(shape.ref()) &&
+                 indices.scalar_type() == ScalarType::Long &&
+                 grad_output.scalar_type() == self.scalar_type() &&
+                 grad_input.scalar_type() == self.scalar_type(),
+             InvalidArgument, grad_input,
+             "%s: a gradient of the input's dtype and Long indices, both of shape %s, were "
+             "expected; found shapes %s and %s",
+             kOp, ShapeText(shape.ref()).c_str(), ShapeText(grad_output).c_str(),
+             ShapeText(indices).c_str());
+  if (!resize_out(ctx, kOp, grad_input, self.sizes())) return grad_input;
+  Pooling q = p;
+  p.bind(grad_input, grad_output);
+  q.bind(grad_input, indices);
+  const int64_t steps[kSpatial] = {q.axis[0].out_step, q.axis[1].out_step, q.axis[2].out_step};
+  std::optional<int64_t> bad;
+  const bool known = with_gemm_dtype(self.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    std::fill_n(grad_input.mutable_data_ptr<T>(), grad_input.numel(), T(0));
+    for (int64_t n = 0; n < p.n_batch; ++n) {
+      for (int64_t c = 0; c < p.n_channels; ++c) {
+        max_plane_backward(
+            p, grad_output.const_data_ptr<T>() + n * p.out_batch + c * p.out_channel,
+            indices.const_data_ptr<int64_t>() + n * q.out_batch + c * q.out_channel, steps,
+            grad_input.mutable_data_ptr<T>() + n * p.in_batch + c * p.in_channel, bad);
+      }
+    }
+  });
+  ET_REQUIRE(ctx, known, InvalidArgument, grad_input, "%s: not implemented for dtype %s", kOp,
+             toString(self.scalar_type()));
+  ET_REQUIRE(ctx, !bad.has_value(), InvalidArgument, grad_input,
+             "%s: index %" PRId64 " is outside a plane of shape %s", kOp, *bad,
+             ShapeText(self).c_str());
+  return grad_input;
+}
+
 namespace {
 constexpr Kernel kPoolOps[] = {
     ET_OP("aten::_adaptive_avg_pool2d.out", _adaptive_avg_pool2d_out),
@@ -376,6 +437,8 @@ constexpr Kernel kPoolOps[] = {
     ET_OP("aten::avg_pool2d.out", avg_pool2d_out),
     ET_OP("aten::avg_pool3d.out", avg_pool3d_out),
     ET_OP("aten::max_pool2d_with_indices.out", max_pool2d_with_indices_out),
+    ET_OP("aten::max_pool2d_with_indices_backward.grad_input",
+          max_pool2d_with_indices_backward_out),
     ET_OP("aten::max_pool3d_with_indices.out", max_pool3d_with_indices_out),
 };
 }  // namespace

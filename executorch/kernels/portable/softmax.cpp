@@ -5,6 +5,7 @@
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/moments.h>
 #include <executorch/kernels/portable/internal/vector_math.h>
+#include <executorch/kernels/portable/internal/wide.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
@@ -57,9 +58,24 @@ C max_of(const C* x, int64_t n, C start) {
 }
 
 template <class C>
-void exp_run(const C* x, int64_t n, C max, C* y) {
+[[gnu::always_inline]] inline void exp_body(const C* x, int64_t n, C max, C* y) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = exp_of(x[i] - max);
+}
+
+template <class C>
+ET_WIDE void wide_exp_run(const C* x, int64_t n, C max, C* y) {
+  exp_body(x, n, max, y);
+}
+
+/// y[i] = exp(x[i] - max)
+template <class C>
+void exp_run(const C* x, int64_t n, C max, C* y) {
+  if (has_wide_vectors()) {
+    wide_exp_run(x, n, max, y);
+  } else {
+    exp_body(x, n, max, y);
+  }
 }
 
 template <class C>
@@ -116,17 +132,20 @@ void softmax_columns(const Line<C>& first, int64_t width, bool log) {
   }
   for (int64_t i = 0; i < first.n; ++i) {
     load(from + i * in_row, first.in_type, 1, width, row);
-    for (int64_t w = 0; w < width; ++w) y[w] = exp_of(row[w] - max[w]);
+    for (int64_t w = 0; w < width; ++w) row[w] -= max[w];
+    exp_run(row, width, C{0}, y);
     for (int64_t w = 0; w < width; ++w) sum[w] += static_cast<double>(y[w]);
   }
   C last[kColumns];  // log(s) or 1 / s
   for (int64_t w = 0; w < width; ++w) last[w] = static_cast<C>(log ? std::log(sum[w]) : 1 / sum[w]);
   for (int64_t i = 0; i < first.n; ++i) {
     load(from + i * in_row, first.in_type, 1, width, row);
+    for (int64_t w = 0; w < width; ++w) row[w] -= max[w];
     if (log) {
-      for (int64_t w = 0; w < width; ++w) y[w] = (row[w] - max[w]) - last[w];
+      for (int64_t w = 0; w < width; ++w) y[w] = row[w] - last[w];
     } else {
-      for (int64_t w = 0; w < width; ++w) y[w] = exp_of(row[w] - max[w]) * last[w];
+      exp_run(row, width, C{0}, y);
+      for (int64_t w = 0; w < width; ++w) y[w] *= last[w];
     }
     store(y, width, to + i * out_row, first.out_type, 1);
   }

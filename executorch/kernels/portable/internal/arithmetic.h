@@ -47,12 +47,14 @@ bool is_nan(C a) {
 /// The larger; NaN if either is.
 template <class C>
 C max_or_nan(C a, C b) {
-  return (a > b) | is_nan(a) ? a : b;
+  const C larger = a > b ? a : b;  // b if it is NaN
+  return is_nan(a) ? a : larger;
 }
 
 template <class C>
 C min_or_nan(C a, C b) {
-  return (a < b) | is_nan(a) ? a : b;
+  const C smaller = a < b ? a : b;
+  return is_nan(a) ? a : smaller;
 }
 
 /// Division, rounded towards zero.

@@ -13,6 +13,7 @@
 
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/promote.h>
+#include <executorch/kernels/portable/internal/wide.h>
 
 #include <initializer_list>
 
@@ -71,12 +72,26 @@ using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const vo
 void run(const Pass& pass, InnerLoop inner_loop, const void* function);
 
 template <class C, class F>
-void unary_loop(const void* const* in, void* out, int64_t n, const void* function) {
+[[gnu::always_inline]] inline void unary_body(const void* const* in, void* out, int64_t n,
+                                              const void* function) {
   const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
   const C* a = static_cast<const C*>(in[0]);
   auto* y = static_cast<decltype(f(C{}))*>(out);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = f(a[i]);
+}
+
+// Flattened: what is called in the loop must become part of it to be vectorised with it.
+template <class C, class F>
+[[gnu::flatten]] void unary_loop(const void* const* in, void* out, int64_t n,
+                                 const void* function) {
+  unary_body<C, F>(in, out, n, function);
+}
+
+template <class C, class F>
+ET_WIDE [[gnu::flatten]] void wide_unary_loop(const void* const* in, void* out, int64_t n,
+                                              const void* function) {
+  unary_body<C, F>(in, out, n, function);
 }
 
 template <class C, class F>
@@ -101,8 +116,11 @@ void ternary_loop(const void* const* in, void* out, int64_t n, const void* funct
 }
 
 template <class C, class F, class... In>
-constexpr InnerLoop inner_loop_of() {
-  if constexpr (sizeof...(In) == 1) {
+InnerLoop inner_loop_of() {
+  if constexpr (sizeof...(In) == 1) {  // exp, tanh, gelu ...
+    if constexpr (!std::is_same_v<C, int64_t>) {
+      if (has_wide_vectors()) return wide_unary_loop<C, F>;
+    }
     return unary_loop<C, F>;
   } else if constexpr (sizeof...(In) == 2) {
     return binary_loop<C, F>;

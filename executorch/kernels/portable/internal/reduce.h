@@ -94,8 +94,8 @@ void reduce_columns(const Reduction& r, int in_operand, const State& initial, Fi
 template <class C, class State, class Finish>
 void reduce(const Reduction& r, const State& initial, Finish finish) {
   const int in_operand = r.kept.n_operands - 1;
-  const bool across = r.kept.inner_stride(in_operand) == 1 &&
-                      r.reduced.ndim > 0 && r.reduced.inner_stride(0) != 1;
+  const bool across =
+      r.kept.inner_stride(in_operand) == 1 && r.reduced.ndim > 0 && r.reduced.inner_stride(0) != 1;
   if (across) {
     reduce_columns<C>(r, in_operand, initial, finish);
   } else {
