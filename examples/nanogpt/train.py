@@ -1,7 +1,7 @@
 """Train a byte-level BPE vocabulary and a small GPT on any text file.
 
     python train.py shakespeare.txt                 # writes nanogpt.safetensors and vocab.json
-    python train.py shakespeare.txt --steps 200 --out /tmp/try
+    python train.py shakespeare.txt --steps 200 --out try
 
 The first nine tenths of the text train, the rest validates. The weights with the lowest validation
 loss are kept.
