@@ -17,16 +17,25 @@ from rich.console import Console
 from rich.table import Table
 
 CHILD = Path(__file__).with_name("_export_child.py")
+LOAD_TIME = Path(__file__).resolve().parents[2] / "build" / "dev" / "tests" / "bench" / "load_time"
 OURS = ("import executorch.exir", "to_edge", "to_executorch", "write")
 
 
 def measure(python: str, folder: str) -> dict:
-    """One export in a fresh process; raises CalledProcessError with its output on stderr."""
+    """One export in a fresh process, then one load by this project's runtime in another.
+
+    Raises CalledProcessError; the output of the failed process is on stderr.
+    """
     path = Path(folder, "gpt2.pte")
     command = [python, str(CHILD), str(path)]
-    done = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    result = json.loads(_output(command, folder).splitlines()[-1])
+    result["load"] = json.loads(_output([str(LOAD_TIME), str(path)], folder))
     path.unlink()
-    return json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _output(command: list[str], folder: str) -> str:
+    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def derived(result: dict) -> dict:
@@ -38,6 +47,8 @@ def derived(result: dict) -> dict:
         "peak, MB": result["peak_bytes"] / 1e6,
         "peak beyond torch's, / weights": beyond / result["weight_bytes"],
         "file, MB": result["file_bytes"] / 1e6,
+        "load of that file here, ms": result["load"]["seconds"] * 1e3,
+        "resident after the load, MB": result["load"]["resident_bytes"] / 1e6,
     }
 
 

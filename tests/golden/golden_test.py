@@ -1,0 +1,29 @@
+"""What the exporter writes for a dozen small models, as text: a diff shows what a change does.
+
+`./dev golden` rewrites the dumps.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.models import zoo
+from tests.models.export import export
+
+ROOT = Path(__file__).resolve().parents[2]
+INSPECT = ROOT / "build" / "dev" / "executorch" / "devtools" / "executorch_inspect"
+
+
+@pytest.mark.parametrize("name", zoo.CASES)
+def test_dump_is_as_recorded(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if not INSPECT.exists():
+        pytest.skip("executorch_inspect is not built; ./dev build")
+    path = tmp_path / f"{name}.pte"
+    export(zoo.build(name), path)
+    dump = subprocess.run([INSPECT, path.name], cwd=tmp_path, capture_output=True, text=True)
+    assert dump.returncode == 0, dump.stderr
+    golden = Path(__file__).with_name(f"{name}.txt")
+    if request.config.getoption("--update-goldens"):
+        golden.write_text(dump.stdout)
+    assert dump.stdout == golden.read_text()
