@@ -14,9 +14,13 @@
 
 namespace std {
 
-#define C10_REDUCED_FLOAT_UNARY(name)                                                \
-  inline c10::Half name(c10::Half a) { return std::name(static_cast<float>(a)); }    \
-  inline c10::BFloat16 name(c10::BFloat16 a) { return std::name(static_cast<float>(a)); }
+#define C10_REDUCED_FLOAT_UNARY(name)          \
+  inline c10::Half name(c10::Half a) {         \
+    return std::name(static_cast<float>(a));   \
+  }                                            \
+  inline c10::BFloat16 name(c10::BFloat16 a) { \
+    return std::name(static_cast<float>(a));   \
+  }
 C10_REDUCED_FLOAT_UNARY(abs)
 C10_REDUCED_FLOAT_UNARY(acos)
 C10_REDUCED_FLOAT_UNARY(asin)
@@ -40,20 +44,24 @@ C10_REDUCED_FLOAT_UNARY(tanh)
 C10_REDUCED_FLOAT_UNARY(trunc)
 #undef C10_REDUCED_FLOAT_UNARY
 
-#define C10_REDUCED_FLOAT_PREDICATE(name)                                               \
-  inline bool name(c10::Half a) { return std::name(static_cast<float>(a)); }            \
-  inline bool name(c10::BFloat16 a) { return std::name(static_cast<float>(a)); }
+#define C10_REDUCED_FLOAT_PREDICATE(name)    \
+  inline bool name(c10::Half a) {            \
+    return std::name(static_cast<float>(a)); \
+  }                                          \
+  inline bool name(c10::BFloat16 a) {        \
+    return std::name(static_cast<float>(a)); \
+  }
 C10_REDUCED_FLOAT_PREDICATE(isfinite)
 C10_REDUCED_FLOAT_PREDICATE(isinf)
 C10_REDUCED_FLOAT_PREDICATE(isnan)
 #undef C10_REDUCED_FLOAT_PREDICATE
 
-#define C10_REDUCED_FLOAT_BINARY(name)                                   \
-  inline c10::Half name(c10::Half a, c10::Half b) {                      \
-    return std::name(static_cast<float>(a), static_cast<float>(b));      \
-  }                                                                      \
-  inline c10::BFloat16 name(c10::BFloat16 a, c10::BFloat16 b) {          \
-    return std::name(static_cast<float>(a), static_cast<float>(b));      \
+#define C10_REDUCED_FLOAT_BINARY(name)                              \
+  inline c10::Half name(c10::Half a, c10::Half b) {                 \
+    return std::name(static_cast<float>(a), static_cast<float>(b)); \
+  }                                                                 \
+  inline c10::BFloat16 name(c10::BFloat16 a, c10::BFloat16 b) {     \
+    return std::name(static_cast<float>(a), static_cast<float>(b)); \
   }
 C10_REDUCED_FLOAT_BINARY(atan2)
 C10_REDUCED_FLOAT_BINARY(fmod)

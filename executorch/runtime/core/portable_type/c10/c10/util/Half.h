@@ -49,7 +49,8 @@ inline uint16_t fp16_ieee_from_fp32_value(float value) {
     return static_cast<uint16_t>(sign | 0x7c00u);
   }
   if (magnitude < 0x38800000u) {
-    // The unit in the last place of 0.5f is 2^-24, the step of subnormals: the sum does the rounding.
+    // The unit in the last place of 0.5f is 2^-24, the step of subnormals: the sum does the
+    // rounding.
     const float sum = bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (bit_cast<uint32_t>(sum) - 0x3f000000u));
   }

@@ -43,8 +43,7 @@ class integer_range {
   };
 
   /// Empty when `end` is below `begin`.
-  constexpr integer_range(I begin, I end)
-      : begin_(begin), end_(end < begin ? begin : end) {}
+  constexpr integer_range(I begin, I end) : begin_(begin), end_(end < begin ? begin : end) {}
   constexpr iterator begin() const { return begin_; }
   constexpr iterator end() const { return end_; }
 

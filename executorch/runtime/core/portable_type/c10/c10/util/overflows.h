@@ -25,13 +25,13 @@ bool overflows(From f, bool strict_unsigned = false) {
         if constexpr (std::is_signed_v<To>) {
           return f < Limit::lowest();
         } else {
-          const auto magnitude = -static_cast<std::make_unsigned_t<From>>(f);
+          const auto magnitude = -static_cast<std::make_unsigned_t<From> >(f);
           return strict_unsigned || magnitude > Limit::max();
         }
       }
     }
-    return static_cast<std::make_unsigned_t<From>>(f) >
-           static_cast<std::make_unsigned_t<To>>(Limit::max());
+    return static_cast<std::make_unsigned_t<From> >(f) >
+           static_cast<std::make_unsigned_t<To> >(Limit::max());
   } else {
     const double value = static_cast<double>(f);
     if (Limit::has_infinity && std::isinf(value)) {

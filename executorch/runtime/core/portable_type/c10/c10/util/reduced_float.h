@@ -6,27 +6,49 @@
 
 /// Operators of the 16-bit float type T, at namespace scope. With another T or an integer the
 /// result is T; with float or double it is float or double.
-#define C10_REDUCED_FLOAT_OPERATORS(T)                                                           \
-  C10_REDUCED_FLOAT_OPERATOR(T, +)                                                               \
-  C10_REDUCED_FLOAT_OPERATOR(T, -)                                                               \
-  C10_REDUCED_FLOAT_OPERATOR(T, *)                                                               \
-  C10_REDUCED_FLOAT_OPERATOR(T, /)                                                               \
-  inline T operator-(const T& a) { return T(static_cast<unsigned short>(a.x ^ 0x8000), T::from_bits()); }
+#define C10_REDUCED_FLOAT_OPERATORS(T)                                   \
+  C10_REDUCED_FLOAT_OPERATOR(T, +)                                       \
+  C10_REDUCED_FLOAT_OPERATOR(T, -)                                       \
+  C10_REDUCED_FLOAT_OPERATOR(T, *)                                       \
+  C10_REDUCED_FLOAT_OPERATOR(T, /)                                       \
+  inline T operator-(const T& a) {                                       \
+    return T(static_cast<unsigned short>(a.x ^ 0x8000), T::from_bits()); \
+  }
 
-#define C10_REDUCED_FLOAT_OPERATOR(T, op)                                                         \
-  inline T operator op(const T & a, const T & b) {                                                \
-    return static_cast<float>(a) op static_cast<float>(b);                                        \
-  }                                                                                               \
-  inline T& operator op##=(T & a, const T & b) { return a = a op b; }                             \
-  inline float operator op(T a, float b) { return static_cast<float>(a) op b; }                   \
-  inline float operator op(float a, T b) { return a op static_cast<float>(b); }                   \
-  inline float& operator op##=(float& a, const T & b) { return a op##= static_cast<float>(b); }  \
-  inline double operator op(T a, double b) { return static_cast<double>(a) op b; }                \
-  inline double operator op(double a, T b) { return a op static_cast<double>(b); }                \
-  inline T operator op(T a, int b) { return a op static_cast<T>(b); }                             \
-  inline T operator op(int a, T b) { return static_cast<T>(a) op b; }                             \
-  inline T operator op(T a, int64_t b) { return a op static_cast<T>(b); }                         \
-  inline T operator op(int64_t a, T b) { return static_cast<T>(a) op b; }
+#define C10_REDUCED_FLOAT_OPERATOR(T, op)                  \
+  inline T operator op(const T& a, const T& b) {           \
+    return static_cast<float>(a) op static_cast<float>(b); \
+  }                                                        \
+  inline T& operator op##=(T& a, const T& b) {             \
+    return a = a op b;                                     \
+  }                                                        \
+  inline float operator op(T a, float b) {                 \
+    return static_cast<float>(a) op b;                     \
+  }                                                        \
+  inline float operator op(float a, T b) {                 \
+    return a op static_cast<float>(b);                     \
+  }                                                        \
+  inline float& operator op##=(float& a, const T& b) {     \
+    return a op## = static_cast<float>(b);                 \
+  }                                                        \
+  inline double operator op(T a, double b) {               \
+    return static_cast<double>(a) op b;                    \
+  }                                                        \
+  inline double operator op(double a, T b) {               \
+    return a op static_cast<double>(b);                    \
+  }                                                        \
+  inline T operator op(T a, int b) {                       \
+    return a op static_cast<T>(b);                         \
+  }                                                        \
+  inline T operator op(int a, T b) {                       \
+    return static_cast<T>(a) op b;                         \
+  }                                                        \
+  inline T operator op(T a, int64_t b) {                   \
+    return a op static_cast<T>(b);                         \
+  }                                                        \
+  inline T operator op(int64_t a, T b) {                   \
+    return static_cast<T>(a) op b;                         \
+  }
 
 /// std::numeric_limits<T>; the arguments are bits, except the four counts.
 #define C10_REDUCED_FLOAT_LIMITS(T, mantissa, decimals, max_decimals, min_exp, max_exp, min_bits, \
