@@ -262,9 +262,7 @@ class PrepareInputsTest : public ModuleTest {
  protected:
   void SetUp() override { ASSERT_EQ(module_.load_forward(), Error::Ok); }
 
-  Method& method() {
-    return **module_.method("forward");
-  }
+  Method& method() { return **module_.method("forward"); }
 #pragma GCC diagnostic pop
 
   Module module_{path()};
