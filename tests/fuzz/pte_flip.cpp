@@ -58,7 +58,9 @@ void try_bytes(const std::vector<uint8_t>& bytes, Tally& tally) {
   if (posix_memalign(&copy, 16, bytes.empty() ? 1 : bytes.size()) != 0) {
     std::abort();
   }
-  std::memcpy(copy, bytes.data(), bytes.size());
+  if (!bytes.empty()) {
+    std::memcpy(copy, bytes.data(), bytes.size());
+  }
   const auto start = Clock::now();
   const Outcome outcome =
       use_program(static_cast<const uint8_t*>(copy), bytes.size(), kMaxInstructions);

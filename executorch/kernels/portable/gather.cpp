@@ -74,8 +74,8 @@ Tensor& embedding_out(KernelRuntimeContext& ctx, const Tensor& weight, const Ten
       from.offset = row * table.strides[0];
       to.offset = offsets[1] + i * out_step;
       if (dense) {
-        std::memcpy(dst + to.offset * static_cast<int64_t>(size),
-                    src + from.offset * static_cast<int64_t>(size), row_bytes);
+        std::memmove(dst + to.offset * static_cast<int64_t>(size),
+                     src + from.offset * static_cast<int64_t>(size), row_bytes);
       } else {
         copy_part(weight, from, out, to);
       }

@@ -158,8 +158,8 @@ void et_copy_index(KernelRuntimeContext& ctx, Span<EValue*> args) {
   if (from.nbytes() == 0) return;
   ET_REQUIRE(ctx, to.const_data_ptr() != nullptr && from.const_data_ptr() != nullptr, InvalidState,
              , "%s: a tensor has no memory", kName);
-  memcpy(static_cast<char*>(to.mutable_data_ptr()) + static_cast<size_t>(index) * from.nbytes(),
-         from.const_data_ptr(), from.nbytes());
+  memmove(static_cast<char*>(to.mutable_data_ptr()) + static_cast<size_t>(index) * from.nbytes(),
+          from.const_data_ptr(), from.nbytes());
 }
 
 const Kernel kTensorOps[] = {

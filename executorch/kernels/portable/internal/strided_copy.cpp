@@ -19,7 +19,8 @@ void copy_elements(const char* src, int64_t src_step, char* dst, int64_t dst_ste
   const T* from = reinterpret_cast<const T*>(src);
   T* to = reinterpret_cast<T*>(dst);
   if (dst_step == kSize && src_step == kSize) {
-    std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
+    // Not memcpy: a damaged program may have planned both into the same bytes.
+    std::memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
   } else if (dst_step == kSize && src_step == 0) {
     std::fill_n(to, n, *from);
   } else if (dst_step == kSize) {

@@ -1,0 +1,108 @@
+#include <executorch/runtime/executor/testing_util/loaded_method.h>
+
+#include <string>
+
+namespace executorch {
+namespace runtime {
+namespace {
+
+using testing::LoadedMethod;
+using testing::PlanBuilder;
+using testing::ProgramBuilder;
+
+/// Writes down blocks as "[name]", events as "name@instruction" when they end, values as "name".
+class Recorder final : public EventTracer {
+ public:
+  std::string log;
+
+  void create_event_block(const char* name) override { log += "[" + std::string(name) + "] "; }
+  EventTracerEntry start_profiling(const char* name, ChainID, DebugHandle) override {
+    names_.push_back(name);
+    EventTracerEntry entry{};
+    entry.event_id = static_cast<int64_t>(names_.size()) - 1;
+    entry.chain_id = current_chain_id();
+    entry.debug_handle = current_debug_handle();
+    return entry;
+  }
+  void end_profiling(EventTracerEntry entry) override {
+    log += names_[static_cast<size_t>(entry.event_id)];
+    log += entry.chain_id < 0 ? " " : "@" + std::to_string(entry.debug_handle) + " ";
+  }
+  Result<bool> log_evalue(const EValue& value, LoggedEValueType type) override {
+    log += type == LoggedEValueType::kProgramOutput ? "output=" : "value=";
+    log += std::to_string(value.toInt()) + " ";
+    return true;
+  }
+  EventTracerEntry start_profiling_delegate(const char*, DelegateDebugIntId) override { return {}; }
+  void end_profiling_delegate(EventTracerEntry, const void*, size_t) override {}
+  void log_profiling_delegate(const char*, DelegateDebugIntId, et_timestamp_t, et_timestamp_t,
+                              const void*, size_t) override {}
+  void track_allocation(AllocatorID, size_t) override {}
+  AllocatorID track_allocator(const char*) override { return 0; }
+  Result<bool> log_intermediate_output_delegate(const char*, DelegateDebugIntId,
+                                                const aten::Tensor&) override {
+    return false;
+  }
+  Result<bool> log_intermediate_output_delegate(const char*, DelegateDebugIntId,
+                                                const ArrayRef<aten::Tensor>) override {
+    return false;
+  }
+  Result<bool> log_intermediate_output_delegate(const char*, DelegateDebugIntId,
+                                                const int&) override {
+    return false;
+  }
+  Result<bool> log_intermediate_output_delegate(const char*, DelegateDebugIntId,
+                                                const bool&) override {
+    return false;
+  }
+  Result<bool> log_intermediate_output_delegate(const char*, DelegateDebugIntId,
+                                                const double&) override {
+    return false;
+  }
+  void set_delegation_intermediate_output_filter(EventTracerFilterBase*) override {}
+
+ private:
+  std::vector<std::string> names_;
+};
+
+class TraceTest : public ::testing::Test {
+ protected:
+  TraceTest() {
+    PlanBuilder& plan = builder_.method();
+    const int32_t a = plan.integer(1);
+    const int32_t b = plan.integer(2);
+    plan.kernel("test::nothing", {a});
+    plan.move(a, b);
+    plan.jump_if_false(plan.boolean(true), 0);
+    plan.outputs = {b};
+    bytes_ = builder_.build();
+  }
+  const std::vector<Kernel> kernels_ = {
+      Kernel("test::nothing", OpFunction([](KernelRuntimeContext&, Span<EValue*>) {}))};
+  ProgramBuilder builder_;
+  std::vector<uint8_t> bytes_;
+  Recorder tracer_;
+};
+
+TEST_F(TraceTest, EventsEndFromTheInsideOutAndOutputsComeLast) {
+  tracer_.set_event_tracer_debug_level(EventTracerDebugLogLevel::kProgramOutputs);
+  LoadedMethod loaded(bytes_, "forward", &tracer_, nullptr, kernels_);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  EXPECT_EQ(tracer_.log, "[Default] Method::init Program::load_method ");
+  tracer_.log.clear();
+  ASSERT_EQ(loaded.method->execute(), Error::Ok);
+  EXPECT_EQ(tracer_.log,
+            "[Execute] OPERATOR_CALL@0 MOVE_CALL@1 JF_CALL@2 Method::execute output=1 ");
+}
+
+TEST_F(TraceTest, MethodLevelLeavesInstructionsOut) {
+  tracer_.set_event_tracer_profiling_level(EventTracerProfilingLevel::kProfileMethodOnly);
+  LoadedMethod loaded(bytes_, "forward", &tracer_, nullptr, kernels_);
+  tracer_.log.clear();
+  ASSERT_EQ(loaded.method->execute(), Error::Ok);
+  EXPECT_EQ(tracer_.log, "[Execute] Method::execute ");
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace executorch
