@@ -154,8 +154,26 @@ def convolutions(m: Maker) -> list[list[Any]]:
     ]
 
 
+def convolution_gradients(m: Maker) -> list[list[Any]]:
+    made = []
+    for x, w, _, *how in convolutions(m):
+        y = torch.ops.aten.convolution(x.float(), w.float(), None, *how)
+        plain = x.contiguous(), w.contiguous()  # the kernel takes no other layout
+        made.append([m(*y.shape), *plain, [y.shape[1]], *how, [True, True, True]])
+    return made
+
+
+def pool_gradients(m: Maker) -> list[list[Any]]:
+    x = distinct(m, 1, 2, 6, 6)
+    how = [[3, 2], [2, 2], [1, 0], [1, 1], False]
+    y, indices = torch.ops.aten.max_pool2d_with_indices(x.float(), *how)
+    return [[m(*y.shape), x, *how, indices]]
+
+
 rows(
     FLOATS,
+    convolution_backward__out=convolution_gradients,
+    max_pool2d_with_indices_backward__grad_input=pool_gradients,
     mm__out=lambda m: [[m(5, 70), m(70, 33)], [m(1, 9), m(9, 1)], [m(3, 0), m(0, 4)]],
     bmm__out=lambda m: [[m(3, 5, 17), m(3, 17, 9)], [m(2, 1, 4), m(2, 4, 3)]],
     addmm__out=lambda m: [[m(33), m(5, 70), m(70, 33), 1, 1], [m(5, 3), m(5, 4), m(4, 3), 0.5, 2]],
