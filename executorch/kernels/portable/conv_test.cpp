@@ -120,4 +120,32 @@ TEST_F(Convolution, AveragePoolCountsPaddingOnlyWhenAsked) {
   EXPECT_TENSOR_EQ(out, floats.full({1, 1, 1, 1}, 9));
 }
 
+TEST_F(Convolution, BackwardGivesTheThreeGradients) {
+  Tensor x = floats.make({1, 1, 3}, {1, 2, 3}), weight = floats.make({1, 1, 2}, {10, 100});
+  Tensor grad = floats.make({1, 1, 2}, {1, 2});
+  Tensor to_x = floats.zeros({1, 1, 3}), to_weight = floats.zeros({1, 1, 2});
+  Tensor to_bias = floats.zeros({1});
+  const int64_t one = 1, zero = 0;
+  const bool all[] = {true, true, true};
+  convolution_backward_out(ctx, grad, x, weight, std::nullopt, {&one, 1}, {&zero, 1}, {&one, 1},
+                           false, {&zero, 1}, 1, {all, 3}, to_x, to_weight, to_bias);
+  EXPECT_TENSOR_EQ(to_x, floats.make({1, 1, 3}, {10, 120, 200}));
+  EXPECT_TENSOR_EQ(to_weight, floats.make({1, 1, 2}, {5, 8}));
+  EXPECT_TENSOR_EQ(to_bias, floats.make({1}, {3}));
+}
+
+TEST_F(Convolution, MaxPoolBackwardRefusesPositionsOutsideThePlane) {
+  TensorFactory<ScalarType::Long> longs;
+  Tensor x = floats.zeros({1, 1, 2, 2}), grad = floats.full({1, 1, 1, 1}, 3);
+  const int64_t two = 2, one = 1, zero = 0;
+  const auto backward = [&](int64_t position) {
+    max_pool2d_with_indices_backward_out(ctx, grad, x, {&two, 1}, {}, {&zero, 1}, {&one, 1}, false,
+                                         longs.full({1, 1, 1, 1}, position), x);
+  };
+  backward(2);
+  EXPECT_TENSOR_EQ(x, floats.make({1, 1, 2, 2}, {0, 0, 3, 0}));
+  backward(4);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
 }  // namespace
