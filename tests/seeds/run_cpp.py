@@ -23,7 +23,7 @@ def run(project: Project, top: Path, program: Path) -> list[Result]:
     shutil.rmtree(top, ignore_errors=True)
     folder = top / project.folder
     scratch.fill(folder)
-    checkout = folder / project.executorch
+    checkout = _checkout(project, folder)
     checkout.parent.mkdir(parents=True, exist_ok=True)
     checkout.symlink_to(ROOT)
     shutil.copy(program, folder / "nanogpt.pte")
@@ -49,13 +49,18 @@ def run(project: Project, top: Path, program: Path) -> list[Result]:
     return list(results.values())
 
 
+def _checkout(project: Project, folder: Path) -> Path:
+    """Where the page has the checkout, spelled as CMake spells it."""
+    return Path(os.path.normpath(folder / project.executorch))
+
+
 def _build_and_run(project: Project, commands: tuple[Cut, ...], folder: Path) -> str:
     """The page's commands in one shell; returns what the last one printed."""
     *build, last = "\n".join(text(cut) for cut in commands).split("\n")
     environment = os.environ | {
         f"CMAKE_{language}_COMPILER_LAUNCHER": str(LAUNCHER) for language in ("C", "CXX")
     }
-    environment |= {"SEEDS_LINK": str(folder / project.executorch), "SEEDS_ROOT": str(ROOT)}
+    environment |= {"SEEDS_LINK": str(_checkout(project, folder)), "SEEDS_ROOT": str(ROOT)}
     if shutil.which("ninja"):
         environment["CMAKE_GENERATOR"] = "Ninja"
     script = "set -e\n" + re.sub(r"-j\d+", f"-j{os.cpu_count()}", "\n".join(build))
@@ -65,7 +70,9 @@ def _build_and_run(project: Project, commands: tuple[Cut, ...], folder: Path) ->
     (folder / "build.log").write_text(built.stdout + built.stderr)
     if built.returncode != 0:
         lines = (built.stdout + built.stderr).splitlines()
-        errors = [line for line in lines if re.search(r"error|undefined|cannot find", line, re.I)]
+        errors = [
+            line for line in lines if re.search(r"[Ee]rror\b[: ]|undefined|cannot find", line)
+        ]
         raise Failed(f"build: {(errors or lines[-1:] or ['no output'])[0].strip()}")
     ran = subprocess.run(
         ["bash", "-c", last],
