@@ -155,13 +155,14 @@ def verb_golden(args: list[str]) -> int:
     """Rewrite the golden text dumps in tests/golden from today's exporter."""
     setup()
     build("dev")
-    return python("-m", "pytest", "tests/golden", "--update-goldens")
+    update = {"EXECUTORCH_UPDATE_GOLDENS": "1"}
+    return show([str(PYTHON), "-m", "pytest", "tests/golden"], env=update)
 
 
 def verb_bench(args: list[str]) -> int:
-    """Measure side by side with peers: ./dev bench export [--json FILE]."""
+    """Measure side by side with peers: ./dev bench export|imports [--json FILE]."""
     if not args:
-        print("usage: ./dev bench export [--json FILE]", file=sys.stderr)
+        print("usage: ./dev bench export|imports [--json FILE]", file=sys.stderr)
         return 2
     setup()
     build("dev")
