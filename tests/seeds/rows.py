@@ -32,6 +32,7 @@ class Cut:
     before: str = ""
     after: str = ""
     awaits: tuple[str, str] | None = None  # (line, folder): left out while the folder is not there
+    note: str = ""  # what else differs from the page
     expects: tuple[str, ...] = ()  # regular expressions found in what it prints
 
 
@@ -206,7 +207,16 @@ PROJECTS = (
         ),
         cmake_cuts=(Cut(66, "B", 297, 326, "# CMakeLists.txt"),),
         builds=(
-            (Cut(71, "B", 349, 351, "(mkdir cmake-out"),),
+            (
+                Cut(
+                    71,
+                    "B",
+                    349,
+                    351,
+                    "(mkdir cmake-out",
+                    note="without ./install_requirements.sh --clean, see 75",
+                ),
+            ),
             (Cut(72, "B", 493, 495, "(rm -rf cmake-out"),),
         ),
         console=Cut(74, "B", 359, 360, "Enter model prompt: Hello world!"),

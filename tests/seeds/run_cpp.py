@@ -43,7 +43,7 @@ def run(project: Project, top: Path, program: Path) -> list[Result]:
     commands = [cut for build in project.builds for cut in build]
     for cut in (*parts, *commands, project.console):
         waits = left_out(cut).strip() and f"without {left_out(cut).strip()}, which is not there yet"
-        results[cut.row] = Result(cut.row, cut.seed, status, note or waits)
+        results[cut.row] = Result(cut.row, cut.seed, status, note or waits or cut.note)
     for cut in project.files:
         results[cut.row] = _check_files(cut, folder)
     return list(results.values())
