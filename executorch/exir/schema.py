@@ -7,13 +7,12 @@ again from a file. A union field holds the object itself; its class is the discr
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Optional, Union
 
 from executorch.exir.backend.compile_spec_schema import CompileSpec as CompileSpec
 from executorch.exir.scalar_type import ScalarType as ScalarType
 
 # Bytes of a weight are borrowed from the tensor that owns them: anything with the buffer protocol.
-Bytes = Union[bytes, bytearray, memoryview]
+Bytes = bytes | bytearray | memoryview
 
 
 @dataclass
@@ -130,19 +129,19 @@ class OptionalTensorList:
     items: list[int]
 
 
-KernelTypes = Union[
-    Null,
-    Int,
-    Bool,
-    Double,
-    Tensor,
-    String,
-    IntList,
-    DoubleList,
-    BoolList,
-    TensorList,
-    OptionalTensorList,
-]
+KernelTypes = (
+    Null
+    | Int
+    | Bool
+    | Double
+    | Tensor
+    | String
+    | IntList
+    | DoubleList
+    | BoolList
+    | TensorList
+    | OptionalTensorList
+)
 
 
 @dataclass
@@ -195,7 +194,7 @@ class FreeCall:
     value_index: int
 
 
-InstructionArguments = Union[KernelCall, DelegateCall, MoveCall, JumpFalseCall, FreeCall]
+InstructionArguments = KernelCall | DelegateCall | MoveCall | JumpFalseCall | FreeCall
 
 
 @dataclass

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Union
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
-SymIntLike = Union[int, torch.SymInt]
+SymIntLike = int | torch.SymInt
 
 # Bounds at or beyond this come from "no bound was given" (int_oo, sys.maxsize - 1 and so on).
 _UNBOUNDED = 2**62

@@ -82,7 +82,7 @@ def main(verb: str, side: str, folder: Path, cases: list[str]) -> None:
         sys.path.insert(0, str(ROOT))
     import executorch
 
-    ours = str(ROOT) in str(executorch.__path__)
+    ours = str(ROOT / "executorch") in executorch.__path__
     if ours != (side == "ours"):
         raise SystemExit(f"interop: {side} found executorch in {list(executorch.__path__)}")
     for case in cases:
