@@ -68,6 +68,11 @@ void try_bytes(const std::vector<uint8_t>& bytes, Tally& tally) {
     write_file("pte_flip.hang", bytes);
     ++tally.hangs;
   }
+  // A mapped file could not be written to.
+  if (!bytes.empty() && std::memcmp(copy, bytes.data(), bytes.size()) != 0) {
+    std::fprintf(stderr, "pte_flip: the program's own bytes were written to\n");
+    std::abort();
+  }
   std::free(copy);
   ++tally.outcomes[static_cast<size_t>(outcome)];
   current = nullptr;

@@ -180,6 +180,19 @@ TEST(PrimView, SharesMemoryAndInfersOneExtent) {
   EXPECT_EQ(out.const_data_ptr(), self.const_data_ptr());
 }
 
+TEST(PrimView, CannotGrowBeyondItsBaseNorMakeItWritable) {
+  TensorFactory<ScalarType::Float> tf;
+  Tensor self = tf.ones({2, 3});
+  self.unsafeGetTensorImpl()->borrow_data(self.mutable_data_ptr(), 6, /*read_only=*/true);
+  Tensor out = tf.zeros({6, 2}, TensorShapeDynamism::DYNAMIC_BOUND);
+  ASSERT_EQ(view(self, {3, 2}, out), Error::Ok);
+  EXPECT_TRUE(out.unsafeGetTensorImpl()->is_read_only());
+  const executorch::aten::SizesType larger[] = {4, 2};
+  EXPECT_EQ(executorch::runtime::resize_tensor(
+                out, executorch::aten::ArrayRef<executorch::aten::SizesType>(larger)),
+            Error::NotSupported);
+}
+
 TEST(PrimView, RefusesShapesOfAnotherSize) {
   TensorFactory<ScalarType::Float> tf;
   TensorFactory<ScalarType::Int> ints;

@@ -128,10 +128,13 @@ void et_view(KernelRuntimeContext& ctx, Span<EValue*> args) {
              "%s: self of shape %s is not contiguous", kName, ShapeText(self).c_str());
   Shape shape;
   if (!infer_view_shape(ctx, kName, self, size, shape)) return;
-  if (!native::internal::resize_out(ctx, kName, out, shape)) return;
   ET_REQUIRE(ctx, self.const_data_ptr() != nullptr || self.numel() == 0, InvalidState, ,
              "%s: self has no memory", kName);
-  out.unsafeGetTensorImpl()->set_data(self.mutable_data_ptr());
+  const auto& base = *self.unsafeGetTensorImpl();
+  out.unsafeGetTensorImpl()->borrow_data(base.mutable_data(), base.capacity(), base.is_read_only());
+  if (!native::internal::resize_out(ctx, kName, out, shape)) {
+    out.unsafeGetTensorImpl()->set_data(nullptr);  // its old shape may not fit the new memory
+  }
 }
 
 /// (to, from, index): to[index] = from, growing `to` to index + 1 rows.
@@ -146,6 +149,8 @@ void et_copy_index(KernelRuntimeContext& ctx, Span<EValue*> args) {
   const int64_t index = args[2]->toInt();
   ET_REQUIRE(ctx, index >= 0 && index < std::numeric_limits<int32_t>::max(), InvalidArgument, ,
              "%s: index %" PRId64 " is out of range", kName, index);
+  ET_REQUIRE(ctx, !to.unsafeGetTensorImpl()->is_read_only(), InvalidProgram, ,
+             "%s: the tensor to copy to is a constant", kName);
   bool matches = to.scalar_type() == from.scalar_type() && to.dim() == from.dim() + 1;
   for (ssize_t d = 0; matches && d < from.dim(); ++d) matches = to.size(d + 1) == from.size(d);
   ET_REQUIRE(ctx, matches, InvalidArgument, , "%s: rows of %s cannot hold a %s (types %s and %s)",

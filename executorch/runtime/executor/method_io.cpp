@@ -155,7 +155,17 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
                            "%s: input %zu has its dimensions in another order in memory (such as "
                            "channels last) than the method was exported for",
                            name(), index);
+  auto& impl = *input.unsafeGetTensorImpl();
+  ET_CHECK_OR_RETURN_ERROR(!impl.is_read_only(), InvalidProgram, "%s: input %zu is a constant",
+                           name(), index);
+  const bool borrows = !has_memory(recorded);
+  if (borrows) {
+    impl.set_data(impl.mutable_data());  // the room of the last input is no bound for this one
+  }
   if (resize_tensor(input, source.sizes()) != Error::Ok) {
+    if (borrows) {
+      impl.borrow_data(impl.mutable_data(), static_cast<size_t>(impl.numel()), false);
+    }
     const bool is_static = input.shape_dynamism() == TensorShapeDynamism::STATIC;
     ET_LOG(Error, "%s: input %zu has shape %s, expected %s%s", name(), index,
            tensor_shape_to_c_string({source.sizes().data(), source.sizes().size()}).data(),
@@ -163,8 +173,8 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
            tensor_shape_to_c_string({recorded.sizes()->data(), recorded.sizes()->size()}).data());
     return Error::InvalidArgument;
   }
-  if (!has_memory(recorded)) {
-    input.unsafeGetTensorImpl()->set_data(source.mutable_data_ptr());
+  if (borrows) {
+    impl.borrow_data(source.mutable_data_ptr(), static_cast<size_t>(source.numel()), false);
   } else if (source.numel() > 0 && source.const_data_ptr() != input.const_data_ptr()) {
     std::memmove(input.mutable_data_ptr(), source.const_data_ptr(), source.nbytes());
   }

@@ -85,7 +85,9 @@ Result<aten::Tensor> TensorParser::parse(uint32_t index) {
   ET_CHECK_OR_RETURN_ERROR(reinterpret_cast<uintptr_t>(data) % alignment == 0, InvalidProgram,
                            "%s: value %" PRIu32 ": data at %p, expected a multiple of %zu",
                            plan_.name()->c_str(), index, data, alignment);
-  impl->set_data(data);
+  // Constants lie in the program's memory, which may be mapped for reading only.
+  const bool read_only = tensor.allocation_info() == nullptr && data != nullptr;
+  impl->borrow_data(data, SIZE_MAX, read_only);
   return aten::Tensor(impl);
 }
 

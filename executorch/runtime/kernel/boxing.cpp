@@ -41,13 +41,26 @@ Error element_error(const EValue& value, ArgKind kind) {
   }
 }
 
+bool is_read_only(const EValue& value) {
+  if (value.isTensor()) {
+    return value.toTensor().unsafeGetTensorImpl()->is_read_only();
+  }
+  for (const aten::Tensor& tensor : value.toTensorList()) {
+    if (tensor.unsafeGetTensorImpl()->is_read_only()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Error check_argument(const EValue& value, ArgKind kind, size_t index) {
   constexpr auto kOptional = static_cast<uint8_t>(ArgKind::kOptional);
+  constexpr auto kWritten = static_cast<uint8_t>(ArgKind::kWritten);
   const auto bits = static_cast<uint8_t>(kind);
   if ((bits & kOptional) != 0 && value.isNone()) {
     return Error::Ok;
   }
-  const auto plain = static_cast<ArgKind>(bits & ~kOptional);
+  const auto plain = static_cast<ArgKind>(bits & ~(kOptional | kWritten));
   const Tag expected = kTags[static_cast<uint8_t>(plain)];
   const bool matches = value.tag == expected || (plain == ArgKind::kDouble && value.isInt()) ||
                        (plain == ArgKind::kScalar && value.isScalar());
@@ -59,6 +72,8 @@ Error check_argument(const EValue& value, ArgKind kind, size_t index) {
     ET_LOG(Error, "argument %zu: %lld is no such enumerator", index,
            static_cast<long long>(value.toInt()));
   }
+  ET_CHECK_OR_RETURN_ERROR(error != Error::Ok || (bits & kWritten) == 0 || !is_read_only(value),
+                           InvalidProgram, "argument %zu is written, but it is a constant", index);
   return error;
 }
 

@@ -11,7 +11,8 @@
 /// repeat the output at the end. A number that the function returns by value is stored there.
 ///
 /// A wrong count of arguments fails the context with InvalidProgram, an argument of another type
-/// with InvalidType; the function is not called then.
+/// with InvalidType, a constant where the function writes (a Tensor&, or the list of a function
+/// without result) with InvalidProgram; the function is not called then.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,9 @@ enum class ArgKind : uint8_t {
   kBoolList,
   kTensorList,
   kOptionalTensorList,
-  /// Added to the others: None is allowed too.
+  /// Added to the others: None is allowed too; the function writes it.
   kOptional = 0x80,
+  kWritten = 0x40,
 };
 
 /// Checks the count (`n`, or `n` + 1; exactly the latter when `returns_number`) and each kind; on
@@ -98,6 +100,16 @@ struct Argument<std::optional<T>> {
   }
 };
 
+/// Kind of a parameter as it was declared, of a function that returns Ret.
+template <typename Ret, typename Param>
+constexpr ArgKind kind_of() {
+  constexpr bool kWritten =
+      std::is_same_v<Param, aten::Tensor&> ||
+      (std::is_void_v<Ret> && std::is_same_v<std::decay_t<Param>, aten::ArrayRef<aten::Tensor>>);
+  return static_cast<ArgKind>(static_cast<uint8_t>(Argument<std::decay_t<Param>>::kind) |
+                              (kWritten ? static_cast<uint8_t>(ArgKind::kWritten) : 0));
+}
+
 template <bool kHasContext, typename Ret, typename... Params>
 struct BoxedCall {
   template <auto Fn>
@@ -113,8 +125,7 @@ struct BoxedCall {
   static void call_unpacked(KernelRuntimeContext& context, Span<EValue*> args,
                             std::index_sequence<I...>) {
     // The last entry keeps the array from being empty.
-    static constexpr ArgKind kKinds[] = {Argument<std::decay_t<Params>>::kind...,
-                                         ArgKind::kOptional};
+    static constexpr ArgKind kKinds[] = {kind_of<Ret, Params>()..., ArgKind::kOptional};
     if (!check_arguments(context, args, kKinds, sizeof...(Params), kReturnsNumber)) {
       return;
     }

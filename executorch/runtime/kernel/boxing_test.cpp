@@ -82,6 +82,21 @@ TEST_F(BoxingTest, FailureOfTheKernelIsSeen) {
   EXPECT_EQ(call(boxed<&fill_out>, values), Error::NotSupported);
 }
 
+TEST_F(BoxingTest, ConstantIsReadButNotWritten) {
+  Tensor constant = tf_.ones({1});
+  constant.unsafeGetTensorImpl()->borrow_data(constant.mutable_data_ptr(), 1, /*read_only=*/true);
+  Tensor out = tf_.zeros({1});
+  EValue written[] = {3, 0.5, true, &text_, 6, constant};
+  EXPECT_EQ(call(boxed<&fill_out>, written), Error::InvalidProgram);
+  EXPECT_EQ(n_calls, 0);
+  EValue two = 2;
+  EValue* items[] = {&two};
+  int64_t unboxed[1];
+  BoxedEvalueList<int64_t> sizes(items, unboxed, 1);
+  EValue read[] = {constant, EValue(), &sizes, 1.5, out, tf_.zeros({1})};
+  EXPECT_EQ(call(boxed<&two_out>, read), Error::Ok);
+}
+
 TEST_F(BoxingTest, WrongCountIsInvalidProgram) {
   Tensor out = tf_.zeros({1});
   EValue too_few[] = {3, 0.5, true, &text_, 6};

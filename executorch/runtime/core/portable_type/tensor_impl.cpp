@@ -87,7 +87,7 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
   if (!new_numel.ok()) {
     return new_numel.error();
   }
-  if (static_cast<size_t>(*new_numel) > numel_bound_) {
+  if (static_cast<size_t>(*new_numel) > capacity()) {
     return log_change("it has no room for that many elements");
   }
   if (strides_ != nullptr && dim_order_ != nullptr) {

@@ -72,7 +72,19 @@ class TensorImpl {
     return static_cast<T*>(data_);
   }
   void* mutable_data() const { return data_; }
-  void set_data(void* ptr) { data_ = ptr; }
+  /// The caller vouches for room for the largest shape, and for being allowed to write there.
+  void set_data(void* ptr) { borrow_data(ptr, SIZE_MAX, false); }
+
+  /// Points at memory that belongs to something else: a constant, a view's base, a caller's tensor.
+  /// The tensor cannot grow beyond `capacity` elements; kernels may not write it if `read_only`.
+  void borrow_data(void* ptr, size_t capacity, bool read_only) {
+    data_ = ptr;
+    capacity_ = capacity;
+    read_only_ = read_only;
+  }
+  /// Elements that there is room for, whatever the present shape is.
+  size_t capacity() const { return capacity_ < numel_bound_ ? capacity_ : numel_bound_; }
+  bool is_read_only() const { return read_only_; }
 
   /// resize_tensor() reports failure; this aborts.
   ET_DEPRECATED void set_sizes_contiguous(ArrayRef<SizesType> new_sizes);
@@ -88,8 +100,11 @@ class TensorImpl {
   void* data_;
   const ssize_t dim_;
   ssize_t numel_;
-  /// The largest element count that the bytes have room for.
-  size_t numel_bound_;
+  /// Element count of the shape it was made with, the largest it may take.
+  const size_t numel_bound_;
+  /// Element count that borrowed memory has room for.
+  size_t capacity_ = SIZE_MAX;
+  bool read_only_ = false;
   const ScalarType type_;
   const TensorShapeDynamism shape_dynamism_;
   const Device device_;
