@@ -71,6 +71,7 @@ void try_bytes(const std::vector<uint8_t>& bytes, Tally& tally) {
   // A mapped file could not be written to.
   if (!bytes.empty() && std::memcmp(copy, bytes.data(), bytes.size()) != 0) {
     std::fprintf(stderr, "pte_flip: the program's own bytes were written to\n");
+    save_current();
     std::abort();
   }
   std::free(copy);
