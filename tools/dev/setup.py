@@ -70,14 +70,22 @@ def make_environment() -> None:
     if not stamp.exists():
         if not PYTHON.exists():
             step("virtual environment", ["python3", "-m", "venv", str(VENV)])
-        pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-        step("PyTorch", [*pip, TORCH])
-        step("Python packages", [*pip, "-r", str(REQUIREMENTS)])
+        install_python_packages(PYTHON)
         stamp.touch()
+    link_checkout(PYTHON)
+
+
+def install_python_packages(python: Path) -> None:
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    step("PyTorch", [*pip, TORCH])
+    step("Python packages", [*pip, "-r", str(REQUIREMENTS)])
+
+
+def link_checkout(python: Path) -> None:
+    """Make `import executorch` find this checkout, and old torch spellings work, in `python`."""
     site = subprocess.check_output(
-        [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
     ).strip()
-    # `import executorch` works everywhere in this environment, and old torch spellings too.
     hook = (ROOT / "tools" / "executorch-compat.pth").read_text()
     pth = Path(site, "executorch-dev.pth")
     wanted = f"{ROOT}\n{hook}"
