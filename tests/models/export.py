@@ -11,9 +11,8 @@ from .zoo import Method
 
 def export(methods: dict[str, Method], path: Path) -> None:
     """torch.export, to_edge, to_executorch, without any backend."""
-    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
-
     from executorch.exir import ExecutorchBackendConfig, to_edge
+    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 
     kept = [name for method in methods.values() for name in method.initial_state]
     config = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass(kept)] if kept else [])
