@@ -15,7 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from dev.setup import install_packages, install_python_packages, link_checkout  # noqa: E402
+from dev.setup import (  # noqa: E402
+    PYTHON_TARGETS,
+    install_packages,
+    install_python_packages,
+    link_checkout,
+)
 from dev.steps import ROOT, StepFailed, step  # noqa: E402
 
 
@@ -39,7 +44,7 @@ def install(python: Path) -> None:
     }
     arguments = [f"-D{name}={value}" for name, value in options.items()]
     step("configure", ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", *arguments])
-    step("build", ["ninja", "-C", str(folder), "portable_lib", "exir_native", "operators_txt"])
+    step("build", ["ninja", "-C", str(folder), *PYTHON_TARGETS])
 
 
 def main() -> int:

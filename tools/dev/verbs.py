@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from dev.setup import PYTHON, VENV, setup
+from dev.setup import PYTHON, PYTHON_TARGETS, VENV, setup
 from dev.steps import ROOT, StepFailed, show, step
 
 BUILD = ROOT / "build" / "dev"
@@ -40,6 +40,10 @@ def python(*args: str, cwd: Path = ROOT) -> int:
     return show([str(PYTHON), *args], cwd=cwd)
 
 
+def ctest(folder: Path) -> int:
+    return show(["ctest", "--output-on-failure", "-j", JOBS], cwd=folder)
+
+
 def verb_setup(args: list[str]) -> int:
     """Install what is missing and make the virtual environment."""
     setup()
@@ -56,7 +60,7 @@ def verb_build(args: list[str]) -> int:
 def verb_demo(args: list[str]) -> int:
     """Export the shipped GPT and let the C++ runner continue a prompt: ./dev demo [PROMPT]."""
     setup()
-    build("dev", "nanogpt_runner", "portable_lib", "exir_native", "operators_txt")
+    build("dev", "nanogpt_runner", *PYTHON_TARGETS)
     OUTPUT.mkdir(exist_ok=True)
     step("export nanogpt.pte", [str(PYTHON), str(NANOGPT / "export_nanogpt.py")], cwd=OUTPUT)
     prompt = " ".join(args) or "ROMEO:"
@@ -72,15 +76,15 @@ def verb_test(args: list[str]) -> int:
     if args:
         return python("-m", "pytest", *args)
     lint = verb_lint([])
-    ctest = show(["ctest", "--output-on-failure", "-j", JOBS], cwd=BUILD)
+    cpp = ctest(BUILD)
     pytest = python("-m", "pytest", "-n", JOBS, "--dist", "loadgroup")
-    return lint or ctest or pytest
+    return lint or cpp or pytest
 
 
 def verb_tiny(args: list[str]) -> int:
     """The one fast test that shows the whole product."""
     setup()
-    build("dev", "portable_lib", "exir_native", "operators_txt")
+    build("dev", *PYTHON_TARGETS)
     return python("-m", "pytest", "tests/test_tiny.py")
 
 
@@ -116,19 +120,19 @@ def verb_format(args: list[str]) -> int:
 def verb_asan(args: list[str]) -> int:
     """Run the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
     setup()
-    return show(["ctest", "--output-on-failure", "-j", JOBS], cwd=build("asan"))
+    return ctest(build("asan"))
 
 
 def verb_tsan(args: list[str]) -> int:
     """Run the C++ tests under ThreadSanitizer."""
     setup()
-    return show(["ctest", "--output-on-failure", "-j", JOBS], cwd=build("tsan"))
+    return ctest(build("tsan"))
 
 
 def verb_fuzz(args: list[str]) -> int:
     """Damage small programs in every byte, under sanitizers: ./dev fuzz [--seconds N]."""
     setup()
-    build("dev", "portable_lib", "exir_native", "operators_txt")
+    build("dev", *PYTHON_TARGETS)
     folder = build("asan", "pte_flip")
     seeds = OUTPUT / "fuzz"
     seeds.mkdir(parents=True, exist_ok=True)
