@@ -1,0 +1,44 @@
+/// Fused attention: softmax(scale * q k^T + mask) v without the matrix of scores in memory.
+#pragma once
+
+#include <executorch/cpu/types.h>
+
+#include <cstdint>
+
+namespace executorch::cpu {
+
+/// Rows of `dim` elements with stride 1; [batch, head, position] by the other strides (elements).
+struct AttentionRows {
+  const void* data = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
+};
+
+/// out[b,h,i,:] = sum_j p[b,h,i,j] v[b,h/g,j,:] with p = softmax over j of
+///                (scale * dot(q[b,h,i,:], k[b,h/g,j,:]) + mask[b,h,i,j]),   g = heads / kv_heads
+/// Key j is visible to query i where `causal` is false or j <= i + causal_offset. A row that sees no
+/// key, or whose masked scores are all -infinity, gives zeros if `safe`, else NaN as eager's softmax.
+/// Blocks of the mask that are -infinity or false everywhere cost nothing.
+struct Attention {
+  Type type = Type::F32;  // of q, k, v and out
+  int64_t batch = 1, heads = 1, kv_heads = 1;
+  int64_t queries = 0, keys = 0;
+  int64_t dim = 0, value_dim = 0;
+  AttentionRows q, k, v;
+  /// As AttentionRows.
+  void* out = nullptr;
+  int64_t out_batch_stride = 0, out_head_stride = 0, out_row_stride = 0;
+  float scale = 1;
+  bool causal = false;
+  int64_t causal_offset = 0;
+  bool safe = true;
+  /// None, or added to the scores (type `type` or F32), or true where the key is visible.
+  enum class Mask : uint8_t { None, F32, F16, BF16, Bool } mask_kind = Mask::None;
+  const void* mask = nullptr;
+  /// Elements; 0 broadcasts.
+  int64_t mask_batch_stride = 0, mask_head_stride = 0, mask_row_stride = 0, mask_col_stride = 1;
+
+  /// out must not overlap an operand. Results do not depend on the number of threads.
+  void run() const;
+};
+
+}  // namespace executorch::cpu
