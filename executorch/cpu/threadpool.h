@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <memory>
 
+struct pthreadpool;
+
 namespace executorch::cpu {
 
 class ThreadPool {
  public:
-  /// `thread_count` threads, the caller of a loop included; 0 means one per physical core.
+  /// `thread_count` threads, the caller of a loop included; 0 means one per performant core.
   explicit ThreadPool(size_t thread_count = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -30,8 +32,9 @@ class ThreadPool {
   /// indices. Returns when all are done.
   void run(int64_t n, int64_t grain, Body body, void* context);
 
-  /// The handle for libraries that take one; null without the pthreadpool library.
-  struct pthreadpool* handle();
+  /// The handle for libraries that take one; null for one thread and without the pthreadpool
+  /// library.
+  ::pthreadpool* handle();
 
  private:
   struct Impl;
@@ -56,7 +59,10 @@ class UsePool {
 
 namespace internal {
 void run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context);
-}
+/// Whether loops of the calling thread run on it alone, as they do inside a loop.
+bool loops_are_serial();
+void set_loops_serial(bool value);
+}  // namespace internal
 
 /// Calls f(begin, end) as ThreadPool::run does, on the calling thread's pool. n <= grain: one call.
 template <class F>

@@ -36,6 +36,7 @@ HEADERS = {
     "nlohmann/json.hpp": "nlohmann-json3-dev",
     "CLI/CLI.hpp": "libcli11-dev",
     "pthreadpool.h": "libpthreadpool-dev",
+    "hwy/highway.h": "libhwy-dev",
 }
 
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <executorch/cpu/threadpool.h>
 #include <executorch/runtime/core/function_ref.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 struct pthreadpool;
 typedef struct pthreadpool* pthreadpool_t;
@@ -39,25 +39,22 @@ class ThreadPool final {
   _unsafe_destroy_threadpool();
 
   /// Calls fn(0) ... fn(range - 1), each once, on any thread and in any order, and returns when all
-  /// are done. Inside fn, run() is serial.
+  /// are done. Inside fn, and while the pool works for another caller, run() is serial.
   void run(runtime::FunctionRef<void(size_t)> fn, size_t range);
 
  private:
-  friend pthreadpool_t get_pthreadpool();
+  friend ThreadPool* get_threadpool();
+  explicit ThreadPool(cpu::ThreadPool& shared) : pool_(&shared) {}
 
-  struct Destroy {
-    void operator()(pthreadpool* pool) const;
-  };
-
-  mutable std::mutex mutex_;
-  std::unique_ptr<pthreadpool, Destroy> pool_;
+  std::unique_ptr<cpu::ThreadPool> owned_;  // null for the pool of the process
+  cpu::ThreadPool* pool_;
 };
 
-/// The pool of the process, made on first use. Never null.
+/// The pool of the process, which kernels use as well, made on first use. Never null.
 ThreadPool* get_threadpool();
 
 /// The handle of that pool for libraries that take one; null while NoThreadPoolGuard is in force
-/// and without the pthreadpool library, which means: work on the calling thread.
+/// and where the pool has one thread, which means: work on the calling thread.
 pthreadpool_t get_pthreadpool();
 
 }  // namespace threadpool
