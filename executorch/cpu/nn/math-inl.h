@@ -1,0 +1,200 @@
+/// exp, tanh, erf, the normal distribution function and the activations made of them, on vectors
+/// of float. `d` is any descriptor of float lanes.
+///
+/// NaN gives NaN and infinities their limits. Errors are at most 4 units in the last place, of
+/// activations 6, results that are denormal included; NormalCdf, Gelu and GeluTanh of negative x
+/// lose more, to the rounding of what they hand to exp: some 12 + 3 x^2 units.
+// clang-format off
+#if defined(EXECUTORCH_CPU_NN_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
+#ifdef EXECUTORCH_CPU_NN_MATH_INL_H_
+#undef EXECUTORCH_CPU_NN_MATH_INL_H_
+#else
+#define EXECUTORCH_CPU_NN_MATH_INL_H_
+#endif
+// clang-format on
+
+#include <executorch/cpu/activation.h>
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// c[0] * x^(n-1) + ... + c[n-1]
+template <class D, class V, size_t n>
+HWY_INLINE V Polynomial(D d, V x, const float (&c)[n]) {
+  V p = hn::Set(d, c[0]);
+  for (size_t i = 1; i < n; ++i) p = hn::MulAdd(p, x, hn::Set(d, c[i]));
+  return p;
+}
+
+/// x where it is NaN, else y.
+template <class V>
+HWY_INLINE V KeepNaN(V x, V y) {
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+/// Adding it to a small number leaves the nearest integer in the low bits: 1.5 * 2^23.
+constexpr float kRounder = 12582912.0f;
+constexpr int32_t kRounderBits = 0x4B400000;
+
+/// e^x = 2^n * e^r with n = round(x / ln 2): |r| <= ln(2) / 2, where a polynomial does.
+template <class D, class V>
+HWY_INLINE V Exp(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  // e^89 overflows, e^-105 underflows to 0.
+  const V bounded = hn::Min(hn::Max(x, hn::Set(d, -105.0f)), hn::Set(d, 89.0f));
+  const V rounder = hn::Set(d, kRounder);
+  const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504f), rounder);
+  const V n = hn::Sub(shifted, rounder);
+  const V r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f),
+                            hn::NegMulAdd(n, hn::Set(d, 0.693359375f), bounded));
+  constexpr float kTail[] = {1.3814465e-3f, 8.3687808e-3f, 4.1668393e-2f, 1.6666520e-1f,
+                             0.49999994f};
+  const V p = hn::Add(hn::MulAdd(Polynomial(d, r, kTail), hn::Mul(r, r), r), hn::Set(d, 1.0f));
+  // Two steps: 2^n itself may be out of range where the result is not.
+  const auto exponent = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, kRounderBits));
+  const auto half = hn::ShiftRight<1>(exponent);
+  const auto bias = hn::Set(di, 127);
+  const V low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
+  const V high = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
+  return KeepNaN(x, hn::Mul(hn::Mul(p, low), high));
+}
+
+/// 2^x for x <= 0 with few operations; below 2^-126 it is 0.
+template <class D, class V>
+HWY_INLINE V Exp2OfNegative(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V lowest = hn::Set(d, -127.0f);
+  const V bounded = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);  // NaN stays
+  // With the exponent's bias in the rounder the low bits are those of 2^n; of 2^-127 they are 0.
+  const V rounder = hn::Set(d, kRounder + 127);
+  const V shifted = hn::Add(bounded, rounder);
+  const V r = hn::Sub(bounded, hn::Sub(shifted, rounder));
+  constexpr float kPowers[] = {1.32647e-3f,   9.67151e-3f,   5.550734e-2f,
+                               2.4022242e-1f, 6.9314698e-1f, 1.0f};
+  const auto scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+  return hn::Mul(Polynomial(d, r, kPowers), scale);
+}
+
+template <class D, class V>
+HWY_INLINE V Tanh(D d, V x) {
+  const V a = hn::Abs(x), one = hn::Set(d, 1.0f);
+  const V t = hn::Mul(x, x);
+  constexpr float kSmall[] = {-5.5151670e-3f, 2.0469423e-2f, -5.3688023e-2f, 1.3330831e-1f,
+                              -3.3333260e-1f};
+  const V small = hn::MulAdd(hn::Mul(a, t), Polynomial(d, t, kSmall), a);
+  const V e = Exp(d, hn::Add(a, a));
+  const V large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625f)), small, large), x);
+}
+
+/// Where erf is computed from its series.
+constexpr float kErfSmall = 0.95f;
+
+/// erf(x) / x for |x| <= 1, given x^2.
+template <class D, class V>
+HWY_INLINE V ErfRatio(D d, V t) {
+  constexpr float kSeries[] = {7.8540084e-5f, -8.0102420e-4f, 5.1883338e-3f, -2.6853815e-2f,
+                               1.1283585e-1f, -3.7612626e-1f, 1.1283791f};
+  return Polynomial(d, t, kSeries);
+}
+
+/// 1 - erf(a) for a >= 0.9: e^(-a^2) times a polynomial in 1 / (1 + a / 2).
+template <class D, class V>
+HWY_INLINE V ErfcTail(D d, V a) {
+  const V one = hn::Set(d, 1.0f);
+  const V u = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.5f), one));
+  constexpr float kTail[] = {8.8496320e-2f, -2.1212879e-1f, 6.5832598e-2f, 7.1520440e-2f,
+                             1.7492674e-1f, 2.4778025e-1f,  2.8194711e-1f, 2.8210273e-1f};
+  return hn::Mul(hn::Mul(Polynomial(d, u, kTail), u), Exp(d, hn::Neg(hn::Mul(a, a))));
+}
+
+template <class D, class V>
+HWY_INLINE V Erf(D d, V x) {
+  const V a = hn::Abs(x);
+  const V large = hn::CopySign(hn::Sub(hn::Set(d, 1.0f), ErfcTail(d, a)), x);
+  const V small = hn::Mul(x, ErfRatio(d, hn::Mul(x, x)));
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, kErfSmall)), small, large);
+}
+
+/// P(N(0,1) <= x) = (1 + erf(x / sqrt(2))) / 2, without cancellation for negative x.
+template <class D, class V>
+HWY_INLINE V NormalCdf(D d, V x) {
+  const V half = hn::Set(d, 0.5f);
+  const V y = hn::Mul(x, hn::Set(d, 0.70710678f));
+  const V a = hn::Abs(y);
+  const V tail = hn::Mul(half, ErfcTail(d, a));
+  const V small = hn::MulAdd(hn::Mul(half, y), ErfRatio(d, hn::Mul(y, y)), half);
+  const V large = hn::IfThenElse(hn::Lt(y, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, kErfSmall)), small, large);
+}
+
+template <class D, class V>
+HWY_INLINE V Gelu(D d, V x) {
+  return hn::Mul(x, NormalCdf(d, x));
+}
+
+/// x / (1 + e^(-x))
+template <class D, class V>
+HWY_INLINE V Silu(D d, V x) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(x))));
+}
+
+template <class D, class V>
+HWY_INLINE V Sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
+}
+
+/// x (1 + tanh(u)) / 2 = x / (1 + e^(-2u)) with u = sqrt(2 / pi) (x + 0.044715 x^3).
+template <class D, class V>
+HWY_INLINE V GeluTanh(D d, V x) {
+  const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, -2 * 0.79788456f * 0.044715f),
+                             hn::Set(d, -2 * 0.79788456f));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Mul(x, slope))));
+}
+
+/// NaN stays NaN.
+template <class D, class V>
+HWY_INLINE V Clamp(D d, V x, float low, float high) {
+  return KeepNaN(x, hn::Min(hn::Max(x, hn::Set(d, low)), hn::Set(d, high)));
+}
+
+template <class D, class V>
+HWY_INLINE V HardSwish(D d, V x) {
+  const V gate = Clamp(d, hn::Add(x, hn::Set(d, 3.0f)), 0.0f, 6.0f);
+  return hn::Mul(hn::Mul(x, gate), hn::Set(d, 1.0f / 6));
+}
+
+template <class D, class V>
+HWY_INLINE V Apply(D d, const Activation& act, V x) {
+  switch (act.kind) {
+    case Activation::Kind::None:
+      return x;
+    case Activation::Kind::Clamp:
+      return Clamp(d, x, act.low, act.high);
+    case Activation::Kind::Gelu:
+      return Gelu(d, x);
+    case Activation::Kind::GeluTanh:
+      return GeluTanh(d, x);
+    case Activation::Kind::Silu:
+      return Silu(d, x);
+    case Activation::Kind::Sigmoid:
+      return Sigmoid(d, x);
+    case Activation::Kind::Tanh:
+      return Tanh(d, x);
+    case Activation::Kind::HardSwish:
+      return HardSwish(d, x);
+  }
+  return x;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // once per target

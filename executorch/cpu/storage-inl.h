@@ -1,0 +1,129 @@
+/// Vectors of float from and to memory that holds F32, F16 or BF16. Rounding is to nearest even;
+/// NaN stays NaN.
+// clang-format off
+#if defined(EXECUTORCH_CPU_STORAGE_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
+#ifdef EXECUTORCH_CPU_STORAGE_INL_H_
+#undef EXECUTORCH_CPU_STORAGE_INL_H_
+#else
+#define EXECUTORCH_CPU_STORAGE_INL_H_
+#endif
+// clang-format on
+
+#include <executorch/cpu/types.h>
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Where no instruction converts, Highway's substitute loses infinities and rounds denormals down.
+#undef ET_F16_BY_HAND
+#define ET_F16_BY_HAND \
+  (HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET >= HWY_EMU128)
+
+/// The Lanes(d) elements at p, as float; p needs the alignment of its type only.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const float* HWY_RESTRICT p) {
+  return hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const F16* HWY_RESTRICT p) {
+#if ET_F16_BY_HAND
+  const hn::Rebind<uint16_t, D> dh;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(dh, reinterpret_cast<const uint16_t*>(p)));
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFF)));
+  const auto finite = hn::BitCast(du, hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112f)));
+  const auto special = hn::Or(magnitude, hn::Set(du, 0x7F800000));
+  const auto is_special = hn::Gt(magnitude, hn::Set(du, 0x7BFFu << 13));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
+  return hn::BitCast(d, hn::Or(hn::IfThenElse(is_special, special, finite), sign));
+#else
+  const hn::Rebind<hwy::float16_t, D> dh;
+  return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p)));
+#endif
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const BF16* HWY_RESTRICT p) {
+  const hn::Rebind<uint16_t, D> dh;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(dh, reinterpret_cast<const uint16_t*>(p)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+
+/// Stores Lanes(d) elements at p.
+template <class D, class V>
+HWY_INLINE void StoreFloats(V v, D d, float* HWY_RESTRICT p) {
+  hn::StoreU(v, d, p);
+}
+template <class D, class V>
+HWY_INLINE void StoreFloats(V v, D d, F16* HWY_RESTRICT p) {
+#if ET_F16_BY_HAND
+  const hn::Rebind<uint16_t, D> dh;
+  const hn::RebindToUnsigned<D> du;
+  const V a = hn::Abs(v), half = hn::Set(d, 0.5f);
+  const auto bits = hn::BitCast(du, a);
+  const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
+  const auto rebias = hn::Set(du, 0xFFFu - (112u << 23));  // and half a unit less one
+  const auto normal = hn::ShiftRight<13>(hn::Add(bits, hn::Add(odd, rebias)));
+  // The sum with 1/2 has the unit of denormals, 2^-24.
+  const auto small = hn::Sub(hn::BitCast(du, hn::Add(a, half)), hn::BitCast(du, half));
+  const auto where = [&](auto mask) { return hn::RebindMask(du, mask); };
+  auto result = hn::IfThenElse(where(hn::Lt(a, hn::Set(d, 0x1p-14f))), small, normal);
+  result = hn::IfThenElse(where(hn::Ge(a, hn::Set(d, 65520.0f))), hn::Set(du, 0x7C00), result);
+  result = hn::IfThenElse(where(hn::IsNaN(v)), hn::Set(du, 0x7E00), result);
+  const auto sign = hn::And(hn::ShiftRight<16>(hn::BitCast(du, v)), hn::Set(du, 0x8000));
+  hn::StoreU(hn::TruncateTo(dh, hn::Or(result, sign)), dh, reinterpret_cast<uint16_t*>(p));
+#else
+  (void)d;
+  const hn::Rebind<hwy::float16_t, D> dh;
+  hn::StoreU(hn::DemoteTo(dh, v), dh, reinterpret_cast<hwy::float16_t*>(p));
+#endif
+}
+template <class D, class V>
+HWY_INLINE void StoreFloats(V v, [[maybe_unused]] D d, BF16* HWY_RESTRICT p) {
+  const hn::Rebind<uint16_t, D> dh;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, v);
+  // Half a unit less one, plus the last bit kept: ties go to even.
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));  // rounding could make a NaN infinite
+  const auto kept = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
+  hn::StoreU(hn::TruncateTo(dh, hn::ShiftRight<16>(kept)), dh, reinterpret_cast<uint16_t*>(p));
+}
+
+/// The first n < Lanes(d) elements at p, then zeros; nothing beyond them is read.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* HWY_RESTRICT p, size_t n) {
+#if !HWY_MEM_OPS_MIGHT_FAULT
+  if constexpr (sizeof(T) == 4) return hn::MaskedLoad(hn::FirstN(d, n), d, p);
+#endif
+  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
+  memcpy(lanes, p, n * sizeof(T));
+  return LoadFloats(d, lanes);
+}
+
+template <class D, class T, class V>
+HWY_INLINE void StoreFloatsN(V v, D d, T* HWY_RESTRICT p, size_t n) {
+#if !HWY_MEM_OPS_MIGHT_FAULT
+  if constexpr (sizeof(T) == 4) {
+    hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+    return;
+  }
+#endif
+  HWY_ALIGN T lanes[hn::MaxLanes(d)];
+  StoreFloats(v, d, lanes);
+  memcpy(p, lanes, n * sizeof(T));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // once per target
