@@ -34,6 +34,9 @@ class BoxedEvalueList {
   /// InvalidState for an empty slot, InvalidType for an element of another type.
   Result<aten::ArrayRef<T>> tryGet() const;
 
+  /// The values themselves; null for an empty slot.
+  aten::ArrayRef<EValue*> values() const { return wrapped_vals_; }
+
   /// Ends the life of the gathered elements.
   void destroy_elements() {
     for (size_t i = 0; i < wrapped_vals_.size(); i++) {

@@ -189,6 +189,8 @@ Error Method::run_instruction() {
       }
       break;
     }
+    case Instruction::Kind::Skip:
+      break;
   }
   state_.temp_allocator->reset();
   if (error == Error::Ok) {

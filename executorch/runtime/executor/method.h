@@ -13,6 +13,7 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/executor/memory_manager.h>
 #include <executorch/runtime/executor/method_meta.h>
+#include <executorch/runtime/executor/method_rewriter.h>
 #include <executorch/runtime/executor/tensor_parser.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 #include <executorch/runtime/platform/compiler.h>
@@ -116,18 +117,6 @@ class Method final {
     FreeableBuffer blob;
   };
 
-  /// An instruction with everything looked up.
-  struct Instruction {
-    enum class Kind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free };
-    Kind kind;
-    /// Kernel: its last argument gets its bytes from the call, so it may come without.
-    bool points_last_argument;
-    /// Kernel: operator index; Delegate: delegate index; JumpFalse: destination.
-    uint32_t target;
-    OpFunction kernel;
-    /// Kernel, Delegate: arguments; Move: source, destination; JumpFalse, Free: the value.
-    InstructionArgs args;
-  };
   using Chain = Span<Instruction>;
   class InstructionBuilder;
 
@@ -176,6 +165,7 @@ class Method final {
                       const LoadBackendOptionsMap* backend_options);
   Result<const NamedDataMap*> merge_data(const NamedDataMap* external_data);
   Error init_instructions(Span<const Kernel> kernels);
+  void rewrite();
 
   // Inputs and outputs (method_io.cpp).
   Error set_tensor_input(const aten::Tensor& source, size_t index);

@@ -15,6 +15,8 @@ namespace fb = executorch_flatbuffer;
 using fb::KernelTypes;
 using internal::allocate_list;
 
+MethodRewriter method_rewriter = nullptr;
+
 // The runtime's list values point at an ArrayRef over the program's own items.
 template <typename T, typename Item>
 Result<EValue> make_view(MemoryAllocator& allocator, const Item* items, size_t count) {
@@ -77,6 +79,10 @@ Result<EValue> make_value(const fb::EValue& value, uint32_t index, MemoryAllocat
 
 }  // namespace
 
+void set_method_rewriter(MethodRewriter rewriter) {
+  method_rewriter = rewriter;
+}
+
 Method::Method(const fb::ExecutionPlan& plan, const Program& program, MemoryManager* memory_manager,
                EventTracer* event_tracer) {
   state_.plan = &plan;
@@ -104,7 +110,24 @@ Error Method::init(const NamedDataMap* external_data, const LoadBackendOptionsMa
   ET_CHECK_OK_OR_RETURN_ERROR(init_temp_allocator());
   ET_CHECK_OK_OR_RETURN_ERROR(init_values(external_data));
   ET_CHECK_OK_OR_RETURN_ERROR(init_delegates(external_data, backend_options));
-  return init_instructions(kernels);
+  ET_CHECK_OK_OR_RETURN_ERROR(init_instructions(kernels));
+  rewrite();
+  return Error::Ok;
+}
+
+void Method::rewrite() {
+  const bool logs_all =
+      state_.event_tracer != nullptr && state_.event_tracer->intermediate_outputs_logging_status();
+  if (method_rewriter != nullptr && !logs_all) {
+    const auto* inputs = state_.plan->inputs();
+    const auto* outputs = state_.plan->outputs();
+    method_rewriter({name(),
+                     state_.chains,
+                     state_.values,
+                     {inputs->data(), inputs->size()},
+                     {outputs->data(), outputs->size()},
+                     *state_.memory_manager->method_allocator()});
+  }
 }
 
 Error Method::init_temp_allocator() {

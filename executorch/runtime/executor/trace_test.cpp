@@ -103,6 +103,22 @@ TEST_F(TraceTest, MethodLevelLeavesInstructionsOut) {
   EXPECT_EQ(tracer_.log, "[Execute] Method::execute ");
 }
 
+TEST_F(TraceTest, AMethodWhoseOutputsAreAllLoggedIsNotRewritten) {
+  set_method_rewriter(
+      [](const MethodDraft& method) { method.chains[0][0].kind = Instruction::Kind::Skip; });
+  for (const auto level : {EventTracerDebugLogLevel::kProgramOutputs,
+                           EventTracerDebugLogLevel::kIntermediateOutputs}) {
+    Recorder recorder;
+    recorder.set_event_tracer_debug_level(level);
+    LoadedMethod loaded(bytes_, "forward", &recorder, nullptr, kernels_);
+    recorder.log.clear();
+    ASSERT_EQ(loaded.method->execute(), Error::Ok);
+    EXPECT_EQ(recorder.log.find("OPERATOR_CALL@0") != std::string::npos,
+              level == EventTracerDebugLogLevel::kIntermediateOutputs);
+  }
+  set_method_rewriter(nullptr);
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace executorch

@@ -1,0 +1,54 @@
+/// How code outside the runtime may change the instructions of a method while it is being loaded.
+#pragma once
+
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/memory_allocator.h>
+#include <executorch/runtime/core/span.h>
+#include <executorch/runtime/kernel/operator_registry.h>
+
+#include <cstdint>
+
+namespace executorch {
+namespace runtime {
+
+/// An instruction with everything looked up.
+struct Instruction {
+  enum class Kind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free, Skip };
+  Kind kind;
+  /// Kernel: its last argument gets its bytes from the call, so it may come without.
+  bool points_last_argument;
+  /// Kernel: operator index; Delegate: delegate index; JumpFalse: destination in its chain.
+  uint32_t target;
+  OpFunction kernel;
+  /// Kernel, Delegate: arguments; Move: source, destination; JumpFalse, Free: the value.
+  Span<EValue*> args;
+};
+
+/// A method whose values, delegates and instructions are complete and that never ran. Everything is
+/// borrowed and lives as long as the method.
+///   Instructions keep their number and order, so that traces, errors and steps name the places of
+///   the file: one that is not needed any more becomes a Skip; a Kernel may get another function
+///   and other arguments, in memory of `allocator`, which runs no destructors. A failing kernel is
+///   reported under its own operator's name.
+///   Tensors have their largest sizes; constants are read-only; a tensor of planned memory points
+///   there; one without data gets its bytes later, from a view, a caller or a move.
+struct MethodDraft {
+  const char* name;
+  Span<Span<Instruction>> chains;
+  Span<EValue> values;
+  /// Indices of values.
+  Span<const int32_t> inputs;
+  Span<const int32_t> outputs;
+  MemoryAllocator& allocator;
+};
+
+/// Must leave the method as it is where it can improve nothing, or lacks memory.
+using MethodRewriter = void (*)(const MethodDraft& method);
+
+/// From now on `rewriter` sees every method before its first run; null: none. Methods that are
+/// traced with the outputs of single instructions keep them all. Not thread-safe: for static
+/// initialisers and the start of a program.
+void set_method_rewriter(MethodRewriter rewriter);
+
+}  // namespace runtime
+}  // namespace executorch
