@@ -10,7 +10,7 @@ using executorch::runtime::Kernel;
 using executorch::runtime::Span;
 
 void add(Span<const Kernel> kernels) {
-  const Error error = executorch::runtime::register_kernels(kernels);
+  const Error error = executorch::runtime::register_kernels(kernels, "portable_ops_lib");
   if (error != Error::Ok) {
     ET_LOG(Error, "portable kernels: registration failed: %s",
            executorch::runtime::to_string(error));

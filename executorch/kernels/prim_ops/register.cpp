@@ -10,7 +10,7 @@ using executorch::runtime::Error;
 int add_all() {
   for (auto table :
        {torch::executor::function::symbolic_ops, torch::executor::function::tensor_ops}) {
-    const Error error = executorch::runtime::register_kernels(table());
+    const Error error = executorch::runtime::register_kernels(table(), "the prim operators");
     if (error != Error::Ok) {
       ET_LOG(Error, "prim ops: registration failed: %s", executorch::runtime::to_string(error));
     }

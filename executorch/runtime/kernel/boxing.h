@@ -154,6 +154,32 @@ template <typename Ret, typename... Params>
 struct BoxedSignature<Ret (*)(KernelRuntimeContext&, Params...)> : BoxedCall<true, Ret, Params...> {
 };
 
+/// Whether `text` has the form of a kernel key; "" stands for none.
+constexpr bool is_kernel_key(const char* text) {
+  if (text[0] == '\0') {
+    return true;
+  }
+  if (text[0] != 'v' || text[1] != '1' || text[2] != '/') {
+    return false;
+  }
+  bool has_digit = false;
+  bool in_order = false;
+  for (text += 3; *text != '\0'; ++text) {
+    if (*text >= '0' && *text <= '9') {
+      has_digit = true;
+      continue;
+    }
+    const bool separates = in_order ? *text == ',' || *text == '|' : *text == ';';
+    // Only a scalar's order, between ";" and "|", is empty.
+    if (!separates || (!has_digit && !(*text == '|' && text[-1] == ';'))) {
+      return false;
+    }
+    in_order = *text != '|';
+    has_digit = false;
+  }
+  return in_order && (has_digit || text[-1] == ';');
+}
+
 }  // namespace internal
 
 /// The function `Fn` (a pointer) with the signature of a kernel.
@@ -204,10 +230,22 @@ using ::executorch::extension::WrapUnboxedIntoFunctor;
 #define EXECUTORCH_FN_TYPE(func, ...) ::executorch::extension::CompileTimeFunctionPointer<&func>
 #define EXECUTORCH_FN(func, ...) EXECUTORCH_FN_TYPE(func)()
 
-/// EXECUTORCH_LIBRARY(my_ops, "scale.out", scale_out): registers my_ops::scale.out before main().
-#define EXECUTORCH_LIBRARY(ns, op_name, func) ET_INTERNAL_LIBRARY(ns, op_name, func, __LINE__)
-#define ET_INTERNAL_LIBRARY(ns, op_name, func, line) ET_INTERNAL_LIBRARY_AT(ns, op_name, func, line)
-#define ET_INTERNAL_LIBRARY_AT(ns, op_name, func, line)                                         \
-  [[maybe_unused]] static const ::executorch::runtime::Error executorch_library_##ns##_##line = \
-      ::executorch::runtime::register_kernel(                                                   \
-          ::executorch::extension::make_boxed_kernel(#ns "::" op_name, EXECUTORCH_FN(func)))
+/// EXECUTORCH_LIBRARY(my_ops, "scale.out", scale_out): registers my_ops::scale.out before main(),
+/// or when the shared library that contains it is loaded. A fourth argument, the text of a
+/// KernelKey, makes it a kernel for those element types and dim orders only:
+///   EXECUTORCH_LIBRARY(my_ops, "scale.out", scale_float_2d_out, "v1/6;0,1|6;0,1")
+/// An operator that another library registered before keeps that kernel; the log names both places.
+#define EXECUTORCH_LIBRARY(ns, op_name, ...) \
+  ET_INTERNAL_LIBRARY(ns, op_name, __COUNTER__, __VA_ARGS__, "", "")
+#define ET_INTERNAL_LIBRARY(ns, op_name, id, ...) \
+  ET_INTERNAL_LIBRARY_AT(ns, op_name, id, __VA_ARGS__)
+#define ET_INTERNAL_LIBRARY_AT(ns, op_name, id, func, key, ...)                               \
+  static_assert(::executorch::runtime::internal::is_kernel_key(key),                          \
+                "a kernel key reads v1/<dtype>;<dim>,<dim>|<dtype>;...");                     \
+  [[maybe_unused]] static const ::executorch::runtime::Error executorch_library_##ns##_##id = \
+      ::executorch::runtime::register_kernel(::executorch::runtime::Kernel(                   \
+          #ns "::" op_name, ::executorch::runtime::KernelKey(key[0] == '\0' ? nullptr : key), \
+          ::executorch::extension::WrapUnboxedIntoFunctor<EXECUTORCH_FN_TYPE(func)>::call,    \
+          __FILE__ ":" ET_INTERNAL_TEXT(__LINE__)))
+#define ET_INTERNAL_TEXT(line) ET_INTERNAL_TEXT_OF(line)
+#define ET_INTERNAL_TEXT_OF(line) #line

@@ -40,12 +40,17 @@ class KeyCursor {
 };
 
 bool key_matches(const char* key, Span<const TensorMeta> meta_list) {
+  const size_t n = meta_list.size();
   KeyCursor cursor(key);
   if (!cursor.accept('v') || !cursor.accept('1') || !cursor.accept('/')) {
     return false;
   }
-  for (size_t i = 0; i < meta_list.size(); ++i) {
+  for (size_t i = 0; i < n; ++i) {
     const TensorMeta& meta = meta_list[i];
+    // Programs repeat the out tensor at the end; keys need not.
+    if (i > 0 && i == n - 1 && meta == meta_list[i - 1] && cursor.accept('\0')) {
+      return true;
+    }
     if ((i > 0 && !cursor.accept('|')) ||
         !cursor.accept_number(static_cast<unsigned>(meta.dtype_)) || !cursor.accept(';')) {
       return false;
@@ -73,6 +78,10 @@ const Kernel* find(const char* name, Span<const TensorMeta> meta_list, Span<cons
     }
   }
   return fallback;
+}
+
+const char* origin_of(const Kernel& kernel) {
+  return kernel.origin_ == nullptr ? "(unnamed)" : kernel.origin_;
 }
 
 }  // namespace
@@ -107,11 +116,13 @@ Error register_kernel(const Kernel& kernel) {
         present.kernel_key_ != kernel.kernel_key_) {
       continue;
     }
-    if (present.op_ == kernel.op_) {
+    if (present.op_ == kernel.op_ || (present.origin_ != nullptr && kernel.origin_ != nullptr &&
+                                      std::strcmp(present.origin_, kernel.origin_) == 0)) {
       return Error::Ok;
     }
-    ET_LOG(Error, "register_kernel: %s has another kernel already (key %s)", kernel.name_,
-           kernel.kernel_key_.is_fallback() ? "none" : kernel.kernel_key_.data());
+    ET_LOG(Error, "register_kernel: %s (key %s) of %s is refused; %s registered it before",
+           kernel.name_, kernel.kernel_key_.is_fallback() ? "none" : kernel.kernel_key_.data(),
+           origin_of(kernel), origin_of(present));
     return Error::RegistrationAlreadyRegistered;
   }
   ET_CHECK_OR_RETURN_ERROR(n_kernels < MAX_KERNEL_NUM, RegistrationExceedingMaxKernels,
@@ -121,9 +132,10 @@ Error register_kernel(const Kernel& kernel) {
   return Error::Ok;
 }
 
-Error register_kernels(const Span<const Kernel> kernels) {
+Error register_kernels(const Span<const Kernel> kernels, const char* origin) {
   Error first_error = Error::Ok;
-  for (const Kernel& kernel : kernels) {
+  for (Kernel kernel : kernels) {
+    kernel.origin_ = kernel.origin_ == nullptr ? origin : kernel.origin_;
     const Error error = register_kernel(kernel);
     first_error = first_error == Error::Ok ? error : first_error;
   }

@@ -49,7 +49,8 @@ struct TensorMeta {
 };
 
 /// "v1/<dtype>;<dim>,<dim>...|<dtype>;...": for each tensor argument the number of its element
-/// type and its dim order. Without data: a fallback, for any tensors.
+/// type and its dim order; None and lists have no part, an out tensor has one although programs
+/// pass it twice. Without data: a fallback, for any tensors.
 struct KernelKey {
  public:
   constexpr KernelKey() = default;
@@ -75,11 +76,14 @@ struct Kernel {
   const char* name_ = nullptr;
   KernelKey kernel_key_;
   OpFunction op_ = nullptr;
+  /// Who registers it, for messages: a library, or a file and line. Borrowed; may be null.
+  const char* origin_ = nullptr;
 
   constexpr Kernel() = default;
   constexpr explicit Kernel(const char* name, OpFunction func) : name_(name), op_(func) {}
-  constexpr explicit Kernel(const char* name, KernelKey key, OpFunction func)
-      : name_(name), kernel_key_(key), op_(func) {}
+  constexpr explicit Kernel(const char* name, KernelKey key, OpFunction func,
+                            const char* origin = nullptr)
+      : name_(name), kernel_key_(key), op_(func), origin_(origin) {}
 
   /// From a captureless lambda of releases before 1.0, which takes the arguments as EValue**.
   template <typename Legacy,
@@ -114,11 +118,12 @@ runtime::Result<OpFunction> get_op_function_from_registry(const char* name,
 Span<const Kernel> get_registered_kernels();
 
 /// Copies rows into the table, which has room for MAX_KERNEL_NUM (by default 2000). The strings
-/// must live as long as the program. A row that is there already is Ok. Another function for the
-/// same name and key is RegistrationAlreadyRegistered: it is logged, the first one stays, and the
-/// rows after it are still registered. RegistrationExceedingMaxKernels when the table is full.
-/// Not thread-safe; meant for start-up.
-Error register_kernels(const Span<const Kernel>);
+/// must live as long as the program. A row that is there already, by its function or by its origin,
+/// is Ok. Another function for the same name and key is RegistrationAlreadyRegistered: both origins
+/// are logged, the first one stays, and the rows after it are still registered.
+/// RegistrationExceedingMaxKernels when the table is full. Not thread-safe; meant for start-up.
+/// `origin` is given to rows that have none.
+Error register_kernels(const Span<const Kernel>, const char* origin = nullptr);
 Error register_kernel(const Kernel& kernel);
 
 }  // namespace ET_RUNTIME_NAMESPACE
