@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+if TYPE_CHECKING:
+    from executorch.exir._native import TransposedBytes
+
+    Data = memoryview | TransposedBytes
+
 _SAMPLE_BYTES = 64
 
 
-def tensor_bytes(tensor: torch.Tensor, dim_order: Sequence[int]) -> memoryview:
+def tensor_bytes(tensor: torch.Tensor, dim_order: Sequence[int]) -> Data:
     """The tensor's elements in `dim_order`, outermost first.
 
-    Borrowed from the tensor, and keeping it alive, if its memory has that order; else a copy.
+    Borrowed from the tensor, and keeping it alive, if its memory has that order, or is a matrix
+    of the other order, whose bytes are then computed when they are read; else a copy.
     ValueError for tensors without data.
     """
     if isinstance(tensor, FakeTensor) or tensor.is_meta:
         raise ValueError("a fake tensor has no data")
     plain = tensor.detach().cpu().resolve_neg().resolve_conj()
-    ordered = plain.permute(*dim_order).contiguous() if plain.dim() > 1 else plain.contiguous()
+    ordered = plain.permute(*dim_order) if plain.dim() > 1 else plain
     if ordered.numel() == 0:
         return memoryview(b"")
-    return memoryview(ordered.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
+    if ordered.dim() == 2 and not ordered.is_contiguous() and ordered.mT.is_contiguous():
+        from executorch.exir import _native
+
+        return _native.TransposedBytes(
+            _plain_bytes(ordered.mT), *ordered.shape, ordered.element_size()
+        )
+    return _plain_bytes(ordered.contiguous())
+
+
+def _plain_bytes(tensor: torch.Tensor) -> memoryview:
+    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
 class DataPool:
@@ -33,20 +50,20 @@ class DataPool:
     """
 
     def __init__(self) -> None:
-        self.entries: list[memoryview] = [memoryview(b"")]
-        self._by_address: dict[tuple[int, int], int] = {}
+        self.entries: list[Data] = [memoryview(b"")]
+        self._by_place: dict[tuple[int, int, int], int] = {}
         self._by_sample: dict[tuple[int, bytes], list[int]] = {}
 
     def add(self, tensor: torch.Tensor, dim_order: Sequence[int]) -> int:
         data = tensor_bytes(tensor, dim_order)
         return self.add_bytes(data)
 
-    def add_bytes(self, data: memoryview) -> int:
+    def add_bytes(self, data: Data) -> int:
         from executorch.exir import _native
 
-        address = (_native.address_of(data), data.nbytes)
-        if data.nbytes > 0 and address in self._by_address:
-            return self._by_address[address]
+        place = _place(data)
+        if data.nbytes > 0 and place in self._by_place:
+            return self._by_place[place]
         candidates = self._by_sample.setdefault((data.nbytes, _sample(data)), [])
         for index in candidates:
             if _native.same_bytes(self.entries[index], data):
@@ -54,13 +71,22 @@ class DataPool:
         self.entries.append(data)  # keeps the memory, hence the address, from being reused
         index = len(self.entries) - 1
         candidates.append(index)
-        self._by_address[address] = index
+        self._by_place[place] = index
         return index
 
 
-def _sample(data: memoryview) -> bytes:
-    middle = data.nbytes // 2
-    return b"".join(
-        bytes(data[at : at + _SAMPLE_BYTES])
-        for at in (0, middle, max(0, data.nbytes - _SAMPLE_BYTES))
-    )
+def _place(data: Data) -> tuple[int, int, int]:
+    """(address, bytes, rows of a transposed matrix or 0)."""
+    from executorch.exir import _native
+
+    if isinstance(data, memoryview):
+        return _native.address_of(data), data.nbytes, 0
+    return _native.address_of(data.base), data.nbytes, data.rows
+
+
+def _sample(data: Data) -> bytes:
+    size = min(_SAMPLE_BYTES, data.nbytes)
+    places = (0, (data.nbytes - size) // 2, data.nbytes - size)
+    if isinstance(data, memoryview):
+        return b"".join(bytes(data[at : at + size]) for at in places)
+    return b"".join(data.read(at, size) for at in places)

@@ -166,7 +166,10 @@ class GraphEmitter:
             self._spec_at[index] = spec
             return index
         size = self.argument(node.args[1], "List[int]")
-        index = Index(self.table.add(make_tensor_value(0, None, spec)))
+        # An output of the method is known to have its base's memory before the first call.
+        is_output = any(user.op == "output" for user in node.users)
+        place = source.allocation_info if is_output and lies is not None else None
+        index = Index(self.table.add(make_tensor_value(0, place, spec)))
         self.kernel("executorch_prim::et_view", "default", [base, size, index], node)
         return index
 

@@ -1,4 +1,5 @@
 #include <executorch/exir/native/file_image.h>
+#include <executorch/exir/native/transposed_bytes.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -103,13 +104,31 @@ class OutputFile {
   int descriptor_ = -1;
 };
 
-uint64_t step_of(const Piece& piece, uint64_t done) {
-  return std::min(piece.size - done, piece.data == nullptr ? kZerosBytes : kStepBytes);
-}
+// Enough rows for blocks of whole cache lines, little enough to stay in the second cache's reach.
+constexpr uint64_t kComputedBytes = uint64_t{4} << 20;
 
-const uint8_t* step_data(const Piece& piece, uint64_t done) {
-  return piece.data == nullptr ? kZeros : piece.data + done;
-}
+// Gives the bytes of pieces, step by step; computed ones lie in a buffer until the next step.
+class PieceReader {
+ public:
+  static uint64_t step(const Piece& piece, uint64_t done) {
+    const uint64_t most = piece.computed != nullptr ? kComputedBytes
+                          : piece.data == nullptr   ? kZerosBytes
+                                                    : kStepBytes;
+    return std::min(piece.size - done, most);
+  }
+
+  const uint8_t* data(const Piece& piece, uint64_t done, uint64_t step) {
+    if (piece.computed != nullptr) {
+      buffer_.resize(kComputedBytes);
+      piece.computed->read(done, step, buffer_.data());
+      return buffer_.data();
+    }
+    return piece.data == nullptr ? kZeros : piece.data + done;
+  }
+
+ private:
+  std::vector<uint8_t> buffer_;
+};
 
 }  // namespace
 
@@ -125,16 +144,27 @@ BorrowedBytes::~BorrowedBytes() {
 }
 
 void FileImage::append(nb::handle buffer) {
+  if (nb::isinstance<TransposedBytes>(buffer)) {
+    const auto* computed = nb::cast<const TransposedBytes*>(buffer);
+    auto owner = std::shared_ptr<PyObject>(buffer.inc_ref().ptr(), [](PyObject* object) {
+      nb::gil_scoped_acquire gil;
+      Py_DECREF(object);
+    });
+    pieces_.push_back({nullptr, computed->size(), std::move(owner), computed});
+    size_ += computed->size();
+    return;
+  }
   auto bytes = std::make_shared<BorrowedBytes>(buffer);
   if (bytes->size() > 0) {
-    pieces_.push_back({bytes->data(), bytes->size(), bytes});
+    pieces_.push_back({bytes->data(), bytes->size(), bytes, nullptr});
     size_ += bytes->size();
   }
 }
 
 void FileImage::append(std::string bytes) {
   auto owner = std::make_shared<const std::string>(std::move(bytes));
-  pieces_.push_back({reinterpret_cast<const uint8_t*>(owner->data()), owner->size(), owner});
+  pieces_.push_back(
+      {reinterpret_cast<const uint8_t*>(owner->data()), owner->size(), owner, nullptr});
   size_ += owner->size();
 }
 
@@ -149,7 +179,7 @@ void FileImage::align(uint64_t alignment) {
 
 void FileImage::pad_to(uint64_t size) {
   if (size > size_) {
-    pieces_.push_back({nullptr, size - size_, nullptr});
+    pieces_.push_back({nullptr, size - size_, nullptr, nullptr});
     size_ = size;
   }
 }
@@ -161,7 +191,9 @@ nb::bytes FileImage::to_bytes() const {
   }
   char* out = PyBytes_AS_STRING(result.ptr());
   for (const Piece& piece : pieces_) {
-    if (piece.data == nullptr) {
+    if (piece.computed != nullptr) {
+      piece.computed->read(0, piece.size, reinterpret_cast<uint8_t*>(out));
+    } else if (piece.data == nullptr) {
       std::memset(out, 0, piece.size);
     } else {
       std::memcpy(out, piece.data, piece.size);
@@ -173,6 +205,7 @@ nb::bytes FileImage::to_bytes() const {
 
 void FileImage::save(const std::string& path, nb::handle progress) const {
   OutputFile file(path);
+  PieceReader reader;
   uint64_t done = 0;
   uint64_t reported = 0;
   const auto report = [&] {
@@ -186,11 +219,11 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
   };
   for (const Piece& piece : pieces_) {
     for (uint64_t at = 0; at < piece.size;) {
-      const uint64_t step = step_of(piece, at);
+      const uint64_t step = PieceReader::step(piece, at);
       int error = 0;
       {
         nb::gil_scoped_release release;
-        error = file.write(step_data(piece, at), step);
+        error = file.write(reader.data(piece, at, step), step);
       }
       if (error != 0) {
         throw_errno(error, path);
@@ -208,10 +241,11 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
 
 void FileImage::write_to(nb::handle file) const {
   const nb::object write = file.attr("write");
+  PieceReader reader;
   for (const Piece& piece : pieces_) {
     for (uint64_t at = 0; at < piece.size;) {
-      const uint64_t step = step_of(piece, at);
-      char* data = reinterpret_cast<char*>(const_cast<uint8_t*>(step_data(piece, at)));
+      const uint64_t step = PieceReader::step(piece, at);
+      char* data = reinterpret_cast<char*>(const_cast<uint8_t*>(reader.data(piece, at, step)));
       const nb::object view =
           nb::steal(PyMemoryView_FromMemory(data, static_cast<Py_ssize_t>(step), PyBUF_READ));
       const nb::object written = write(view);

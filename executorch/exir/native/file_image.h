@@ -8,7 +8,7 @@
 #include <vector>
 
 /// A file as a list of pieces: written without first being assembled in memory, so that weights
-/// go from the tensors that own them straight to disk.
+/// go from the tensors that own them straight to disk, transposed on the way where wanted.
 namespace executorch::exir {
 
 /// A read-only view of a Python object with the buffer protocol; keeps the object alive.
@@ -28,11 +28,14 @@ class BorrowedBytes {
   Py_buffer view_;
 };
 
-/// `data` is null for zeros; `owner` keeps the bytes alive.
+class TransposedBytes;
+
+/// `data` is null for zeros, and for bytes that `computed` gives; `owner` keeps the bytes alive.
 struct Piece {
   const uint8_t* data = nullptr;
   uint64_t size = 0;
   std::shared_ptr<const void> owner;
+  const TransposedBytes* computed = nullptr;
 };
 
 /// Zeros a writer may take from; padding is emitted in steps of at most this.

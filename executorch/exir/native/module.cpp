@@ -2,6 +2,7 @@
 #include <executorch/exir/native/offset_planner.h>
 #include <executorch/exir/native/program_reader.h>
 #include <executorch/exir/native/program_writer.h>
+#include <executorch/exir/native/transposed_bytes.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -69,6 +70,7 @@ NB_MODULE(_native, m) {
       .def(nb::init<uint64_t>(), "alignment"_a = 1)
       .def("append", &exir::Segment::append, "buffer"_a, "alignment"_a = 1)
       .def_prop_ro("size", &exir::Segment::size);
+  exir::bind_transposed_bytes(m);
   m.def("write_program", &exir::write_program, "program"_a, "segments"_a, "segment_alignment"_a,
         "constant_alignment"_a, "delegate_alignment"_a);
   m.def("write_flat_tensor", &exir::write_flat_tensor, "entries"_a, "segments"_a,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.passes.operator_kind import makes_contiguous
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 
 _PREFIX = "_prop_tensor_constant"
@@ -38,28 +39,8 @@ def constant_prop_pass(
     """
     skip = custom_skip_targets if custom_skip_targets is not None else default_skip_targets()
     tensors = get_propagated_const_tensor_dict(exported_program, skip)
-    _replace(exported_program, tensors)
+    replace_by_constants(exported_program, tensors)
     return exported_program
-
-
-def fold_constants(program: ExportedProgram) -> bool:
-    """`constant_prop_pass` where it makes the program no larger; true if anything was folded.
-
-    Before    w = placeholder; t = permute_copy(w, [1, 0]); y = addmm(b, x, t)
-    After     t = placeholder; y = addmm(b, x, t)
-    Leaves    results that would be stored beside the constants they are made of, as those have
-              other readers; anything in control flow.
-    """
-    return _replace(program, _propagated(program, default_skip_targets(), _replaces_its_inputs))
-
-
-def _replaces_its_inputs(node: Node, known: Mapping[Node, Tensor]) -> bool:
-    """Whether `node` is the only reader of constants that are as large as its result."""
-    result = node.meta["val"]
-    if not isinstance(result, Tensor):
-        return False
-    freed = sum(known[n].nbytes for n in node.all_input_nodes if len(n.users) == 1)
-    return result.nbytes <= freed or result.numel() <= 1
 
 
 def get_default_skip_targets_no_quant() -> set[EdgeOpOverload]:
@@ -119,27 +100,18 @@ def get_propagated_const_tensor_dict(
     exported_program: ExportedProgram, custom_skip_targets: set[EdgeOpOverload] | None
 ) -> OrderedDict[Node, Tensor]:
     """Node -> tensor, of all constants and of all calls that depend on them only."""
-    return _propagated(exported_program, custom_skip_targets or set(), lambda node, known: True)
-
-
-def _propagated(
-    program: ExportedProgram,
-    skip: set[EdgeOpOverload],
-    wanted: Callable[[Node, Mapping[Node, Tensor]], bool],
-) -> OrderedDict[Node, Tensor]:
-    known = get_constant_placeholder_dict(program)
-    for node in program.graph.nodes:
+    skip = custom_skip_targets or set()
+    known = get_constant_placeholder_dict(exported_program)
+    for node in exported_program.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, EdgeOpOverload):
             continue
         if node.target in skip or torch.Tag.nondeterministic_seeded in node.target._op.tags:
             continue
         arguments = (node.args, node.kwargs)
-        if not node.all_input_nodes or not is_const(arguments, program, known):
-            continue
-        if not wanted(node, known):
+        if not node.all_input_nodes or not is_const(arguments, exported_program, known):
             continue
         with torch.no_grad():
-            args, kwargs = get_data(arguments, program, known)
+            args, kwargs = get_data(arguments, exported_program, known)
             result = node.target(*args, **kwargs)
         if isinstance(result, Tensor):
             known[node] = result
@@ -171,7 +143,7 @@ def replace_with_constant_node(
     exported_program: ExportedProgram,
 ) -> tuple[Node, str]:
     """Make `node` a constant placeholder; the new node and its name in the program's constants."""
-    number = 0
+    number = len(exported_program.constants)
     while (fqn := f"{_PREFIX}{number}") in exported_program.constants:
         number += 1
     exported_program.constants[fqn] = prop_constant_tensor
@@ -179,6 +151,8 @@ def replace_with_constant_node(
         constant = exported_program.graph.placeholder(fqn)
     constant.meta = {k: v for k, v in node.meta.items() if k != "spec"}
     constant.meta["val"] = fake_mode.from_tensor(prop_constant_tensor, static_shapes=True)
+    if makes_contiguous(node):
+        constant.meta["val"] = constant.meta["val"].contiguous()
     node.replace_all_uses_with(constant)
     exported_program.graph.erase_node(node)
     return constant, fqn
@@ -214,7 +188,9 @@ def erase_constant_node(exported_program: ExportedProgram, node: Node) -> None:
     exported_program.graph.erase_node(node)
 
 
-def _replace(program: ExportedProgram, tensors: Mapping[Node, Tensor]) -> bool:
+def replace_by_constants(program: ExportedProgram, tensors: Mapping[Node, Tensor]) -> bool:
+    """Make the calls among the nodes constants, and drop constants that are read no more; true if
+    there were any."""
     candidates = get_constant_placeholder_dict(program)
     new = create_constant_nodes_and_return_specs(tensors, program)
     if not new:

@@ -1,7 +1,7 @@
 import torch
 
 from executorch.exir import to_edge
-from executorch.exir.passes.constant_prop_pass import constant_prop_pass, fold_constants
+from executorch.exir.passes.constant_prop_pass import constant_prop_pass
 
 
 def edge(module, *args):
@@ -36,18 +36,12 @@ class Stateful(torch.nn.Module):
 def test_transposed_weight_is_stored_transposed():
     linear, x = torch.nn.Linear(3, 4), torch.randn(2, 3)
     program = edge(linear, x)
-    assert fold_constants(program)
+    constant_prop_pass(program)
     assert names(program) == ["aten.addmm.default"]
     assert list(program.state_dict) == ["bias"]
     assert [tuple(t.shape) for t in program.constants.values()] == [(3, 4)]
     torch.testing.assert_close(program.module()(x), linear(x))
     program.validate()
-
-
-def test_folding_does_not_store_a_table_twice():
-    program = edge(Tied(), torch.tensor([1, 2]))
-    assert not fold_constants(program)
-    assert "aten.permute_copy.default" in names(program)
 
 
 def test_constant_propagation_may_store_a_table_twice():

@@ -11,7 +11,7 @@ from torch.export.graph_signature import (
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.passes.operator_kind import is_inplace, overload_of, written_argument
+from executorch.exir.passes.operator_kind import is_inplace, overload_of, written_arguments
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
@@ -74,7 +74,7 @@ def _is_written_in_place(value: object, buffer: Node) -> bool:
     if not isinstance(value, Node) or value.op != "call_function":
         return value is buffer
     op = overload_of(value.target)
-    return op is not None and is_inplace(op) and written_argument(value, op) is buffer
+    return op is not None and is_inplace(op) and written_arguments(value, op) == [buffer]
 
 
 def _clone_overwritten(results: list[object], writes: dict[int, Node], written: set[Node]) -> None:

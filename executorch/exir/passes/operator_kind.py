@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
+from torch.utils._pytree import tree_leaves
 
 from executorch.exir import memory
 
@@ -51,15 +52,23 @@ def is_inplace(op: OpOverload) -> bool:
     return op._schema.is_mutable and not is_out_variant(op)
 
 
-def written_argument(node: Node, op: OpOverload) -> Node:
-    """The node whose memory an in-place operator writes."""
+def written_arguments(node: Node, op: OpOverload) -> list[Node]:
+    """The nodes whose memory an in-place operator or out variant writes."""
+    written = []
     for i, argument in enumerate(op._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            written = node.args[i] if i < len(node.args) else node.kwargs[argument.name]
-            if isinstance(written, Node):
-                return written
-    raise ValueError(f"{node}: {op} writes into none of its arguments")
+            value = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+            written += [n for n in tree_leaves(value) if isinstance(n, Node)]
+    return written
 
 
 def is_higher_order(node: Node) -> bool:
     return isinstance(node.target, torch._ops.HigherOrderOperator)
+
+
+def makes_contiguous(node: Node) -> bool:
+    """Whether `node` is a view copy: its result is contiguous, whatever strides a view has."""
+    op = overload_of(node.target) if node.op == "call_function" else None
+    if op is None or op.namespace != "aten":
+        return False
+    return op._opname.endswith("_copy") and op._opname != "_to_copy"

@@ -17,8 +17,9 @@ from executorch.exir.passes.operator_kind import (
     is_delegate_call,
     is_inplace,
     is_out_variant,
+    makes_contiguous,
     overload_of,
-    written_argument,
+    written_arguments,
 )
 from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
 from executorch.exir.passes.source_line import source_line
@@ -74,7 +75,7 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
         spec = TensorSpec(value.dtype, value.shape, value.layout, requires_grad=value.requires_grad)
         if value.layout is not torch.strided:
             raise ValueError(f"a {value.layout} tensor cannot be in a program; use a strided one")
-        if value.dim() == len(CHANNELS_LAST) and not _makes_contiguous(node):
+        if value.dim() == len(CHANNELS_LAST) and not makes_contiguous(node):
             order = dim_order_of(value)
             spec.dim_order = order if order == CHANNELS_LAST else spec.dim_order
         return spec
@@ -83,14 +84,6 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
             ExportErrorType.NOT_SUPPORTED,
             f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
         ) from None
-
-
-def _makes_contiguous(node: Node) -> bool:
-    """View copies do, whatever strides the view would have had."""
-    op = overload_of(node.target) if node.op == "call_function" else None
-    if op is None or op.namespace != "aten":
-        return False
-    return op._opname.endswith("_copy") and op._opname != "_to_copy"
 
 
 def _set_spec(node: Node, graph_module: GraphModule) -> None:
@@ -123,7 +116,7 @@ def _set_call_spec(node: Node) -> None:
         specs = [out.meta["spec"] for out in outs]  # type: ignore[union-attr]
         node.meta["spec"] = specs[0] if len(specs) == 1 else specs
     elif op is not None and is_inplace(op) and isinstance(node.meta.get("val"), torch.Tensor):
-        node.meta["spec"] = written_argument(node, op).meta["spec"]
+        node.meta["spec"] = written_arguments(node, op)[0].meta["spec"]
     else:
         node.meta["spec"] = make_spec(node, node.meta.get("val"))
 

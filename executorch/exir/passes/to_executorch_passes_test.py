@@ -148,7 +148,7 @@ def test_planned_graph_prints_allocations_and_runs_in_python():
     program = to_edge(export(model, (x,))).to_executorch().exported_program()
     assert any(n.target is memory.alloc for n in program.graph.nodes)
     assert "executorch_exir_memory_alloc" in program.graph_module.code
-    flat = [p.detach() for p in (model.weight, model.bias)]
+    flat = [p.detach() for p in (model.bias, model.weight.T)]
     assert torch.allclose(program.graph_module(*flat, x)[0], model(x))
 
 

@@ -22,14 +22,18 @@ from executorch.exir.passes.external_constants_pass import (
     external_constants_pass,
     external_mutable_weights_pass,
 )
+from executorch.exir.passes.fold_constants import fold_constants
 from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.insert_write_back_for_buffers_pass import (
     insert_write_back_for_buffers_pass,
 )
 from executorch.exir.passes.legalize_portable_dim_order_pass import LegalizePortableDimOrderPass
+from executorch.exir.passes.merge_common_subexpressions import MergeCommonSubexpressions
 from executorch.exir.passes.normalize_view_copy_base_pass import NormalizeViewCopyBasePass
 from executorch.exir.passes.propagate_device_pass import PropagateDevicePass
+from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 from executorch.exir.passes.remove_graph_asserts_pass import RemoveGraphAssertsPass
+from executorch.exir.passes.remove_redundant_copies import RemoveRedundantCopies
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
 from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
@@ -47,6 +51,8 @@ def to_executorch(
 
     ExportError where the program would not compute what the model does.
     """
+    if not (config.external_constants or config.external_mutable_weights):
+        fold_constants(edge_programs)  # which gives them new names
     planned = {
         name: _lower(name, program, config) for name, program in sorted(edge_programs.items())
     }
@@ -103,13 +109,18 @@ def pre_memory_planning_passes(
     if isinstance(device_config, dict):
         device_config = device_config.get(name)
     skip_dim_order = edge_compile_config is not None and edge_compile_config._skip_dim_order
-    views = [NormalizeViewCopyBasePass(), ReplaceViewCopyWithViewPass()]
+    planning = _for_method(config.memory_planning_pass, name or "forward")
+    planned_outputs = bool(getattr(planning, "alloc_graph_output", False))
+    views = [NormalizeViewCopyBasePass(), ReplaceViewCopyWithViewPass(planned_outputs)]
     return [
         *([] if skip_dim_order else [LegalizePortableDimOrderPass()]),
         SpecPropPass(),
         PropagateDevicePass(device_config),
         EdgeToBackendOpsPass(),
         RemoveGraphAssertsPass(),
+        RemoveRedundantCopies(),
+        MergeCommonSubexpressions(),
+        RemoveDeadCode(),
         *(views if config.remove_view_copy else []),
         _for_method(config.sym_shape_eval_pass, name or "forward"),
         config.to_out_var_pass,

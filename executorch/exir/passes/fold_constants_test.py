@@ -1,0 +1,162 @@
+import torch
+from torch.export import Dim
+
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.passes.fold_constants import fold_constants
+
+
+def edge(module, *args, **options):
+    return to_edge(torch.export.export(module, args, **options)).exported_program()
+
+
+def names(program):
+    return [n.target.__name__ for n in program.graph.nodes if n.op == "call_function"]
+
+
+class Tied(torch.nn.Module):
+    """One table, too large to be stored twice, read as it is and transposed."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(500, 32)
+
+    def forward(self, i):
+        return self.table(i) @ self.table.weight.T
+
+
+class Lookup(torch.nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+
+    def forward(self, i):
+        return self.table(i)
+
+
+class Project(torch.nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+
+    def forward(self, x):
+        return x @ self.table.weight.T
+
+
+class Masked(torch.nn.Module):
+    def forward(self, x):
+        n = x.shape[-1]
+        return x.masked_fill(torch.arange(n) > torch.arange(n).view(-1, 1), 0.0)
+
+
+class Noise(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.rand(3)
+
+
+class Stateful(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2))
+
+    def forward(self, x):
+        self.count += 1
+        return x + self.count * 2
+
+
+class Returned(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x, self.weight + 1
+
+
+def test_transposed_weight_is_stored_transposed_without_a_copy():
+    linear, x = torch.nn.Linear(3, 4), torch.randn(2, 3)
+    program = edge(linear, x)
+    assert fold_constants(program)
+    assert names(program) == ["aten.addmm.default"]
+    (weight,) = program.constants.values()
+    assert weight.shape == (3, 4) and weight.data_ptr() == linear.weight.data_ptr()
+    torch.testing.assert_close(program.module()(x), linear(x))
+    program.validate()
+
+
+def test_the_written_weight_is_transposed():
+    linear = torch.nn.Linear(300, 40, bias=False)
+    program = to_edge(torch.export.export(linear, (torch.randn(1, 300),))).to_executorch()
+    assert linear.weight.detach().T.contiguous().numpy().tobytes() in program.buffer
+
+
+def test_programs_given_stay_as_they_are():
+    exported = torch.export.export(torch.nn.Linear(3, 4), (torch.randn(2, 3),))
+    to_edge(exported).to_executorch()
+    assert set(exported.state_dict) == {"weight", "bias"}
+
+
+def test_table_with_another_reader_is_not_stored_twice():
+    program = edge(Tied(), torch.tensor([1, 2]))
+    fold_constants(program)
+    assert "aten.permute_copy.default" in names(program)
+
+
+def test_table_that_another_method_reads_is_not_stored_twice():
+    table = torch.nn.Embedding(500, 32)
+    lookup = edge(Lookup(table), torch.tensor([1]))
+    project = edge(Project(table), torch.randn(2, 32))
+    fold_constants({"lookup": lookup, "project": project})
+    assert "aten.permute_copy.default" in names(project)
+
+
+def test_weight_that_both_methods_transpose_is_stored_once():
+    linear = torch.nn.Linear(64, 128)
+    shapes = ({0: Dim("n", max=8)},)
+    programs = {
+        "one": torch.export.export(linear, (torch.randn(1, 64),)),
+        "some": torch.export.export(linear, (torch.randn(4, 64),), dynamic_shapes=shapes),
+    }
+    program = to_edge(programs).to_executorch()
+    stored = program.executorch_program.constant_buffer
+    assert sum(b.storage.nbytes == linear.weight.nbytes for b in stored) == 1
+
+
+def test_small_results_of_no_inputs_are_stored():
+    program = edge(Masked(), torch.randn(4, 4))
+    fold_constants(program)
+    assert "aten.arange.start_step" not in names(program)
+    x = torch.randn(4, 4)
+    torch.testing.assert_close(program.module()(x), Masked()(x))
+
+
+def test_large_masks_stay_computed():
+    program = edge(Masked(), torch.randn(256, 256))
+    fold_constants(program)
+    assert "aten.gt.Tensor" in names(program)
+
+
+def test_random_numbers_are_no_constants():
+    program = edge(Noise(), torch.randn(3))
+    fold_constants(program)
+    assert any("rand" in name for name in names(program))
+
+
+def test_buffers_that_change_are_no_constants():
+    program = edge(Stateful(), torch.ones(2))
+    before = [name for name in names(program) if "full" not in name]
+    fold_constants(program)
+    assert [name for name in names(program) if "full" not in name] == before
+
+
+def test_outputs_stay_computed():
+    program = edge(Returned(), torch.ones(2))
+    fold_constants(program)
+    assert "aten.add.Tensor" in names(program)
+
+
+def test_external_constants_keep_their_names():
+    linear = torch.nn.Linear(3, 4)
+    config = ExecutorchBackendConfig(external_constants=True)
+    program = to_edge(torch.export.export(linear, (torch.randn(2, 3),))).to_executorch(config)
+    (names_in_file,) = program._emitter_output.external_constant_map.values()
+    assert set(names_in_file) == {"weight", "bias"}

@@ -1,0 +1,25 @@
+"""Which values of a graph lie in memory that operators write in place."""
+
+from __future__ import annotations
+
+from torch.fx import GraphModule, Node
+
+from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
+from executorch.exir.passes.operator_kind import overload_of, written_arguments
+
+
+def memory_of(node: Node) -> Node:
+    """The node whose memory `node` may come to share: a view copy may become a view."""
+    while is_view_copy(node) and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def written_memory(graph_module: GraphModule) -> set[Node]:
+    """The nodes in whose memory operators write that mutate their arguments."""
+    found: set[Node] = set()
+    for node in graph_module.graph.nodes:
+        op = overload_of(node.target) if node.op == "call_function" else None
+        if op is not None and op._schema.is_mutable:
+            found.update(map(memory_of, written_arguments(node, op)))
+    return found
