@@ -10,13 +10,14 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from dev.setup import PYTHON, PYTHON_TARGETS, VENV, setup
+from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, setup
 from dev.steps import ROOT, StepFailed, show, step
 
 BUILD = ROOT / "build" / "dev"
 OUTPUT = ROOT / "output"
 NANOGPT = ROOT / "examples" / "nanogpt"
 UPSTREAM = ROOT / ".venv-upstream"
+PEERS = ROOT / ".venv-peers"
 JOBS = str(os.cpu_count() or 2)
 
 Verb = Callable[[list[str]], int]
@@ -164,19 +165,28 @@ def verb_golden(args: list[str]) -> int:
 
 
 def verb_bench(args: list[str]) -> int:
-    """Measure side by side with peers: ./dev bench export|imports [--json FILE]."""
-    if not args:
-        print("usage: ./dev bench export|imports [--json FILE]", file=sys.stderr)
+    """Measure side by side with peers: ./dev bench models|kernels|export|imports [--help]."""
+    folder = ROOT / "tests" / "bench"
+    known = ", ".join(sorted(p.stem for p in folder.glob("[a-z]*.py")))
+    script = folder / f"{args[0] if args else ''}.py"
+    if not script.exists():
+        print(f"usage: ./dev bench NAME [--help]; there are: {known}", file=sys.stderr)
         return 2
     setup()
     build("dev")
-    _upstream()
-    script = ROOT / "tests" / "bench" / f"{args[0]}.py"
-    if not script.exists():
-        known = ", ".join(sorted(p.stem for p in script.parent.glob("[a-z]*.py")))
-        print(f"bench: no benchmark {args[0]!r}; there are: {known}", file=sys.stderr)
-        return 2
-    return python(str(script), "--upstream", str(UPSTREAM / "bin" / "python"), *args[1:])
+    environments = []
+    for flag, make, folder in (
+        ("--upstream", _upstream, UPSTREAM),
+        ("--peers-python", _peers, PEERS),
+    ):
+        if make is _peers and script.stem not in ("models", "kernels"):
+            continue
+        try:
+            make()
+            environments += [flag, str(folder / "bin" / "python")]
+        except StepFailed as e:  # the others can still be compared
+            print(f"bench: {folder.name} is missing: {e}", file=sys.stderr)
+    return python(str(script), *environments, *args[1:])
 
 
 def verb_interop(args: list[str]) -> int:
@@ -196,15 +206,24 @@ def verb_seeds(args: list[str]) -> int:
 
 def _upstream() -> None:
     """Upstream's wheel in an environment of its own."""
-    python3 = UPSTREAM / "bin" / "python"
-    ready = UPSTREAM / "ready"
+    _environment(UPSTREAM, "upstream", "executorch==1.5.1", "psutil")
+
+
+def _peers() -> None:
+    """The other runtimes that the benchmark compares with, in an environment of their own."""
+    _environment(PEERS, "peers", "-r", str(ROOT / "tests" / "bench" / "requirements.txt"))
+
+
+def _environment(folder: Path, name: str, *packages: str) -> None:
+    ready = folder / "ready"
     if ready.exists():
         return
+    python3 = folder / "bin" / "python"
     if not python3.exists():
-        step("upstream: environment", ["python3", "-m", "venv", str(UPSTREAM)])
+        step(f"{name}: environment", ["python3", "-m", "venv", str(folder)])
     pip = [str(python3), "-m", "pip", "install", "--disable-pip-version-check"]
-    step("upstream: PyTorch", [*pip, "torch==2.13.0"])
-    step("upstream: wheel", [*pip, "executorch==1.5.1", "psutil"])
+    step(f"{name}: PyTorch", [*pip, TORCH])
+    step(f"{name}: packages", [*pip, *packages])
     ready.touch()
 
 

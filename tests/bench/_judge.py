@@ -1,0 +1,228 @@
+"""Cases on all sides: one at a time, rounds interleaved, outputs compared with eager first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import _report
+from _cases import Case
+from _sides import (
+    HERE,
+    OUTPUT,
+    ROOT,
+    SIDES,
+    Failure,
+    Programs,
+    Side,
+    Worker,
+    difference,
+    read_output,
+    write_inputs,
+)
+from rich.console import Console
+from rich.progress import Progress
+
+# Relative to the norm of the output: float32 sums in another order stay far below, any format with
+# fewer bits (bfloat16, TF32) stays above.
+LARGEST_DIFFERENCE = 1e-4
+SETTLE = 0.05  # seconds until the last side's threads sleep
+
+
+def parse(title: str, example: str, sides: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./dev bench",
+        description=title,
+        epilog=f"example: {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = ", ".join(SIDES)
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name has one of...")
+    parser.add_argument("--tokens", default="", metavar="N,N", help="of gpt2's cases only these")
+    parser.add_argument(
+        "--peers", default=",".join(sides), help=f"of {names}; default: %(default)s"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7, help="turns each side has")
+    parser.add_argument("--turn", type=float, default=0.3, help="seconds a turn lasts, about")
+    parser.add_argument("--limit", type=float, default=30, help="seconds a first call may take")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 0.1 s")
+    parser.add_argument("--prepare", action="store_true", help="write the programs only")
+    parser.add_argument("--profile", action="store_true", help="here by operator; no peers")
+    parser.add_argument("--json", type=Path, help="write JSON lines here")
+    parser.add_argument("--plot", type=Path, help="write a PNG here")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "dev", help="CMake's folder")
+    parser.add_argument("--upstream", default="", help="Python with upstream's wheel")
+    parser.add_argument("--peers-python", default="", help="Python with the other peers")
+    options = parser.parse_args()
+    unknown = [p for p in options.peers.split(",") if p not in SIDES]
+    if unknown:
+        parser.error(f"no side {unknown[0]!r}; there are {names}")
+    if options.quick:
+        options.rounds, options.turn = 3, 0.1
+    return options
+
+
+class Judge:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.sides = [SIDES[name] for name in options.peers.split(",")]
+        found = {"own": sys.executable, "upstream": options.upstream, "peers": options.peers_python}
+        self.pythons = {k: p for k, p in found.items() if p and Path(p).exists()}
+        self.programs = Programs(self.pythons)
+        self.workers: dict[str, Worker] = {}
+        self.too_slow: set[tuple[str, str]] = set()  # (side, program)
+        self.bin = options.build / "tests" / "bench"
+
+    def machine(self) -> dict:
+        """The machine's limits, measured now."""
+        command = [str(self.bin / "machine_limits"), str(self.options.threads)]
+        return json.loads(subprocess.check_output(command, text=True))
+
+    def prepare(self, cases: list[Case], progress: Progress) -> None:
+        kinds = list(dict.fromkeys(side.kind for side in self.sides if side.kind))
+        distinct = list({case.program: case for case in cases}.values())
+        task = progress.add_task("programs", total=len(kinds) * len(distinct))
+        for kind in kinds:
+            progress.update(task, description=f"programs: {kind}")
+            self.programs.write(kind, distinct, lambda: progress.advance(task))
+
+    def worker(self, side: Side) -> Worker:
+        worker = self.workers.get(side.name)
+        if worker is None or worker.process.poll() is not None:
+            threads = str(self.options.threads)
+            if side.worker == "here":
+                command = [str(self.bin / "bench_runner"), threads]
+            elif side.environment in self.pythons:
+                script = str(HERE / "_worker.py")
+                command = [self.pythons[side.environment], script, side.worker, threads]
+            else:
+                raise Failure("not on this machine")
+            worker = self.workers[side.name] = Worker(command, self.options.threads)
+        return worker
+
+    def open(self, side: Side, case: Case, inputs: list[dict]) -> dict:
+        if (side.name, case.program) in self.too_slow:
+            raise Failure(f"> {self.options.limit:.0f} s")
+        program = self.programs.path(side, case) if side.kind else None
+        if program in self.programs.failures:
+            raise Failure(self.programs.failures[program])
+        try:
+            return self.worker(side).ask(
+                self.options.limit + (10 if side.worker == "here" else 30),  # imports, loads
+                do="open",
+                case=case.name,
+                program=str(program),
+                inputs=inputs,
+                output=str(OUTPUT / "output.bin"),
+            )
+        except Failure as e:
+            if str(e).startswith(">"):
+                self.too_slow.add((side.name, case.program))
+                raise Failure(f"> {self.options.limit:.0f} s") from None
+            raise
+
+    def measure(self, case: Case, advance) -> dict:
+        """{"work": flops and bytes, "sides": {name: median and more, or error}}."""
+        inputs = write_inputs(case)
+        row: dict = {"work": {}, "sides": {}}
+        calls: dict[str, int] = {}
+        ordered = sorted(self.sides, key=lambda s: s.name != "eager")
+        expected = None
+        for side in ordered:
+            try:
+                answer = self.open(side, case, inputs)
+                output = read_output(answer)
+                if side.name == "eager":
+                    expected = output
+                    row["work"] = {k: answer[k] for k in ("flops", "bytes")}
+                off = difference(output, expected) if expected is not None else 0.0
+                if off > LARGEST_DIFFERENCE:
+                    raise Failure(f"wrong: off by {off:.1e}")
+                first = self.worker(side).ask(do="run", calls=1)["seconds"][0]
+                calls[side.name] = max(1, min(200, int(self.options.turn / max(first, 1e-9))))
+                row["sides"][side.name] = {"seconds": [], "difference": off}
+                row["sides"][side.name] |= {"version": answer.get("version", "")}
+            except Failure as e:
+                row["sides"][side.name] = {"error": str(e)}
+        for _ in range(self.options.rounds):
+            for name, n in calls.items():
+                time.sleep(SETTLE)
+                self.worker(SIDES[name]).ask(do="run", calls=1)  # caches and threads awake
+                seconds = self.worker(SIDES[name]).ask(do="run", calls=n)["seconds"]
+                row["sides"][name]["seconds"] += seconds
+            advance()
+        for cell in row["sides"].values():
+            if samples := cell.pop("seconds", None):
+                cell |= {"median": statistics.median(samples), "min": min(samples)}
+                cell["calls"] = len(samples)
+        return row
+
+    def profile(self, case: Case) -> list[dict]:
+        side = SIDES["here"]
+        self.open(side, case, write_inputs(case))
+        return self.worker(side).ask(do="profile", calls=10)["rows"]
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            worker.stop()
+
+
+def selected(cases: tuple[Case, ...], options: argparse.Namespace) -> list[Case]:
+    only = [text for text in options.only.split(",") if text]
+    tokens = {f"gpt2 {n} tokens" for n in options.tokens.split(",") if n}
+    return [
+        c
+        for c in cases
+        if (not only or any(text in c.name for text in only))
+        and (not tokens or c.program != "gpt2" or c.name in tokens)
+    ]
+
+
+def main(title: str, example: str, cases: tuple[Case, ...], sides: list[str]) -> int:
+    options = parse(title, example, sides)
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    chosen = selected(cases, options)
+    if options.profile:
+        options.peers = "here"
+    judge = Judge(options)
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    rows: dict[str, dict] = {}
+    try:
+        with Progress(console=console, transient=True) as progress:
+            judge.prepare(chosen, progress)
+            if options.prepare:
+                return int(bool(judge.programs.failures))
+            machine = judge.machine()
+            task = progress.add_task("", total=len(chosen) * options.rounds)
+            for case in chosen:
+                progress.update(task, description=case.name)
+                if options.profile:
+                    _report.profile(console, case.name, judge.profile(case), machine)
+                else:
+                    rows[case.name] = judge.measure(case, lambda: progress.advance(task))
+            again = judge.machine()
+    except Failure as e:
+        console.print(f"bench: {e}", style="red")
+        return 1
+    finally:
+        judge.close()
+    if options.profile:
+        return 0
+    machine = {k: max(machine[k], again[k]) for k in machine}  # others may have disturbed one
+    machine["processor"] = platform.processor() or platform.machine()
+    names = [side.name for side in judge.sides]
+    console.print(_report.table(title, rows, names, machine))
+    for path, error in judge.programs.failures.items():
+        console.print(f"{path.parent.name}/{path.name}: {error}", markup=False)
+    if options.json:
+        _report.write_json(options.json, machine, rows)
+    if options.plot:
+        _report.plot(options.plot, title, rows, names, machine)
+    return 0

@@ -1,0 +1,139 @@
+"""Tables, JSON lines and a plot of what was measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = "here"
+
+
+def seconds(value: float) -> str:
+    scale, unit = next((s, u) for s, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if value * s >= 1)
+    return f"{value * scale:.3g} {unit}" if value * scale < 1000 else f"{value * scale:.0f} {unit}"
+
+
+def describe(machine: dict) -> str:
+    return (
+        f"{machine['threads']} threads; read {machine['read'] / 1e9:.1f} GB/s"
+        f" (one thread {machine['read_1'] / 1e9:.1f}), copy {machine['copy'] / 1e9:.1f} GB/s;"
+        f" multiply-add peak {machine['peak'] / 1e9:.0f} GFLOP/s"
+        f" (one thread {machine['peak_1'] / 1e9:.0f})"
+    )
+
+
+def limit(work: dict, machine: dict) -> float:
+    """Least seconds this machine could take: every byte once, every operation at the peak."""
+    return max(work.get("bytes", 0) / machine["read"], work.get("flops", 0) / machine["peak"])
+
+
+def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) -> Table:
+    """One row a case: the machine's limit, each side's median and its ratio to ours."""
+    result = Table("case", "limit", title=f"{title}\n{describe(machine)}", title_justify="left")
+    for side in sides:
+        result.add_column(side, justify="right")
+    result.add_column("share of limit", justify="right")
+    result.add_column("best peer / here", justify="right")
+    for name, row in rows.items():
+        times = {s: c["median"] for s, c in row["sides"].items() if "median" in c}
+        own = times.get(HERE)
+        bound = limit(row["work"], machine)
+        cells = []
+        for side in sides:
+            cell = row["sides"].get(side, {"error": "-"})
+            if "median" not in cell:
+                cells.append(f"[yellow]{cell['error'][:40]}[/]")
+            elif own and side != HERE:
+                cells.append(f"{seconds(cell['median'])} ({cell['median'] / own:.2f}x)")
+            else:
+                cells.append(f"[bold]{seconds(cell['median'])}[/]")
+        peers = [t for s, t in times.items() if not s.startswith(HERE)]
+        verdict = f"{min(peers) / own:.2f}" if own and peers else "-"
+        color = "green" if verdict != "-" and float(verdict) >= 1 else "red"
+        share = f"{bound / own:.0%}" if own and bound else "-"
+        result.add_row(name, seconds(bound) if bound else "-", *cells, share, f"[{color}]{verdict}")
+    return result
+
+
+def write_json(path: Path, machine: dict, rows: dict[str, dict]) -> None:
+    """First the machine, then one object for each case and side."""
+    lines = [{"machine": machine}]
+    for name, row in rows.items():
+        work = {**row["work"], "limit": limit(row["work"], machine)}
+        lines += [{"case": name, "side": s, **work, **cell} for s, cell in row["sides"].items()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def plot(path: Path, title: str, rows: dict[str, dict], sides: list[str], machine: dict) -> None:
+    """Horizontal bars, logarithmic: each side's time as a multiple of ours."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    shown = {n: r["sides"] for n, r in rows.items() if "median" in r["sides"].get(HERE, {})}
+    peers = [s for s in sides if s != HERE]
+    figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.22 * len(shown) * max(len(peers), 1)))
+    height = 0.85 / max(len(peers), 1)
+    for i, side in enumerate(peers):
+        places, ratios = [], []
+        for y, row in enumerate(shown.values()):
+            if "median" in row.get(side, {}):
+                places.append(y + (i + 0.5) * height - 0.425)
+                ratios.append(row[side]["median"] / row[HERE]["median"])
+        bars = axes.barh(places, ratios, height, label=side)
+        axes.bar_label(bars, [f"{r:.2f}" for r in ratios], fontsize=7, padding=2)
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(shown)), list(shown))
+    axes.invert_yaxis()
+    axes.set_xlabel("time / time here (right of 1: slower than here)")
+    axes.set_title(f"{title}\n{describe(machine)}", fontsize=9)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+
+
+def operations(op: str, shapes: str) -> float:
+    """Floating-point operations of one call, for products and convolutions; else 0."""
+    sizes = [[int(n) for n in s.split(",") if n] for s in re.findall(r"\[([\d,]*)\]", shapes)]
+    total = 1.0
+    for n in sizes[-1] if sizes else []:
+        total *= n
+    if "convolution" in op:
+        per_output = 1.0
+        for n in sizes[1][1:]:
+            per_output *= n
+        return 2 * total * per_output
+    if "addmm" in op:
+        return 2 * total * sizes[1][-1]
+    if "mm" in op or "linear" in op:
+        return 2 * total * sizes[0][-1]
+    return 0
+
+
+def profile(console: Console, name: str, rows: list[dict], machine: dict, most: int = 25) -> None:
+    """Where a call's time goes: instructions of one operator and shape together."""
+    groups: dict[tuple[str, str], list[dict]] = defaultdict(list)
+    for row in rows:
+        groups[row["op"], row["shapes"]].append(row)
+    total = sum(row["seconds"] for row in rows)
+    result = Table(title=f"{name}: {seconds(total)} in {len(rows)} instructions")
+    for column in ("operator", "shapes", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit"):
+        result.add_column(column, justify="left" if column in ("operator", "shapes") else "right")
+    ranked = sorted(groups.items(), key=lambda g: -sum(r["seconds"] for r in g[1]))
+    for (op, shapes), group in ranked[:most]:
+        time = sum(r["seconds"] for r in group)
+        flops = operations(op, shapes) * len(group)
+        moved = sum(r["bytes"] for r in group)
+        bound = limit({"bytes": moved, "flops": flops}, machine)
+        rates = (f"{flops / time / 1e9:.0f}" if flops else "", f"{moved / time / 1e9:.1f}")
+        share = f"{time / total:.1%}"
+        row = (str(len(group)), seconds(time), share, *rates, f"{bound / time:.0%}")
+        result.add_row(op.removeprefix("aten::"), shapes, *row)
+    console.print(result)

@@ -1,0 +1,185 @@
+"""One side of the benchmark in a process of its own, for sides that are driven from Python.
+
+    python _worker.py SIDE THREADS        answers JSON commands, as runner.cpp describes
+    python _worker.py write KIND < JSON   exports: {case name: file}, one {"case", "error"} a line
+
+SIDE is eager, upstream, onnxruntime or openvino; KIND ours, upstream, xnnpack or onnx.
+Needs torch only for eager and for exporting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Run = Callable[[], np.ndarray]
+
+
+def eager(command: dict, threads: int) -> tuple[Run, dict]:
+    import torch
+    from _cases import CASES
+    from torch.utils.flop_counter import FlopCounterMode
+
+    torch.set_num_threads(threads)
+    case = CASES[command["case"]]
+    module, inputs = case.module(), case.inputs()
+
+    def run() -> np.ndarray:
+        with torch.inference_mode():
+            return module(*inputs).numpy()
+
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        output = module(*inputs)
+    tensors = (*module.state_dict(keep_vars=True).values(), *inputs, output)
+    distinct = {t.data_ptr(): t.nbytes for t in tensors}
+    work = {"flops": counter.get_total_flops(), "bytes": sum(distinct.values())}
+    return run, {"version": torch.__version__, **work}
+
+
+def upstream(command: dict, threads: int) -> tuple[Run, dict]:
+    import importlib.metadata
+
+    import torch
+
+    from executorch.extension.pybindings import portable_lib
+    from executorch.runtime import Runtime
+
+    torch.set_num_threads(threads)
+    portable_lib._unsafe_reset_threadpool(threads)
+    method = Runtime.get().load_program(command["program"]).load_method("forward")
+    inputs = [torch.from_numpy(x) for x in load_inputs(command)]
+    version = importlib.metadata.version("executorch")
+    return lambda: method.execute(inputs)[0].numpy(), {"version": version}
+
+
+def onnxruntime(command: dict, threads: int) -> tuple[Run, dict]:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = ort.InferenceSession(command["program"], options, ["CPUExecutionProvider"])
+    feed = {i.name: x for i, x in zip(session.get_inputs(), load_inputs(command), strict=True)}
+    return lambda: session.run(None, feed)[0], {"version": ort.__version__}
+
+
+def openvino(command: dict, threads: int) -> tuple[Run, dict]:
+    import openvino as ov
+
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",  # else bf16 where the processor has it
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    request = ov.Core().compile_model(command["program"], "CPU", config).create_infer_request()
+    inputs = [ov.Tensor(x, shared_memory=True) for x in load_inputs(command)]
+    version = ov.__version__.split("-")[0]
+    return lambda: next(iter(request.infer(inputs, share_outputs=True).values())), {
+        "version": version
+    }
+
+
+def load_inputs(command: dict) -> list[np.ndarray]:
+    return [np.fromfile(x["file"], dtype=x["dtype"]).reshape(x["sizes"]) for x in command["inputs"]]
+
+
+def serve(side: str, threads: int) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries may print
+    run: Run | None = None
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            if command["do"] == "open":
+                run = None
+                run, facts = globals()[side](command, threads)
+                start = time.perf_counter()
+                output = run()
+                seconds = time.perf_counter() - start
+                np.ascontiguousarray(output).tofile(command["output"])
+                answer = {"seconds": seconds, "sizes": output.shape, **facts}
+            else:
+                answer = {"seconds": timed(run, command["calls"])}
+        except Exception as e:
+            answer = {"error": f"{type(e).__name__}: {e}".splitlines()[0]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def timed(run: Run, calls: int) -> list[float]:
+    seconds = []
+    for _ in range(calls):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def write(kind: str, files: dict[str, str]) -> None:
+    """Export the cases' programs; a failure of one is reported and the others go on."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    from _cases import CASES
+
+    for name, file in files.items():
+        try:
+            part = Path(file).with_suffix(".part")
+            (write_onnx if kind == "onnx" else write_pte)(CASES[name], part, kind)
+            part.replace(file)
+            error = None
+        except Exception as e:
+            error = f"{type(e).__name__}: {e}".splitlines()[0]
+        print(json.dumps({"case": name, "error": error}), file=answers, flush=True)
+
+
+def write_pte(case, path: Path, kind: str) -> None:
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+
+    config = EdgeCompileConfig(_check_ir_validity=False)
+    with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]):
+        program = torch.export.export(
+            case.module(), case.inputs(exported=True), dynamic_shapes=case.dynamic_shapes()
+        )
+        if kind == "xnnpack":
+            from executorch.backends.xnnpack.partition import xnnpack_partitioner
+
+            delegates = [xnnpack_partitioner.XnnpackPartitioner()]
+            edge = to_edge_transform_and_lower(
+                program, partitioner=delegates, compile_config=config
+            )
+        else:
+            edge = to_edge(program, compile_config=config)
+        lowered = edge.to_executorch()
+    with path.open("wb") as f:
+        lowered.write_to_file(f)
+
+
+def write_onnx(case, path: Path, kind: str) -> None:
+    import torch
+
+    with torch.no_grad():
+        torch.onnx.export(
+            case.module(),
+            case.inputs(exported=True),
+            path,
+            dynamo=True,
+            external_data=False,
+            dynamic_shapes=case.dynamic_shapes(),
+            verbose=False,
+        )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if sys.argv[1] == "write":
+        write(sys.argv[2], json.load(sys.stdin))
+    else:
+        serve(sys.argv[1], int(sys.argv[2]))

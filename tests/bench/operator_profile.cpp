@@ -1,0 +1,112 @@
+#include "operator_profile.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace bench {
+namespace {
+
+using executorch::runtime::EValue;
+using executorch::runtime::get_registered_kernels;
+using executorch::runtime::Kernel;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::OpFunction;
+using executorch::runtime::Span;
+
+int64_t nanoseconds() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+/// What the running instruction was called with; the last kernel of an instruction counts.
+struct Called {
+  const char* name = nullptr;
+  std::string shapes;
+  size_t bytes = 0;
+} called;
+
+void describe(Span<EValue*> args) {
+  called.shapes.clear();
+  called.bytes = 0;
+  for (const EValue* arg : args) {
+    if (!arg->isTensor()) continue;
+    const auto& tensor = arg->toTensor();
+    called.shapes += called.shapes.empty() ? "[" : " [";
+    for (ssize_t d = 0; d < tensor.dim(); ++d) {
+      if (d != 0) called.shapes += ",";
+      called.shapes += std::to_string(tensor.size(d));
+    }
+    called.shapes += "]";
+    called.bytes += tensor.nbytes();
+  }
+}
+
+// A kernel is a plain function, so that each one has a wrapper of its own.
+constexpr size_t kMaxKernels = 768;
+
+template <size_t I>
+void call_and_note(KernelRuntimeContext& context, Span<EValue*> args) {
+  const Kernel& kernel = get_registered_kernels()[I];
+  kernel.op_(context, args);
+  called.name = kernel.name_;  // outputs have their shape now
+  describe(Span<EValue*>(args.data(), args.size()));
+}
+
+template <size_t... I>
+constexpr std::array<OpFunction, sizeof...(I)> wrappers(std::index_sequence<I...>) {
+  return {call_and_note<I>...};
+}
+constexpr auto kWrappers = wrappers(std::make_index_sequence<kMaxKernels>());
+
+}  // namespace
+
+OperatorProfile::OperatorProfile() = default;
+
+std::vector<Kernel> OperatorProfile::kernels() const {
+  const auto registered = get_registered_kernels();
+  std::vector<Kernel> wrapped;
+  for (size_t i = 0; i < std::min(registered.size(), kMaxKernels); ++i) {
+    wrapped.emplace_back(registered[i].name_, registered[i].kernel_key_, kWrappers[i]);
+  }
+  return wrapped;
+}
+
+OperatorProfile::Entry OperatorProfile::start_profiling(const char* name,
+                                                        executorch::runtime::ChainID,
+                                                        executorch::runtime::DebugHandle) {
+  Entry entry{};
+  entry.event_id = chain_id_ >= 0 ? static_cast<int64_t>(next_) : -1;  // no instruction's: ignored
+  if (chain_id_ >= 0) {
+    ++next_;
+    rows_.resize(std::max(rows_.size(), next_));
+    rows_[next_ - 1].name = name;
+    called.name = nullptr;
+  }
+  entry.start_time = static_cast<et_timestamp_t>(nanoseconds());
+  return entry;
+}
+
+void OperatorProfile::end_profiling(Entry entry) {
+  const int64_t end = nanoseconds();
+  if (entry.event_id < 0) return;
+  Row& row = rows_[static_cast<size_t>(entry.event_id)];
+  const double seconds = static_cast<double>(end - static_cast<int64_t>(entry.start_time)) * 1e-9;
+  row.seconds = row.seconds == 0 ? seconds : std::min(row.seconds, seconds);
+  if (called.name != nullptr) {
+    row.name = called.name;
+    row.shapes = called.shapes;
+    row.bytes = called.bytes;
+  }
+}
+
+nlohmann::json OperatorProfile::rows() const {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Row& row : rows_) {
+    rows.push_back(
+        {{"op", row.name}, {"shapes", row.shapes}, {"bytes", row.bytes}, {"seconds", row.seconds}});
+  }
+  return rows;
+}
+
+}  // namespace bench

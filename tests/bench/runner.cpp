@@ -1,0 +1,139 @@
+// Runs programs for the benchmark: one JSON command per line of stdin, one JSON answer per line.
+//
+//   {"do": "open", "program": PATH, "inputs": [{"file", "dtype", "sizes"}...], "output": PATH}
+//       loads (unless loaded) and runs once; answers {"seconds", "sizes": of the first output,
+//       whose bytes are then in the file}
+//   {"do": "run", "calls": N}      answers {"seconds": [N]}, each with inputs set and outputs got
+//   {"do": "profile", "calls": N}  answers {"rows": [{"op", "shapes", "bytes", "seconds"}]}, one
+//   per
+//                                  instruction; seconds: the least of N calls
+// A failure answers {"error"}. Argument: the number of threads.
+
+#include <executorch/extension/module/module.h>
+#include <executorch/extension/tensor/tensor.h>
+#include <executorch/extension/threadpool/threadpool.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "operator_profile.h"
+
+using executorch::aten::ScalarType;
+using executorch::extension::Module;
+using executorch::runtime::Error;
+using executorch::runtime::EValue;
+using nlohmann::json;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void check(Error error, const std::string& what) {
+  if (error != Error::Ok) {
+    throw std::runtime_error(what + ": " + executorch::runtime::to_string(error));
+  }
+}
+
+std::vector<char> read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// One program, and the inputs it was opened with.
+class Session {
+ public:
+  json open(const json& command) {
+    const std::string path = command.at("program");
+    if (path != path_) {
+      path_.clear();
+      module_ = std::make_unique<Module>(path, Module::LoadMode::Mmap);
+      check(module_->load_forward(), "load " + path);
+      path_ = path;
+    }
+    bytes_.clear();
+    tensors_.clear();
+    inputs_.clear();
+    for (const json& input : command.at("inputs")) {
+      bytes_.push_back(read(input.at("file")));
+      const auto type = input.at("dtype") == "int64" ? ScalarType::Long : ScalarType::Float;
+      tensors_.push_back(
+          executorch::extension::from_blob(bytes_.back().data(), input.at("sizes"), type));
+      inputs_.emplace_back(tensors_.back());
+    }
+    const double start = now();
+    const auto outputs = call(*module_);
+    const double seconds = now() - start;
+    const auto& output = outputs.at(0).toTensor();
+    std::ofstream(command.at("output").get<std::string>(), std::ios::binary)
+        .write(output.const_data_ptr<char>(), static_cast<std::streamsize>(output.nbytes()));
+    return {{"seconds", seconds},
+            {"sizes", std::vector<int>(output.sizes().begin(), output.sizes().end())}};
+  }
+
+  json run(int calls) {
+    json seconds = json::array();
+    for (int i = 0; i < calls; ++i) {
+      const double start = now();
+      call(*module_);
+      seconds.push_back(now() - start);
+    }
+    return {{"seconds", seconds}};
+  }
+
+  json profile(int calls) {
+    bench::OperatorProfile tracer;
+    Module traced(path_, Module::LoadMode::Mmap);
+    check(traced.load_method("forward", nullptr, &tracer, nullptr, tracer.kernels()), "load");
+    for (int i = 0; i < calls; ++i) {
+      tracer.start_call();
+      call(traced);
+    }
+    return {{"rows", tracer.rows()}};
+  }
+
+ private:
+  std::vector<EValue> call(Module& module) {
+    auto result = module.forward(inputs_);
+    check(result.error(), "run " + path_);
+    return std::move(result.get());
+  }
+
+  std::string path_;
+  std::unique_ptr<Module> module_;
+  std::vector<std::vector<char>> bytes_;
+  std::vector<executorch::extension::TensorPtr> tensors_;
+  std::vector<EValue> inputs_;
+};
+
+json answer(Session& session, const json& command) {
+  if (command.at("do") == "open") return session.open(command);
+  if (command.at("do") == "run") return session.run(command.at("calls"));
+  if (command.at("do") == "profile") return session.profile(command.at("calls"));
+  throw std::runtime_error("no command " + command.at("do").dump());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  executorch::extension::threadpool::get_threadpool()->_unsafe_reset_threadpool(
+      argc > 1 ? static_cast<uint32_t>(std::stoul(argv[1])) : 1);
+#pragma GCC diagnostic pop
+  Session session;
+  for (std::string line; std::getline(std::cin, line);) {
+    json reply;
+    try {
+      reply = answer(session, json::parse(line));
+    } catch (const std::exception& e) {
+      reply = {{"error", e.what()}};
+    }
+    std::cout << reply.dump() << std::endl;
+  }
+}
