@@ -15,9 +15,9 @@ struct AttentionRows {
 
 /// out[b,h,i,:] = sum_j p[b,h,i,j] v[b,h/g,j,:] with p = softmax over j of
 ///                (scale * dot(q[b,h,i,:], k[b,h/g,j,:]) + mask[b,h,i,j]),   g = heads / kv_heads
-/// Key j is visible to query i where `causal` is false or j <= i + causal_offset. A row that sees no
-/// key, or whose masked scores are all -infinity, gives zeros if `safe`, else NaN as eager's softmax.
-/// Blocks of the mask that are -infinity or false everywhere cost nothing.
+/// Key j is visible to query i where `causal` is false or j <= i + causal_offset. A row that sees
+/// no key, or whose masked scores are all -infinity, gives zeros if `safe`, else NaN as eager's
+/// softmax. Blocks of the mask that are -infinity or false everywhere cost nothing.
 struct Attention {
   Type type = Type::F32;  // of q, k, v and out
   int64_t batch = 1, heads = 1, kv_heads = 1;

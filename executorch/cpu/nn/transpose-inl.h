@@ -1,0 +1,73 @@
+/// Transposition in registers of elements of 1, 2, 4 or 8 bytes.
+// clang-format off
+#if defined(EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
+#ifdef EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_
+#undef EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_
+#else
+#define EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Columns that TransposeColumns does at a time: those of 16 bytes.
+template <class D>
+constexpr size_t kTransposedColumns = hn::MaxLanes(D()) < 16 / sizeof(hn::TFromD<D>)
+                                          ? 1
+                                          : 16 / sizeof(hn::TFromD<D>);
+
+/// 16 bytes from each of p, p + step, p + 2 step ...
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* p, ptrdiff_t step) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) <= 16) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> dh;
+    const ptrdiff_t half = static_cast<ptrdiff_t>(hn::MaxLanes(dh) * sizeof(T) / 16) * step;
+    return hn::Combine(d, LoadBlocks(dh, p + half, step), LoadBlocks(dh, p, step));
+  }
+}
+
+/// dst[c * dst_stride + r] = src[r * src_stride + c] for r < Lanes(d) and c < kTransposedColumns.
+/// Strides in elements; no alignment is needed.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void TransposeColumns(D d, const T* HWY_RESTRICT src, ptrdiff_t src_stride,
+                                 T* HWY_RESTRICT dst, ptrdiff_t dst_stride) {
+  constexpr size_t kColumns = kTransposedColumns<D>;
+  if constexpr (kColumns == 1) {
+    for (size_t r = 0; r < hn::Lanes(d); ++r) dst[r] = src[static_cast<ptrdiff_t>(r) * src_stride];
+  } else {
+    // v[k] holds rows k, kColumns + k, 2 kColumns + k ...; each block of 16 bytes is transposed by
+    // log2(kColumns) perfect shuffles of its rows.
+    hn::Vec<D> v[kColumns], w[kColumns];
+    for (size_t k = 0; k < kColumns; ++k) {
+      v[k] = LoadBlocks(d, src + static_cast<ptrdiff_t>(k) * src_stride,
+                        static_cast<ptrdiff_t>(kColumns) * src_stride);
+    }
+    constexpr size_t kHalf = kColumns / 2;
+    for (size_t round = 1; round < kColumns; round *= 2) {
+      for (size_t k = 0; k < kHalf; ++k) {
+        w[2 * k] = hn::InterleaveLower(d, v[k], v[k + kHalf]);
+        w[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + kHalf]);
+      }
+      for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
+    }
+    for (size_t k = 0; k < kColumns; ++k) {
+      hn::StoreU(v[k], d, dst + static_cast<ptrdiff_t>(k) * dst_stride);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // once per target
