@@ -32,3 +32,12 @@ if(TARGET executor_runner)
     DEPS program_schema GTest::gtest)
   add_test(NAME executor_runner_test COMMAND executor_runner_test $<TARGET_FILE:executor_runner>)
 endif()
+
+# Kernels called with PyTorch's tensors, as C++17: the oldest standard of both.
+if(EXECUTORCH_BUILD_PYBIND)
+  find_package_torch()
+  et_cxx_test(
+    extension_aten_util_test SOURCES aten_util/aten_util_test.cpp
+    EXTRA_LIBS extension_aten_util executorch_torch)
+  set_target_properties(extension_aten_util_test PROPERTIES CXX_STANDARD 17)
+endif()
