@@ -19,6 +19,7 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir import memory
 from executorch.exir.error import InternalError
+from executorch.exir.share_storage import place_shared, share_storage, unshare
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import (
     collect_specs_from_nodes,
@@ -381,9 +382,12 @@ def apply_algo(
     alloc_graph_output: bool = True,
     alloc_mutable_buffers: bool = True,
     enable_non_cpu_memory_planning: bool = False,
+    reuse_storage: bool = False,
 ) -> list[int]:
     """Plan a graph and the sub-graphs of its control flow; returns the arena sizes.
 
+    reuse_storage  let elementwise operators of the graph itself write where an operand lies, if
+                   that makes the arenas smaller
     A sub-graph takes a region of its parent's arenas that is alive while it runs and, for branches
     of cond, whose results are handed on where they lie, until the last use of a result.
     """
@@ -403,15 +407,24 @@ def apply_algo(
     for spec in planned:
         spec.realign(alignment)
     graph_module.input_mem_buffer_sizes = []  # type: ignore[assignment]
-    result = algo(
-        alignment,
-        planned + regions,
-        graph_module,
-        graph_signature,
-        _xnnpack_padding(graph_module),
-    )
-    sizes = _settle(result) if isinstance(result, MemoryAlgoResult) else list(result)
+    padding = _xnnpack_padding(graph_module)
+
+    def place(chosen: list[TensorSpec]) -> list[int]:
+        result = algo(alignment, chosen + regions, graph_module, graph_signature, padding)
+        return _settle(result) if isinstance(result, MemoryAlgoResult) else list(result)
+
+    sizes = place(planned)
+    shared = share_storage(graph_module, planned) if reuse_storage else []
+    if shared:
+        smaller = place([s for s in planned if s.storage_base is None])
+        if sum(smaller) < sum(sizes):
+            sizes = smaller
+        else:
+            unshare(shared)
+            update_all_tensors_lifetime(graph_module, graph_signature)
+            sizes = place(planned)
     resolve_regions(regions)
+    place_shared(graph_module)
     graph_module.meta["regions"] = regions
     insert_calls_to_free(graph_module, specs)
     return sizes

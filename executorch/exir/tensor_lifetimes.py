@@ -148,7 +148,7 @@ def collect_specs_from_nodes(
     do_assertion: bool = True,
     ignore_dynamic_unbound_tensor: bool = True,
 ) -> Iterable[TensorSpec]:
-    """The specs that need planned memory, in node order; a view stands for its base.
+    """The specs that need memory of their own, in node order; a view stands for its base.
 
     Inputs that the method writes into are left to the caller's memory, so that he sees the writes.
     """
@@ -169,6 +169,8 @@ def collect_specs_from_nodes(
         for view in get_node_tensor_specs(node):
             spec = storage_of(view)
             if spec in skipped or (dedup and spec in seen) or (ignore_const and spec.const):
+                continue
+            if spec.storage_base is not None:
                 continue
             if ignore_dynamic_unbound_tensor and spec.is_dynamic_unbound_tensor:
                 continue

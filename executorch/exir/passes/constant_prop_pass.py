@@ -26,6 +26,7 @@ from executorch.exir.passes.operator_kind import makes_contiguous
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 
 _PREFIX = "_prop_tensor_constant"
+_STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 def constant_prop_pass(
@@ -39,7 +40,8 @@ def constant_prop_pass(
     """
     skip = custom_skip_targets if custom_skip_targets is not None else default_skip_targets()
     tensors = get_propagated_const_tensor_dict(exported_program, skip)
-    replace_by_constants(exported_program, tensors)
+    if replace_by_constants(exported_program, tensors):
+        exported_program.graph_module.recompile()
     return exported_program
 
 
@@ -68,13 +70,15 @@ def is_constant_buffer(program: ExportedProgram, node: Node) -> bool:
 def get_constant_placeholder_dict(exported_program: ExportedProgram) -> OrderedDict[Node, Tensor]:
     """Placeholder -> tensor, of all parameters, unchanged buffers and constants."""
     program, signature = exported_program, exported_program.graph_signature
+    mutated = set(signature.buffers_to_mutate.values())
+    targets = {
+        s.arg.name: s.target
+        for s in signature.input_specs
+        if s.kind in _STORED and s.target not in mutated
+    }
     found: OrderedDict[Node, Tensor] = OrderedDict()
     for node in program.graph.find_nodes(op="placeholder"):
-        target = signature.inputs_to_parameters.get(node.name)
-        if target is None and is_constant_buffer(program, node):
-            target = signature.inputs_to_buffers[node.name]
-        if target is None:
-            target = signature.inputs_to_lifted_tensor_constants.get(node.name)
+        target = targets.get(node.name)
         if target is not None:
             store = program.state_dict if target in program.state_dict else program.constants
             found[node] = store[target]
@@ -190,20 +194,24 @@ def erase_constant_node(exported_program: ExportedProgram, node: Node) -> None:
 
 def replace_by_constants(program: ExportedProgram, tensors: Mapping[Node, Tensor]) -> bool:
     """Make the calls among the nodes constants, and drop constants that are read no more; true if
-    there were any."""
+    there were any. The graph's code is left to be generated anew."""
+    program._state_dict = dict(program.state_dict)  # which other programs may share
+    program._constants = dict(program.constants)
     candidates = get_constant_placeholder_dict(program)
     new = create_constant_nodes_and_return_specs(tensors, program)
     if not new:
         return False
     RemoveDeadCode().edit(program.graph_module)
+    unused = {n.name for n in candidates if not n.users}
     for node in candidates:
         if not node.users:
-            erase_constant_node(program, node)
+            program.graph.erase_node(node)
     old = {s.arg.name: s for s in program.graph_signature.input_specs if hasattr(s.arg, "name")}
     placeholders = program.graph.find_nodes(op="placeholder")
-    program._graph_signature = ExportGraphSignature(
-        [new.get(n.name) or old[n.name] for n in placeholders],
-        program.graph_signature.output_specs,
-    )
-    program.graph_module.recompile()
+    specs = [new.get(n.name) or old[n.name] for n in placeholders]
+    gone = {old[name].target for name in unused} - {spec.target for spec in specs}
+    for store in (program.state_dict, program.constants):
+        for target in gone & store.keys():
+            del store[target]
+    program._graph_signature = ExportGraphSignature(specs, program.graph_signature.output_specs)
     return True

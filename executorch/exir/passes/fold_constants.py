@@ -59,13 +59,11 @@ def fold_constants(programs: ExportedProgram | Mapping[str, ExportedProgram]) ->
 
 
 def _fold(program: ExportedProgram, plan: set[Node]) -> bool:
-    known: dict[Node, Tensor] = dict(_constants(program))
+    known: dict[Node, Tensor] = dict(constant_tensors(program))
     for node in program.graph.nodes:
         if node in plan:
             with torch.no_grad():
                 known[node] = _evaluate(node, program, known)
-    program._state_dict = dict(program.state_dict)
-    program._constants = dict(program.constants)
     return replace_by_constants(program, known)
 
 
@@ -79,28 +77,30 @@ def _evaluate(node: Node, program: ExportedProgram, known: Mapping[Node, Tensor]
     return result
 
 
-def _constants(program: ExportedProgram) -> dict[Node, Tensor]:
+def constant_tensors(program: ExportedProgram) -> dict[Node, Tensor]:
+    """Placeholder -> tensor, of the constants whose values are there."""
     found = get_constant_placeholder_dict(program)
     return {n: t for n, t in found.items() if not isinstance(t, FakeTensor) and not t.is_meta}
 
 
-def _place_of(tensor: Tensor) -> Place:
+def place_of(tensor: Tensor) -> Place:
+    """Where the tensor's bytes are: equal for one weight under several names."""
     return tensor.data_ptr(), tensor.nbytes
 
 
 def _plan(program: ExportedProgram, kept: set[Place]) -> set[Node]:
     """The nodes to compute, given which constants are stored in any case."""
-    constants = _constants(program)
+    constants = constant_tensors(program)
     readers: dict[Place, int] = {}
     for node, tensor in constants.items():
-        readers[_place_of(tensor)] = readers.get(_place_of(tensor), 0) + len(node.users)
+        readers[place_of(tensor)] = readers.get(place_of(tensor), 0) + len(node.users)
     planned: set[Node] = set()
 
     def freed(source: Node) -> int:
         """The bytes that go if this reader of `source` does."""
         if source in planned:
             return _bytes(source) if len(source.users) == 1 else 0
-        place = _place_of(constants[source])
+        place = place_of(constants[source])
         return constants[source].nbytes if readers[place] == 1 and place not in kept else 0
 
     for node in program.graph.nodes:
@@ -139,7 +139,7 @@ def _has_symbols(node: Node) -> bool:
 def _places_read(program: ExportedProgram, plan: set[Node]) -> set[Place]:
     """The constants that calls outside the plan read."""
     return {
-        _place_of(tensor)
-        for node, tensor in _constants(program).items()
+        place_of(tensor)
+        for node, tensor in constant_tensors(program).items()
         if any(user not in plan for user in node.users)
     }

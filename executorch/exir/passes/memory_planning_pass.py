@@ -53,6 +53,9 @@ class MemoryPlanningPass(PassBase):
                            False: the caller provides that memory at run time
     share_mutable_buffers  buffers that any method mutates lie in arena 2, the same place in all
     alignment              bytes, of every tensor
+    reuse_storage          elementwise operators may write where an operand lies that nothing reads
+                           later, where that makes the arenas smaller. Default: only if no
+                           algorithm is named.
 
     Requires  specs with numbers for extents; must be the last pass.
     Ensures   `graph_module.meta["non_const_buffer_sizes"]`: [0, bytes of arena 1, ...]. `report`
@@ -68,6 +71,7 @@ class MemoryPlanningPass(PassBase):
         alloc_mutable_buffers: bool = True,
         share_mutable_buffers: bool = False,
         alignment: int = 16,
+        reuse_storage: bool | None = None,
     ) -> None:
         self.memory_planning_algo = _algorithm(memory_planning_algo)
         self.allow_lifetime_and_storage_overlap = allow_lifetime_and_storage_overlap
@@ -78,6 +82,9 @@ class MemoryPlanningPass(PassBase):
         if alignment < 1 or alignment & (alignment - 1):
             raise ValueError(f"MemoryPlanningPass: alignment {alignment} is no power of two")
         self.alignment = alignment
+        self.reuse_storage = (
+            memory_planning_algo is None if reuse_storage is None else reuse_storage
+        )
         self.report: list[list[ArenaReport]] = []
         self._methods: list[tuple[GraphModule, ExportGraphSignature]] = []
 
@@ -96,6 +103,7 @@ class MemoryPlanningPass(PassBase):
             self.alloc_graph_input,
             self.alloc_graph_output,
             plan_buffers,
+            reuse_storage=self.reuse_storage,
         )
         planned = list(
             collect_specs_from_nodes(

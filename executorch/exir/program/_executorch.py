@@ -23,6 +23,7 @@ from executorch.exir.passes.external_constants_pass import (
     external_mutable_weights_pass,
 )
 from executorch.exir.passes.fold_constants import fold_constants
+from executorch.exir.passes.fuse_batch_norm_into_conv import fuse_batch_norm_into_conv
 from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.insert_write_back_for_buffers_pass import (
     insert_write_back_for_buffers_pass,
@@ -52,7 +53,8 @@ def to_executorch(
     ExportError where the program would not compute what the model does.
     """
     if not (config.external_constants or config.external_mutable_weights):
-        fold_constants(edge_programs)  # which gives them new names
+        fuse_batch_norm_into_conv(edge_programs)  # which gives constants new names
+        fold_constants(edge_programs)
     planned = {
         name: _lower(name, program, config) for name, program in sorted(edge_programs.items())
     }
@@ -87,6 +89,8 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
 
         program = reinplace_pass(program, config.reinplace_extra_ops)
     insert_write_back_for_buffers_pass(program)
+    if config.passes:
+        program.graph_module.recompile()
     for each in config.passes:
         program, _ = run_pass(program, each)
     for step in pre_memory_planning_passes(config, name):
