@@ -25,6 +25,7 @@ Run = Callable[[], np.ndarray]
 def eager(command: dict, threads: int) -> tuple[Run, dict]:
     import torch
     from _cases import CASES
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     torch.set_num_threads(threads)
@@ -35,7 +36,8 @@ def eager(command: dict, threads: int) -> tuple[Run, dict]:
         with torch.inference_mode():
             return module(*inputs).numpy()
 
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]), counter:  # of products, none fused
         output = module(*inputs)
     tensors = (*module.state_dict(keep_vars=True).values(), *inputs, output)
     distinct = {t.data_ptr(): t.nbytes for t in tensors}

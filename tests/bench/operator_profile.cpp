@@ -29,8 +29,10 @@ struct Called {
 void describe(Span<EValue*> args) {
   called.shapes.clear();
   called.bytes = 0;
-  for (const EValue* arg : args) {
-    if (!arg->isTensor()) continue;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const EValue* const arg = args[i];
+    // An output stands twice: as argument and as what is returned.
+    if (!arg->isTensor() || (i > 0 && arg == args[i - 1])) continue;
     const auto& tensor = arg->toTensor();
     called.shapes += called.shapes.empty() ? "[" : " [";
     for (ssize_t d = 0; d < tensor.dim(); ++d) {
