@@ -126,9 +126,21 @@ UsePool::~UsePool() {
   pool_in_use_set = outer_set_;
 }
 
+namespace {
+// The pool for a loop of the calling thread; null: none.
+ThreadPool* current_pool() {
+  if (serial) return nullptr;
+  return pool_in_use_set ? pool_in_use : &default_pool();
+}
+}  // namespace
+
+size_t loop_threads() {
+  ThreadPool* const pool = current_pool();
+  return pool == nullptr ? 1 : pool->thread_count();
+}
+
 void internal::run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context) {
-  if (serial) return body(context, 0, n);
-  ThreadPool* const pool = pool_in_use_set ? pool_in_use : &default_pool();
+  ThreadPool* const pool = current_pool();
   if (pool == nullptr) return body(context, 0, n);
   pool->run(n, grain, body, context);
 }

@@ -64,6 +64,9 @@ bool loops_are_serial();
 void set_loops_serial(bool value);
 }  // namespace internal
 
+/// Threads that a loop of the calling thread can have. For dividing work, never for what is computed.
+size_t loop_threads();
+
 /// Calls f(begin, end) as ThreadPool::run does, on the calling thread's pool. n <= grain: one call.
 template <class F>
 void parallel_for(int64_t n, int64_t grain, const F& f) {

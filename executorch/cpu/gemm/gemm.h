@@ -26,6 +26,19 @@ using Accumulator =
                        std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>,
                        std::conditional_t<std::is_same_v<T, double>, double, float>>;
 
+/// An operand that is produced where it is needed instead of lying in memory.
+///   as A: writes rows [i0, i0 + ni) of columns [p0, p0 + np) to to[i * ld + p]
+///   as B: writes rows [p0, p0 + np) of columns [i0, i0 + ni) to to[p * ld + i]; what lies beyond
+///   ni
+///         in a row of ld is zeroed
+/// of batch entry s. Called from several threads at once, for a part more than once perhaps.
+template <class Acc>
+struct MatrixSource {
+  void (*produce)(const void* matrix, int64_t s, int64_t i0, int64_t ni, int64_t p0, int64_t np,
+                  Acc* to, int64_t ld) = nullptr;
+  const void* matrix = nullptr;
+};
+
 /// c[s,i,j] = act(alpha * sum_p a[s,i,p] * b[s,p,j] + beta * addend[s,i,j]) + residual[s,i,j], or
 ///            act(... + residual[s,i,j]) if `act_last`
 ///            s < batch, i < m, p < k, j < n
@@ -35,8 +48,9 @@ using Accumulator =
 ///             `beta` of zero leaves it unread, so that its NaNs do not spread
 ///   act       floating types only
 ///   residual  absent without data
-/// Sizes >= 0; k = 0 leaves the other terms. Cannot fail. Sums run in Accumulator<T> and are rounded
-/// once, at the end, in an order that depends on the sizes and strides only, not on the threads.
+/// Sizes >= 0; k = 0 leaves the other terms. Cannot fail. Sums run in Accumulator<T> and are
+/// rounded once, at the end, in an order that depends on the sizes and strides only, not on the
+/// threads.
 template <class T>
 struct Gemm {
   using Acc = Accumulator<T>;
@@ -49,6 +63,8 @@ struct Gemm {
   Activation act = {};
   Matrix<const T> residual = {};
   bool act_last = false;
+  /// In place of `a` or `b`, where set.
+  MatrixSource<Acc> a_source = {}, b_source = {};
   int64_t batch = 1;
   int64_t a_batch = 0, b_batch = 0, c_batch = 0, addend_batch = 0, residual_batch = 0;
 

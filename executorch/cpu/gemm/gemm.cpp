@@ -1,0 +1,81 @@
+#include <executorch/cpu/gemm/blocks.h>
+
+namespace executorch::cpu {
+namespace gemm {
+namespace {
+
+// Columns per task of a product of few rows, and rows of their sums on the stack.
+constexpr int64_t kFewColumns = 192;
+
+// Few rows read B once, where it lies: columns or rows of B must be contiguous.
+template <class T>
+void run_few_rows(const Gemm<T>& g) {
+  static thread_local Workspace workspace;
+  const StorageKernels<T>& kernels = storage_kernels<T>();
+  const bool in_place = std::is_same_v<T, float> && g.a.col_stride == 1;
+  const int64_t lda = in_place ? g.a.row_stride : round_up(g.k, kMostLanes);
+  float* const rows =
+      in_place ? nullptr : workspace.floats(static_cast<size_t>(g.batch * g.m * lda));
+  for (int64_t s = 0; s < g.batch && !in_place; ++s) {
+    Matrix<const T> a = g.a;
+    a.data += s * g.a_batch;
+    convert_rows(a, g.m, g.k, rows + s * g.m * lda, lda);
+  }
+  const int64_t n_chunks = ceil_div(g.n, kFewColumns);
+  const int64_t work = kFewColumns * g.k * std::max<int64_t>(g.m / 2, 1);
+  parallel_for(g.batch * n_chunks, ceil_div(kGrainWork / 4, work), [&](int64_t begin, int64_t end) {
+    alignas(64) float sums[kFewRows * kFewColumns];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t s = i / n_chunks, j0 = i % n_chunks * kFewColumns;
+      FewRows<T> f;
+      if constexpr (std::is_same_v<T, float>) f.a = g.a.data + s * g.a_batch;
+      if (!in_place) f.a = rows + s * g.m * lda;
+      f.lda = lda;
+      f.m = g.m;
+      f.k = g.k;
+      f.n = std::min(kFewColumns, g.n - j0);
+      f.b = element(g.b, 0, j0) + s * g.b_batch;
+      f.sums = sums;
+      f.ld_sums = kFewColumns;
+      if (g.b.row_stride == 1) {
+        f.ldb = g.b.col_stride;
+        kernels.few_dots(f);
+      } else {
+        f.ldb = g.b.row_stride;
+        kernels.few_rows(f);
+      }
+      kernels.finish(g, s, sums, kFewColumns, 0, g.m, j0, f.n);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gemm
+
+template <class T>
+void Gemm<T>::run() const {
+  if (m <= 0 || n <= 0 || batch <= 0) return;
+  const bool in_memory = a_source.produce == nullptr && b_source.produce == nullptr;
+  if (in_memory && m > 1 && n < m && n <= gemm::kFewRows) return gemm::transposed(*this).run();
+  if (in_memory && m > 1 && c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows) {
+    return gemm::transposed(*this).run();  // rows of the result become contiguous
+  }
+  if constexpr (gemm::kHasStorageKernels<T>) {
+    if (in_memory && m <= gemm::kFewRows && k > 0 && (b.row_stride == 1 || b.col_stride == 1)) {
+      return gemm::run_few_rows(*this);
+    }
+  }
+  gemm::Blocks<T>(*this).run();
+}
+
+template struct Gemm<uint8_t>;
+template struct Gemm<int8_t>;
+template struct Gemm<int16_t>;
+template struct Gemm<int32_t>;
+template struct Gemm<int64_t>;
+template struct Gemm<F16>;
+template struct Gemm<BF16>;
+template struct Gemm<float>;
+template struct Gemm<double>;
+
+}  // namespace executorch::cpu

@@ -1,0 +1,361 @@
+#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/threadpool.h>
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+// Products against sums in double. The bound of an element is that of any order of summation,
+// (k + 4) eps sum |a b|, and one rounding to the stored type.
+namespace executorch::cpu {
+namespace {
+
+float to_float(BF16 x) {
+  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
+  float f;
+  std::memcpy(&f, &bits, sizeof(f));
+  return f;
+}
+float to_float(F16 x) {
+  const int exponent = x.bits >> 10 & 31, mantissa = x.bits & 1023;
+  const double size =
+      exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+  return static_cast<float>(x.bits >> 15 ? -size : size);
+}
+template <class T>
+double value(T x) {
+  if constexpr (std::is_class_v<T>) {
+    return static_cast<double>(to_float(x));
+  } else {
+    return static_cast<double>(x);
+  }
+}
+template <class T>
+T from_int(int64_t x) {  // small integers and quarters are exact in every type
+  if constexpr (std::is_same_v<T, BF16>) {
+    const float f = static_cast<float>(x) / 4;
+    uint32_t bits;
+    std::memcpy(&bits, &f, sizeof(f));
+    return {static_cast<uint16_t>(bits >> 16)};
+  } else if constexpr (std::is_same_v<T, F16>) {
+    const float f = static_cast<float>(x) / 4;
+    if (f == 0) return {0};
+    int e;
+    const double mantissa = std::frexp(std::fabs(f), &e);
+    const auto bits =
+        static_cast<uint16_t>((e + 14) << 10 | (static_cast<int>(mantissa * 2048) & 1023));
+    return {static_cast<uint16_t>(bits | (f < 0 ? 0x8000 : 0))};
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    return static_cast<T>(x) / 4 + static_cast<T>(x % 3) * static_cast<T>(0.1);
+  }
+}
+template <class T>
+double epsilon() {
+  if constexpr (std::is_same_v<T, BF16>) return 1.0 / 256;
+  if constexpr (std::is_same_v<T, F16>) return 1.0 / 2048;
+  if constexpr (std::is_same_v<T, double>) return 1.2e-16;
+  return 6e-8;
+}
+
+struct Random {
+  uint64_t state = 88172645463325252ull;
+  int64_t operator()(int64_t low, int64_t high) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return low + static_cast<int64_t>(state % static_cast<uint64_t>(high - low + 1));
+  }
+};
+
+enum class Layout { Rows, Columns, Gaps };
+
+// A matrix in memory of its own.
+template <class T>
+struct Stored {
+  std::vector<T> data;
+  Matrix<const T> view;
+  int64_t batch;
+
+  Stored(int64_t s, int64_t rows, int64_t cols, Layout layout, Random& random) {
+    const int64_t row_stride = layout == Layout::Rows      ? cols + 3
+                               : layout == Layout::Columns ? 1
+                                                           : 2 * cols + 1;
+    const int64_t col_stride = layout == Layout::Rows      ? 1
+                               : layout == Layout::Columns ? rows + 1
+                                                           : 2;
+    batch = rows * row_stride + cols * col_stride;
+    data.resize(static_cast<size_t>(std::max<int64_t>(s * batch, 1)));
+    for (T& x : data) x = from_int<T>(random(std::is_unsigned_v<T> ? 0 : -9, 9));
+    view = {data.data(), row_stride, col_stride};
+  }
+  double at(int64_t s, int64_t i, int64_t j) const {
+    return value(data[static_cast<size_t>(s * batch + i * view.row_stride + j * view.col_stride)]);
+  }
+};
+
+double apply(const Activation& act, double x) {
+  switch (act.kind) {
+    case Activation::Kind::Clamp:
+      return std::min(std::max(x, static_cast<double>(act.low)), static_cast<double>(act.high));
+    case Activation::Kind::Gelu:
+      return x * 0.5 * std::erfc(-x * std::sqrt(0.5));
+    case Activation::Kind::Silu:
+      return x / (1 + std::exp(-x));
+    default:
+      return x;
+  }
+}
+
+struct Shape {
+  int64_t m, n, k, batch;
+};
+struct Layouts {
+  Layout a, b, c;
+};
+struct Epilogue {
+  double alpha = 1, beta = 1;
+  bool addend = false, row_bias = false, residual = false, act_last = false;
+  Activation act = {};
+};
+
+// Of 1, 2 and 3 threads.
+std::vector<ThreadPool*> pools() {
+  static ThreadPool one(1), two(2), three(3);
+  return {&one, &two, &three};
+}
+
+template <class T>
+void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
+  using Acc = Accumulator<T>;
+  SCOPED_TRACE("m " + std::to_string(z.m) + " n " + std::to_string(z.n) + " k " +
+               std::to_string(z.k) + " batch " + std::to_string(z.batch) + " layouts " +
+               std::to_string(static_cast<int>(layouts.a)) +
+               std::to_string(static_cast<int>(layouts.b)) +
+               std::to_string(static_cast<int>(layouts.c)));
+  Random random;
+  const Stored<T> a(z.batch, z.m, z.k, layouts.a, random), b(z.batch, z.k, z.n, layouts.b, random);
+  const Stored<T> addend(z.batch, z.m, z.n, layouts.c, random);
+  const Stored<T> residual(z.batch, z.m, z.n, Layout::Rows, random);
+  Stored<T> c(z.batch, z.m, z.n, layouts.c, random);
+  Gemm<T> g;
+  g.m = z.m, g.n = z.n, g.k = z.k, g.batch = z.batch;
+  g.a = a.view, g.b = b.view;
+  g.a_batch = a.batch, g.b_batch = b.batch, g.c_batch = c.batch;
+  g.alpha = static_cast<Acc>(e.alpha), g.beta = static_cast<Acc>(e.beta);
+  g.act = e.act, g.act_last = e.act_last;
+  if (e.addend) g.addend = addend.view, g.addend_batch = addend.batch;
+  if (e.row_bias) g.addend = {addend.data.data(), 0, 1};
+  if (e.residual) g.residual = residual.view, g.residual_batch = residual.batch;
+  std::vector<T> first;
+  for (ThreadPool* pool : pools()) {
+    const UsePool use(pool);
+    std::vector<T> out = c.data;
+    g.c = {out.data(), c.view.row_stride, c.view.col_stride};
+    g.run();
+    if (first.empty()) first = out;
+    ASSERT_EQ(std::memcmp(first.data(), out.data(), out.size() * sizeof(T)), 0)
+        << pool->thread_count() << " threads";
+  }
+  std::vector<bool> written(first.size());
+  for (int64_t s = 0; s < z.batch; ++s) {
+    for (int64_t i = 0; i < z.m; ++i) {
+      for (int64_t j = 0; j < z.n; ++j) {
+        double sum = 0, size = 0;
+        for (int64_t p = 0; p < z.k; ++p) {
+          const double x = a.at(s, i, p) * b.at(s, p, j);
+          sum += x;
+          size += std::fabs(x);
+        }
+        double x = e.alpha * sum;
+        const double y = e.addend     ? addend.at(s, i, j)
+                         : e.row_bias ? value(addend.data[static_cast<size_t>(j)])
+                                      : 0;
+        x += e.beta * y;
+        const double r = e.residual ? residual.at(s, i, j) : 0;
+        x = e.act_last ? apply(e.act, x + r) : apply(e.act, x) + r;
+        const auto at =
+            static_cast<size_t>(s * c.batch + i * c.view.row_stride + j * c.view.col_stride);
+        written[at] = true;
+        if constexpr (std::is_integral_v<T>) {
+          ASSERT_EQ(first[at], static_cast<T>(static_cast<int64_t>(x)))
+              << s << " " << i << " " << j;
+        } else {
+          const double magnitude = std::fabs(e.alpha) * size + std::fabs(e.beta * y) + std::fabs(r);
+          const double acc_eps = std::is_same_v<T, double> ? 1.2e-16 : 6e-8;
+          const double bound = 1.2 * (static_cast<double>(z.k) + 16) * acc_eps * magnitude +
+                               epsilon<T>() * std::fabs(x) + 1e-30;
+          ASSERT_NEAR(value(first[at]), x, bound) << s << " " << i << " " << j;
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < written.size(); ++i) {
+    const bool kept = written[i] || std::memcmp(&first[i], &c.data[i], sizeof(T)) == 0;
+    ASSERT_TRUE(kept) << "beside C at " << i;
+  }
+}
+
+// Runs f for every instruction set this processor has and the build contains.
+template <class F>
+void for_each_target(const F& f) {
+  for (int64_t targets = hwy::SupportedTargets() & HWY_TARGETS; targets != 0;
+       targets &= targets - 1) {
+    const int64_t target = targets & -targets;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    f();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+template <class T>
+class GemmOf : public testing::Test {};
+using Types = testing::Types<float, F16, BF16, double, int8_t, uint8_t, int16_t, int32_t, int64_t>;
+TYPED_TEST_SUITE(GemmOf, Types);
+
+constexpr Layout kLayouts[] = {Layout::Rows, Layout::Columns, Layout::Gaps};
+
+TYPED_TEST(GemmOf, AgreesWithADoubleSumInEveryLayout) {
+  for_each_target([] {
+    for (const Layout a : kLayouts) {
+      for (const Layout b : kLayouts) {
+        for (const Layout c : kLayouts) check<TypeParam>({13, 37, 19, 1}, {a, b, c}, {});
+      }
+    }
+  });
+}
+
+TYPED_TEST(GemmOf, AgreesForTailsOfEverySize) {
+  for_each_target([] {
+    for (const Layout b : {Layout::Rows, Layout::Columns}) {
+      for (const int64_t m : {0, 1, 2, 3, 4, 5, 8, 9, 12, 25}) {
+        for (const int64_t n : {0, 1, 3, 16, 17, 33, 64, 205}) {
+          check<TypeParam>({m, n, 21, 1}, {Layout::Rows, b, Layout::Rows}, {});
+        }
+      }
+      for (const int64_t k : {0, 1, 2, 3, 4, 5, 15, 16, 17, 64}) {
+        for (const int64_t m : {1, 3, 7, 14}) {
+          check<TypeParam>({m, 50, k, 1}, {Layout::Rows, b, Layout::Rows}, {});
+        }
+      }
+    }
+  });
+}
+
+TYPED_TEST(GemmOf, AddsScaledTerms) {
+  for (const int64_t m : {1, 5, 20}) {
+    for (const Layout c : kLayouts) {
+      check<TypeParam>({m, 45, 18, 2}, {Layout::Rows, Layout::Columns, c},
+                       {.alpha = 3, .beta = 2, .addend = true});
+      check<TypeParam>({m, 45, 18, 2}, {Layout::Rows, Layout::Rows, c},
+                       {.row_bias = true, .residual = true});
+    }
+  }
+}
+
+TYPED_TEST(GemmOf, SumsDeepProductsInParts) {
+  for (const Layout b : {Layout::Rows, Layout::Columns}) {
+    check<TypeParam>({17, 70, 3100, 1}, {Layout::Rows, b, Layout::Rows}, {.addend = true});
+  }
+}
+
+TYPED_TEST(GemmOf, DividesManyRowsAndColumns) {
+  check<TypeParam>({300, 500, 30, 2}, {Layout::Rows, Layout::Rows, Layout::Rows}, {});
+  check<TypeParam>({1100, 40, 9, 1}, {Layout::Columns, Layout::Columns, Layout::Rows}, {});
+}
+
+template <class T>
+class ActivatedGemm : public testing::Test {};
+using FloatingTypes = testing::Types<float, F16, BF16>;
+TYPED_TEST_SUITE(ActivatedGemm, FloatingTypes);
+
+TYPED_TEST(ActivatedGemm, AppliesFunctionsBeforeOrAfterTheResidual) {
+  for_each_target([] {
+    for (const Activation act :
+         {relu(), Activation{Activation::Kind::Clamp, -1.5f, 6}, Activation{Activation::Kind::Gelu},
+          Activation{Activation::Kind::Silu}}) {
+      for (const int64_t m : {1, 20}) {
+        for (const bool last : {false, true}) {
+          check<TypeParam>({m, 45, 18, 1}, {Layout::Rows, Layout::Columns, Layout::Rows},
+                           {.row_bias = true, .residual = true, .act_last = last, .act = act});
+        }
+      }
+    }
+  });
+}
+
+TEST(Gemm, LeavesTheAddendUnreadWhereBetaIsZero) {
+  const std::vector<float> a(6, 1), b(6, 2), nan(4, std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> c(4);
+  Gemm<float> g;
+  g.m = g.n = 2, g.k = 3;
+  g.a = {a.data(), 3, 1}, g.b = {b.data(), 2, 1}, g.c = {c.data(), 2, 1},
+  g.addend = {nan.data(), 2, 1};
+  g.beta = 0;
+  g.run();
+  EXPECT_EQ(c, std::vector<float>(4, 6));
+}
+
+TEST(Gemm, AddsTheResidualInPlace) {
+  const std::vector<float> a(30 * 8, 1), b(8 * 40, 2);
+  std::vector<float> c(30 * 40, 5);
+  Gemm<float> g;
+  g.m = 30, g.n = 40, g.k = 8;
+  g.a = {a.data(), 8, 1}, g.b = {b.data(), 40, 1}, g.c = {c.data(), 40, 1},
+  g.residual = {c.data(), 40, 1};
+  g.run();
+  EXPECT_EQ(c, std::vector<float>(30 * 40, 21));
+}
+
+TEST(Gemm, MultipliesOperandsFromSources) {
+  struct Plus {
+    int64_t scale;
+  };
+  const Plus rows = {3}, columns = {5};
+  const auto as_a = [](const void* matrix, int64_t s, int64_t i0, int64_t ni, int64_t p0,
+                       int64_t np, float* to, int64_t ld) {
+    for (int64_t i = 0; i < ni; ++i) {
+      for (int64_t p = 0; p < np; ++p) {
+        to[i * ld + p] = static_cast<float>(static_cast<const Plus*>(matrix)->scale * (i0 + i) +
+                                            (p0 + p) % 7 + s);
+      }
+    }
+  };
+  const auto as_b = [](const void* matrix, int64_t s, int64_t j0, int64_t nj, int64_t p0,
+                       int64_t np, float* to, int64_t ld) {
+    for (int64_t p = 0; p < np; ++p) {
+      for (int64_t j = 0; j < ld; ++j) {
+        const int64_t x =
+            static_cast<const Plus*>(matrix)->scale * ((j0 + j) % 4) - (p0 + p) % 3 + s;
+        to[p * ld + j] = j < nj ? static_cast<float>(x) : 0;
+      }
+    }
+  };
+  constexpr int64_t kM = 29, kN = 75, kK = 800;
+  std::vector<float> c(2 * kM * kN);
+  Gemm<float> g;
+  g.m = kM, g.n = kN, g.k = kK, g.batch = 2;
+  g.a_source = {as_a, &rows}, g.b_source = {as_b, &columns};
+  g.c = {c.data(), kN, 1}, g.c_batch = kM * kN;
+  g.run();
+  for (int64_t s = 0; s < 2; ++s) {
+    for (int64_t i = 0; i < kM; ++i) {
+      for (int64_t j = 0; j < kN; ++j) {
+        int64_t sum = 0;  // below 2^24: exact
+        for (int64_t p = 0; p < kK; ++p) sum += (3 * i + p % 7 + s) * (5 * (j % 4) - p % 3 + s);
+        ASSERT_EQ(c[static_cast<size_t>((s * kM + i) * kN + j)], static_cast<float>(sum))
+            << i << " " << j;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace executorch::cpu

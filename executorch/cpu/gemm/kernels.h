@@ -1,0 +1,113 @@
+/// The inner loops of a matrix product, one set per instruction set, chosen at run time.
+///
+/// A block of C is computed from rows of A where they lie (or converted, kept as rows) and panels
+/// of B packed as panel[p * width + j], width one or two vectors. A tile of `rows` x two vectors of
+/// sums fills the registers: per step of p two loads of B, one broadcast per row, two multiply-adds
+/// per row, so that multiply-adds and not loads are the limit. Panels stream from the second-level
+/// cache at two vectors per 12 (AVX-512) or 6 rows, far below what it delivers.
+#pragma once
+
+#include <executorch/cpu/gemm/gemm.h>
+
+#include <cstdint>
+
+namespace executorch::cpu::gemm {
+
+/// Lines of memory that the next block of B lies in, fetched while the present one is multiplied.
+struct Prefetch {
+  const char* at = nullptr;       // next line
+  const char* row_end = nullptr;  // of the row `at` is in
+  int64_t row_bytes = 0, stride_bytes = 0;
+  int64_t rows_left = 0;          // after the present one
+  uint32_t rate = 0, credit = 0;  // lines per step, in 1/65536
+
+  /// One step of work was done.
+  void advance() {
+    credit += rate;
+    while (credit >= 65536) {
+      credit -= 65536;
+      fetch_line();
+    }
+  }
+  void fetch_line() {
+    if (at >= row_end) {
+      if (rows_left == 0) return;
+      --rows_left;
+      row_end += stride_bytes;
+      at = line_of(row_end - row_bytes);
+    }
+    __builtin_prefetch(at, 0, 2);
+    at += kLine;
+  }
+
+  static constexpr int64_t kLine = 64;
+  static const char* line_of(const char* p) { return p - reinterpret_cast<uintptr_t>(p) % kLine; }
+};
+
+/// One tile: sums[i * ld_sums + j] (+)= sum_p a[i * lda + p] * panel[p * width + j].
+template <class Acc>
+struct Tile {
+  const Acc* a;
+  int64_t lda;
+  const Acc* panel;
+  int64_t k;
+  Acc* sums;
+  int64_t ld_sums;
+  bool accumulate;
+  Prefetch* prefetch;  // advanced once per kPrefetchSteps of p
+};
+constexpr int64_t kPrefetchSteps = 4;
+
+constexpr int kMostRows = 12;
+constexpr int kMostLanes = 16;
+
+template <class Acc>
+struct TileKernels {
+  int rows;   // height of the tallest tile
+  int lanes;  // of a vector; a panel is one or two wide
+  /// [width / lanes - 1][height]
+  void (*tile[2][kMostRows + 1])(const Tile<Acc>&);
+};
+
+template <class Acc>
+const TileKernels<Acc>& tile_kernels();
+
+/// Rows of A (converted to float, contiguous) against a B read where it lies.
+template <class T>
+struct FewRows {
+  const float* a;
+  int64_t lda;
+  int64_t m;  // 1 to kFewRows
+  int64_t k;
+  const T* b;
+  int64_t ldb;  // elements
+  int64_t n;
+  float* sums;  // [m, n]
+  int64_t ld_sums;
+};
+constexpr int64_t kFewRows = 8;
+
+/// What depends on the storage type: F32, F16, BF16.
+template <class T>
+struct StorageKernels {
+  /// to[j] = from[j], j < n
+  void (*convert)(const T* from, int64_t n, float* to);
+  /// panel[p * width + j] = b[p * ldb + j] for j < n, 0 for n <= j < width
+  void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
+                    Prefetch&);
+  /// panel[p * width + j] = b[j * ldb + p]
+  void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
+                       Prefetch&);
+  /// Columns of B are contiguous: b[j * ldb + p].
+  void (*few_dots)(const FewRows<T>&);
+  /// Rows of B are contiguous: b[p * ldb + j].
+  void (*few_rows)(const FewRows<T>&);
+  /// Finishes sums[i * ld + j] of the block at (i0, j0) of batch entry s and stores it in C.
+  void (*finish)(const Gemm<T>&, int64_t s, const float* sums, int64_t ld, int64_t i0, int64_t ni,
+                 int64_t j0, int64_t nj);
+};
+
+template <class T>
+const StorageKernels<T>& storage_kernels();
+
+}  // namespace executorch::cpu::gemm

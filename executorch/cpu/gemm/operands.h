@@ -1,0 +1,127 @@
+/// Operands of a product: views, and their parts in the form that kernels take.
+#pragma once
+
+#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/gemm/kernels.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace executorch::cpu::gemm {
+
+/// Whether storage_kernels<T>() exists.
+template <class T>
+constexpr bool kHasStorageKernels = !std::is_integral_v<T> && !std::is_same_v<T, double>;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t round_up(int64_t a, int64_t unit) {
+  return ceil_div(a, unit) * unit;
+}
+
+template <class T>
+Matrix<T> transposed(const Matrix<T>& x) {
+  return {x.data, x.col_stride, x.row_stride};
+}
+
+/// The product of which `g` is the transpose; without sources.
+template <class T>
+Gemm<T> transposed(const Gemm<T>& g) {
+  Gemm<T> t = g;
+  std::swap(t.m, t.n);
+  std::swap(t.a, t.b);
+  std::swap(t.a_batch, t.b_batch);
+  t.a = transposed(t.a);
+  t.b = transposed(t.b);
+  t.c = transposed(t.c);
+  t.addend = transposed(t.addend);
+  t.residual = transposed(t.residual);
+  return t;
+}
+
+/// Where element (i, j) lies.
+template <class T>
+const T* element(const Matrix<const T>& x, int64_t i, int64_t j) {
+  return x.data + i * x.row_stride + j * x.col_stride;
+}
+
+/// StorageKernels::finish for every type.
+template <class T>
+void finish(const Gemm<T>& g, int64_t s, const Accumulator<T>* sums, int64_t ld, int64_t i0,
+            int64_t ni, int64_t j0, int64_t nj) {
+  using Acc = Accumulator<T>;
+  if constexpr (kHasStorageKernels<T>) {
+    storage_kernels<T>().finish(g, s, sums, ld, i0, ni, j0, nj);
+  } else {
+    const bool adds = g.addend.data != nullptr && g.beta != Acc(0);
+    for (int64_t i = i0; i < i0 + ni; ++i, sums += ld) {
+      for (int64_t j = 0; j < nj; ++j) {
+        Acc x = g.alpha * sums[j];
+        if (adds) {
+          x += g.beta * static_cast<Acc>(element(g.addend, i, j0 + j)[s * g.addend_batch]);
+        }
+        if (g.residual.data != nullptr) {
+          x += static_cast<Acc>(element(g.residual, i, j0 + j)[s * g.residual_batch]);
+        }
+        g.c.data[s * g.c_batch + i * g.c.row_stride + (j0 + j) * g.c.col_stride] =
+            static_cast<T>(x);
+      }
+    }
+  }
+}
+
+/// to[j] = from[j * stride], j < n
+template <class T>
+void gather(const T* from, int64_t stride, int64_t n, Accumulator<T>* to) {
+  if constexpr (std::is_class_v<T>) {
+    T buffer[64];
+    for (int64_t j = 0; j < n; j += 64) {
+      const int64_t nj = std::min<int64_t>(64, n - j);
+      for (int64_t l = 0; l < nj; ++l) buffer[l] = from[(j + l) * stride];
+      storage_kernels<T>().convert(buffer, nj, to + j);
+    }
+  } else {
+    for (int64_t j = 0; j < n; ++j) to[j] = static_cast<Accumulator<T>>(from[j * stride]);
+  }
+}
+
+/// Rows [0, ni) of columns [0, np) of `a` as contiguous accumulators, to[i * ld + p]. ld is a
+/// multiple of kMostLanes.
+template <class T>
+void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<T>* to,
+                  int64_t ld) {
+  if constexpr (kHasStorageKernels<T>) {
+    const StorageKernels<T>& kernels = storage_kernels<T>();
+    if (a.col_stride == 1) {
+      for (int64_t i = 0; i < ni; ++i) kernels.convert(a.data + i * a.row_stride, np, to + i * ld);
+      return;
+    }
+    if (a.row_stride == 1) {
+      Prefetch none;
+      return kernels.pack_columns(a.data, a.col_stride, ni, np, to, ld, none);
+    }
+  }
+  for (int64_t i = 0; i < ni; ++i) gather(element(a, i, 0), a.col_stride, np, to + i * ld);
+}
+
+/// The packed panel of rows [0, np) and columns [0, nj) of `b`.
+template <class T>
+void pack_panel(const Matrix<const T>& b, int64_t np, int64_t nj, Accumulator<T>* panel,
+                int64_t width, Prefetch& prefetch) {
+  if constexpr (kHasStorageKernels<T>) {
+    const StorageKernels<T>& kernels = storage_kernels<T>();
+    if (b.col_stride == 1) {
+      return kernels.pack_rows(b.data, b.row_stride, np, nj, panel, width, prefetch);
+    }
+    if (b.row_stride == 1) {
+      return kernels.pack_columns(b.data, b.col_stride, np, nj, panel, width, prefetch);
+    }
+  }
+  for (int64_t p = 0; p < np; ++p, panel += width) {
+    gather(element(b, p, 0), b.col_stride, nj, panel);
+    std::fill(panel + nj, panel + width, Accumulator<T>(0));
+  }
+}
+
+}  // namespace executorch::cpu::gemm

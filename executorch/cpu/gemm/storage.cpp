@@ -1,0 +1,341 @@
+#include <executorch/cpu/gemm/kernels.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/gemm/storage.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+//
+#include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/transpose-inl.h>
+#include <executorch/cpu/storage-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu::gemm {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using namespace executorch::cpu::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, kMostLanes>;
+using V = hn::Vec<Floats>;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
+constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
+
+template <class T>
+void Convert(const T* from, int64_t n, float* to) {
+  const Floats d;
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) hn::StoreU(LoadFloats(d, from + j), d, to + j);
+  if (j < n) {
+    const auto rest = static_cast<size_t>(n - j);
+    StoreFloatsN(LoadFloatsN(d, from + j, rest), d, to + j, rest);
+  }
+}
+
+template <class T>
+void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
+              Prefetch& prefetch) {
+  const Floats d;
+  for (int64_t p = 0; p < k; ++p, b += ldb, panel += width) {
+    for (int64_t j = 0; j < width; j += kLanes) {
+      prefetch.advance();
+      const int64_t rest = n - j;
+      const V x = rest >= kLanes ? LoadFloats(d, b + j)
+                  : rest > 0     ? LoadFloatsN(d, b + j, static_cast<size_t>(rest))
+                                 : hn::Zero(d);
+      hn::StoreU(x, d, panel + j);
+    }
+  }
+}
+
+// Rows of a square to be transposed, as floats: where they lie, or converted.
+template <class T>
+HWY_INLINE const float* FloatRows(const T* from, int64_t ld, int64_t n_rows, int64_t n, float* to,
+                                  int64_t* ld_to) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (n_rows == kLanes) {
+      *ld_to = ld;
+      return from;
+    }
+  }
+  *ld_to = kLanes;
+  for (int64_t i = 0; i < kLanes; ++i) {
+    if (i < n_rows) {
+      Convert(from + i * ld, n, to + i * kLanes);
+    } else {
+      hn::StoreU(hn::Zero(Floats()), Floats(), to + i * kLanes);
+    }
+  }
+  return to;
+}
+
+template <class T>
+void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
+                 Prefetch& prefetch) {
+  const Floats d;
+  constexpr int64_t kStep = kTransposedColumns<Floats>;
+  HWY_ALIGN float square[kLanes * kLanes];
+  for (int64_t j = 0; j < width; j += kLanes) {
+    const int64_t columns = std::clamp<int64_t>(n - j, 0, kLanes);
+    for (int64_t p = 0; p < k; p += kLanes) {
+      const int64_t np = std::min<int64_t>(kLanes, k - p);
+      int64_t ld;
+      const float* rows = FloatRows(b + j * ldb + p, ldb, columns, np, square, &ld);
+      float* to = panel + p * width + j;
+      int64_t q = 0;
+      for (; q + kStep <= np; q += kStep) {
+        for (int64_t i = 0; i < kStep; ++i) prefetch.advance();
+        TransposeColumns(d, rows + q, ld, to + q * width, width);
+      }
+      for (; q < np; ++q) {
+        for (int64_t i = 0; i < kLanes; ++i) to[q * width + i] = rows[i * ld + q];
+      }
+    }
+  }
+}
+
+// Columns of B per step, and how far ahead of its use memory is asked for.
+constexpr int64_t kDots = 4;
+constexpr int64_t kDotsAheadBytes = 8192;
+
+// sums[i, r] = a row i . column r of B, for kHeight rows and kDots columns; rows and columns beyond
+// the last repeat it.
+template <int kHeight, class T>
+HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
+                     const T* HWY_RESTRICT const (&b)[kDots], int64_t ahead,
+                     float (&sums)[kHeight][kDots]) {
+  const Floats d;
+  V acc[kHeight][kDots];
+#pragma GCC unroll 4
+  for (int i = 0; i < kHeight; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kDots; ++r) acc[i][r] = hn::Zero(d);
+  }
+  int64_t p = 0;
+  for (; p + kLanes <= k; p += kLanes) {
+    V x[kHeight];
+#pragma GCC unroll 4
+    for (int i = 0; i < kHeight; ++i) x[i] = hn::LoadU(d, a[i] + p);
+#pragma GCC unroll 4
+    for (int r = 0; r < kDots; ++r) {
+      __builtin_prefetch(b[r] + p + ahead, 0, 2);
+      const V y = LoadFloats(d, b[r] + p);
+#pragma GCC unroll 4
+      for (int i = 0; i < kHeight; ++i) acc[i][r] = hn::MulAdd(x[i], y, acc[i][r]);
+    }
+  }
+  if (p < k) {
+    const auto rest = static_cast<size_t>(k - p);
+    for (int r = 0; r < kDots; ++r) {
+      const V y = LoadFloatsN(d, b[r] + p, rest);
+      for (int i = 0; i < kHeight; ++i) {
+        acc[i][r] = hn::MulAdd(LoadFloatsN(d, a[i] + p, rest), y, acc[i][r]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kHeight; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kDots; ++r) sums[i][r] = hn::GetLane(hn::SumOfLanes(d, acc[i][r]));
+  }
+}
+
+template <int kHeight, class T>
+HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, int64_t ahead) {
+  const float* a[kHeight];
+  for (int i = 0; i < kHeight; ++i) a[i] = f.a + std::min(i0 + i, f.m - 1) * f.lda;
+  const T* b[kDots];
+  for (int r = 0; r < kDots; ++r) b[r] = f.b + std::min(j0 + r, f.n - 1) * f.ldb;
+  float sums[kHeight][kDots];
+  Dots<kHeight>(a, f.k, b, ahead, sums);
+  for (int i = 0; i < kHeight && i0 + i < f.m; ++i) {
+    for (int r = 0; r < kDots && j0 + r < f.n; ++r)
+      f.sums[(i0 + i) * f.ld_sums + j0 + r] = sums[i][r];
+  }
+}
+
+template <class T>
+void FewDots(const FewRows<T>& f) {
+  const int64_t group = std::max<int64_t>(kDots * f.ldb, 1);
+  const int64_t ahead =
+      (kDotsAheadBytes / static_cast<int64_t>(sizeof(T)) + group - 1) / group * group;
+  for (int64_t j = 0; j < f.n; j += kDots) {
+    for (int64_t i = 0; i < f.m; i += 4) {
+      const int64_t height = f.m - i;
+      if (height > 2) DotsOf<4>(f, i, j, ahead);
+      if (height == 2) DotsOf<2>(f, i, j, ahead);
+      if (height == 1) DotsOf<1>(f, i, j, ahead);
+    }
+  }
+}
+
+// Rows of B between the one in use and the one asked for.
+constexpr int64_t kRowsAhead = 16;
+
+// sums[i, j] = sum_p a[i, p] * b[p, j] for kHeight rows and kVectors vectors of columns.
+template <int kHeight, int kVectors, class T>
+HWY_INLINE void ScaledRows(const FewRows<T>& f, int64_t j) {
+  const Floats d;
+  const float* a[kHeight];
+  for (int i = 0; i < kHeight; ++i) a[i] = f.a + std::min<int64_t>(i, f.m - 1) * f.lda;
+  V acc[kHeight][kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) {
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::Zero(d);
+  }
+  const T* b = f.b + j;
+  const int64_t turn = std::max<int64_t>(f.k - kRowsAhead, 0);
+  const T* ahead = b + std::min(kRowsAhead, f.k) * f.ldb;
+  for (int64_t p = 0; p < f.k; ++p, b += f.ldb, ahead += f.ldb) {
+    if (p == turn) ahead = f.b + j + kVectors * kLanes;  // the next columns
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(ahead + v * kLanes, 0, 2);
+    V x[kHeight];
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeight; ++i) x[i] = hn::Set(d, a[i][p]);
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) {
+      const V y = LoadFloats(d, b + v * kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < kHeight; ++i) acc[i][v] = hn::MulAdd(x[i], y, acc[i][v]);
+    }
+  }
+  for (int64_t i = 0; i < std::min<int64_t>(kHeight, f.m); ++i) {
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(acc[i][v], d, f.sums + i * f.ld_sums + j + v * kLanes);
+    }
+  }
+}
+
+// The last n < a vector's columns.
+template <class T>
+HWY_INLINE void ScaledTail(const FewRows<T>& f, int64_t j, size_t n) {
+  const Floats d;
+  for (int64_t i = 0; i < f.m; ++i) {
+    V acc = hn::Zero(d);
+    for (int64_t p = 0; p < f.k; ++p) {
+      acc = hn::MulAdd(hn::Set(d, f.a[i * f.lda + p]), LoadFloatsN(d, f.b + p * f.ldb + j, n), acc);
+    }
+    StoreFloatsN(acc, d, f.sums + i * f.ld_sums + j, n);
+  }
+}
+
+template <int kHeight, int kVectors, class T>
+HWY_INLINE void ScaledRowsOf(const FewRows<T>& f) {
+  int64_t j = 0;
+  for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) ScaledRows<kHeight, kVectors>(f, j);
+  for (; j + kLanes <= f.n; j += kLanes) ScaledRows<kHeight, 1>(f, j);
+  if (j < f.n) ScaledTail(f, j, static_cast<size_t>(f.n - j));
+}
+
+template <class T>
+void FewRowsOfB(const FewRows<T>& f) {
+  if (f.m == 1) return ScaledRowsOf < 1, kManyRegisters ? 12 : 8 > (f);
+  if (f.m == 2) return ScaledRowsOf < 2, kManyRegisters ? 12 : 6 > (f);
+  if (f.m <= 4) return ScaledRowsOf < 4, kManyRegisters ? 6 : 3 > (f);
+  ScaledRowsOf<8, kManyRegisters ? 3 : 1>(f);
+}
+
+// Elements (i, j) to (i, j + n) of an operand, n <= kLanes.
+template <class T>
+HWY_INLINE V Read(const Matrix<const T>& x, int64_t i, int64_t j, int64_t n) {
+  const Floats d;
+  const T* at = x.data + i * x.row_stride + j * x.col_stride;
+  if (x.col_stride == 1) {
+    return n == kLanes ? LoadFloats(d, at) : LoadFloatsN(d, at, static_cast<size_t>(n));
+  }
+  HWY_ALIGN T lanes[kLanes] = {};
+  for (int64_t l = 0; l < n; ++l) lanes[l] = at[l * x.col_stride];
+  return LoadFloats(d, lanes);
+}
+
+template <class T>
+HWY_INLINE void Write(V v, const Matrix<T>& x, int64_t i, int64_t j, int64_t n) {
+  const Floats d;
+  T* at = x.data + i * x.row_stride + j * x.col_stride;
+  if (x.col_stride == 1) {
+    if (n == kLanes) return StoreFloats(v, d, at);
+    return StoreFloatsN(v, d, at, static_cast<size_t>(n));
+  }
+  HWY_ALIGN T lanes[kLanes];
+  StoreFloats(v, d, lanes);
+  for (int64_t l = 0; l < n; ++l) at[l * x.col_stride] = lanes[l];
+}
+
+template <class M>
+HWY_INLINE M Offset(M x, int64_t n) {
+  if (x.data != nullptr) x.data += n;
+  return x;
+}
+
+template <class T>
+void Finish(const Gemm<T>& g, int64_t s, const float* sums, int64_t ld, int64_t i0, int64_t ni,
+            int64_t j0, int64_t nj) {
+  const Floats d;
+  const auto c = Offset(g.c, s * g.c_batch);
+  const auto addend = Offset(g.addend, s * g.addend_batch);
+  const auto residual = Offset(g.residual, s * g.residual_batch);
+  const bool adds = addend.data != nullptr && g.beta != 0;
+  const V alpha = hn::Set(d, g.alpha), beta = hn::Set(d, g.beta);
+  const Activation act = g.act;
+  for (int64_t i = i0; i < i0 + ni; ++i, sums += ld) {
+    for (int64_t j = 0; j < nj; j += kLanes) {
+      const int64_t n = std::min<int64_t>(kLanes, nj - j);
+      V x = n == kLanes ? hn::LoadU(d, sums + j) : LoadFloatsN(d, sums + j, static_cast<size_t>(n));
+      x = hn::Mul(x, alpha);
+      if (adds) x = hn::MulAdd(beta, Read(addend, i, j0 + j, n), x);
+      if (residual.data != nullptr && g.act_last) x = hn::Add(x, Read(residual, i, j0 + j, n));
+      if (act.kind != Activation::Kind::None) x = Apply(d, act, x);
+      if (residual.data != nullptr && !g.act_last) x = hn::Add(x, Read(residual, i, j0 + j, n));
+      Write(x, c, i, j0 + j, n);
+    }
+  }
+}
+
+template <class T>
+const StorageKernels<T>& Table() {
+  static constexpr StorageKernels<T> kTable = {Convert<T>, PackRows<T>,   PackColumns<T>,
+                                               FewDots<T>, FewRowsOfB<T>, Finish<T>};
+  return kTable;
+}
+
+const StorageKernels<float>& FloatTable() {
+  return Table<float>();
+}
+const StorageKernels<F16>& F16Table() {
+  return Table<F16>();
+}
+const StorageKernels<BF16>& BF16Table() {
+  return Table<BF16>();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu::gemm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu::gemm {
+
+HWY_EXPORT(FloatTable);
+HWY_EXPORT(F16Table);
+HWY_EXPORT(BF16Table);
+
+template <>
+const StorageKernels<float>& storage_kernels() {
+  return HWY_DYNAMIC_DISPATCH(FloatTable)();
+}
+template <>
+const StorageKernels<F16>& storage_kernels() {
+  return HWY_DYNAMIC_DISPATCH(F16Table)();
+}
+template <>
+const StorageKernels<BF16>& storage_kernels() {
+  return HWY_DYNAMIC_DISPATCH(BF16Table)();
+}
+
+}  // namespace executorch::cpu::gemm
+#endif  // HWY_ONCE

@@ -1,0 +1,108 @@
+#include <executorch/cpu/machine_limits.h>
+#include <executorch/cpu/threadpool.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/machine_limits.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using Floats = hn::ScalableTag<float>;
+constexpr int kSums = 12;
+
+/// `steps` times kSums independent multiply-adds; returns the number of operations.
+double MultiplyAdds(int64_t steps, float* sink) {
+  const Floats d;
+  hn::Vec<Floats> sums[kSums];
+  for (auto& sum : sums) sum = hn::Set(d, 1.0f);
+  const auto x = hn::Set(d, 0.999f), y = hn::Set(d, 0.001f);
+  for (int64_t i = 0; i < steps; ++i) {
+#pragma GCC unroll 12
+    for (auto& sum : sums) sum = hn::MulAdd(sum, x, y);
+  }
+  for (auto& sum : sums) *sink += hn::GetLane(sum);
+  return 2.0 * kSums * static_cast<double>(hn::Lanes(d)) * static_cast<double>(steps);
+}
+
+/// The plain sum of n floats.
+float Sum(const float* p, int64_t n) {
+  const Floats d;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  hn::Vec<Floats> sums[8];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (int64_t i = 0; i + 8 * kLanes <= n; i += 8 * kLanes) {
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) sums[v] = hn::Add(sums[v], hn::LoadU(d, p + i + v * kLanes));
+  }
+  for (int v = 1; v < 8; ++v) sums[0] = hn::Add(sums[0], sums[v]);
+  return hn::GetLane(hn::SumOfLanes(d, sums[0]));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+HWY_EXPORT(MultiplyAdds);
+HWY_EXPORT(Sum);
+namespace {
+
+constexpr int kRepetitions = 8;
+
+/// The most work per second of several runs of f, which returns its work.
+template <class F>
+double best_rate(const F& f) {
+  double best = 0;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const double work = f();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    best = std::max(best, work / time.count());
+  }
+  return best;
+}
+
+MachineLimits measure() {
+  const auto threads = static_cast<int64_t>(default_pool().thread_count());
+  MachineLimits limits;
+  limits.flops = best_rate([&] {
+    std::atomic<int64_t> work{0};
+    parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+      float sink = 0;
+      for (int64_t t = begin; t < end; ++t) {
+        work += static_cast<int64_t>(HWY_DYNAMIC_DISPATCH(MultiplyAdds)(2'000'000, &sink));
+      }
+      if (sink == 0.5f) ++work;
+    });
+    return static_cast<double>(work);
+  });
+  const std::vector<float> memory(64 << 20, 1.0f);
+  limits.bytes_per_second = best_rate([&] {
+    std::atomic<int64_t> bytes{0};
+    parallel_for(static_cast<int64_t>(memory.size()), 4096, [&](int64_t begin, int64_t end) {
+      const float sum = HWY_DYNAMIC_DISPATCH(Sum)(memory.data() + begin, end - begin);
+      bytes += (end - begin) * 4 + (sum == 0.5f ? 1 : 0);
+    });
+    return static_cast<double>(bytes);
+  });
+  return limits;
+}
+
+}  // namespace
+
+const MachineLimits& machine_limits() {
+  static const MachineLimits limits = measure();
+  return limits;
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,14 @@
+/// What this machine can do at most, measured with all threads of the default pool.
+#pragma once
+
+namespace executorch::cpu {
+
+struct MachineLimits {
+  double flops;             // float multiply-adds, two operations each, per second
+  double bytes_per_second;  // read from memory
+};
+
+/// Measured on first use, in about half a second.
+const MachineLimits& machine_limits();
+
+}  // namespace executorch::cpu
