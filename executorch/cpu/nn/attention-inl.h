@@ -43,6 +43,7 @@ constexpr int64_t kTileRows = 6;
 constexpr int64_t kKeys = 96;
 /// Queries that share one copy of a block of keys.
 constexpr int64_t kGroup = 256;
+constexpr int64_t kCausalGroup = 128;
 /// Rows (queries times heads of one key head) that are too few to fill vectors.
 constexpr int64_t kFewRows = 6;
 
@@ -634,12 +635,15 @@ void RunAs(const Attention& a) {
     });
     return;
   }
-  const int64_t groups = (a.queries + kGroup - 1) / kGroup;
-  parallel_for(a.batch * a.heads * groups, 1, [&](int64_t begin, int64_t end) {
+  const int64_t size = a.causal ? kCausalGroup : kGroup;
+  const int64_t groups = (a.queries + size - 1) / size;
+  // Late queries see more where the future is hidden: pairs of an early and a late group.
+  const int64_t grain = a.causal ? 2 : 1;
+  parallel_for(a.batch * a.heads * groups, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t head = i / groups, first = i % groups * kGroup;
-      HeadTask<T>(a, head / a.heads, head % a.heads)
-          .run(first, std::min(kGroup, a.queries - first));
+      const int64_t head = i / groups, at = i % groups;
+      const int64_t first = (at % 2 == 0 ? at / 2 : groups - 1 - at / 2) * size;
+      HeadTask<T>(a, head / a.heads, head % a.heads).run(first, std::min(size, a.queries - first));
     }
   });
 }

@@ -1,23 +1,31 @@
 /// Operators of one operand.
+#include <executorch/cpu/nn/elementwise.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
-#include <executorch/kernels/portable/internal/vector_math.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
 namespace torch::executor::native {
 
 using namespace internal;
+using executorch::cpu::Activation;
 
 namespace {
+
+constexpr Rules float_rules(const char* op) {
+  return {.op = op, .int_to_float = true};
+}
+constexpr Rules activation_rules(const char* op) {
+  return {.op = op, .allow_bool = false, .allow_int = false};
+}
 
 /// A function of floats; integers are taken as Float.
 template <class F>
 Tensor& of_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                   const F& f) {
-  return elementwise<Kinds::Float>(ctx, {.op = op, .int_to_float = true}, out, f, self);
+  return elementwise<Kinds::Float>(ctx, float_rules(op), out, f, self);
 }
 
 /// A function that rounds: integers are already round, and Bool is refused.
@@ -40,8 +48,25 @@ Tensor& rounding(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
 template <class F>
 Tensor& activation(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                    const F& f) {
-  return elementwise<Kinds::Float>(ctx, {.op = op, .allow_bool = false, .allow_int = false}, out, f,
-                                   self);
+  return elementwise<Kinds::Float>(ctx, activation_rules(op), out, f, self);
+}
+
+/// The engine's loop over float, as an inner loop of elementwise().
+template <void (*f)(const float*, float*, int64_t)>
+void engine_loop(const void* const* in, void* out, int64_t n, const void*) {
+  f(static_cast<const float*>(in[0]), static_cast<float*>(out), n);
+}
+
+void activation_loop(const void* const* in, void* out, int64_t n, const void* function) {
+  executorch::cpu::apply(*static_cast<const Activation*>(function),
+                         static_cast<const float*>(in[0]), static_cast<float*>(out), n);
+}
+
+/// An activation of the engine's, which is `f` in double.
+template <class F>
+Tensor& activation(KernelRuntimeContext& ctx, const Rules& rules, const Tensor& self, Tensor& out,
+                   const Activation& in_float, const F& f) {
+  return elementwise_with(ctx, rules, out, activation_loop, &in_float, f, self);
 }
 
 }  // namespace
@@ -50,7 +75,6 @@ Tensor& activation(KernelRuntimeContext& ctx, const char* op, const Tensor& self
   Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {     \
     return of_floats(ctx, #name ".out", self, out, [](auto x) { return expression; }); \
   }
-ET_FLOAT_OP(exp, exp_of(x))
 ET_FLOAT_OP(expm1, std::expm1(x))
 ET_FLOAT_OP(log, std::log(x))
 ET_FLOAT_OP(log2, std::log2(x))
@@ -67,13 +91,32 @@ ET_FLOAT_OP(acos, std::acos(x))
 ET_FLOAT_OP(atan, std::atan(x))
 ET_FLOAT_OP(sinh, std::sinh(x))
 ET_FLOAT_OP(cosh, std::cosh(x))
-ET_FLOAT_OP(tanh, tanh_of(x))
 ET_FLOAT_OP(asinh, std::asinh(x))
 ET_FLOAT_OP(acosh, std::acosh(x))
 ET_FLOAT_OP(atanh, std::atanh(x))
-ET_FLOAT_OP(erf, erf_of(x))
-ET_FLOAT_OP(sigmoid, sigmoid_of(x))
 #undef ET_FLOAT_OP
+
+Tensor& exp_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return elementwise_with(
+      ctx, float_rules("exp.out"), out, engine_loop<executorch::cpu::exp>, nullptr,
+      [](double x) { return std::exp(x); }, self);
+}
+
+Tensor& erf_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return elementwise_with(
+      ctx, float_rules("erf.out"), out, engine_loop<executorch::cpu::erf>, nullptr,
+      [](double x) { return std::erf(x); }, self);
+}
+
+Tensor& tanh_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return activation(ctx, float_rules("tanh.out"), self, out, {Activation::Kind::Tanh},
+                    [](double x) { return std::tanh(x); });
+}
+
+Tensor& sigmoid_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return activation(ctx, float_rules("sigmoid.out"), self, out, {Activation::Kind::Sigmoid},
+                    [](double x) { return 1 / (1 + std::exp(-x)); });
+}
 
 #define ET_ROUNDING_OP(name, expression)                                              \
   Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {    \
@@ -127,17 +170,17 @@ Tensor& gelu_out(KernelRuntimeContext& ctx, const Tensor& self, std::string_view
                  Tensor& out) {
   constexpr const char* kOp = "gelu.out";
   if (approximate == "none") {
-    return activation(ctx, kOp, self, out, [](auto x) { return x * normal_cdf(x); });
+    return activation(ctx, activation_rules(kOp), self, out, {Activation::Kind::Gelu},
+                      [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
   }
   ET_REQUIRE(ctx, approximate == "tanh", InvalidArgument, out,
              "%s: approximate is '%.*s', expected 'none' or 'tanh'", kOp,
              static_cast<int>(approximate.size()), approximate.data());
-  return activation(ctx, kOp, self, out, [](auto x) {
-    using C = decltype(x);
-    constexpr C kSqrt2OverPi = static_cast<C>(0.79788456080286535588);
-    const C inner = kSqrt2OverPi * (x + static_cast<C>(0.044715) * x * x * x);
-    return static_cast<C>(0.5) * x * (1 + tanh_of(inner));
-  });
+  return activation(ctx, activation_rules(kOp), self, out, {Activation::Kind::GeluTanh},
+                    [](double x) {
+                      constexpr double kSqrt2OverPi = 0.79788456080286535588;
+                      return 0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x)));
+                    });
 }
 
 Tensor& elu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& alpha,

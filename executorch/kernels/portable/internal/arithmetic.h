@@ -62,7 +62,7 @@ template <class C>
 C trunc_div(C a, C b, bool* by_zero) {
   if constexpr (kIsInt<C>) {
     if (b == 0) {
-      *by_zero = true;
+      __atomic_store_n(by_zero, true, __ATOMIC_RELAXED);  // threads share the flag
       return 0;
     }
     return b == -1 ? wrapping_sub<C>(0, a) : a / b;
@@ -94,7 +94,7 @@ template <class C>
 C trunc_mod(C a, C b, bool* by_zero) {
   if constexpr (kIsInt<C>) {
     if (b == 0) {
-      *by_zero = true;
+      __atomic_store_n(by_zero, true, __ATOMIC_RELAXED);  // threads share the flag
       return 0;
     }
     return b == -1 ? 0 : a % b;

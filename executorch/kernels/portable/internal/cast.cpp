@@ -1,5 +1,7 @@
 #include <executorch/kernels/portable/internal/cast.h>
 
+#include <executorch/cpu/nn/elementwise.h>
+
 #include <cstring>
 #include <limits>
 
@@ -35,11 +37,39 @@ T cast(S v) {
   }
 }
 
+/// float from and to the 16-bit floating types has loops of the engine's.
+template <class T, class S>
+constexpr bool kIsHalfCast = sizeof(T) != sizeof(S) &&
+                             (std::is_same_v<T, float> ||
+                              std::is_same_v<S, float>)&&(std::is_same_v<T, Half> ||
+                                                          std::is_same_v<T, BFloat16> ||
+                                                          std::is_same_v<S, Half> ||
+                                                          std::is_same_v<S, BFloat16>);
+
+template <class T>
+const auto* engine_type(const T* p) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return reinterpret_cast<const executorch::cpu::F16*>(p);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return reinterpret_cast<const executorch::cpu::BF16*>(p);
+  } else {
+    return p;
+  }
+}
+template <class T>
+auto* engine_type(T* p) {
+  using E =
+      std::remove_const_t<std::remove_pointer_t<decltype(engine_type(static_cast<const T*>(p)))>>;
+  return reinterpret_cast<E*>(p);
+}
+
 template <class T, class S>
 void cast_run(const S* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t n) {
   if (src_stride == 1 && dst_stride == 1) {
     if constexpr (std::is_same_v<T, S>) {
       if (n > 0) memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
+    } else if constexpr (kIsHalfCast<T, S>) {
+      executorch::cpu::convert(engine_type(src), engine_type(dst), n);
     } else {
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) dst[i] = cast<T>(src[i]);
@@ -89,8 +119,17 @@ void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst
     return;
   }
   with_compute(compute_of(src_type), [&](auto tag) {
-    convert_through<decltype(tag)>(static_cast<const char*>(src), src_type, src_stride,
-                                   static_cast<char*>(dst), dst_type, dst_stride, n);
+    using C = decltype(tag);
+    if (dst_type == scalar_type_of(kComputeOf<C>) && dst_stride == 1) {
+      load(src, src_type, src_stride, n, static_cast<C*>(dst));
+      return;
+    }
+    if (src_type == scalar_type_of(kComputeOf<C>) && src_stride == 1) {
+      store(static_cast<const C*>(src), n, dst, dst_type, dst_stride);
+      return;
+    }
+    convert_through<C>(static_cast<const char*>(src), src_type, src_stride, static_cast<char*>(dst),
+                       dst_type, dst_stride, n);
   });
 }
 
@@ -98,7 +137,16 @@ template <class C>
 void round_through(ScalarType type, C* values, int64_t n) {
   with_dtype(type, [&](auto tag) {
     using T = decltype(tag);
-    for (int64_t i = 0; i < n; ++i) values[i] = cast<C>(cast<T>(values[i]));
+    if constexpr (kIsHalfCast<T, C>) {
+      T chunk[kChunk];
+      for (int64_t i = 0; i < n; i += kChunk) {
+        const int64_t m = n - i < kChunk ? n - i : kChunk;
+        cast_run(values + i, 1, chunk, 1, m);
+        cast_run(chunk, 1, values + i, 1, m);
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) values[i] = cast<C>(cast<T>(values[i]));
+    }
   });
 }
 

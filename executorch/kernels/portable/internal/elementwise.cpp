@@ -1,10 +1,13 @@
 #include <executorch/kernels/portable/internal/elementwise.h>
 
+#include <executorch/cpu/threadpool.h>
+
 namespace torch::executor::native::internal {
 namespace {
 
-constexpr int64_t kChunk = 512;  // elements; four buffers of it fit a first-level cache
-constexpr int64_t kMinRow = 64;  // shorter rows are gathered many at a time
+constexpr int64_t kChunk = 512;    // elements; four buffers of it fit a first-level cache
+constexpr int64_t kGrain = 16384;  // elements: some microseconds, what waking a thread costs
+constexpr int64_t kMinRow = 64;    // shorter rows are gathered many at a time
 
 bool is_allowed(const Rules& rules, ScalarType t) {
   if (t == ScalarType::Bool) return rules.allow_bool;
@@ -96,74 +99,107 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
 
 namespace {
 
+/// How an operand's elements come to the inner loop: one value, where they lie (dense, or a row of
+/// the innermost dim), or brought together in a buffer.
+enum class Read { Constant, Dense, Row, Gather };
+
+/// A pass in the compute type C.
 template <class C>
-void run_as(const Pass& pass, InnerLoop inner_loop, const void* function) {
-  const Loop& loop = pass.loop;
-  const ScalarType compute_type = scalar_type_of(kComputeOf<C>);
-  const ScalarType result_type = pass.to_bool ? ScalarType::Bool : compute_type;
-  const int64_t result_size = static_cast<int64_t>(elementSize(result_type));
-  const int64_t row = loop.ndim > 0 ? loop.sizes[loop.ndim - 1] : 1;
-  const bool by_rows = loop.ndim > 1 && row >= kMinRow;
-  const bool out_dense = loop.is_dense(0);
-  const bool out_in_place = out_dense && pass.out_type == result_type;
-
-  enum class Read { Constant, Dense, Row, Gather } read[kMaxInputs];
-  bool chunked = !out_in_place;
-  alignas(64) C buffer[kMaxOperands][kChunk];  // the last one for results
-  bool flags[kChunk];
-  for (int k = 0; k < pass.n_inputs; ++k) {
-    const bool plain = pass.in_type[k] == compute_type && !pass.in_wraps[k];
-    if (loop.is_constant(k + 1)) {
-      read[k] = Read::Constant;
-      load(pass.in[k], pass.in_type[k], 0, kChunk, buffer[k]);
-      if (pass.in_wraps[k]) round_through(pass.common, buffer[k], kChunk);
-    } else if (plain && loop.is_dense(k + 1)) {
-      read[k] = Read::Dense;
-    } else if (plain && by_rows && loop.strides[k + 1][loop.ndim - 1] == 1) {
-      read[k] = Read::Row;
-    } else {
-      read[k] = Read::Gather;
-    }
-    chunked |= read[k] == Read::Constant || read[k] == Read::Gather;
-  }
-
-  const int64_t limit = chunked ? kChunk : loop.numel;
-  for (int64_t pos = 0, n; pos < loop.numel; pos += n) {
-    n = loop.numel - pos;
-    if (by_rows && row - pos % row < n) n = row - pos % row;
-    if (n > limit) n = limit;
-    const void* in[kMaxInputs] = {};
+class Runner {
+ public:
+  Runner(const Pass& pass, InnerLoop inner_loop, const void* function)
+      : pass_(pass), loop_(pass.loop), inner_loop_(inner_loop), function_(function) {
+    row_ = loop_.ndim > 0 ? loop_.sizes[loop_.ndim - 1] : 1;
+    by_rows_ = loop_.ndim > 1 && row_ >= kMinRow;
+    out_in_place_ = loop_.is_dense(0) && pass.out_type == result_type();
+    chunked_ = !out_in_place_;
     for (int k = 0; k < pass.n_inputs; ++k) {
-      const C* base = static_cast<const C*>(pass.in[k]);
-      in[k] = read[k] == Read::Dense ? base + pos
-              : read[k] == Read::Row ? base + loop.offset(k + 1, pos)
-                                     : buffer[k];
-      if (read[k] != Read::Gather) continue;
-      gather(loop, k + 1, pass.in[k], pass.in_type[k], pos, n, buffer[k]);
-      if (pass.in_wraps[k]) round_through(pass.common, buffer[k], n);
+      read_[k] = read_of(k);
+      chunked_ |= read_[k] == Read::Constant || read_[k] == Read::Gather;
     }
-    if (out_in_place) {
-      char* out = static_cast<char*>(pass.out) + pos * result_size;
-      inner_loop(in, out, n, function);
-      continue;
-    }
-    if (pass.to_bool) {
-      inner_loop(in, flags, n, function);
-      scatter(loop, 0, pass.out, pass.out_type, pos, n, flags);
-      continue;
-    }
-    inner_loop(in, buffer[kMaxInputs], n, function);
-    if (pass.out_type != pass.common && pass.common != compute_type) {
-      round_through(pass.common, buffer[kMaxInputs], n);
-    }
-    scatter(loop, 0, pass.out, pass.out_type, pos, n, buffer[kMaxInputs]);
   }
-}
+
+  void run(int64_t begin, int64_t end) const {
+    alignas(64) C buffer[kMaxOperands][kChunk];  // the last one for results
+    for (int k = 0; k < pass_.n_inputs; ++k) {
+      if (read_[k] != Read::Constant) continue;
+      const int64_t n = end - begin < kChunk ? end - begin : kChunk;
+      load(pass_.in[k], pass_.in_type[k], 0, n, buffer[k]);
+      if (pass_.in_wraps[k]) round_through(pass_.common, buffer[k], n);
+    }
+    const int64_t limit = chunked_ ? kChunk : end - begin;
+    for (int64_t pos = begin, n; pos < end; pos += n) {
+      n = end - pos < limit ? end - pos : limit;
+      if (by_rows_ && row_ - pos % row_ < n) n = row_ - pos % row_;
+      const void* in[kMaxInputs] = {};
+      for (int k = 0; k < pass_.n_inputs; ++k) in[k] = input(k, pos, n, buffer[k]);
+      output(in, pos, n, buffer[kMaxInputs]);
+    }
+  }
+
+ private:
+  static constexpr ScalarType kComputeType = scalar_type_of(kComputeOf<C>);
+  ScalarType result_type() const { return pass_.to_bool ? ScalarType::Bool : kComputeType; }
+
+  Read read_of(int k) const {
+    const bool plain = pass_.in_type[k] == kComputeType && !pass_.in_wraps[k];
+    if (loop_.is_constant(k + 1)) return Read::Constant;
+    if (plain && loop_.is_dense(k + 1)) return Read::Dense;
+    if (plain && by_rows_ && loop_.inner_stride(k + 1) == 1) return Read::Row;
+    return Read::Gather;
+  }
+
+  const void* input(int k, int64_t pos, int64_t n, C* buffer) const {
+    const C* base = static_cast<const C*>(pass_.in[k]);
+    switch (read_[k]) {
+      case Read::Dense:
+        return base + pos;
+      case Read::Row:
+        return base + loop_.offset(k + 1, pos);
+      case Read::Gather:
+        gather(loop_, k + 1, pass_.in[k], pass_.in_type[k], pos, n, buffer);
+        if (pass_.in_wraps[k]) round_through(pass_.common, buffer, n);
+        break;
+      case Read::Constant:
+        break;
+    }
+    return buffer;
+  }
+
+  void output(const void* const* in, int64_t pos, int64_t n, C* buffer) const {
+    if (out_in_place_) {
+      const int64_t size = static_cast<int64_t>(elementSize(result_type()));
+      inner_loop_(in, static_cast<char*>(pass_.out) + pos * size, n, function_);
+    } else if (pass_.to_bool) {
+      bool flags[kChunk];
+      inner_loop_(in, flags, n, function_);
+      scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, flags);
+    } else {
+      inner_loop_(in, buffer, n, function_);
+      if (pass_.out_type != pass_.common && pass_.common != kComputeType) {
+        round_through(pass_.common, buffer, n);
+      }
+      scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, buffer);
+    }
+  }
+
+  const Pass& pass_;
+  const Loop& loop_;
+  InnerLoop inner_loop_;
+  const void* function_;
+  int64_t row_;
+  bool by_rows_, out_in_place_, chunked_;
+  Read read_[kMaxInputs];
+};
 
 }  // namespace
 
 void run(const Pass& pass, InnerLoop inner_loop, const void* function) {
-  with_compute(pass.compute, [&](auto tag) { run_as<decltype(tag)>(pass, inner_loop, function); });
+  with_compute(pass.compute, [&](auto tag) {
+    const Runner<decltype(tag)> runner(pass, inner_loop, function);
+    executorch::cpu::parallel_for(pass.loop.numel, kGrain,
+                                  [&](int64_t begin, int64_t end) { runner.run(begin, end); });
+  });
 }
 
 }  // namespace torch::executor::native::internal

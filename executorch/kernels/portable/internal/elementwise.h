@@ -6,9 +6,10 @@
 ///   return elementwise(ctx, {.op = "mul.out"}, out, [](auto a, auto b) { return a * b; },
 ///                      self, other);
 ///
-/// It is compiled into one loop per compute type (dtype.h) over contiguous arrays. Operands that
-/// are stored otherwise (another type, broadcast, strided) are brought into that form in chunks
-/// that stay in the first-level cache; those that are not are used where they lie.
+/// It is compiled into one loop per compute type (dtype.h) over contiguous arrays, which threads
+/// share. Operands that are stored otherwise (another type, broadcast, strided) are brought into
+/// that form in chunks that stay in the first-level cache; those that are not are used where they
+/// lie.
 #pragma once
 
 #include <executorch/kernels/portable/internal/loop.h>
@@ -16,6 +17,7 @@
 #include <executorch/kernels/portable/internal/wide.h>
 
 #include <initializer_list>
+#include <utility>
 
 namespace torch::executor::native::internal {
 
@@ -69,64 +71,38 @@ using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const vo
 /// Promotes, checks, broadcasts, resizes `out` and fills `pass`; false if the context failed.
 [[nodiscard]] bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
                            std::initializer_list<Operand> inputs, Pass& pass);
+/// `inner_loop` may be called by several threads at a time.
 void run(const Pass& pass, InnerLoop inner_loop, const void* function);
 
-template <class C, class F>
-[[gnu::always_inline]] inline void unary_body(const void* const* in, void* out, int64_t n,
-                                              const void* function) {
+template <class C, class F, size_t... k>
+[[gnu::always_inline]] inline void loop_body(const void* const* in, void* out, int64_t n,
+                                             const void* function, std::index_sequence<k...>) {
   const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
-  const C* a = static_cast<const C*>(in[0]);
-  auto* y = static_cast<decltype(f(C{}))*>(out);
+  const C* const x[] = {static_cast<const C*>(in[k])...};
+  auto* y = static_cast<decltype(f((k, C{})...))*>(out);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i]);
+  for (int64_t i = 0; i < n; ++i) y[i] = f(x[k][i]...);
 }
 
 // Flattened: what is called in the loop must become part of it to be vectorised with it.
-template <class C, class F>
-[[gnu::flatten]] void unary_loop(const void* const* in, void* out, int64_t n,
+template <class C, class F, size_t n_inputs>
+[[gnu::flatten]] void plain_loop(const void* const* in, void* out, int64_t n,
                                  const void* function) {
-  unary_body<C, F>(in, out, n, function);
+  loop_body<C, F>(in, out, n, function, std::make_index_sequence<n_inputs>());
 }
 
-template <class C, class F>
-ET_WIDE [[gnu::flatten]] void wide_unary_loop(const void* const* in, void* out, int64_t n,
-                                              const void* function) {
-  unary_body<C, F>(in, out, n, function);
-}
-
-template <class C, class F>
-void binary_loop(const void* const* in, void* out, int64_t n, const void* function) {
-  const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
-  const C* a = static_cast<const C*>(in[0]);
-  const C* b = static_cast<const C*>(in[1]);
-  auto* y = static_cast<decltype(f(C{}, C{}))*>(out);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-}
-
-template <class C, class F>
-void ternary_loop(const void* const* in, void* out, int64_t n, const void* function) {
-  const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
-  const C* a = static_cast<const C*>(in[0]);
-  const C* b = static_cast<const C*>(in[1]);
-  const C* c = static_cast<const C*>(in[2]);
-  auto* y = static_cast<decltype(f(C{}, C{}, C{}))*>(out);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i], c[i]);
+template <class C, class F, size_t n_inputs>
+ET_WIDE [[gnu::flatten]] void wide_loop(const void* const* in, void* out, int64_t n,
+                                        const void* function) {
+  loop_body<C, F>(in, out, n, function, std::make_index_sequence<n_inputs>());
 }
 
 template <class C, class F, class... In>
 InnerLoop inner_loop_of() {
-  if constexpr (sizeof...(In) == 1) {  // exp, tanh, gelu ...
-    if constexpr (!std::is_same_v<C, int64_t>) {
-      if (has_wide_vectors()) return wide_unary_loop<C, F>;
-    }
-    return unary_loop<C, F>;
-  } else if constexpr (sizeof...(In) == 2) {
-    return binary_loop<C, F>;
-  } else {
-    return ternary_loop<C, F>;
+  if constexpr (!std::is_same_v<C, int64_t>) {
+    if (has_wide_vectors()) return wide_loop<C, F, sizeof...(In)>;
   }
+  return plain_loop<C, F, sizeof...(In)>;
 }
 
 /// Which compute types a function is compiled for.
@@ -147,6 +123,22 @@ Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, 
   } else {
     with_compute(pass.compute,
                  [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
+  }
+  return out;
+}
+
+/// out = f(self) for floating types, with a loop of its own for float (of the engine's) that is
+/// handed `float_function`, and `f` for double.
+template <class F>
+Tensor& elementwise_with(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
+                    InnerLoop float_loop, const void* float_function, const F& f,
+                    const Tensor& self) {
+  Pass pass;
+  if (!prepare(ctx, rules, out, {Operand(self)}, pass)) return out;
+  if (pass.compute == Compute::Float) {
+    run(pass, float_loop, float_function);
+  } else {
+    run(pass, inner_loop_of<double, F, Tensor>(), &f);
   }
   return out;
 }

@@ -9,8 +9,9 @@
 namespace executorch::cpu {
 namespace {
 
-/// 12 heads of 64 side by side in one matrix [T, 3 * 768].
-void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal) {
+/// 12 heads of 64: side by side in one matrix [T, 3 * 768], or `dense`, each [T, 64].
+void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal,
+            bool dense = false) {
   constexpr int64_t kHeads = 12, kDim = 64, kRow = 3 * kHeads * kDim;
   std::vector<float> qkv(static_cast<size_t>(keys * kRow));
   std::vector<float> out(static_cast<size_t>(queries * kHeads * kDim));
@@ -21,6 +22,10 @@ void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal)
   a.q = {qkv.data(), 0, kDim, kRow};
   a.k = {qkv.data() + kHeads * kDim, 0, kDim, kRow};
   a.v = {qkv.data() + 2 * kHeads * kDim, 0, kDim, kRow};
+  if (dense) {
+    a.k = {qkv.data() + kHeads * kDim, 0, keys * kDim, kDim};
+    a.v = {qkv.data() + (keys + 1) * kHeads * kDim, 0, keys * kDim, kDim};
+  }
   a.out = out.data();
   a.out_head_stride = kDim, a.out_row_stride = kHeads * kDim;
   a.scale = 0.125f;
@@ -43,6 +48,8 @@ BENCHMARK_CAPTURE(attend, full_1000, 1000, 1000, false)->Arg(1)->Arg(2)->UseReal
 BENCHMARK_CAPTURE(attend, causal_512, 512, 512, true)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, causal_1000, 1000, 1000, true)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, decode_1000, 1, 1000, false)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(attend, dense_1000, 1, 1000, false, true)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(attend, dense_16000, 1, 16000, false, true)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, decode_16000, 1, 16000, false)->Arg(1)->Arg(2)->UseRealTime();
 
 }  // namespace

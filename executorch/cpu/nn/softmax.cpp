@@ -1,0 +1,188 @@
+#include <executorch/cpu/nn/softmax.h>
+
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/softmax.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/storage-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+
+using Floats = hn::ScalableTag<float>;
+using V = hn::Vec<Floats>;
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Sums of this many elements are kept in float; those of longer lines are added in double.
+constexpr int64_t kChunk = 4096;
+
+/// Calls f(i, load, store) for vectors of n elements, load(p) and store(v, p) at their place.
+template <class F>
+HWY_INLINE void ForVectors(int64_t n, const F& f) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    f(
+        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
+        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); }, hn::FirstN(d, kLanes));
+  }
+  const size_t rest = static_cast<size_t>(n - i);
+  if (rest == 0) return;
+  f(
+      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
+      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); }, hn::FirstN(d, rest));
+}
+
+/// max(x[0..n)); NaN need not be seen: it makes the sum NaN.
+template <class T>
+float MaxOf(const T* HWY_RESTRICT x, int64_t n) {
+  const Floats d;
+  V m[4];
+  for (V& v : m) v = hn::Set(d, -kInfinity);
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int64_t k = 0; k < 4; ++k) m[k] = hn::Max(m[k], LoadFloats(d, x + i + k * kLanes));
+  }
+  ForVectors(n - i, [&](int64_t j, const auto& load, const auto&, const auto& here) HWY_ATTR {
+    m[0] = hn::IfThenElse(here, hn::Max(m[0], load(x + i + j)), m[0]);
+  });
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
+}
+
+/// Sum of e^(x - max), which are kept in y unless it is null.
+template <class T>
+double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, float* HWY_RESTRICT y) {
+  const Floats d;
+  const V m = hn::Set(d, max);
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    V sum = hn::Zero(d);
+    ForVectors(std::min(kChunk, n - begin),
+               [&](int64_t i, const auto& load, const auto& store, const auto& here) HWY_ATTR {
+                 const V e = Exp(d, hn::Sub(load(x + begin + i), m));
+                 if (y != nullptr) store(e, y + begin + i);
+                 sum = hn::Add(sum, hn::IfThenElseZero(here, e));
+               });
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+  }
+  return total;
+}
+
+template <class T>
+void Row(const T* HWY_RESTRICT x, int64_t n, bool log, T* HWY_RESTRICT y) {
+  const Floats d;
+  const float max = MaxOf(x, n);
+  if (log) {
+    const double sum = SumExp(x, n, max, nullptr);
+    const V m = hn::Set(d, max), log_sum = hn::Set(d, static_cast<float>(std::log(sum)));
+    ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&)
+                      HWY_ATTR { store(hn::Sub(hn::Sub(load(x + i), m), log_sum), y + i); });
+    return;
+  }
+  float* e;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    e = y;
+  } else {
+    static thread_local Workspace workspace;
+    e = workspace.floats(static_cast<size_t>(n));
+  }
+  const V share = hn::Set(d, static_cast<float>(1 / SumExp(x, n, max, e)));
+  ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&)
+                    HWY_ATTR { store(hn::Mul(load(e + i), share), y + i); });
+}
+
+/// `width` neighbouring lines; element i of them at x + i * step.
+template <class T>
+void Columns(const T* HWY_RESTRICT x, int64_t n, int64_t step, int64_t width, bool log,
+             T* HWY_RESTRICT y) {
+  const Floats d;
+  ForVectors(width, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
+    V max = hn::Set(d, -kInfinity), sum = hn::Zero(d), lost = sum;
+    for (int64_t i = 0; i < n; ++i) max = hn::Max(max, load(x + i * step + c));
+    for (int64_t i = 0; i < n; ++i) {
+      const V e = Exp(d, hn::Sub(load(x + i * step + c), max));
+      const V before = sum;  // Kahan: `lost` is what rounding took
+      const V term = hn::Sub(e, lost);
+      sum = hn::Add(sum, term);
+      lost = hn::Sub(hn::Sub(sum, before), term);
+      if (!log && sizeof(T) == sizeof(float)) store(e, y + i * step + c);
+    }
+    HWY_ALIGN float last[static_cast<size_t>(kLanes)];  // log(s) or 1 / s
+    hn::StoreU(sum, d, last);
+    for (float& s : last) s = log ? std::log(s) : 1 / s;
+    const V factor = hn::LoadU(d, last);
+    for (int64_t i = 0; i < n; ++i) {
+      V v;
+      if (log) {
+        v = hn::Sub(hn::Sub(load(x + i * step + c), max), factor);
+      } else if (sizeof(T) == sizeof(float)) {
+        v = hn::Mul(load(y + i * step + c), factor);
+      } else {
+        v = hn::Mul(Exp(d, hn::Sub(load(x + i * step + c), max)), factor);
+      }
+      store(v, y + i * step + c);
+    }
+  });
+}
+
+template <class T>
+void RunAs(const Softmax& s) {
+  const T* x = static_cast<const T*>(s.x);
+  T* y = static_cast<T*>(s.y);
+  const int64_t grain = std::max<int64_t>(16384 / s.n, 1);  // lines
+  if (s.inner == 1) {
+    parallel_for(s.outer, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) Row(x + o * s.n, s.n, s.log, y + o * s.n);
+    });
+    return;
+  }
+  // Lines in blocks of a cache line, so that none is read twice.
+  constexpr int64_t kBlock = 64;
+  const int64_t blocks = (s.inner + kBlock - 1) / kBlock;
+  parallel_for(s.outer * blocks, std::max<int64_t>(grain / kBlock, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) {
+                   const int64_t c = b % blocks * kBlock;
+                   const int64_t at = b / blocks * s.n * s.inner + c;
+                   Columns(x + at, s.n, s.inner, std::min(kBlock, s.inner - c), s.log, y + at);
+                 }
+               });
+}
+
+void RunSoftmax(const Softmax& s) {
+  if (s.outer * s.n * s.inner == 0) return;
+  switch (s.type) {
+    case Type::F32:
+      return RunAs<float>(s);
+    case Type::F16:
+      return RunAs<F16>(s);
+    case Type::BF16:
+      return RunAs<BF16>(s);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(RunSoftmax);
+
+void Softmax::run() const {
+  HWY_DYNAMIC_DISPATCH(RunSoftmax)(*this);
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

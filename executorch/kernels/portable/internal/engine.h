@@ -1,0 +1,32 @@
+/// How tensors are handed to the compute engine (executorch/cpu).
+#pragma once
+
+#include <executorch/cpu/types.h>
+#include <executorch/kernels/portable/internal/dtype.h>
+
+#include <optional>
+#include <type_traits>
+
+namespace torch::executor::native::internal {
+
+/// The engine's name of a floating type it stores; none for Double and others.
+constexpr std::optional<executorch::cpu::Type> engine_type(ScalarType t) {
+  switch (t) {
+    case ScalarType::Float:
+      return executorch::cpu::Type::F32;
+    case ScalarType::Half:
+      return executorch::cpu::Type::F16;
+    case ScalarType::BFloat16:
+      return executorch::cpu::Type::BF16;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The engine's type for elements of T.
+template <class T>
+using EngineType =
+    std::conditional_t<std::is_same_v<T, Half>, executorch::cpu::F16,
+                       std::conditional_t<std::is_same_v<T, BFloat16>, executorch::cpu::BF16, T>>;
+
+}  // namespace torch::executor::native::internal
