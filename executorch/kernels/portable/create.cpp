@@ -39,6 +39,16 @@ Tensor& empty_out(KernelRuntimeContext& ctx, IntArrayRef size,
   return out;
 }
 
+Tensor& empty_strided_out(KernelRuntimeContext& ctx, IntArrayRef size, IntArrayRef stride,
+                          Tensor& out) {
+  (void)stride;  // out was planned with them
+  Shape shape;
+  if (shape_of(ctx, "empty_strided.out", size, shape)) {
+    (void)resize_out(ctx, "empty_strided.out", out, shape);
+  }
+  return out;
+}
+
 Tensor& full_out(KernelRuntimeContext& ctx, IntArrayRef size, const Scalar& fill_value,
                  Tensor& out) {
   return filled(ctx, "full.out", size, fill_value, out);
@@ -140,6 +150,13 @@ class Random {
   }
   // Uniform in [0, 1) with 53 bits.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  // Uniform among 0 ... n - 1, n > 0: values in the incomplete last round are drawn again.
+  uint64_t below(uint64_t n) {
+    const uint64_t rest = (0 - n) % n;
+    uint64_t value = next();
+    while (value < rest) value = next();
+    return value % n;
+  }
   // Standard normal (Box-Muller).
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
@@ -191,6 +208,77 @@ Tensor& rand_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out) {
 
 Tensor& randn_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out) {
   return random(ctx, "randn.out", size, out, [](Random& r) { return r.normal(); });
+}
+
+namespace {
+
+// The extents of a tensor as an operator's `size`.
+struct SizeOf {
+  int64_t sizes[kTensorDimensionLimit] = {};
+  size_t n;
+  explicit SizeOf(const Tensor& t) : n(static_cast<size_t>(t.dim())) {
+    for (size_t d = 0; d < n; ++d) sizes[d] = t.size(static_cast<int64_t>(d));
+  }
+  operator IntArrayRef() const { return {sizes, n}; }
+};
+
+}  // namespace
+
+Tensor& rand_like_out(KernelRuntimeContext& ctx, const Tensor& self,
+                      std::optional<MemoryFormat> memory_format, Tensor& out) {
+  (void)memory_format;
+  const ScalarType type = out.scalar_type();
+  return random(ctx, "rand_like.out", SizeOf(self), out,
+                [type](Random& r) { return uniform_for(type, r); });
+}
+
+Tensor& randn_like_out(KernelRuntimeContext& ctx, const Tensor& self,
+                       std::optional<MemoryFormat> memory_format, Tensor& out) {
+  (void)memory_format;
+  return random(ctx, "randn_like.out", SizeOf(self), out, [](Random& r) { return r.normal(); });
+}
+
+Tensor& randint_low_out(KernelRuntimeContext& ctx, int64_t low, int64_t high, IntArrayRef size,
+                        Tensor& out) {
+  constexpr const char* kOp = "randint.low_out";
+  Shape shape;
+  ET_REQUIRE(ctx, low < high && is_real(out.scalar_type()), InvalidArgument, out,
+             "%s: there is no value of dtype %s in [%" PRId64 ", %" PRId64 ")", kOp,
+             toString(out.scalar_type()), low, high);
+  if (!shape_of(ctx, kOp, size, shape) || !resize_out(ctx, kOp, out, shape)) return out;
+  Random random;
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  char* data = static_cast<char*>(out.mutable_data_ptr());
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    const uint64_t value = static_cast<uint64_t>(low) + random.below(range);
+    store_one(static_cast<int64_t>(value), data + i * out.element_size(), out.scalar_type());
+  }
+  return out;
+}
+
+Tensor& randint_out(KernelRuntimeContext& ctx, int64_t high, IntArrayRef size, Tensor& out) {
+  return randint_low_out(ctx, 0, high, size, out);
+}
+
+Tensor& randperm_out(KernelRuntimeContext& ctx, int64_t n, Tensor& out) {
+  constexpr const char* kOp = "randperm.out";
+  Shape shape;
+  ET_REQUIRE(ctx, is_real(out.scalar_type()) && out.scalar_type() != ScalarType::Bool,
+             InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
+             toString(out.scalar_type()));
+  if (!shape_of(ctx, kOp, {&n, 1}, shape) || !resize_out(ctx, kOp, out, shape)) return out;
+  Random random;
+  with_dtype(out.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    T* to = out.mutable_data_ptr<T>();
+    for (int64_t i = 0; i < n; ++i) {  // Fisher-Yates, from inside out
+      const auto j = static_cast<int64_t>(random.below(static_cast<uint64_t>(i) + 1));
+      to[i] = to[j];
+      to[j] = static_cast<T>(static_cast<float>(i));
+      if constexpr (std::is_integral_v<T> || sizeof(T) == 8) to[j] = static_cast<T>(i);
+    }
+  });
+  return out;
 }
 
 std::tuple<Tensor&, Tensor&> native_dropout_out(KernelRuntimeContext& ctx, const Tensor& input,
@@ -283,12 +371,18 @@ constexpr Kernel kCreateOps[] = {
     ET_OP("aten::arange.out", arange_out),
     ET_OP("aten::arange.start_out", arange_start_out),
     ET_OP("aten::empty.out", empty_out),
+    ET_OP("aten::empty_strided.out", empty_strided_out),
     ET_OP("aten::full.out", full_out),
     ET_OP("aten::full_like.out", full_like_out),
     ET_OP("aten::native_dropout.out", native_dropout_out),
     ET_OP("aten::ones.out", ones_out),
     ET_OP("aten::rand.out", rand_out),
+    ET_OP("aten::rand_like.out", rand_like_out),
+    ET_OP("aten::randint.low_out", randint_low_out),
+    ET_OP("aten::randint.out", randint_out),
     ET_OP("aten::randn.out", randn_out),
+    ET_OP("aten::randn_like.out", randn_like_out),
+    ET_OP("aten::randperm.out", randperm_out),
     ET_OP("aten::scalar_tensor.out", scalar_tensor_out),
     ET_OP("aten::tril.out", tril_out),
     ET_OP("aten::triu.out", triu_out),

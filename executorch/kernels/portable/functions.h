@@ -88,7 +88,7 @@ Tensor& hardtanh_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar
 Tensor& logit_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<double> eps,
                   Tensor& out);
 
-// Reductions and scans (reduce.cpp, extreme.cpp).
+// Reductions and scans (reduce.cpp, extreme.cpp, scan.cpp).
 UnaryOut any_all_out, max_unary_out, min_unary_out;
 Tensor& amax_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
                  Tensor& out);
@@ -102,6 +102,12 @@ Tensor& argmax_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<
                    bool keepdim, Tensor& out);
 Tensor& argmin_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<int64_t> dim,
                    bool keepdim, Tensor& out);
+std::tuple<Tensor&, Tensor&> cummax_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                        Tensor& values, Tensor& indices);
+std::tuple<Tensor&, Tensor&> cummin_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                        Tensor& values, Tensor& indices);
+Tensor& cumprod_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                    std::optional<ScalarType> dtype, Tensor& out);
 Tensor& cumsum_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                    std::optional<ScalarType> dtype, Tensor& out);
 std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
@@ -195,6 +201,12 @@ Tensor& avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRe
                        IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                        bool count_include_pad, std::optional<int64_t> divisor_override,
                        Tensor& out);
+std::tuple<Tensor&, Tensor&> adaptive_max_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                                     IntArrayRef output_size, Tensor& out,
+                                                     Tensor& indices);
+std::tuple<Tensor&, Tensor&> adaptive_max_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                                     IntArrayRef output_size, Tensor& out,
+                                                     Tensor& indices);
 std::tuple<Tensor&, Tensor&> max_pool2d_with_indices_out(
     KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices);
@@ -204,8 +216,16 @@ Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Te
                                              IntArrayRef dilation, bool ceil_mode,
                                              const Tensor& indices, Tensor& grad_input);
 
-// Resampling (resize.cpp).
+/// Windows put together to an image (fold.cpp).
+Tensor& col2im_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef output_size,
+                   IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
+                   IntArrayRef stride, Tensor& out);
+
+// Resampling (resize.cpp, grid.cpp, shape.cpp).
 Tensor& grid_sampler_2d_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
+                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                            Tensor& out);
+Tensor& grid_sampler_3d_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
                             int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                             Tensor& out);
 Tensor& pixel_shuffle_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t upscale_factor,
@@ -239,7 +259,8 @@ Tensor& replication_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, Int
 Tensor& replication_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
                               Tensor& out);
 
-// Indexing, gathering, scattering (index.cpp).
+// Indexing, gathering, scattering (index.cpp, gather.cpp, masked.cpp, scatter.cpp,
+// embedding_bag.cpp).
 UnaryOut nonzero_out;
 BinaryOut masked_select_out;
 Tensor& embedding_out(KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices,
@@ -253,6 +274,16 @@ Tensor& index_put_out(KernelRuntimeContext& ctx, const Tensor& self,
                       bool accumulate, Tensor& out);
 Tensor& index_put_(KernelRuntimeContext& ctx, Tensor& self, ArrayRef<std::optional<Tensor>> indices,
                    const Tensor& values, bool accumulate);
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _embedding_bag_out(
+    KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+    bool scale_grad_by_freq, int64_t mode, bool sparse,
+    const std::optional<Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx,
+    Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3);
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _embedding_bag_forward_only_out(
+    KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+    bool scale_grad_by_freq, int64_t mode, bool sparse,
+    const std::optional<Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx,
+    Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3);
 Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                          const Tensor& index, Tensor& out);
 Tensor& masked_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mask,
@@ -265,6 +296,9 @@ Tensor& scatter_value_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t
                           const Tensor& index, const Scalar& value, Tensor& out);
 Tensor& scatter_add_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                         const Tensor& index, const Tensor& src, Tensor& out);
+Tensor& scatter_reduce_two_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                               const Tensor& index, const Tensor& src, std::string_view reduce,
+                               bool include_self, Tensor& out);
 Tensor& select_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& src,
                            int64_t dim, int64_t index, Tensor& out);
 Tensor& slice_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& src,
@@ -277,6 +311,8 @@ Tensor& arange_start_out(KernelRuntimeContext& ctx, const Scalar& start, const S
                          const Scalar& step, Tensor& out);
 Tensor& empty_out(KernelRuntimeContext& ctx, IntArrayRef size,
                   std::optional<MemoryFormat> memory_format, Tensor& out);
+Tensor& empty_strided_out(KernelRuntimeContext& ctx, IntArrayRef size, IntArrayRef stride,
+                          Tensor& out);
 Tensor& full_out(KernelRuntimeContext& ctx, IntArrayRef size, const Scalar& fill_value,
                  Tensor& out);
 Tensor& full_like_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& fill_value,
@@ -287,6 +323,14 @@ std::tuple<Tensor&, Tensor&> native_dropout_out(KernelRuntimeContext& ctx, const
 Tensor& ones_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
 Tensor& rand_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
 Tensor& randn_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
+Tensor& rand_like_out(KernelRuntimeContext& ctx, const Tensor& self,
+                      std::optional<MemoryFormat> memory_format, Tensor& out);
+Tensor& randint_out(KernelRuntimeContext& ctx, int64_t high, IntArrayRef size, Tensor& out);
+Tensor& randint_low_out(KernelRuntimeContext& ctx, int64_t low, int64_t high, IntArrayRef size,
+                        Tensor& out);
+Tensor& randn_like_out(KernelRuntimeContext& ctx, const Tensor& self,
+                       std::optional<MemoryFormat> memory_format, Tensor& out);
+Tensor& randperm_out(KernelRuntimeContext& ctx, int64_t n, Tensor& out);
 Tensor& scalar_tensor_out(KernelRuntimeContext& ctx, const Scalar& s, Tensor& out);
 Tensor& tril_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal, Tensor& out);
 Tensor& triu_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal, Tensor& out);
@@ -305,6 +349,46 @@ std::tuple<Tensor&, Tensor&> topk_values(KernelRuntimeContext& ctx, const Tensor
 Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Tensor& x2, double p,
                            std::optional<int64_t> compute_mode, Tensor& out);
 Tensor& _pdist_forward_out(KernelRuntimeContext& ctx, const Tensor& self, double p, Tensor& out);
+
+// Fourier transforms (fft.cpp).
+Tensor& _fft_c2c_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
+                     int64_t normalization, bool forward, Tensor& out);
+Tensor& _fft_c2r_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
+                     int64_t normalization, int64_t last_dim_size, Tensor& out);
+Tensor& _fft_r2c_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
+                     int64_t normalization, bool onesided, Tensor& out);
+
+// Beyond core ATen (special.cpp, search.cpp).
+UnaryOut angle_out, erfc_out, erfinv_out, exp2_out, lgamma_out, signbit_out;
+BinaryOut copysign_out, fmax_out, fmin_out, hypot_out;
+Tensor& round_decimals_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t decimals,
+                           Tensor& out);
+Tensor& bucketize_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
+                             const Tensor& boundaries, bool out_int32, bool right, Tensor& out);
+Tensor& searchsorted_Tensor_out(KernelRuntimeContext& ctx, const Tensor& sorted_sequence,
+                                const Tensor& self, bool out_int32, bool right,
+                                std::optional<std::string_view> side,
+                                const std::optional<Tensor>& sorter, Tensor& out);
+
+// Gradients (gradient.cpp).
+Tensor& _adaptive_avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
+                                          const Tensor& self, Tensor& out);
+Tensor& avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
+                                const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                                IntArrayRef padding, bool ceil_mode, bool count_include_pad,
+                                std::optional<int64_t> divisor_override, Tensor& grad_input);
+Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
+                                     const Tensor& indices, int64_t num_weights,
+                                     int64_t padding_idx, bool scale_grad_by_freq, Tensor& out);
+std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_backward_out(
+    KernelRuntimeContext& ctx, const Tensor& grad_out, const Tensor& input, const Tensor& mean,
+    const Tensor& rstd, const std::optional<Tensor>& weight, int64_t N, int64_t C, int64_t HxW,
+    int64_t group, ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2);
+std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_backward_out(
+    KernelRuntimeContext& ctx, const Tensor& grad_out, const Tensor& input,
+    IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+    ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2);
 
 // Copies and views (shape.cpp).
 UnaryOut alias_copy_out, detach_copy_out, lift_fresh_copy_out, t_copy_out, view_as_real_copy_out,

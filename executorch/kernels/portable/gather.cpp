@@ -1,6 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/along_dim.h>
 #include <executorch/kernels/portable/internal/cast.h>
-#include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -18,14 +18,6 @@ using executorch::runtime::Span;
 using executorch::runtime::toString;
 
 namespace {
-
-bool require_same_dtype(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
-                        const Tensor& other, const char* what) {
-  ET_REQUIRE(ctx, self.scalar_type() == other.scalar_type(), InvalidArgument, false,
-             "%s: %s has dtype %s; that of the input, %s, was expected", op, what,
-             toString(other.scalar_type()), toString(self.scalar_type()));
-  return true;
-}
 
 // Copies `from` (at src + part offset) to `to`, as one memcpy where both are one run.
 void copy_part(const Tensor& src, const Layout& from, Tensor& dst, const Layout& to) {
@@ -117,65 +109,6 @@ Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t 
   return out;
 }
 
-namespace {
-
-// `data` along `dim` at the elements of `index`; `other` runs beside the index.
-struct AlongDim {
-  Loop loop;
-  int64_t dim = 0;
-  int64_t extent = 0;
-  int64_t step = 0;
-
-  AlongDim(const Tensor& index, int64_t along, const Layout& data, const Layout& other)
-      : loop(at_least_1d(index).shape),
-        dim(along),
-        extent(data.shape.sizes[along]),
-        step(data.strides[along]) {
-    Layout fixed = data;
-    fixed.strides[dim] = 0;
-    loop.add(at_least_1d(index).strides).add(fixed.strides).add(other.strides);
-  }
-
-  // f(offset into data, offset into other) for every element of the index; false at a bad one.
-  template <class F>
-  bool visit(KernelRuntimeContext& ctx, const char* op, const Tensor& index, F&& f) const {
-    const IndexValues values(index);
-    const int inner = loop.ndim - 1;
-    const int64_t step0 = loop.strides[0][inner], step1 = loop.strides[1][inner];
-    const int64_t step2 = loop.strides[2][inner];
-    bool valid = true;
-    int64_t position = 0;
-    for_each_run(loop, [&](const int64_t* offsets, int64_t n) {
-      for (int64_t i = 0; valid && i < n; ++i, ++position) {
-        const int64_t at = values[offsets[0] + i * step0];
-        if (at < 0 || at >= extent) [[unlikely]] {
-          fail_index(ctx, op, at, position, 0, extent, dim);
-          valid = false;
-          return;
-        }
-        f(offsets[1] + i * step1 + at * step, offsets[2] + i * step2);
-      }
-    });
-    return valid;
-  }
-};
-
-// The index has the rank of `self` and is nowhere larger, except along `dim` where `any_along`.
-bool require_index_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
-                         const char* what, const Tensor& index, int64_t dim, bool any_along) {
-  const Shape a = at_least_1d(self).shape, b = at_least_1d(index).shape;
-  bool fits = a.ndim == b.ndim;
-  for (int64_t d = 0; fits && d < a.ndim; ++d) {
-    fits = (any_along && d == dim) || b.sizes[d] <= a.sizes[d];
-  }
-  ET_REQUIRE(ctx, fits, InvalidArgument, false,
-             "%s: index of shape %s does not fit %s of shape %s along dim %" PRId64, op,
-             ShapeText(index).c_str(), what, ShapeText(self).c_str(), dim);
-  return true;
-}
-
-}  // namespace
-
 Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, const Tensor& index,
                    bool sparse_grad, Tensor& out) {
   constexpr const char* kOp = "gather.out";
@@ -194,91 +127,6 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
     T* dst = static_cast<T*>(out.mutable_data_ptr());
     along.visit(ctx, kOp, index, [=](int64_t from, int64_t to) { dst[to] = src[from]; });
   });
-  return out;
-}
-
-namespace {
-
-// Checks a scatter and makes out a copy of self.
-bool begin_scatter(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t& dim,
-                   const Tensor& index, const Tensor* src, Tensor& out) {
-  if (!normalize_dim(ctx, op, dim, self.dim()) || !require_index_dtype(ctx, op, index))
-    return false;
-  if (index.numel() > 0 && !require_index_shape(ctx, op, self, "the input", index, dim, true)) {
-    return false;
-  }
-  if (src != nullptr) {
-    if (!require_same_dtype(ctx, op, self, *src, "src")) return false;
-    if (index.numel() > 0 && !require_index_shape(ctx, op, *src, "src", index, dim, false)) {
-      return false;
-    }
-  }
-  if (self.const_data_ptr() == out.const_data_ptr() && same_layout(self, out)) return true;
-  return copy_view(ctx, op, self, Layout(self), out);
-}
-
-template <class T>
-T sum(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return a || b;
-  } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  } else {
-    return static_cast<T>(a + b);
-  }
-}
-
-}  // namespace
-
-Tensor& scatter_src_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                        const Tensor& index, const Tensor& src, Tensor& out) {
-  constexpr const char* kOp = "scatter.src_out";
-  if (!begin_scatter(ctx, kOp, self, dim, index, &src, out) || index.numel() == 0) return out;
-  const AlongDim along(index, dim, at_least_1d(out), at_least_1d(src));
-  with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
-    using T = decltype(tag);
-    const T* from = static_cast<const T*>(src.const_data_ptr());
-    T* to = static_cast<T*>(out.mutable_data_ptr());
-    along.visit(ctx, kOp, index, [=](int64_t at, int64_t source) { to[at] = from[source]; });
-  });
-  return out;
-}
-
-Tensor& scatter_value_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                          const Tensor& index, const Scalar& value, Tensor& out) {
-  constexpr const char* kOp = "scatter.value_out";
-  if (!begin_scatter(ctx, kOp, self, dim, index, nullptr, out) || index.numel() == 0) return out;
-  const AlongDim along(index, dim, at_least_1d(out), Layout());
-  const bool known = with_dtype(out.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
-    T written;
-    if (value.isFloatingPoint()) {
-      store_one(scalar_as<double>(value), &written, out.scalar_type());
-    } else {
-      store_one(scalar_as<int64_t>(value), &written, out.scalar_type());
-    }
-    T* to = static_cast<T*>(out.mutable_data_ptr());
-    along.visit(ctx, kOp, index, [=](int64_t at, int64_t) { to[at] = written; });
-  });
-  ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
-             toString(out.scalar_type()));
-  return out;
-}
-
-Tensor& scatter_add_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                        const Tensor& index, const Tensor& src, Tensor& out) {
-  constexpr const char* kOp = "scatter_add.out";
-  if (!begin_scatter(ctx, kOp, self, dim, index, &src, out) || index.numel() == 0) return out;
-  const AlongDim along(index, dim, at_least_1d(out), at_least_1d(src));
-  const bool known = with_dtype(out.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
-    const T* from = static_cast<const T*>(src.const_data_ptr());
-    T* to = static_cast<T*>(out.mutable_data_ptr());
-    along.visit(ctx, kOp, index,
-                [=](int64_t at, int64_t source) { to[at] = sum<T>(to[at], from[source]); });
-  });
-  ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
-             toString(out.scalar_type()));
   return out;
 }
 
@@ -318,9 +166,6 @@ constexpr Kernel kGatherOps[] = {
     ET_OP("aten::gather.out", gather_out),
     ET_OP("aten::index_select.out", index_select_out),
     ET_OP("aten::repeat_interleave.Tensor_out", repeat_interleave_Tensor_out),
-    ET_OP("aten::scatter.src_out", scatter_src_out),
-    ET_OP("aten::scatter.value_out", scatter_value_out),
-    ET_OP("aten::scatter_add.out", scatter_add_out),
 };
 }  // namespace
 

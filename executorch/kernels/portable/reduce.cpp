@@ -199,47 +199,6 @@ std::tuple<Tensor&, Tensor&> var_mean_correction_out(KernelRuntimeContext& ctx, 
   return {out0, out1};
 }
 
-Tensor& cumsum_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                   std::optional<ScalarType> dtype, Tensor& out) {
-  constexpr const char* kOp = "cumsum.out";
-  if (!check_dtype(ctx, kOp, dtype, out) || !normalize_dim(ctx, kOp, dim, self.dim())) return out;
-  ET_REQUIRE(ctx, is_real(self.scalar_type()), InvalidArgument, out,
-             "%s: tensors of type %s are not supported", kOp, toString(self.scalar_type()));
-  if (!resize_out(ctx, kOp, out, self.sizes())) return out;
-  Loop lines(out.sizes());  // one step along it is one line of the tensor
-  lines.add(out).add(self);
-  int64_t n = 1, out_step = 1, in_step = 1;
-  if (self.dim() > 0) {
-    n = self.size(dim);
-    out_step = out.strides()[static_cast<size_t>(dim)];
-    in_step = self.strides()[static_cast<size_t>(dim)];
-    lines.take_out(static_cast<int>(dim));
-  }
-  if (out.numel() == 0) return out;
-  const int64_t in_size = static_cast<int64_t>(elementSize(self.scalar_type()));
-  const int64_t out_size = static_cast<int64_t>(elementSize(out.scalar_type()));
-  with_compute(compute_of(out.scalar_type()), [&](auto tag) {
-    using C = decltype(tag);
-    C chunk[256];
-    for (int64_t line = 0; line < lines.numel; ++line) {
-      const char* from =
-          static_cast<const char*>(self.const_data_ptr()) + lines.offset(1, line) * in_size;
-      char* to = static_cast<char*>(out.mutable_data_ptr()) + lines.offset(0, line) * out_size;
-      std::conditional_t<kIsInt<C>, int64_t, double> total = 0;
-      for (int64_t i = 0; i < n; i += 256) {
-        const int64_t m = n - i < 256 ? n - i : 256;
-        load(from + i * in_step * in_size, self.scalar_type(), in_step, m, chunk);
-        for (int64_t j = 0; j < m; ++j) {
-          total = wrapping_add(total, static_cast<decltype(total)>(chunk[j]));
-          chunk[j] = static_cast<C>(total);
-        }
-        store(chunk, m, to + i * out_step * out_size, out.scalar_type(), out_step);
-      }
-    }
-  });
-  return out;
-}
-
 namespace {
 
 constexpr Kernel kReduceOps[] = {
@@ -254,7 +213,6 @@ constexpr Kernel kReduceOps[] = {
     ET_OP("aten::var.out", var_out),
     ET_OP("aten::var.correction_out", var_correction_out),
     ET_OP("aten::var_mean.correction_out", var_mean_correction_out),
-    ET_OP("aten::cumsum.out", cumsum_out),
 };
 
 }  // namespace

@@ -27,7 +27,19 @@
   _(masked)                     \
   _(create)                     \
   _(sort)                       \
-  _(glu)
+  _(glu)                        \
+  _(scan)                       \
+  _(scatter)                    \
+  _(resize)                     \
+  _(grid)                       \
+  _(distance)                   \
+  _(fft)                        \
+  _(fold)                       \
+  _(embedding_bag)              \
+  _(adaptive_max)               \
+  _(gradient)                   \
+  _(special)                    \
+  _(search)
 
 namespace torch::executor::native {
 

@@ -1,0 +1,211 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/index_value.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+
+// Sums, means and maxima of the rows of a table, one for each bag of indices.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+using Results = std::tuple<Tensor&, Tensor&, Tensor&, Tensor&>;
+
+enum class Mode : int64_t { Sum = 0, Mean = 1, Max = 2 };
+
+struct Bags {
+  const Tensor& weight;
+  const Tensor& indices;
+  const Tensor& offsets;
+  Mode mode;
+  const std::optional<Tensor>& factors;
+  int64_t n_bags, padding_idx;
+
+  IndexValues values() const { return IndexValues(indices); }
+  int64_t begin(int64_t bag) const {
+    return bag < offsets.size(0) ? IndexValues(offsets)[bag] : indices.numel();
+  }
+  int64_t end(int64_t bag) const { return bag + 1 < n_bags ? begin(bag + 1) : last_end(); }
+  int64_t last_end() const { return offsets.size(0) > n_bags ? begin(n_bags) : indices.numel(); }
+};
+
+/// Offsets begin at zero, rise, and indices are rows of the table.
+bool require_bags(KernelRuntimeContext& ctx, const char* op, const Bags& bags) {
+  const int64_t n = bags.indices.numel();
+  int64_t before = 0;
+  for (int64_t i = 0; i < bags.offsets.size(0); ++i) {
+    const int64_t at = bags.begin(i);
+    ET_REQUIRE(ctx, at >= before && at <= n && (i > 0 || at == 0), InvalidArgument, false,
+               "%s: offset %" PRId64 " is %" PRId64 "; offsets begin at 0 and rise to %" PRId64, op,
+               i, at, n);
+    before = at;
+  }
+  const IndexValues values = bags.values();
+  for (int64_t i = 0; i < n; ++i) {
+    if (values[i] >= 0 && values[i] < bags.weight.size(0)) continue;
+    fail_index(ctx, op, values[i], i, 0, bags.weight.size(0), 0);
+    return false;
+  }
+  return true;
+}
+
+template <class T>
+void put(Tensor& t, int64_t i, T value) {
+  if (t.scalar_type() == ScalarType::Long) {
+    t.mutable_data_ptr<int64_t>()[i] = value;
+  } else {
+    t.mutable_data_ptr<int32_t>()[i] = static_cast<int32_t>(value);
+  }
+}
+
+constexpr int64_t kColumns = 256;
+
+/// Columns [first, first + width) of the result of one bag, and for Max the rows they are from.
+template <class T, class C>
+void fold_bag(const Bags& bags, int64_t bag, int64_t count, int64_t first, int64_t width, T* result,
+              Tensor* rows) {
+  const Layout table(bags.weight);
+  const T* data = bags.weight.const_data_ptr<T>() + first * table.strides[1];
+  const IndexValues values = bags.values();
+  C sums[kColumns] = {};
+  int64_t best[kColumns] = {};
+  bool any = false;
+  for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) {
+    const int64_t row = values[i];
+    if (row == bags.padding_idx) continue;
+    const T* from = data + row * table.strides[0];
+    const C factor =
+        bags.factors.has_value() ? static_cast<C>(bags.factors->const_data_ptr<T>()[i]) : C(1);
+    for (int64_t j = 0; j < width; ++j) {
+      const C x = static_cast<C>(from[j * table.strides[1]]);
+      if (bags.mode != Mode::Max) {
+        sums[j] += x * factor;
+      } else if (!any || x > sums[j]) {
+        sums[j] = x;
+        best[j] = row;
+      }
+    }
+    any = true;
+  }
+  const C scale = bags.mode == Mode::Mean && count > 0 ? C(1) / static_cast<C>(count) : C(1);
+  for (int64_t j = 0; j < width; ++j) {
+    result[first + j] = static_cast<T>(sums[j] * scale);
+    if (rows != nullptr) put(*rows, bag * bags.weight.size(1) + first + j, best[j]);
+  }
+}
+
+Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& weight,
+                      const Tensor& indices, const Tensor& offsets, int64_t mode,
+                      const std::optional<Tensor>& per_sample_weights, bool include_last_offset,
+                      int64_t padding_idx, Tensor& out, Tensor& offset2bag, Tensor& bag_size,
+                      Tensor& max_indices) {
+  const Results results(out, offset2bag, bag_size, max_indices);
+  ET_REQUIRE(ctx,
+             weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1 && mode >= 0 &&
+                 mode <= 2 && offsets.size(0) >= include_last_offset && is_contiguous(indices) &&
+                 is_contiguous(offsets),
+             InvalidArgument, results,
+             "%s: a table [n, d], 1-d indices and offsets and a mode from 0 to 2 were expected; "
+             "found %s, %s, %s and %" PRId64,
+             op, ShapeText(weight).c_str(), ShapeText(indices).c_str(), ShapeText(offsets).c_str(),
+             mode);
+  ET_REQUIRE(
+      ctx,
+      is_float(weight.scalar_type()) && out.scalar_type() == weight.scalar_type() &&
+          (!per_sample_weights.has_value() ||
+           (per_sample_weights->scalar_type() == weight.scalar_type() && mode == 0 &&
+            per_sample_weights->numel() == indices.numel() && is_contiguous(*per_sample_weights))),
+      InvalidArgument, results,
+      "%s: one floating dtype was expected, and per-sample weights only for sums", op);
+  for (const Tensor* t : {&indices, &offsets}) {
+    if (!require_index_dtype(ctx, op, *t)) return results;
+  }
+  for (const Tensor* t : {&offset2bag, &bag_size, &max_indices}) {
+    if (!require_index_dtype(ctx, op, *t)) return results;
+  }
+  const int64_t n_bags = offsets.size(0) - include_last_offset, width = weight.size(1);
+  const Bags bags{weight, indices,    offsets, static_cast<Mode>(mode), per_sample_weights,
+                  n_bags, padding_idx};
+  const bool simple =  // where eager keeps no map from indices to bags
+      bags.mode == Mode::Sum && padding_idx < 0 &&
+      (weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half);
+  Shape shape, index_shape, bag_shape;
+  shape.push(n_bags);
+  shape.push(width);
+  index_shape.push(simple ? 0 : indices.numel());
+  bag_shape.push(n_bags);
+  if (!require_bags(ctx, op, bags) || !resize_out(ctx, op, out, shape) ||
+      !resize_out(ctx, op, offset2bag, index_shape) || !resize_out(ctx, op, bag_size, bag_shape) ||
+      !resize_out(ctx, op, max_indices, bags.mode == Mode::Max ? shape : bag_shape)) {
+    return results;
+  }
+  ET_REQUIRE(ctx, is_contiguous(out) && is_contiguous(max_indices), InvalidArgument, results,
+             "%s: a contiguous out was expected", op);
+  for (int64_t bag = 0; bag < n_bags; ++bag) {
+    int64_t count = 0;
+    for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) {
+      count += bags.values()[i] != padding_idx;
+      if (!simple) put(offset2bag, i, bag);
+    }
+    put(bag_size, bag, count);
+    if (bags.mode != Mode::Max) put(max_indices, bag, count);
+    with_dtype(weight.scalar_type(), [&](auto tag) {
+      using T = decltype(tag);
+      if constexpr (!std::is_integral_v<T>) {
+        using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+        for (int64_t first = 0; first < width; first += kColumns) {
+          fold_bag<T, C>(bags, bag, count, first, std::min(kColumns, width - first),
+                         out.mutable_data_ptr<T>() + bag * width,
+                         bags.mode == Mode::Max ? &max_indices : nullptr);
+        }
+      }
+    });
+  }
+  return results;
+}
+
+}  // namespace
+
+Results _embedding_bag_out(KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices,
+                           const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
+                           bool sparse, const std::optional<Tensor>& per_sample_weights,
+                           bool include_last_offset, int64_t padding_idx, Tensor& out0,
+                           Tensor& out1, Tensor& out2, Tensor& out3) {
+  (void)scale_grad_by_freq, (void)sparse;  // matter to gradients only
+  return embedding_bag(ctx, "_embedding_bag.out", weight, indices, offsets, mode,
+                       per_sample_weights, include_last_offset, padding_idx, out0, out1, out2,
+                       out3);
+}
+
+Results _embedding_bag_forward_only_out(KernelRuntimeContext& ctx, const Tensor& weight,
+                                        const Tensor& indices, const Tensor& offsets,
+                                        bool scale_grad_by_freq, int64_t mode, bool sparse,
+                                        const std::optional<Tensor>& per_sample_weights,
+                                        bool include_last_offset, int64_t padding_idx, Tensor& out0,
+                                        Tensor& out1, Tensor& out2, Tensor& out3) {
+  (void)scale_grad_by_freq, (void)sparse;
+  return embedding_bag(ctx, "_embedding_bag_forward_only.out", weight, indices, offsets, mode,
+                       per_sample_weights, include_last_offset, padding_idx, out0, out1, out2,
+                       out3);
+}
+
+namespace {
+constexpr Kernel kEmbeddingBagOps[] = {
+    ET_OP("aten::_embedding_bag.out", _embedding_bag_out),
+    ET_OP("aten::_embedding_bag_forward_only.out", _embedding_bag_forward_only_out),
+};
+}  // namespace
+
+Span<const Kernel> embedding_bag_ops() {
+  return kEmbeddingBagOps;
+}
+
+}  // namespace torch::executor::native

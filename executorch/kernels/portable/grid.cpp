@@ -1,0 +1,249 @@
+#include <executorch/cpu/threadpool.h>
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/dtype.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+
+// Sampling images (n, c, spatial dims) at positions that a grid (n, output dims, D) gives for every
+// pixel of the result, in coordinates from -1 to 1; the grid's last dim counts from the input's
+// last dim backwards (x, y, z).
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+enum class Interpolation : int64_t { Linear = 0, Nearest = 1, Cubic = 2 };
+enum class Padding : int64_t { Zeros = 0, Border = 1, Reflection = 2 };
+
+/// One spatial dim of the input.
+template <class C>
+struct Axis {
+  int64_t size, stride;
+  Padding padding;
+  bool align_corners;
+
+  /// From [-1, 1] to positions, where pixel i lies at i.
+  C unnormalize(C x) const {
+    return align_corners ? (x + 1) / 2 * static_cast<C>(size - 1)
+                         : ((x + 1) * static_cast<C>(size) - 1) / 2;
+  }
+  /// Moves a position into the image as the padding says; one not finite goes outside.
+  C place(C x) const {
+    const C last = static_cast<C>(size - 1);
+    if (padding == Padding::Reflection) {
+      x = align_corners ? reflect(x, C(0), last) : reflect(x, C(-0.5), static_cast<C>(size));
+    }
+    if (padding != Padding::Zeros) x = std::min(last, std::max(x, C(0)));
+    return std::isfinite(x) && std::abs(x) < C(1e9) ? x : C(-100);
+  }
+  bool contains(int64_t i) const { return i >= 0 && i < size; }
+
+ private:
+  /// Mirrored at `low` and at low + span until between them.
+  static C reflect(C x, C low, C span) {
+    if (span == 0) return 0;
+    const C distance = std::abs(x - low);
+    const C rest = std::fmod(distance, span);
+    const bool turned = std::fmod(std::floor(distance / span), C(2)) != 0;
+    return (turned ? span - rest : rest) + low;
+  }
+};
+
+/// The weights of the four pixels around a position t in [0, 1) between the middle two.
+template <class C>
+void cubic_weights(C t, C* w) {
+  constexpr C kA = C(-0.75);
+  const auto near = [](C x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; };
+  const auto far = [](C x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
+  w[0] = far(t + 1);
+  w[1] = near(t);
+  w[2] = near(1 - t);
+  w[3] = far(2 - t);
+}
+
+/// Pixels of the input and their weights for one pixel of the result.
+template <class C, int D>
+struct Taps {
+  static constexpr int kMax = D == 2 ? 16 : 8;
+  int n = 0;
+  int64_t offset[kMax];
+  C weight[kMax];
+
+  void add(const Axis<C>* axes, const int64_t* at, C w) {
+    int64_t o = 0;
+    for (int d = 0; d < D; ++d) {
+      if (!axes[d].contains(at[d])) return;
+      o += at[d] * axes[d].stride;
+    }
+    offset[n] = o;
+    weight[n++] = w;
+  }
+};
+
+template <class C, int D>
+Taps<C, D> taps_at(const Axis<C>* axes, const C* grid, Interpolation interpolation) {
+  Taps<C, D> taps;
+  int64_t base[D];
+  C t[D];
+  if (interpolation == Interpolation::Nearest) {
+    for (int d = 0; d < D; ++d) {
+      base[d] = static_cast<int64_t>(std::nearbyint(axes[d].place(axes[d].unnormalize(grid[d]))));
+    }
+    taps.add(axes, base, C(1));
+    return taps;
+  }
+  if (interpolation == Interpolation::Linear) {
+    for (int d = 0; d < D; ++d) {
+      const C x = axes[d].place(axes[d].unnormalize(grid[d]));
+      base[d] = static_cast<int64_t>(std::floor(x));
+      t[d] = x - static_cast<C>(base[d]);
+    }
+    for (int corner = 0; corner < 1 << D; ++corner) {
+      int64_t at[D];
+      C w = 1;
+      for (int d = 0; d < D; ++d) {
+        const int second = corner >> d & 1;
+        at[d] = base[d] + second;
+        w *= second ? t[d] : 1 - t[d];
+      }
+      taps.add(axes, at, w);
+    }
+    return taps;
+  }
+  if constexpr (D == 2) {
+    C w[D][4], floor[D];
+    for (int d = 0; d < D; ++d) {
+      const C x = axes[d].unnormalize(grid[d]);
+      floor[d] = std::floor(x);
+      cubic_weights(x - floor[d], w[d]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        const int64_t at[D] = {static_cast<int64_t>(axes[0].place(floor[0] + C(i - 1))),
+                               static_cast<int64_t>(axes[1].place(floor[1] + C(j - 1)))};
+        taps.add(axes, at, w[0][i] * w[1][j]);
+      }
+    }
+  }
+  return taps;
+}
+
+/// T as stored, C as computed; all strides are used, so any dim order.
+template <class T, class C, int D>
+void sample(const Tensor& input, const Tensor& grid, Interpolation interpolation, Padding padding,
+            bool align_corners, const Tensor& out) {
+  const Layout a(input), g(grid), b(out);
+  Axis<C> axes[D];
+  int64_t n_pixels = 1;
+  for (int d = 0; d < D; ++d) {
+    axes[d] = {input.size(2 + d), a.strides[2 + d], padding, align_corners};
+    n_pixels *= out.size(2 + d);
+  }
+  const T* in = static_cast<const T*>(input.const_data_ptr());
+  const T* positions = static_cast<const T*>(grid.const_data_ptr());
+  T* result = static_cast<T*>(out.mutable_data_ptr());
+  const auto pixel = [&](int64_t n, int64_t i) {
+    int64_t from = n * g.strides[0], to = n * b.strides[0];
+    for (int d = D - 1; d >= 0; --d) {
+      const int64_t at = i % out.size(2 + d);
+      i /= out.size(2 + d);
+      from += at * g.strides[1 + d];
+      to += at * b.strides[2 + d];
+    }
+    C x[D];
+    for (int d = 0; d < D; ++d) {
+      x[d] = static_cast<C>(positions[from + (D - 1 - d) * g.strides[1 + D]]);
+    }
+    const Taps<C, D> taps = taps_at<C, D>(axes, x, interpolation);
+    for (int64_t c = 0; c < out.size(1); ++c) {
+      const T* plane = in + n * a.strides[0] + c * a.strides[1];
+      C sum = 0;
+      for (int k = 0; k < taps.n; ++k) {
+        sum += taps.weight[k] * static_cast<C>(plane[taps.offset[k]]);
+      }
+      result[to + c * b.strides[1]] = static_cast<T>(sum);
+    }
+  };
+  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, out.size(1)));
+  executorch::cpu::parallel_for(out.size(0) * n_pixels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pixel(i / n_pixels, i % n_pixels);
+  });
+}
+
+template <int D>
+Tensor& grid_sampler(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
+                     const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                     bool align_corners, Tensor& out) {
+  bool fits = input.dim() == D + 2 && grid.dim() == D + 2 && grid.size(D + 1) == D &&
+              grid.size(0) == input.size(0);
+  for (int d = 0; fits && d < D; ++d) fits = input.size(2 + d) > 0;
+  ET_REQUIRE(ctx, fits, InvalidArgument, out,
+             "%s: an input [n, c, %d spatial dims] and a grid [n, ..., %d] were expected; found "
+             "%s and %s",
+             op, D, D, ShapeText(input).c_str(), ShapeText(grid).c_str());
+  ET_REQUIRE(ctx,
+             is_float(input.scalar_type()) && input.scalar_type() == grid.scalar_type() &&
+                 input.scalar_type() == out.scalar_type(),
+             InvalidArgument, out, "%s: one floating dtype was expected; found %s, %s and %s", op,
+             toString(input.scalar_type()), toString(grid.scalar_type()),
+             toString(out.scalar_type()));
+  ET_REQUIRE(ctx,
+             interpolation_mode >= 0 && interpolation_mode <= (D == 2 ? 2 : 1) &&
+                 padding_mode >= 0 && padding_mode <= 2,
+             InvalidArgument, out,
+             "%s: interpolation mode %" PRId64 " or padding mode %" PRId64 " does not exist", op,
+             interpolation_mode, padding_mode);
+  Shape shape;
+  shape.push(input.size(0));
+  shape.push(input.size(1));
+  for (int d = 0; d < D; ++d) shape.push(grid.size(1 + d));
+  if (!resize_out(ctx, op, out, shape)) return out;
+  const auto interpolation = static_cast<Interpolation>(interpolation_mode);
+  const auto padding = static_cast<Padding>(padding_mode);
+  with_dtype(input.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (!std::is_integral_v<T>) {
+      using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      sample<T, C, D>(input, grid, interpolation, padding, align_corners, out);
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor& grid_sampler_2d_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
+                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                            Tensor& out) {
+  return grid_sampler<2>(ctx, "grid_sampler_2d.out", input, grid, interpolation_mode, padding_mode,
+                         align_corners, out);
+}
+
+Tensor& grid_sampler_3d_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
+                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                            Tensor& out) {
+  return grid_sampler<3>(ctx, "grid_sampler_3d.out", input, grid, interpolation_mode, padding_mode,
+                         align_corners, out);
+}
+
+namespace {
+constexpr Kernel kGridOps[] = {
+    ET_OP("aten::grid_sampler_2d.out", grid_sampler_2d_out),
+    ET_OP("aten::grid_sampler_3d.out", grid_sampler_3d_out),
+};
+}  // namespace
+
+Span<const Kernel> grid_ops() {
+  return kGridOps;
+}
+
+}  // namespace torch::executor::native

@@ -1,0 +1,138 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/index_value.h>
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <cinttypes>
+
+// Finding where values belong in sorted sequences, by bisection. NaN belongs at the end.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+/// n sorted values of type C; at(i) reads the i-th in order.
+template <class C, class At>
+int64_t place_of(C value, int64_t n, bool right, const At& at) {
+  int64_t begin = 0, end = n;
+  while (begin < end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    const C x = at(middle);
+    const bool before = right ? !(x > value) && !(x != x && value == value)
+                              : x < value || (value != value && x == x);
+    if (before) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
+struct Search {
+  const char* op;
+  bool right;
+  const Tensor* sorter;  // the order of each sequence, or nullptr
+};
+
+/// `sorted` is one sequence, or has the shape of `values` but for the last dim.
+Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorted,
+               const Tensor& values, Tensor& out) {
+  const int64_t rank = sorted.dim(), n = rank == 0 ? 0 : sorted.size(rank - 1);
+  bool fits = rank == 1 || (rank > 1 && rank == values.dim());
+  for (int64_t d = 0; fits && d < rank - 1; ++d) fits = sorted.size(d) == values.size(d);
+  ET_REQUIRE(ctx, fits && is_real(sorted.scalar_type()) && is_real(values.scalar_type()),
+             InvalidArgument, out, "%s: sequences %s of %s do not belong to values %s of %s",
+             how.op, ShapeText(sorted).c_str(), toString(sorted.scalar_type()),
+             ShapeText(values).c_str(), toString(values.scalar_type()));
+  ET_REQUIRE(ctx, out.scalar_type() == ScalarType::Long || out.scalar_type() == ScalarType::Int,
+             InvalidArgument, out, "%s: out is %s; Long or Int was expected", how.op,
+             toString(out.scalar_type()));
+  ET_REQUIRE(ctx,
+             how.sorter == nullptr || (how.sorter->sizes().equals(sorted.sizes()) &&
+                                       how.sorter->scalar_type() == ScalarType::Long),
+             InvalidArgument, out, "%s: a sorter of dtype Long and shape %s was expected", how.op,
+             ShapeText(sorted).c_str());
+  if (!resize_out(ctx, how.op, out, values.sizes()) || out.numel() == 0) return out;
+  const Layout from(sorted), order(how.sorter == nullptr ? sorted : *how.sorter), to(out);
+  const int64_t step = from.strides[rank - 1], order_step = order.strides[rank - 1];
+  // Where the sequence of a value begins, in the loop over values.
+  int64_t begin[kTensorDimensionLimit] = {}, order_begin[kTensorDimensionLimit] = {};
+  for (int64_t d = 0; rank > 1 && d < rank - 1; ++d) {
+    begin[d] = from.strides[d];
+    order_begin[d] = order.strides[d];
+  }
+  Loop loop(values.sizes());
+  loop.add(to.strides).add(Layout(values).strides).add(begin).add(order_begin);
+  const bool floats = is_float(sorted.scalar_type()) || is_float(values.scalar_type());
+  with_compute(floats ? Compute::Double : Compute::Int, [&](auto tag) {
+    using C = decltype(tag);
+    const auto read = [](const Tensor& t, int64_t at) {
+      return load_one<C>(static_cast<const char*>(t.const_data_ptr()) + at * t.element_size(),
+                         t.scalar_type());
+    };
+    for (int64_t i = 0; i < loop.numel; ++i) {
+      const int64_t first = loop.offset(2, i), first_order = loop.offset(3, i);
+      bool valid = true;
+      const int64_t place = place_of(read(values, loop.offset(1, i)), n, how.right, [&](int64_t k) {
+        if (how.sorter != nullptr) {
+          k = how.sorter->const_data_ptr<int64_t>()[first_order + k * order_step];
+          valid &= k >= 0 && k < n;
+          if (!valid) return C{0};
+        }
+        return read(sorted, first + k * step);
+      });
+      ET_REQUIRE(ctx, valid, InvalidArgument, ,
+                 "%s: the sorter has values outside [0, %" PRId64 ")", how.op, n);
+      store_one(place,
+                static_cast<char*>(out.mutable_data_ptr()) + loop.offset(0, i) * out.element_size(),
+                out.scalar_type());
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor& bucketize_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
+                             const Tensor& boundaries, bool out_int32, bool right, Tensor& out) {
+  (void)out_int32;  // out's dtype says it
+  ET_REQUIRE(ctx, boundaries.dim() == 1, InvalidArgument, out,
+             "bucketize.Tensor_out: 1-d boundaries were expected; their shape is %s",
+             ShapeText(boundaries).c_str());
+  return search(ctx, {"bucketize.Tensor_out", right, nullptr}, boundaries, self, out);
+}
+
+Tensor& searchsorted_Tensor_out(KernelRuntimeContext& ctx, const Tensor& sorted_sequence,
+                                const Tensor& self, bool out_int32, bool right,
+                                std::optional<std::string_view> side,
+                                const std::optional<Tensor>& sorter, Tensor& out) {
+  (void)out_int32;
+  constexpr const char* kOp = "searchsorted.Tensor_out";
+  ET_REQUIRE(ctx, !side.has_value() || *side == "right" || (*side == "left" && !right),
+             InvalidArgument, out,
+             "%s: side is '%.*s', expected 'left' or 'right', and not left with right=True", kOp,
+             static_cast<int>(side->size()), side->data());
+  const bool from_right = side.has_value() ? *side == "right" : right;
+  return search(ctx, {kOp, from_right, sorter.has_value() ? &*sorter : nullptr}, sorted_sequence,
+                self, out);
+}
+
+namespace {
+constexpr Kernel kSearchOps[] = {
+    ET_OP("aten::bucketize.Tensor_out", bucketize_Tensor_out),
+    ET_OP("aten::searchsorted.Tensor_out", searchsorted_Tensor_out),
+};
+}  // namespace
+
+Span<const Kernel> search_ops() {
+  return kSearchOps;
+}
+
+}  // namespace torch::executor::native

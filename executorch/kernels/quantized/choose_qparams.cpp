@@ -1,0 +1,199 @@
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/quantized/affine.h>
+#include <executorch/kernels/quantized/functions.h>
+#include <executorch/kernels/quantized/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+// Scales and zero points from the smallest and the largest value.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+
+namespace {
+
+using Pair = std::tuple<Tensor&, Tensor&>;
+
+struct Extremes {
+  float low = 0, high = 0;  // zero always belongs to the range
+  bool has_nan = false;
+
+  void fold(const float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+      has_nan |= x[i] != x[i];
+    }
+  }
+};
+
+struct Parameters {
+  double scale, zero_point;
+};
+
+bool require_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
+                    const Tensor& scale, const Tensor& zero_point) {
+  ET_REQUIRE(ctx,
+             is_float(input.scalar_type()) && is_float(scale.scalar_type()) &&
+                 is_real(zero_point.scalar_type()),
+             InvalidArgument, false,
+             "%s: an input of %s with a scale of %s and a zero point of %s; the first two must be "
+             "floating",
+             op, toString(input.scalar_type()), toString(scale.scalar_type()),
+             toString(zero_point.scalar_type()));
+  return true;
+}
+
+constexpr int64_t kChunk = 1024;
+
+/// For each of `n_rows` runs of the input, in logical order, choose(extremes) -> Parameters.
+template <class Choose>
+void choose_rows(KernelRuntimeContext& ctx, const char* op, const Tensor& input, int64_t n_rows,
+                 Tensor& scale, Tensor& zero_point, const Choose& choose) {
+  const int64_t n = n_rows == 0 ? 0 : input.numel() / n_rows;
+  Loop loop(input.sizes());
+  loop.add(input).collapse();
+  std::atomic<bool> has_nan = false;
+  executorch::cpu::parallel_for(
+      n_rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(n, 1)),
+      [&](int64_t begin, int64_t end) {
+        float chunk[kChunk];
+        for (int64_t row = begin; row < end; ++row) {
+          Extremes extremes;
+          for (int64_t i = 0; i < n; i += kChunk) {
+            const int64_t m = std::min(kChunk, n - i);
+            gather(loop, 0, input.const_data_ptr(), input.scalar_type(), row * n + i, m, chunk);
+            extremes.fold(chunk, m);
+          }
+          if (extremes.has_nan) has_nan = true;
+          const Parameters p = choose(extremes);
+          store_one(p.scale,
+                    static_cast<char*>(scale.mutable_data_ptr()) + row * scale.element_size(),
+                    scale.scalar_type());
+          store_one(
+              p.zero_point,
+              static_cast<char*>(zero_point.mutable_data_ptr()) + row * zero_point.element_size(),
+              zero_point.scalar_type());
+        }
+      });
+  ET_REQUIRE(ctx, !has_nan, InvalidArgument, , "%s: the input contains NaN", op);
+}
+
+Pair choose_for_tensor(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
+                       int64_t quant_min, int64_t quant_max, double eps, bool symmetric,
+                       ScalarType dtype, Tensor& scale_out, Tensor& zero_point_out) {
+  const Pair result(scale_out, zero_point_out);
+  const SizesType one = 1;
+  ET_REQUIRE(ctx, quant_min < quant_max && input.numel() > 0, InvalidArgument, result,
+             "%s: the range [%lld, %lld] or the input of shape %s is empty", op,
+             static_cast<long long>(quant_min), static_cast<long long>(quant_max),
+             ShapeText(input).c_str());
+  if (!require_floats(ctx, op, input, scale_out, zero_point_out) ||
+      !resize_out(ctx, op, scale_out, {&one, 1}) ||
+      !resize_out(ctx, op, zero_point_out, {&one, 1})) {
+    return result;
+  }
+  const float low = static_cast<float>(quant_min), high = static_cast<float>(quant_max);
+  choose_rows(ctx, op, input, 1, scale_out, zero_point_out, [&](const Extremes& e) -> Parameters {
+    const float least = static_cast<float>(eps);
+    if (symmetric) {
+      const float scale = std::max(std::max(-e.low, e.high) / ((high - low) / 2), least);
+      return {scale, dtype == ScalarType::Byte ? 128.0 : 0.0};
+    }
+    const float scale = std::max((e.high - e.low) / (high - low), least);
+    const float zero = low - std::nearbyint(e.low / scale);
+    return {scale, zero >= low ? std::min(zero, high) : low};
+  });
+  return result;
+}
+
+/// Resizes both to the input's shape with a last dim of one; the number of rows, or -1.
+int64_t prepare_tokens(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
+                       Tensor& scale, Tensor& zero_point) {
+  ET_REQUIRE(ctx, input.dim() >= 1 && input.size(input.dim() - 1) > 0, InvalidArgument, -1,
+             "%s: the shape is %s; rows were expected", op, ShapeText(input).c_str());
+  Shape shape(input);
+  shape.sizes[shape.ndim - 1] = 1;
+  if (!require_floats(ctx, op, input, scale, zero_point) || !resize_out(ctx, op, scale, shape) ||
+      !resize_out(ctx, op, zero_point, shape)) {
+    return -1;
+  }
+  return shape.numel();
+}
+
+}  // namespace
+
+Pair choose_qparams_tensor_out(KernelRuntimeContext& ctx, const Tensor& input, int64_t quant_min,
+                               int64_t quant_max, double eps, ScalarType dtype, Tensor& scale_out,
+                               Tensor& zero_point_out) {
+  return choose_for_tensor(ctx, "choose_qparams.Tensor_out", input, quant_min, quant_max, eps,
+                           false, dtype, scale_out, zero_point_out);
+}
+
+Pair choose_qparams_symmetric_tensor_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                         int64_t quant_min, int64_t quant_max, double eps,
+                                         ScalarType dtype, Tensor& scale_out,
+                                         Tensor& zero_point_out) {
+  return choose_for_tensor(ctx, "choose_qparams_symmetric.Tensor_out", input, quant_min, quant_max,
+                           eps, true, dtype, scale_out, zero_point_out);
+}
+
+Pair choose_qparams_per_token_out(KernelRuntimeContext& ctx, const Tensor& input, ScalarType dtype,
+                                  Tensor& scale_out, Tensor& zero_point_out) {
+  constexpr const char* kOp = "choose_qparams_per_token.out";
+  const Pair result(scale_out, zero_point_out);
+  ET_REQUIRE(ctx, dtype == ScalarType::Char, InvalidArgument, result,
+             "%s: dtype is %s; Char was expected", kOp, toString(dtype));
+  const int64_t n_rows = prepare_tokens(ctx, kOp, input, scale_out, zero_point_out);
+  if (n_rows < 0) return result;
+  choose_rows(ctx, kOp, input, n_rows, scale_out, zero_point_out,
+              [](const Extremes& e) -> Parameters {
+                return {std::max(std::max(-e.low, e.high), 1e-5f) / 127.0f, 0};
+              });
+  return result;
+}
+
+Pair choose_qparams_per_token_asymmetric_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                             ScalarType dtype, Tensor& scale_out,
+                                             Tensor& zero_point_out) {
+  constexpr const char* kOp = "choose_qparams_per_token_asymmetric.out";
+  (void)dtype;  // eager computes for Char whatever it is
+  const Pair result(scale_out, zero_point_out);
+  const int64_t n_rows = prepare_tokens(ctx, kOp, input, scale_out, zero_point_out);
+  if (n_rows < 0) return result;
+  choose_rows(
+      ctx, kOp, input, n_rows, scale_out, zero_point_out, [](const Extremes& e) -> Parameters {
+        constexpr float kLow = -128, kHigh = 127;
+        const float scale =
+            std::max((e.high - e.low) / (kHigh - kLow), std::numeric_limits<float>::epsilon());
+        const float low = e.low / scale, high = e.high / scale;
+        // The end whose error is smaller decides where zero lies.
+        const float zero = (kLow + low) + (kHigh + high) > 0 ? kLow - low : kHigh - high;
+        return {scale, std::nearbyint(zero >= kLow ? std::min(zero, kHigh) : kLow)};
+      });
+  return result;
+}
+
+namespace {
+
+constexpr Kernel kChooseQparamsOps[] = {
+    ET_OP("quantized_decomposed::choose_qparams.Tensor_out", choose_qparams_tensor_out),
+    ET_OP("quantized_decomposed::choose_qparams_per_token.out", choose_qparams_per_token_out),
+    ET_OP("quantized_decomposed::choose_qparams_per_token_asymmetric.out",
+          choose_qparams_per_token_asymmetric_out),
+    ET_OP("quantized_decomposed::choose_qparams_symmetric.Tensor_out",
+          choose_qparams_symmetric_tensor_out),
+};
+
+}  // namespace
+
+Span<const Kernel> choose_qparams_ops() {
+  return kChooseQparamsOps;
+}
+
+}  // namespace torch::executor::native

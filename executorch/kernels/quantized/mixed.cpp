@@ -1,0 +1,148 @@
+#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/kernels/quantized/affine.h>
+#include <executorch/kernels/quantized/functions.h>
+#include <executorch/kernels/quantized/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <cinttypes>
+
+// Products of floats with 8-bit weights, which are dequantized panel by panel inside the product.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+namespace cpu = executorch::cpu;
+
+namespace {
+
+/// B[p, j] = (weight - zero_point) * scale, where row r, column c of the weight belongs to the
+/// parameter r * groups + c / group_size.
+struct Weight {
+  const Tensor& weight;
+  const Tensor& scales;
+  const Tensor* zero_points;
+  int64_t groups = 1;
+  bool transposed;  // B[p, j] is weight[j, p]
+
+  int64_t columns() const { return weight.size(1); }
+  float at(int64_t row, int64_t column) const {
+    const int64_t place = row * columns() + column;
+    const int64_t parameter = row * groups + column / (columns() / groups);
+    const auto number = [](const Tensor& t, int64_t i) {
+      return load_one<float>(static_cast<const char*>(t.const_data_ptr()) + i * t.element_size(),
+                             t.scalar_type());
+    };
+    const float zero = zero_points == nullptr ? 0.0f : number(*zero_points, parameter);
+    return (number(weight, place) - zero) * number(scales, parameter);
+  }
+
+  static void produce(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
+                      float* to, int64_t ld) {
+    const Weight& w = *static_cast<const Weight*>(matrix);
+    for (int64_t p = 0; p < np; ++p) {
+      float* row = to + p * ld;
+      for (int64_t j = 0; j < nj; ++j) {
+        row[j] = w.transposed ? w.at(j0 + j, p0 + p) : w.at(p0 + p, j0 + j);
+      }
+      std::fill(row + nj, row + ld, 0.0f);
+    }
+  }
+};
+
+template <class T>
+void multiply(const Tensor& input, const Weight& weight, int64_t m, int64_t n, int64_t k,
+              Tensor& out) {
+  cpu::Gemm<T> gemm;
+  gemm.m = m;
+  gemm.n = n;
+  gemm.k = k;
+  gemm.a = {static_cast<const T*>(input.const_data_ptr()), k, 1};
+  gemm.b_source = {Weight::produce, &weight};
+  gemm.c = {static_cast<T*>(out.mutable_data_ptr()), n, 1};
+  gemm.run();
+}
+
+Tensor& mixed_product(KernelRuntimeContext& ctx, const char* op, const Tensor& input, Weight weight,
+                      Tensor& out) {
+  const Tensor& w = weight.weight;
+  ET_REQUIRE(ctx, w.dim() == 2 && input.dim() >= 1 && is_contiguous(w) && is_contiguous(input),
+             InvalidArgument, out,
+             "%s: a contiguous input and matrix were expected; found %s and %s", op,
+             ShapeText(input).c_str(), ShapeText(w).c_str());
+  const int64_t k = w.size(weight.transposed ? 1 : 0), n = w.size(weight.transposed ? 0 : 1);
+  const int64_t rank = input.dim();
+  ET_REQUIRE(ctx, input.size(rank - 1) == k && is_integer(w.scalar_type()), InvalidArgument, out,
+             "%s: cannot multiply %s by %s of %s", op, ShapeText(input).c_str(),
+             ShapeText(w).c_str(), toString(w.scalar_type()));
+  weight.groups = weight.scales.dim() == 2 ? weight.scales.size(1) : 1;
+  ET_REQUIRE(ctx, weight.groups > 0 && weight.columns() % weight.groups == 0, InvalidArgument, out,
+             "%s: rows of %" PRId64 " do not divide into %" PRId64 " groups", op, weight.columns(),
+             weight.groups);
+  for (const Tensor* t : {&weight.scales, weight.zero_points}) {
+    ET_REQUIRE(ctx,
+               t == nullptr || (t->numel() == w.size(0) * weight.groups && is_contiguous(*t) &&
+                                is_real(t->scalar_type())),
+               InvalidArgument, out,
+               "%s: scales and zero points for %d rows were expected; found shape %s", op,
+               static_cast<int>(w.size(0)), ShapeText(*t).c_str());
+  }
+  ET_REQUIRE(ctx, input.scalar_type() == out.scalar_type(), InvalidArgument, out,
+             "%s: the input is %s and out %s; one dtype was expected", op,
+             toString(input.scalar_type()), toString(out.scalar_type()));
+  Shape shape(input);
+  shape.sizes[rank - 1] = static_cast<SizesType>(n);
+  if (!resize_out(ctx, op, out, shape)) return out;
+  ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, out, "%s: out must be contiguous", op);
+  const int64_t m = k == 0 ? 0 : input.numel() / k;
+  switch (input.scalar_type()) {
+    case ScalarType::Float:
+      multiply<float>(input, weight, m, n, k, out);
+      return out;
+    case ScalarType::Half:
+      multiply<cpu::F16>(input, weight, m, n, k, out);
+      return out;
+    case ScalarType::BFloat16:
+      multiply<cpu::BF16>(input, weight, m, n, k, out);
+      return out;
+    default:
+      break;
+  }
+  ET_REQUIRE(ctx, false, InvalidArgument, out, "%s: not implemented for dtype %s", op,
+             toString(input.scalar_type()));
+}
+
+}  // namespace
+
+Tensor& quantized_mixed_mm_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
+                               const Tensor& weight_scales,
+                               const std::optional<Tensor>& weight_zero_points, Tensor& out) {
+  return mixed_product(ctx, "mixed_mm.out", input,
+                       {weight, weight_scales, get(weight_zero_points), 1, false}, out);
+}
+
+Tensor& quantized_mixed_linear_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                   const Tensor& weight, const Tensor& weight_scales,
+                                   const std::optional<Tensor>& weight_zero_points,
+                                   std::optional<ScalarType> dtype, Tensor& out) {
+  ET_REQUIRE(ctx, dtype.value_or(out.scalar_type()) == out.scalar_type(), InvalidArgument, out,
+             "mixed_linear.out: dtype is %s, but out is %s", toString(*dtype),
+             toString(out.scalar_type()));
+  return mixed_product(ctx, "mixed_linear.out", input,
+                       {weight, weight_scales, get(weight_zero_points), 1, true}, out);
+}
+
+namespace {
+
+constexpr Kernel kMixedOps[] = {
+    ET_OP("quantized_decomposed::mixed_linear.out", quantized_mixed_linear_out),
+    ET_OP("quantized_decomposed::mixed_mm.out", quantized_mixed_mm_out),
+};
+
+}  // namespace
+
+Span<const Kernel> mixed_ops() {
+  return kMixedOps;
+}
+
+}  // namespace torch::executor::native
