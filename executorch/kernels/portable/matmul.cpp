@@ -1,5 +1,7 @@
+#include <executorch/cpu/gemm/gemm.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/dtype.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
 #include <executorch/kernels/portable/internal/shape.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
@@ -8,9 +10,11 @@
 
 #include <cinttypes>
 
-// mm, bmm, addmm, linear: argument checks around internal::Gemm. Operands are used where they lie,
-// in any dim order.
+// mm, bmm, addmm, linear: argument checks around the engine's Gemm. Operands are used where they
+// lie, in any dim order.
 namespace torch::executor::native {
+
+namespace cpu = ::executorch::cpu;
 
 using namespace internal;
 using executorch::runtime::Kernel;
@@ -43,13 +47,23 @@ bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& a
   return true;
 }
 
-// The last two dims of a tensor as a matrix, `offset` elements into its data.
 template <class T>
-MatrixView<T> matrix(const Tensor& t, int64_t offset = 0) {
+EngineType<T>* elements(const Tensor& t) {
+  return reinterpret_cast<EngineType<T>*>(t.mutable_data_ptr<T>());
+}
+
+// The last two dims of a tensor as a matrix.
+template <class T>
+cpu::Matrix<EngineType<T>> matrix(const Tensor& t) {
   const Layout layout(t);
   const int64_t rank = t.dim();
-  return {static_cast<T*>(t.mutable_data_ptr()) + offset, layout.strides[rank - 2],
-          layout.strides[rank - 1]};
+  return {elements<T>(t), layout.strides[rank - 2], layout.strides[rank - 1]};
+}
+
+template <class T>
+cpu::Matrix<const EngineType<T>> operand(const Tensor& t) {
+  const auto m = matrix<T>(t);
+  return {m.data, m.row_stride, m.col_stride};
 }
 
 // A factor given as a Scalar; integers wrap like the sums do.
@@ -60,11 +74,6 @@ Acc factor(const Scalar& s) {
   } else {
     return scalar_as<Acc>(s);
   }
-}
-
-template <class T>
-MatrixView<const T> as_const(const MatrixView<T>& m) {
-  return {m.data, m.row_stride, m.col_stride};
 }
 
 }  // namespace
@@ -79,12 +88,12 @@ Tensor& mm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat2
   if (!resize_out(ctx, kOp, out, shape)) return out;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    Gemm<T>{.m = self.size(0),
-            .n = mat2.size(1),
-            .k = self.size(1),
-            .a = as_const(matrix<T>(self)),
-            .b = as_const(matrix<T>(mat2)),
-            .c = matrix<T>(out)}
+    cpu::Gemm<EngineType<T>>{.m = self.size(0),
+                             .n = mat2.size(1),
+                             .k = self.size(1),
+                             .a = operand<T>(self),
+                             .b = operand<T>(mat2),
+                             .c = matrix<T>(out)}
         .run();
   });
   return out;
@@ -105,15 +114,17 @@ Tensor& bmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat
   const Layout a(self), b(mat2), c(out);
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    for (int64_t i = 0; i < self.size(0); ++i) {
-      Gemm<T>{.m = self.size(1),
-              .n = mat2.size(2),
-              .k = self.size(2),
-              .a = as_const(matrix<T>(self, i * a.strides[0])),
-              .b = as_const(matrix<T>(mat2, i * b.strides[0])),
-              .c = matrix<T>(out, i * c.strides[0])}
-          .run();
-    }
+    cpu::Gemm<EngineType<T>>{.m = self.size(1),
+                             .n = mat2.size(2),
+                             .k = self.size(2),
+                             .a = operand<T>(self),
+                             .b = operand<T>(mat2),
+                             .c = matrix<T>(out),
+                             .batch = self.size(0),
+                             .a_batch = a.strides[0],
+                             .b_batch = b.strides[0],
+                             .c_batch = c.strides[0]}
+        .run();
   });
   return out;
 }
@@ -146,21 +157,68 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
   const bool has_column = rank > 1 && self.size(0) != 1;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    using Acc = Accumulator<T>;
-    Gemm<T>{.m = mat1.size(0),
-            .n = mat2.size(1),
-            .k = mat1.size(1),
-            .a = as_const(matrix<T>(mat1)),
-            .b = as_const(matrix<T>(mat2)),
-            .c = matrix<T>(out),
-            .addend = {self.const_data_ptr<T>(), has_column ? addend.strides[0] : 0,
-                       has_row ? addend.strides[rank - 1] : 0},
-            .alpha = factor<Acc>(alpha),
-            .beta = factor<Acc>(beta)}
+    using E = EngineType<T>;
+    using Acc = cpu::Accumulator<E>;
+    cpu::Gemm<E>{.m = mat1.size(0),
+                 .n = mat2.size(1),
+                 .k = mat1.size(1),
+                 .a = operand<T>(mat1),
+                 .b = operand<T>(mat2),
+                 .c = matrix<T>(out),
+                 .addend = {elements<T>(self), has_column ? addend.strides[0] : 0,
+                            has_row ? addend.strides[rank - 1] : 0},
+                 .alpha = factor<Acc>(alpha),
+                 .beta = factor<Acc>(beta)}
         .run();
   });
   return out;
 }
+
+namespace {
+
+// The rows of linear's input [..., k] and result [..., n]: groups of `count` rows a fixed distance
+// apart in both, one group where both are contiguous.
+struct Rows {
+  const Layout& in;
+  const Layout& out;
+  int n_outer;  // leading dims that number the groups
+  int64_t count = 1, in_stride = 0, out_stride = 0;
+
+  Rows(const Layout& input, const Layout& result) : in(input), out(result) {
+    n_outer = in.shape.ndim - 1;
+    for (; n_outer > 0; --n_outer) {
+      const int d = n_outer - 1;
+      const int64_t size = in.shape.sizes[d];
+      if (size == 1) continue;
+      if (count == 1) {
+        in_stride = in.strides[d];
+        out_stride = out.strides[d];
+      } else if (in.strides[d] != in_stride * count || out.strides[d] != out_stride * count) {
+        break;
+      }
+      count *= size;
+    }
+  }
+
+  // Calls f with the offsets of each group's first row.
+  template <class F>
+  void for_each_group(const F& f) const {
+    int64_t n_groups = 1;
+    for (int d = 0; d < n_outer; ++d) n_groups *= in.shape.sizes[d];
+    for (int64_t group = 0; group < n_groups; ++group) {
+      int64_t from = 0, to = 0, rest = group;
+      for (int d = n_outer - 1; d >= 0; --d) {
+        const int64_t at = rest % in.shape.sizes[d];
+        rest /= in.shape.sizes[d];
+        from += at * in.strides[d];
+        to += at * out.strides[d];
+      }
+      f(from, to);
+    }
+  }
+};
+
+}  // namespace
 
 Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
                    const std::optional<Tensor>& bias, Tensor& out) {
@@ -182,21 +240,24 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
   Shape shape(input);
   shape.sizes[rank - 1] = static_cast<SizesType>(n);
   if (!resize_out(ctx, kOp, out, shape)) return out;
-  ET_REQUIRE(ctx, is_contiguous(input) && is_contiguous(out), InvalidArgument, out,
-             "%s: input and out must be contiguous", kOp);
-  int64_t m = 1;
-  for (int64_t d = 0; d + 1 < rank; ++d) m *= input.size(d);
+  const Layout in(input), result(out);
+  const Rows rows(in, result);
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    const MatrixView<T> w = matrix<T>(weight);
-    Gemm<T>{.m = m,
-            .n = n,
-            .k = k,
-            .a = {input.const_data_ptr<T>(), k, 1},
-            .b = {w.data, w.col_stride, w.row_stride},
-            .c = {out.mutable_data_ptr<T>(), n, 1},
-            .addend = {bias.has_value() ? bias->const_data_ptr<T>() : nullptr, 0, 1}}
-        .run();
+    using E = EngineType<T>;
+    const auto w = operand<T>(weight);
+    cpu::Gemm<E> g = {.m = rows.count,
+                      .n = n,
+                      .k = k,
+                      .a = {nullptr, rows.in_stride, in.strides[rank - 1]},
+                      .b = {w.data, w.col_stride, w.row_stride},
+                      .c = {nullptr, rows.out_stride, result.strides[rank - 1]},
+                      .addend = {bias.has_value() ? elements<T>(*bias) : nullptr, 0, 1}};
+    rows.for_each_group([&](int64_t from, int64_t to) {
+      g.a.data = elements<T>(input) + from;
+      g.c.data = elements<T>(out) + to;
+      g.run();
+    });
   });
   return out;
 }
