@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import statistics
 import subprocess
@@ -70,6 +69,12 @@ def parse(title: str, example: str, sides: list[str]) -> argparse.Namespace:
     return options
 
 
+def last_cache_bytes() -> int:
+    """Bytes of this processor's largest cache; 0 where the system does not say."""
+    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    return max((int(path.read_text().strip().rstrip("K")) * 1024 for path in sizes), default=0)
+
+
 class Judge:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -88,8 +93,7 @@ class Judge:
             json.loads(subprocess.check_output([str(self.bin / "machine_limits"), n], text=True))
             for n in ("1", str(threads))
         )
-        cache = os.sysconf("SC_LEVEL3_CACHE_SIZE") or os.sysconf("SC_LEVEL2_CACHE_SIZE")
-        facts = {"threads": threads, "cache": cache}
+        facts = {"threads": threads, "cache": last_cache_bytes()}
         return {**facts, **all_, **{f"{name}_1": value for name, value in one.items()}}
 
     def prepare(self, cases: list[Case], progress: Progress) -> None:

@@ -63,8 +63,6 @@ constexpr auto kWrappers = wrappers(std::make_index_sequence<kMaxKernels>());
 
 }  // namespace
 
-OperatorProfile::OperatorProfile() = default;
-
 std::vector<Kernel> OperatorProfile::kernels() const {
   const auto registered = get_registered_kernels();
   std::vector<Kernel> wrapped;
@@ -74,16 +72,24 @@ std::vector<Kernel> OperatorProfile::kernels() const {
   return wrapped;
 }
 
+void OperatorProfile::end_call() {
+  for (auto& [place, row] : rows_) {
+    if (row.this_call > 0)
+      row.least = row.least == 0 ? row.this_call : std::min(row.least, row.this_call);
+    row.this_call = 0;
+  }
+}
+
 OperatorProfile::Entry OperatorProfile::start_profiling(const char* name,
                                                         executorch::runtime::ChainID,
                                                         executorch::runtime::DebugHandle) {
   Entry entry{};
-  entry.event_id = chain_id_ >= 0 ? static_cast<int64_t>(next_) : -1;  // no instruction's: ignored
-  if (chain_id_ >= 0) {
-    ++next_;
-    rows_.resize(std::max(rows_.size(), next_));
-    rows_[next_ - 1].name = name;
-    called.name = nullptr;
+  entry.chain_id = current_chain_id();  // unset for what is no instruction
+  entry.debug_handle = current_debug_handle();
+  called.name = nullptr;
+  if (entry.chain_id >= 0) {
+    Row& row = rows_[{entry.chain_id, entry.debug_handle}];
+    if (row.name.empty()) row.name = name;
   }
   entry.start_time = static_cast<et_timestamp_t>(nanoseconds());
   return entry;
@@ -91,22 +97,23 @@ OperatorProfile::Entry OperatorProfile::start_profiling(const char* name,
 
 void OperatorProfile::end_profiling(Entry entry) {
   const int64_t end = nanoseconds();
-  if (entry.event_id < 0) return;
-  Row& row = rows_[static_cast<size_t>(entry.event_id)];
-  const double seconds = static_cast<double>(end - static_cast<int64_t>(entry.start_time)) * 1e-9;
-  row.seconds = row.seconds == 0 ? seconds : std::min(row.seconds, seconds);
+  if (entry.chain_id < 0) return;
+  Row& row = rows_[{entry.chain_id, entry.debug_handle}];
   if (called.name != nullptr) {
     row.name = called.name;
     row.shapes = called.shapes;
     row.bytes = called.bytes;
+    return;
   }
+  row.this_call += static_cast<double>(end - static_cast<int64_t>(entry.start_time)) * 1e-9;
 }
 
 nlohmann::json OperatorProfile::rows() const {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Row& row : rows_) {
+  for (const auto& [place, row] : rows_) {
+    if (row.least == 0) continue;
     rows.push_back(
-        {{"op", row.name}, {"shapes", row.shapes}, {"bytes", row.bytes}, {"seconds", row.seconds}});
+        {{"op", row.name}, {"shapes", row.shapes}, {"bytes", row.bytes}, {"seconds", row.least}});
   }
   return rows;
 }

@@ -1,19 +1,25 @@
-/// Times and shapes of every instruction of a method.
+/// Times and shapes of every instruction of a method, in two passes:
 ///
 ///   OperatorProfile profile;
 ///   module.load_method("forward", nullptr, &profile, nullptr, profile.kernels());
-///   profile.start_call(); module.forward(inputs);      // any number of times
+///   module.forward(inputs);                            // names and shapes
+///   other.load_method("forward", nullptr, &profile);
+///   other.forward(inputs); profile.end_call();         // times, any number of calls
 ///   profile.rows()                                     // JSON, one entry per instruction
 ///
-/// Names and shapes come from kernels() that stand before the registered ones; an instruction that
-/// calls none of them (a fused operator, a delegate) has the name of its event. One at a time.
+/// The kernels of the first pass note what they are called with; as nothing else knows them,
+/// nothing is fused. In the second pass the method is as always: an instruction that stands for
+/// several has the name of the operator in whose place it runs, and those it replaces do not
+/// appear.
 #pragma once
 
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -25,11 +31,10 @@ class OperatorProfile final : public executorch::runtime::EventTracer {
   using Tensor = executorch::aten::Tensor;
   using Logged = executorch::runtime::Result<bool>;
 
-  OperatorProfile();
-
-  /// Every registered kernel, wrapped to note what it is called with.
+  /// Every registered kernel, wrapped to note what it is called with. Valid for one profile at a
+  /// time.
   std::vector<executorch::runtime::Kernel> kernels() const;
-  void start_call() { next_ = 0; }
+  void end_call();
   nlohmann::json rows() const;
 
   void create_event_block(const char*) override {}
@@ -61,11 +66,12 @@ class OperatorProfile final : public executorch::runtime::EventTracer {
   struct Row {
     std::string name;
     std::string shapes;
-    size_t bytes;
-    double seconds;
+    size_t bytes = 0;
+    double this_call = 0;  // a loop runs an instruction several times
+    double least = 0;
   };
-  std::vector<Row> rows_;
-  size_t next_ = 0;
+  using Place = std::pair<executorch::runtime::ChainID, executorch::runtime::DebugHandle>;
+  std::map<Place, Row> rows_;
 };
 
 }  // namespace bench

@@ -54,7 +54,10 @@ def missing_packages() -> list[str]:
 
 
 def install_packages() -> None:
-    wanted = missing_packages()
+    install_debian_packages(missing_packages())
+
+
+def install_debian_packages(wanted: list[str]) -> None:
     if not wanted:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:

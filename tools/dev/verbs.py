@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+from dev.arm64 import setup_arm64
 from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, setup
 from dev.steps import ROOT, StepFailed, show, step
 
@@ -128,6 +129,16 @@ def verb_tsan(args: list[str]) -> int:
     """Run the C++ tests under ThreadSanitizer."""
     setup()
     return ctest(build("tsan"))
+
+
+def verb_arm64(args: list[str]) -> int:
+    """Build for 64-bit ARM (NEON) and run tests under qemu: ./dev arm64 [TEST...], or cpu_test."""
+    setup()
+    setup_arm64()
+    tests = args or ["cpu_test"]
+    folder = build("arm64", *tests)
+    pattern = f"^({'|'.join(tests)})$"
+    return show(["ctest", "--output-on-failure", "--verbose", "-R", pattern], cwd=folder)
 
 
 def verb_fuzz(args: list[str]) -> int:
