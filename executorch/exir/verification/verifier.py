@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from torch._export.verifier import SpecViolationError, Verifier
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
-from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.dialects.edge._ops import EdgeOpOverload, find_out_variant
+from executorch.exir.emit._operator_check import known_operators
 
 _aten = torch.ops.aten
 
-# Not tagged core, and allowed all the same: backends or the portable kernels have them.
+# Not tagged core, and allowed all the same: backends have them.
 EXCEPTIONS = {
     _aten.max.default,
     _aten.min.default,
@@ -43,6 +45,15 @@ _ONE_DTYPE = {
 def is_core_aten(op: OpOverload) -> bool:
     """Whether `op` belongs to core ATen, or copies where a core ATen operator views."""
     return torch.Tag.core in op.tags or op._opname.endswith("_copy")
+
+
+@cache
+def _has_kernel(op: OpOverload) -> bool:
+    """Whether the runtime's own operators include `op`: what exports runs."""
+    try:
+        return find_out_variant(op).name() in (known_operators() or ())
+    except RuntimeError:
+        return False
 
 
 def _is_functional(op: Any) -> bool:
@@ -74,7 +85,8 @@ def _check_aten_op(op: OpOverload, allowed: set[OpOverload]) -> None:
         raise SpecViolationError(
             f"{op}: edge operators are functional; this one {_why_not_functional(op)}"
         )
-    if op.namespace == "aten" and not is_core_aten(op) and op not in EXCEPTIONS | allowed:
+    permitted = is_core_aten(op) or op in EXCEPTIONS | allowed or _has_kernel(op)
+    if op.namespace == "aten" and not permitted:
         raise SpecViolationError(
             f"{op} is not a core ATen operator and was not decomposed; allow it with "
             "EdgeCompileConfig(_core_aten_ops_exception_list=[...]) if the target runs it"

@@ -14,6 +14,14 @@ from torch._ops import OpOverload, OpOverloadPacket
 _TENSOR_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 
+def _register(namespace: str) -> None:
+    """Import what defines the operators of a namespace, where that is done at first use."""
+    if namespace == "dim_order_ops":
+        from executorch.exir.passes import dim_order_ops_registry  # noqa: F401
+    elif namespace == "quantized_decomposed":
+        from executorch.exir.passes import quantized_ops_registry  # noqa: F401
+
+
 def _typed_names(arguments: list[Any]) -> dict[str, str]:
     return {a.name: str(a.type) for a in arguments}
 
@@ -25,17 +33,23 @@ def find_out_variant(op: OpOverload) -> OpOverload:
     Raises RuntimeError where no overload fits.
     """
     namespace, name = op._schema.name.split("::")
+    _register(namespace)
     wanted = _typed_names(op._schema.arguments)
     packet = getattr(getattr(torch.ops, namespace), name)
+    close = None
     for overload in packet.overloads():
         candidate = getattr(packet, overload)
         arguments = candidate._schema.arguments
         if not any(a.is_out for a in arguments):
             continue
         given = _typed_names([a for a in arguments if not a.is_out])
+        if given == wanted:
+            return candidate
         dropped = {k for k in wanted if k in _TENSOR_OPTIONS and k not in given}
         if given == {k: v for k, v in wanted.items() if k not in dropped}:
-            return candidate
+            close = close or candidate
+    if close is not None:
+        return close
     raise RuntimeError(
         f"{op}: no out variant among the overloads {packet.overloads()} of {op._schema.name}; "
         "a custom operator needs an `.out` overload registered in Python"
@@ -142,8 +156,7 @@ class EdgeDialect:
     def __getattr__(self, key: str) -> Any:
         if key.startswith("__"):
             raise AttributeError(key)
-        if key == "dim_order_ops":
-            from executorch.exir.passes import dim_order_ops_registry  # noqa: F401 (registers them)
+        _register(key)
         namespace = EdgeNamespace(key)
         setattr(self, key, namespace)
         return namespace
