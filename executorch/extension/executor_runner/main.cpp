@@ -4,6 +4,7 @@
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/runner_util/inputs.h>
 #include <executorch/extension/threadpool/threadpool.h>
+#include <executorch/kernels/optimized/fusion.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/platform/log.h>
 
@@ -51,6 +52,8 @@ struct Options {
   int32_t cpu_threads = -1;
   bool server_mode = false;
   bool as_json = false;
+  bool no_fusion = false;
+  bool print_fusion = false;
 };
 
 /// A failure with its cause, to end main with.
@@ -112,6 +115,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--server_mode,!--noserver_mode", options.server_mode,
                "Run once per line of stdin instead");
   app.add_flag("--json", options.as_json, "Print one JSON object per run instead of text");
+  app.add_flag("--no_fusion", options.no_fusion, "Run the instructions one by one, as in the file");
+  app.add_flag("--print_fusion", options.print_fusion,
+               "Print which instructions run as one, on stderr");
   add_unavailable(app, "--etdump_path", "Where to write the profile");
   add_unavailable(app, "--bundleio_rtol", "Relative tolerance for bundled outputs");
   add_unavailable(app, "--bundleio_atol", "Absolute tolerance for bundled outputs");
@@ -312,7 +318,11 @@ void run_program(const Options& options) {
   ET_LOG(Info, "Model file %s is loaded.", options.model_path.c_str());
   const std::string name = choose_method(module, options);
   ET_LOG(Info, "Using method %s", name.c_str());
+  executorch::optimized::set_fusion_enabled(!options.no_fusion);
   check(module.load_method(name), "load method '" + name + "'");
+  if (options.print_fusion) {
+    std::cerr << executorch::optimized::last_fusion();
+  }
   Method& method = module.loaded(name);
   const auto meta = method.method_meta();
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {

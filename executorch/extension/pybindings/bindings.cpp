@@ -3,6 +3,7 @@
 #include <executorch/extension/pybindings/metadata.h>
 #include <executorch/extension/pybindings/program.h>
 #include <executorch/extension/threadpool/threadpool.h>
+#include <executorch/kernels/optimized/fusion.h>
 #include <executorch/runtime/backend/interface.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 #include <executorch/runtime/platform/runtime.h>
@@ -223,6 +224,10 @@ void bind_process(nb::module_& m) {
 #pragma GCC diagnostic pop
       },
       nb::arg("num_threads"));
+  m.def("_set_fusion_enabled", &optimized::set_fusion_enabled, nb::arg("enabled"),
+        "Whether methods loaded from now on are fused; returns what was set before.");
+  m.def("_last_fusion", &optimized::last_fusion,
+        "A line for each fused instruction of the method that was loaded last.");
   // The profiler that ETDump replaced: it is never compiled in, so there is never a result.
   m.def("_dump_profile_results", [] { return nb::bytes("", 0); });
   m.def("_reset_profile_results", [] {});

@@ -1,0 +1,82 @@
+#include <executorch/kernels/optimized/fused_call.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/platform/log.h>
+
+#include <cstring>
+
+namespace executorch::optimized {
+namespace {
+
+using runtime::Error;
+
+// Other bytes for a tensor, for as long as this lives.
+class Bytes {
+ public:
+  bool take(KernelRuntimeContext& context, const Tensor& tensor) {
+    impl_ = tensor.unsafeGetTensorImpl();
+    auto memory = context.allocate_temp(impl_->capacity() * impl_->element_size());
+    if (!memory.ok()) {
+      context.fail(memory.error());
+      return false;
+    }
+    own_ = impl_->mutable_data();
+    impl_->set_data(*memory);
+    return true;
+  }
+  void give_back() { impl_->set_data(own_); }
+  void copy_back() {
+    std::memcpy(own_, impl_->data(), impl_->nbytes());
+    give_back();
+  }
+
+ private:
+  aten::TensorImpl* impl_ = nullptr;
+  void* own_ = nullptr;
+};
+
+void run_in_order(const FusedCall& call, KernelRuntimeContext& context) {
+  for (const Original& original : call.originals) {
+    original.kernel(context, original.args);
+    if (context.failure_state() != Error::Ok) {
+      ET_LOG(Error, "%s, fused as %s, failed", original.op, call.name);
+      return;
+    }
+  }
+}
+
+void run_originals(const FusedCall& call, KernelRuntimeContext& context) {
+  const size_t n = call.intermediates.size();
+  auto memory = context.allocate_temp((n + 1) * sizeof(Bytes));
+  if (!memory.ok()) return context.fail(memory.error());
+  auto* const bytes = new (*memory) Bytes[n + 1];
+  size_t taken = 0;
+  while (taken < n && bytes[taken].take(context, call.intermediates[taken]->toTensor())) ++taken;
+  if (taken == n) run_in_order(call, context);
+  while (taken > 0) bytes[--taken].give_back();
+}
+
+void run(const FusedCall& call, KernelRuntimeContext& context) {
+  if (!call.run(call, context) && context.failure_state() == Error::Ok) {
+    run_originals(call, context);
+  }
+}
+
+}  // namespace
+
+void run_fused(KernelRuntimeContext& context, Span<EValue*> args) {
+  const auto& call = *reinterpret_cast<const FusedCall*>(static_cast<intptr_t>(args[0]->toInt()));
+  if (!call.bounce) return run(call, context);
+  Bytes bytes;
+  if (!bytes.take(context, call.out->toTensor())) return;
+  run(call, context);
+  bytes.copy_back();
+}
+
+bool resize(const Tensor& out, const View& view) {
+  aten::SizesType sizes[View::kMaxDims];
+  if (!view.valid()) return false;
+  for (int d = 0; d < view.ndim(); ++d) sizes[d] = static_cast<aten::SizesType>(view.size(d));
+  return runtime::resize_tensor(out, {sizes, static_cast<size_t>(view.ndim())}) == Error::Ok;
+}
+
+}  // namespace executorch::optimized

@@ -1,0 +1,189 @@
+#include <executorch/kernels/optimized/fusion.h>
+#include <executorch/kernels/optimized/memory.h>
+#include <executorch/kernels/optimized/patterns.h>
+#include <executorch/runtime/executor/method_rewriter.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+namespace executorch::optimized {
+namespace {
+
+std::atomic<bool> enabled{true};
+std::mutex report_mutex;
+std::string report;
+
+// Copies that change neither elements nor their order are read through.
+void forward_copies(Graph& graph) {
+  for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
+    const auto& node = graph.nodes()[n];
+    if (!node.live || !graph.deferrable(n) || node.outputs.size() != 1) continue;
+    const int out = graph.out(n);
+    const auto step = graph.step(n, out);
+    if (!step.has_value() || step->kind != Step::Kind::Same || !graph.interior(out, node.block)) {
+      continue;
+    }
+    const int in = graph.arg_id(n, 0);
+    const auto a = graph.tensor(in).dim_order(), b = graph.tensor(out).dim_order();
+    // An input may have no bytes yet, so that its reader's arguments have none.
+    const bool is_same = a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+    if (is_same && graph.forward(out, in)) graph.refresh();
+  }
+}
+
+/// Turns the matches into instructions.
+class Rewriter {
+ public:
+  explicit Rewriter(const MethodDraft& draft)
+      : draft_(draft), arena_(draft.allocator), graph_(draft) {}
+
+  void run() {
+    if (!graph_.ok()) return;
+    forward_copies(graph_);
+    fuse_attention(graph_, arena_);
+    graph_.refresh();
+    fuse_linear(graph_, arena_);
+    graph_.refresh();
+    for (int n = 0; n < n_nodes(); ++n) {
+      if (node(n).live && node(n).fused != nullptr) prepare(n);
+    }
+    std::vector<std::pair<int, char*>> places;
+    if (!arena_.ok() || !place_values(graph_, places)) {
+      graph_.undo_forwards();
+      return;
+    }
+    // Nothing can fail from here on.
+    for (const auto& [value, address] : places) {
+      graph_.tensor(value).unsafeGetTensorImpl()->set_data(address);
+    }
+    for (int n = 0; n < n_nodes(); ++n) commit(n);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Prepared {
+    int node;
+    Span<EValue*> args;
+    std::string operators;
+  };
+
+  int n_nodes() const { return static_cast<int>(graph_.nodes().size()); }
+  Graph::Node& node(int n) { return graph_.nodes()[n]; }
+
+  // The instructions that node n stands for, in order: itself and what only it, or other fused
+  // nodes, would need. `leaves` are the values that they read.
+  void collect(int n, std::set<int>& originals, std::set<int>& leaves) {
+    if (!originals.insert(n).second) return;
+    std::vector<int> inputs;
+    for (EValue* arg : node(n).instruction->args) graph_.mention(inputs, arg);
+    for (int v : inputs) {
+      const int def = graph_.def(v);
+      if (std::find(node(n).outputs.begin(), node(n).outputs.end(), v) != node(n).outputs.end()) {
+        continue;
+      }
+      if (def >= 0 && !node(def).live && def < n) {
+        collect(def, originals, leaves);
+      } else {
+        leaves.insert(v);
+      }
+    }
+  }
+
+  void prepare(int n) {
+    std::set<int> nodes, leaves;
+    collect(n, nodes, leaves);
+    FusedCall& call = *node(n).fused;
+    std::vector<Original> originals;
+    std::vector<EValue*> intermediates;
+    Prepared prepared{n, {}, {}};
+    for (int i : nodes) {
+      const char* const op = arena_.copy(std::string(node(i).op));
+      originals.push_back({op, node(i).instruction->kernel, node(i).instruction->args});
+      prepared.operators.append(prepared.operators.empty() ? "" : " ").append(node(i).op);
+      for (int v : node(i).outputs) {
+        const bool has_bytes = graph_.is_tensor(v) && graph_.values()[v].root == v;
+        if (has_bytes && (i != n || graph_.values()[v].value != call.out)) {
+          intermediates.push_back(graph_.values()[v].value);
+        }
+      }
+    }
+    const auto copied = arena_.copy(originals);
+    call.originals = {copied.data(), copied.size()};
+    call.intermediates = arena_.copy(intermediates);
+    // The values it mentions must live until then.
+    std::vector<EValue*> args = {arena_.make<EValue>()};
+    if (args[0] == nullptr) return;
+    *args[0] = EValue(static_cast<int64_t>(reinterpret_cast<intptr_t>(&call)));
+    for (int v : leaves) {
+      if (std::find(node(n).inputs.begin(), node(n).inputs.end(), v) == node(n).inputs.end()) {
+        node(n).inputs.push_back(v);
+      }
+    }
+    for (int v : node(n).inputs) {
+      if (graph_.is_tensor(v)) args.push_back(graph_.values()[v].value);
+    }
+    args.push_back(call.out);
+    prepared.args = arena_.copy(args);
+    prepared_.push_back(std::move(prepared));
+  }
+
+  void commit(int n) {
+    Instruction& instruction = *node(n).instruction;
+    if (graph_.is(n, "static_view")) {
+      const char* const bytes = graph_.tensor(graph_.arg_id(n, 0)).const_data_ptr<char>();
+      graph_.tensor(graph_.out(n)).unsafeGetTensorImpl()->set_data(const_cast<char*>(bytes));
+      return;
+    }
+    if (!node(n).live) {
+      instruction.kind = Instruction::Kind::Skip;
+      return;
+    }
+    const auto found = std::find_if(prepared_.begin(), prepared_.end(),
+                                    [&](const Prepared& p) { return p.node == n; });
+    if (found == prepared_.end()) return;
+    instruction.kernel = run_fused;
+    instruction.args = found->args;
+    text_.append(std::to_string(node(n).number)).append(": ").append(node(n).fused->name);
+    text_.append(" <- ").append(found->operators).append("\n");
+  }
+
+  const MethodDraft& draft_;
+  Arena arena_;
+  Graph graph_;
+  std::vector<Prepared> prepared_;
+  std::string text_;
+};
+
+void rewrite(const MethodDraft& draft) {
+  std::string text;
+  if (enabled) {
+    Rewriter rewriter(draft);
+    rewriter.run();
+    text = rewriter.text();
+  }
+  const std::lock_guard lock(report_mutex);
+  report = std::move(text);
+}
+
+int add_rewriter() {
+  runtime::set_method_rewriter(rewrite);
+  return 1;
+}
+
+}  // namespace
+
+bool set_fusion_enabled(bool value) {
+  return enabled.exchange(value);
+}
+
+std::string last_fusion() {
+  const std::lock_guard lock(report_mutex);
+  return report;
+}
+
+}  // namespace executorch::optimized
+
+extern "C" int et_fusion_registered;
+int et_fusion_registered = executorch::optimized::add_rewriter();

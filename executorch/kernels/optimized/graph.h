@@ -1,0 +1,140 @@
+/// A method's instructions as a graph, while it is being loaded.
+#pragma once
+
+#include <executorch/kernels/optimized/fused_call.h>
+#include <executorch/kernels/optimized/view.h>
+#include <executorch/runtime/executor/method_rewriter.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace executorch::optimized {
+
+using runtime::Instruction;
+using runtime::MethodDraft;
+
+/// Nodes are the instructions in the order of the file, values those of the method, both by number.
+/// Views of static shape have no instruction: two values are planned at one place. The graph has
+/// nodes of its own for them, "static_view", behind the node that defines the first.
+///   pure    an operator of ours that only writes its outputs, from its inputs alone
+///   stable  a value that has, wherever it can be read, what its one definition gave it, and that
+///           memory planning may not have given to something else on purpose: constants, inputs
+///           that nothing writes, results of pure nodes that only pure nodes of one basic block see
+/// Arguments of nodes that are not pure are `foreign`: nothing is known about them.
+class Graph {
+ public:
+  struct Node {
+    /// Of a static view: made up, with the arguments base, view.
+    Instruction* instruction = nullptr;
+    /// Of the instruction in the file; -1: static view.
+    int number = -1;
+    /// Empty unless pure; "addmm.out" of "aten::addmm.out".
+    std::string_view op;
+    int block = 0;
+    bool pure = false;
+    bool live = true;
+    FusedCall* fused = nullptr;
+    /// Values mentioned, each once, items of lists too.
+    std::vector<int> inputs;
+    std::vector<int> outputs;
+  };
+  struct Value {
+    EValue* value = nullptr;
+    int def = -1;
+    int n_defs = 0;
+    bool constant = false;
+    bool input = false;
+    bool output = false;
+    bool foreign = false;
+    /// The value whose bytes it shares: itself, or the base of a view.
+    int root = -1;
+    /// At load: the largest.
+    char* data = nullptr;
+    size_t nbytes = 0;
+    /// Live nodes, in order, once for each.
+    std::vector<int> uses;
+  };
+  /// A chain of steps that is not in the method's memory yet.
+  struct Chain {
+    int base = -1;
+    std::vector<Step> steps;
+  };
+
+  explicit Graph(const MethodDraft& draft);
+  /// False if the method's memory was too small to look at it.
+  bool ok() const { return ok_; }
+
+  const MethodDraft& draft() const { return draft_; }
+  std::vector<Node>& nodes() { return nodes_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Value>& values() const { return values_; }
+  int n_blocks() const { return n_blocks_; }
+  int id(const EValue* value) const { return static_cast<int>(value - draft_.values.data()); }
+
+  bool is(int node, std::string_view op) const { return node >= 0 && nodes_[node].op == op; }
+  /// Whether its output has the bytes of its input.
+  bool is_view(int node) const { return is(node, "et_view.default") || is(node, "static_view"); }
+  EValue* arg(int node, size_t i) const { return nodes_[node].instruction->args[i]; }
+  int arg_id(int node, size_t i) const { return id(arg(node, i)); }
+  size_t n_args(int node) const { return nodes_[node].instruction->args.size(); }
+  /// The first output.
+  int out(int node) const { return nodes_[node].outputs.front(); }
+  int def(int value) const { return values_[value].def; }
+  /// The only live node that uses a value; -1 if there are none or several.
+  int only_use(int value) const;
+  const Tensor& tensor(int value) const { return values_[value].value->toTensor(); }
+  bool is_tensor(int value) const { return values_[value].value->isTensor(); }
+  /// Float, Half or BFloat16 on the CPU.
+  bool is_float(int value) const;
+
+  bool stable(int value) const;
+  /// Stable, made by a node of `block`, no output: may be left out if all its uses are.
+  bool interior(int value, int block) const;
+  /// Whether a pure node can be computed later, or not at all.
+  bool deferrable(int node) const;
+  /// A number that is the same in every call, also one in a constant tensor of one element.
+  std::optional<double> constant_number(const EValue* value) const;
+  std::optional<double> constant_element(int value) const;
+
+  /// The step that a node is between its first argument and `output`; none if it computes.
+  std::optional<Step> step(int node, int output) const;
+  /// Follows steps back from `value` as far as they can be deferred to `block` and `accepts` them.
+  Chain strip(int value, int block, bool (*accepts)(const Step&) = nullptr) const;
+
+  /// Puts a call in the place of a pure node. `inputs` are the values it reads.
+  void replace(int node, FusedCall* call, std::vector<int> inputs);
+  /// Makes the live nodes read `to` where they read `from`; false (and no change) for list items.
+  bool forward(int from, int to);
+  /// Takes back every forward().
+  void undo_forwards();
+  /// Adds a value to a list that has each once, and the items of a list.
+  void mention(std::vector<int>& list, const EValue* value) const;
+  /// Finds out again what is live and used by what.
+  void refresh();
+
+ private:
+  void add_node(Instruction& instruction, int block, int number);
+  void define(int node);
+
+  void add_values();
+  struct StaticView {
+    int behind;  // node
+    int base;
+    int view;
+  };
+  std::vector<StaticView> find_static_views() const;
+  std::optional<StaticView> find_base(int view, int first_use) const;
+  bool insert_static_views(const std::vector<StaticView>& views);
+  void find_roots();
+  void mark_buffers();
+
+  const MethodDraft& draft_;
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<std::pair<EValue**, EValue*>> forwards_;
+  int n_blocks_ = 0;
+  bool ok_ = true;
+};
+
+}  // namespace executorch::optimized

@@ -1,0 +1,419 @@
+#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/kernels/optimized/loops.h>
+#include <executorch/kernels/optimized/patterns.h>
+
+#include <limits>
+
+namespace executorch::optimized {
+namespace {
+
+using aten::ScalarType;
+using cpu::Activation;
+
+// A tensor that is added where the product has gone through `steps`.
+struct Term {
+  bool present = false;
+  Operand operand;
+  Span<const Step> steps;
+};
+
+struct LinearCall : FusedCall {
+  Operand a;  // [m, k], [b, m, k], or [..., k] of linear
+  Operand b;  // [k, n], [b, k, n], or [n, k] of linear
+  bool is_linear = false;
+  Term addend, residual;
+  Activation act;
+  bool act_last = false;
+  Span<const Step> out_steps;
+};
+
+// ---- At run time.
+
+enum Who { kA, kB, kC, kAddend, kResidual, kCount };
+
+struct Product {
+  View views[kCount];
+  // Sizes of the product.
+  View sizes;
+};
+
+bool find_term(const Term& term, const View& product, View& view) {
+  if (!term.present) {
+    const int64_t ones[View::kMaxDims] = {1, 1, 1, 1, 1, 1, 1, 1};
+    view = View(ones, product.ndim());
+    return true;
+  }
+  View behind = product;
+  view = term.operand.view();
+  return view.valid() && apply_steps(term.steps, behind) && view.expand_as(behind) &&
+         undo_steps(term.steps, product, view);
+}
+
+bool find_sizes(const LinearCall& call, View& a, View& b, View& product) {
+  if (!a.valid() || !b.valid()) return false;
+  const int rank = a.ndim();
+  if (call.is_linear && (b.ndim() != 2 || rank < 1 || !b.transpose(0, 1))) return false;
+  if (!call.is_linear && (rank < 2 || rank > 3 || b.ndim() != rank)) return false;
+  if (!call.is_linear && rank == 3 && a.size(0) != b.size(0)) return false;
+  if (a.size(rank - 1) != b.size(b.ndim() - 2)) return false;
+  int64_t sizes[View::kMaxDims];
+  for (int d = 0; d < rank; ++d) sizes[d] = a.size(d);
+  sizes[rank - 1] = b.size(b.ndim() - 1);
+  product = View(sizes, rank);
+  return product.valid();
+}
+
+// Everything as [batch, m, *].
+bool to_matrices(const LinearCall& call, Product& p) {
+  const int rank = p.sizes.ndim();
+  const bool batched = !call.is_linear && rank == 3;
+  const int64_t k = p.views[kA].size(rank - 1), n = p.sizes.size(rank - 1);
+  const int64_t batch = batched ? p.sizes.size(0) : 1;
+  int64_t m = 1;
+  for (int d = batched ? 1 : 0; d + 1 < rank; ++d) m *= p.sizes.size(d);
+  const int64_t a[] = {batch, m, k}, b[] = {batch, k, n}, c[] = {batch, m, n};
+  const int64_t one[] = {1, 1, 1};
+  return p.views[kA].reshape(a, 3) && p.views[kB].reshape(b, 3) && p.views[kC].reshape(c, 3) &&
+         p.views[kAddend].reshape(call.addend.present ? c : one, 3) &&
+         p.views[kResidual].reshape(call.residual.present ? c : one, 3);
+}
+
+bool find_views(const LinearCall& call, Product& p) {
+  p.views[kA] = call.a.view();
+  p.views[kB] = call.b.view();
+  if (!find_sizes(call, p.views[kA], p.views[kB], p.sizes) ||
+      !find_term(call.addend, p.sizes, p.views[kAddend]) ||
+      !find_term(call.residual, p.sizes, p.views[kResidual])) {
+    return false;
+  }
+  View result = p.sizes;
+  const Tensor& out = call.out->toTensor();
+  if (!apply_steps(call.out_steps, result) || !resize(out, result)) return false;
+  p.views[kC] = View(out);
+  return undo_steps(call.out_steps, p.sizes, p.views[kC]) && to_matrices(call, p);
+}
+
+// The loops around the matrix products, and which of them the engine runs.
+using RowLoops = Loops<kCount>;
+
+template <class T>
+struct Runner {
+  const RowLoops& loops;
+  int first_outer;
+  cpu::Gemm<T> gemm;
+
+  void run(int level, const T* a, const T* b, T* c, const T* addend, const T* residual) {
+    if (level == first_outer) {
+      gemm.a.data = a;
+      gemm.b.data = b;
+      gemm.c.data = c;
+      gemm.addend.data = addend;
+      gemm.residual.data = residual;
+      gemm.run();
+      return;
+    }
+    const auto& loop = loops.loops[level - 1];
+    for (int64_t i = 0; i < loop.size; ++i) {
+      run(level - 1, a + i * loop.stride[kA], b + i * loop.stride[kB], c + i * loop.stride[kC],
+          addend == nullptr ? nullptr : addend + i * loop.stride[kAddend],
+          residual == nullptr ? nullptr : residual + i * loop.stride[kResidual]);
+    }
+  }
+};
+
+template <class T>
+const T* term_data(const Term& term, const View& view) {
+  return term.present ? static_cast<const T*>(term.operand.data(view)) : nullptr;
+}
+
+template <class T>
+bool run_typed(const LinearCall& call, const Product& p) {
+  // The rows: their innermost loop is the engine's m, the others are batches.
+  View rows[kCount];
+  std::copy(std::begin(p.views), std::end(p.views), rows);
+  const int64_t one[] = {1, 1, 1};
+  rows[kB] = View(one, 3);
+  RowLoops m_loops;
+  if (!m_loops.add(rows, 1)) return false;
+  RowLoops loops;
+  cpu::Gemm<T> gemm;
+  const bool has_rows = m_loops.n > 0;
+  const auto& inner = m_loops.loops[0];
+  gemm.m = has_rows ? inner.size : 1;
+  for (int i = 1; i < m_loops.n; ++i) loops.loops[loops.n++] = m_loops.loops[i];
+  if (!loops.add(p.views, 0)) return false;
+  gemm.n = p.views[kC].size(2);
+  gemm.k = p.views[kA].size(2);
+  gemm.a.row_stride = inner.stride[kA];
+  gemm.c.row_stride = inner.stride[kC];
+  gemm.addend.row_stride = inner.stride[kAddend];
+  gemm.residual.row_stride = inner.stride[kResidual];
+  if (!p.views[kA].stride(2, gemm.a.col_stride) || !p.views[kB].stride(1, gemm.b.row_stride) ||
+      !p.views[kB].stride(2, gemm.b.col_stride) || !p.views[kC].stride(2, gemm.c.col_stride) ||
+      !p.views[kAddend].stride(2, gemm.addend.col_stride) ||
+      !p.views[kResidual].stride(2, gemm.residual.col_stride)) {
+    return false;
+  }
+  gemm.act = call.act;
+  gemm.act_last = call.act_last;
+  int first_outer = 0;
+  if (loops.n > 0) {
+    const auto& batch = loops.loops[0];
+    gemm.batch = batch.size;
+    gemm.a_batch = batch.stride[kA];
+    gemm.b_batch = batch.stride[kB];
+    gemm.c_batch = batch.stride[kC];
+    gemm.addend_batch = batch.stride[kAddend];
+    gemm.residual_batch = batch.stride[kResidual];
+    first_outer = 1;
+  }
+  Runner<T>{loops, first_outer, gemm}.run(
+      loops.n, static_cast<const T*>(call.a.data(p.views[kA])),
+      static_cast<const T*>(call.b.data(p.views[kB])),
+      static_cast<T*>(call.out->toTensor().mutable_data_ptr()) + p.views[kC].offset(),
+      term_data<T>(call.addend, p.views[kAddend]), term_data<T>(call.residual, p.views[kResidual]));
+  return true;
+}
+
+bool run_linear(const FusedCall& base, KernelRuntimeContext&) {
+  const auto& call = static_cast<const LinearCall&>(base);
+  Product product;
+  if (!find_views(call, product)) return false;
+  switch (engine_type(call.out->toTensor())) {
+    case cpu::Type::F16:
+      return run_typed<cpu::F16>(call, product);
+    case cpu::Type::BF16:
+      return run_typed<cpu::BF16>(call, product);
+    default:
+      return run_typed<float>(call, product);
+  }
+}
+
+// ---- When a method is loaded.
+
+// What the engine reads by two strides.
+bool is_matrix_step(const Step& step) {
+  const int64_t rank = step.args[0]->toTensor().dim();
+  return step.keeps_order() || (rank == 2 && step.moves_all());
+}
+
+bool is_batch_step(const Step& step) {
+  return step.moves_all() || step.kind == Step::Kind::Expand;
+}
+
+class Match {
+ public:
+  Match(Graph& graph, Arena& arena, int root)
+      : graph_(graph), arena_(arena), root_(root), block_(graph.nodes()[root].block) {}
+
+  void run() {
+    const bool addmm = is(root_, "addmm.out"), batched = is(root_, "bmm.out");
+    const size_t first = addmm ? 1 : 0;
+    const int a = graph_.arg_id(root_, first), b = graph_.arg_id(root_, first + 1);
+    type_ = graph_.tensor(a).scalar_type();
+    if (!is_operand(a) || !is_operand(b) || !is_operand(graph_.out(root_))) return;
+    if (addmm && !add_addmm_bias()) return;
+    if (is(root_, "linear.out") && !graph_.arg(root_, 2)->isNone()) {
+      if (!take_addend(graph_.arg_id(root_, 2), 0)) return;
+    }
+    const auto accepts = batched ? is_batch_step : is_matrix_step;
+    a_ = graph_.strip(a, block_, accepts);
+    b_ = graph_.strip(b, block_, accepts);
+    last_ = root_;
+    walk();
+    if (last_ != root_ || copies(a_) || copies(b_)) emit();
+  }
+
+ private:
+  bool is(int n, std::string_view op) const { return graph_.is(n, op); }
+  bool is_operand(int v) const {
+    return graph_.is_float(v) && graph_.tensor(v).scalar_type() == type_ && graph_.stable(v);
+  }
+  bool is_number(int n, size_t i, double number) const {
+    return graph_.constant_number(graph_.arg(n, i)) == number;
+  }
+  static bool copies(const Graph::Chain& chain) {
+    return std::any_of(chain.steps.begin(), chain.steps.end(),
+                       [](const Step& step) { return !step.keeps_order(); });
+  }
+
+  bool add_addmm_bias() {
+    return is_number(root_, 3, 1) && is_number(root_, 4, 1) &&
+           take_addend(graph_.arg_id(root_, 0), 0);
+  }
+  bool take_addend(int v, size_t n_steps) {
+    if (!is_operand(v)) return false;
+    addend_ = v;
+    addend_steps_ = n_steps;
+    return true;
+  }
+
+  // Forward from the product through views, additions and activations.
+  void walk() {
+    std::string name;
+    size_t kept = 0;
+    for (int v = graph_.out(root_); graph_.interior(v, block_);) {
+      const auto& uses = graph_.values()[v].uses;
+      int next = uses.size() == 1 ? uses.front() : -1;
+      if (uses.size() == 2) next = take_silu(v, uses);
+      if (next < 0 || graph_.nodes()[next].block != block_ || !graph_.deferrable(next)) break;
+      const int out = graph_.out(next);
+      if (!graph_.is_float(out) || graph_.tensor(out).scalar_type() != type_) break;
+      if (uses.size() == 2) {
+        name += "+silu";
+      } else if (const auto step = graph_.step(next, out)) {
+        if (!step->keeps_order()) break;
+        out_steps_.push_back(*step);
+      } else if (const char* what = take_activation(next)) {
+        name += what;
+      } else if (const char* term = take_term(next, v)) {
+        name += term;
+      } else {
+        break;
+      }
+      v = out;
+      if (!graph_.is_view(next)) {
+        last_ = next;
+        kept = out_steps_.size();
+        committed_ = {name, act_, act_last_, addend_, addend_steps_, residual_, residual_steps_};
+      }
+    }
+    out_steps_.resize(kept);
+    if (last_ == root_) {
+      act_ = {};
+      residual_ = -1;
+    }
+  }
+
+  const char* set(Activation act, const char* name) {
+    if (act_.kind != Activation::Kind::None) return nullptr;
+    act_ = act;
+    act_last_ = residual_ >= 0;
+    return name;
+  }
+  static Activation plain(Activation::Kind kind) {
+    Activation act;
+    act.kind = kind;
+    return act;
+  }
+
+  const char* take_activation(int n) {
+    using Kind = Activation::Kind;
+    if (is(n, "relu.out")) return set(cpu::relu(), "+relu");
+    if (is(n, "sigmoid.out")) return set(plain(Kind::Sigmoid), "+sigmoid");
+    if (is(n, "tanh.out")) return set(plain(Kind::Tanh), "+tanh");
+    if (is(n, "gelu.out") && graph_.arg(n, 1)->isString()) {
+      return graph_.arg(n, 1)->toString() == "tanh" ? set(plain(Kind::GeluTanh), "+gelu")
+                                                    : set(plain(Kind::Gelu), "+gelu");
+    }
+    if (is(n, "hardtanh.out") || is(n, "clamp.out")) {
+      Activation act = plain(Kind::Clamp);
+      return bound(n, 1, act.low) && bound(n, 2, act.high) ? set(act, "+clamp") : nullptr;
+    }
+    return nullptr;
+  }
+  bool bound(int n, size_t i, float& bound) const {
+    const auto number = graph_.constant_number(graph_.arg(n, i));
+    if (number.has_value()) bound = static_cast<float>(*number);
+    return number.has_value() || graph_.arg(n, i)->isNone();
+  }
+
+  // x * sigmoid(x): the multiplication, or -1.
+  int take_silu(int v, const std::vector<int>& uses) {
+    const int sigmoid = uses[0], product = uses[1];
+    if (!is(sigmoid, "sigmoid.out") || !is(product, "mul.out") || !graph_.deferrable(sigmoid) ||
+        graph_.nodes()[sigmoid].block != block_) {
+      return -1;
+    }
+    const int gate = graph_.out(sigmoid);
+    const int x = graph_.arg_id(product, 0), y = graph_.arg_id(product, 1);
+    const bool fits = (x == v && y == gate) || (x == gate && y == v);
+    if (!fits || graph_.only_use(gate) != product || !graph_.interior(gate, block_)) return -1;
+    return set(plain(Activation::Kind::Silu), "") != nullptr ? product : -1;
+  }
+
+  const char* take_term(int n, int v) {
+    if (!is(n, "add.out") || !is_number(n, 2, 1)) return nullptr;
+    const int x = graph_.arg_id(n, 0), y = graph_.arg_id(n, 1);
+    const int other = x == v ? y : x;
+    if (other == v || !is_operand(other)) return nullptr;
+    const size_t bytes = graph_.tensor(v).nbytes();
+    if (graph_.tensor(graph_.out(n)).nbytes() != bytes) return nullptr;
+    const bool full = graph_.tensor(other).nbytes() == bytes;
+    if (!full && addend_ < 0 && act_.kind == Activation::Kind::None && residual_ < 0) {
+      return take_addend(other, out_steps_.size()) ? "+bias" : nullptr;
+    }
+    if (residual_ >= 0) return nullptr;
+    residual_ = other;
+    residual_steps_ = out_steps_.size();
+    return "+residual";
+  }
+
+  Term term(int v, size_t n_steps, Span<const Step> steps, std::vector<int>& inputs) {
+    if (v < 0) return {};
+    const Graph::Chain chain{v, {}};
+    add_inputs(graph_, chain, inputs);
+    return {true, arena_.operand(graph_, chain), {steps.data(), n_steps}};
+  }
+
+  void emit() {
+    auto* const call = arena_.make<LinearCall>();
+    if (call == nullptr) return;
+    if (last_ == root_) committed_ = {"", {}, false, addend_, addend_steps_, -1, 0};
+    std::vector<int> inputs;
+    add_inputs(graph_, a_, inputs);
+    add_inputs(graph_, b_, inputs);
+    add_numbers(graph_, out_steps_, inputs);
+    call->a = arena_.operand(graph_, a_);
+    call->b = arena_.operand(graph_, b_);
+    call->is_linear = is(root_, "linear.out");
+    call->out_steps = arena_.steps(out_steps_);
+    const Committed& c = committed_;
+    call->addend = term(c.addend, c.addend_steps, call->out_steps, inputs);
+    call->residual = term(c.residual, c.residual_steps, call->out_steps, inputs);
+    call->act = c.act;
+    call->act_last = c.act_last;
+    call->run = run_linear;
+    const int out = graph_.out(last_);
+    call->out = graph_.values()[out].value;
+    const bool bias = !is(root_, "mm.out") && !is(root_, "bmm.out") && c.addend >= 0;
+    call->name = arena_.copy((is(root_, "bmm.out") ? "matmul" : "linear") +
+                             std::string(bias ? "+bias" : "") + c.name);
+    if (arena_.ok()) graph_.replace(last_, call, inputs);
+  }
+
+  Graph& graph_;
+  Arena& arena_;
+  const int root_;
+  const int block_;
+  ScalarType type_ = ScalarType::Float;
+  Graph::Chain a_, b_;
+  int last_ = -1;
+  int addend_ = -1, residual_ = -1;
+  size_t addend_steps_ = 0, residual_steps_ = 0;
+  Activation act_;
+  bool act_last_ = false;
+  std::vector<Step> out_steps_;
+  // As far as the last tensor with memory of its own.
+  struct Committed {
+    std::string name;
+    Activation act;
+    bool act_last = false;
+    int addend = -1;
+    size_t addend_steps = 0;
+    int residual = -1;
+    size_t residual_steps = 0;
+  } committed_;
+};
+
+}  // namespace
+
+void fuse_linear(Graph& graph, Arena& arena) {
+  for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
+    const bool product = graph.is(n, "mm.out") || graph.is(n, "addmm.out") ||
+                         graph.is(n, "linear.out") || graph.is(n, "bmm.out");
+    if (product && graph.nodes()[n].live && graph.deferrable(n)) Match(graph, arena, n).run();
+  }
+}
+
+}  // namespace executorch::optimized

@@ -1,0 +1,66 @@
+/// One dimension of several views as nested loops.
+#pragma once
+
+#include <executorch/kernels/optimized/view.h>
+
+namespace executorch::optimized {
+
+/// Loops that all views step through evenly, the innermost first; neighbours that every view walks
+/// in one stride are one loop.
+template <int kViews>
+struct Loops {
+  static constexpr int kMost = 6;
+  struct Loop {
+    int64_t size = 1;
+    int64_t stride[kViews] = {};
+  };
+  int n = 0;
+  Loop loops[kMost];
+
+  /// Adds dimension `dim` around the loops that there are. A view of size 1 there stands still.
+  /// False if sizes do not fit together.
+  bool add(const View (&views)[kViews], int dim) {
+    int at[kViews];
+    View::Factor rest[kViews];
+    for (int w = 0; w < kViews; ++w) {
+      at[w] = views[w].n_factors(dim);
+      rest[w] = {1, 0};
+    }
+    for (;;) {
+      int64_t size = 0;
+      for (int w = 0; w < kViews; ++w) {
+        while (rest[w].size == 1 && at[w] > 0) rest[w] = views[w].factor(dim, --at[w]);
+        if (rest[w].size > 1 && (size == 0 || rest[w].size < size)) size = rest[w].size;
+      }
+      if (size == 0) return true;
+      Loop loop;
+      loop.size = size;
+      for (int w = 0; w < kViews; ++w) {
+        if (rest[w].size % size != 0 && views[w].size(dim) != 1) return false;
+        if (views[w].size(dim) == 1) continue;
+        loop.stride[w] = rest[w].stride;
+        rest[w] = {rest[w].size / size, rest[w].stride * size};
+      }
+      if (!push(loop)) return false;
+    }
+  }
+
+  static bool continues(const Loop& inner, const Loop& outer, int view) {
+    return outer.stride[view] == inner.size * inner.stride[view];
+  }
+
+ private:
+  bool push(const Loop& loop) {
+    bool merges = n > 0;
+    for (int w = 0; merges && w < kViews; ++w) merges = continues(loops[n - 1], loop, w);
+    if (merges) {
+      loops[n - 1].size *= loop.size;
+      return true;
+    }
+    if (n == kMost) return false;
+    loops[n++] = loop;
+    return true;
+  }
+};
+
+}  // namespace executorch::optimized

@@ -1,0 +1,40 @@
+/// What is fused: each function replaces every occurrence of its pattern in a graph. The graph must
+/// be fresh (Graph::refresh), and has to be refreshed afterwards.
+#pragma once
+
+#include <executorch/cpu/types.h>
+#include <executorch/kernels/optimized/arena.h>
+#include <executorch/kernels/optimized/graph.h>
+
+namespace executorch::optimized {
+
+/// softmax(scale * q k^T + mask) v around a softmax over the last dimension: scales before or after
+/// the product; masks added or selected; the test for rows without any key; views and copies of
+/// everything. A triangular mask is not computed.
+void fuse_attention(Graph& graph, Arena& arena);
+
+/// A matrix product with what follows: bias, activation, addition of a residual. Operands and
+/// result are read and written through views, so that no weight is transposed.
+void fuse_linear(Graph& graph, Arena& arena);
+
+/// Values that a pattern's kernel reads at run time: the base and the numbers of the steps.
+void add_inputs(const Graph& graph, const Graph::Chain& chain, std::vector<int>& inputs);
+void add_numbers(const Graph& graph, const std::vector<Step>& steps, std::vector<int>& inputs);
+
+inline cpu::Type engine_type(const Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case aten::ScalarType::Half:
+      return cpu::Type::F16;
+    case aten::ScalarType::BFloat16:
+      return cpu::Type::BF16;
+    default:
+      return cpu::Type::F32;
+  }
+}
+
+/// `view` has the sizes behind `steps` applied to `before`: leads it back to those of `before`.
+bool undo_steps(Span<const Step> steps, const View& before, View& view);
+/// Applies all steps.
+bool apply_steps(Span<const Step> steps, View& view);
+
+}  // namespace executorch::optimized

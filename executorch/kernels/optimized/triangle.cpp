@@ -1,0 +1,381 @@
+#include <executorch/kernels/optimized/triangle.h>
+
+#include <cmath>
+#include <limits>
+
+// Masks are evaluated symbolically over row i and column j, their last two dimensions:
+//   arange(n) is j; unsqueeze(-1) makes it i; their differences, compared with numbers, are
+//   relations j - i <= c; where(relation, 0, -inf), tril and triu follow. Masks in constant
+//   tensors are read.
+namespace executorch::optimized {
+namespace {
+
+using aten::ScalarType;
+
+// Added to a score, this or less gives a probability of exactly 0 beside a visible key.
+constexpr double kHides = -3e4;
+// Constants of more elements are not read.
+constexpr int64_t kMostElements = int64_t{1} << 26;
+
+struct Expr {
+  enum class Kind : uint8_t { None, Index, Fill, Relation, Added };
+  Kind kind = Kind::None;
+  int rank = 0;
+  // Index: the dimension that it counts, from the end (0: columns) and by which factor.
+  int64_t rows = 0, cols = 0;
+  // Index, Fill: the number (added).
+  double number = 0;
+  // Relation: holds where (j - i <= offset) == below. Added: hides all but j - i <= offset.
+  int64_t offset = 0;
+  bool below = true;
+  const EValue* n_rows = nullptr;
+  const EValue* n_cols = nullptr;
+  int chain = -1;  // the value whose chain of steps from a constant gives the extents
+};
+
+Expr relation(Expr e, int64_t offset, bool below) {
+  e.kind = Expr::Kind::Relation;
+  e.offset = offset;
+  e.below = below;
+  e.rows = e.cols = 0;
+  return e;
+}
+
+// (a * i + b * j + c <= 0), for a, b = -1, 1 or 1, -1.
+Expr at_most_zero(const Expr& e) {
+  const auto c = static_cast<int64_t>(e.number);
+  if (e.cols == 1 && e.rows == -1) return relation(e, -c, true);
+  if (e.cols == -1 && e.rows == 1) return relation(e, c - 1, false);  // i - j <= -c
+  return {};
+}
+
+class Evaluator {
+ public:
+  Evaluator(const Graph& graph, int block) : graph_(graph), block_(block) {}
+
+  Expr eval(int v) const {
+    const Graph::Chain chain = graph_.strip(v, block_);
+    if (graph_.values()[chain.base].constant) return of_constant(v, chain);
+    const int n = graph_.def(v);
+    if (n < 0 || !graph_.interior(v, block_) || !graph_.deferrable(n)) return {};
+    const auto step = graph_.step(n, v);
+    if (step.has_value()) return moved(eval(graph_.arg_id(n, 0)), *step);
+    return computed(n);
+  }
+
+ private:
+  bool is(int n, std::string_view op) const { return graph_.is(n, op); }
+  Expr arg(int n, size_t i) const { return eval(graph_.arg_id(n, i)); }
+  std::optional<double> number(int n, size_t i) const {
+    return graph_.constant_number(graph_.arg(n, i));
+  }
+
+  Expr fill(std::optional<double> number, const EValue* sizes) const {
+    Expr e;
+    if (!number.has_value()) return e;
+    e.kind = Expr::Kind::Fill;
+    e.number = *number;
+    if (sizes != nullptr && sizes->isIntList()) {
+      const auto items = sizes->payload.copyable_union.as_int_list_ptr->values();
+      e.rank = static_cast<int>(items.size());
+      if (e.rank >= 1) e.n_cols = items[items.size() - 1];
+      if (e.rank >= 2) e.n_rows = items[items.size() - 2];
+    }
+    return e;
+  }
+
+  Expr arange(const EValue* end) const {
+    Expr e;
+    e.kind = Expr::Kind::Index;
+    e.rank = 1;
+    e.cols = 1;
+    e.n_cols = end;
+    return e;
+  }
+
+  Expr computed(int n) const {
+    const auto& op = graph_.nodes()[n].op;
+    if (op == "arange.start_out") {
+      return number(n, 0) == 0.0 && number(n, 2) == 1.0 ? arange(graph_.arg(n, 1)) : Expr{};
+    }
+    if (op == "arange.out") return arange(graph_.arg(n, 0));
+    if (op == "full.out") return fill(number(n, 1), graph_.arg(n, 0));
+    if (op == "ones.out") return fill(1.0, graph_.arg(n, 0));
+    if (op == "zeros.out") return fill(0.0, graph_.arg(n, 0));
+    if (op == "scalar_tensor.out") return fill(number(n, 0), nullptr);
+    if (op == "full_like.out") return same_shape(arg(n, 0), number(n, 1));
+    if (op == "_to_copy.out" || op == "_to_dim_order_copy.out") return arg(n, 0);
+    if (op == "add.out" || op == "sub.out") return sum(n, op == "add.out" ? 1 : -1);
+    if (op == "add.Scalar_out") return shifted(arg(n, 0), number(n, 1), number(n, 2), 1);
+    if (op == "sub.Scalar_out") return shifted(arg(n, 0), number(n, 1), number(n, 2), -1);
+    if (op == "logical_not.out" || op == "bitwise_not.out") return negated(arg(n, 0));
+    if (op == "logical_and.out" || op == "bitwise_and.Tensor_out") {
+      return both(arg(n, 0), arg(n, 1));
+    }
+    if (op == "tril.out" || op == "triu.out") {
+      return halved(arg(n, 0), number(n, 1), op == "tril.out");
+    }
+    if (op == "where.self_out") return chosen(arg(n, 0), arg(n, 1), arg(n, 2));
+    if (op == "masked_fill.Scalar_out") {
+      return chosen(arg(n, 1), fill(number(n, 2), nullptr), arg(n, 0));
+    }
+    return compared(n, op);
+  }
+
+  // Comparison with a number, or of two indices.
+  Expr compared(int n, std::string_view op) const {
+    if (op.size() < 4 || op[2] != '.' || graph_.n_args(n) < 3) return {};
+    const std::string_view kind = op.substr(0, 2);
+    const std::string_view overload = op.substr(3);
+    Expr e = arg(n, 0);
+    if (overload == "Scalar_out") {
+      const auto other = number(n, 1);
+      if (!other.has_value()) return {};
+      if (e.kind == Expr::Kind::Relation && *other == 0.0) {
+        return kind == "ne" ? e : kind == "eq" ? negated(e) : Expr{};
+      }
+      e = plus(e, fill(other, nullptr), -1);
+    } else if (overload == "Tensor_out") {
+      e = plus(e, arg(n, 1), -1);
+    } else {
+      return {};
+    }
+    if (e.kind != Expr::Kind::Index) return {};
+    if (kind == "gt" || kind == "ge") {
+      e.rows = -e.rows;
+      e.cols = -e.cols;
+      e.number = -e.number;
+    } else if (kind != "lt" && kind != "le") {
+      return {};
+    }
+    if (e.number != std::floor(e.number)) return {};
+    if (kind == "lt" || kind == "gt") e.number += 1;
+    return at_most_zero(e);
+  }
+
+  Expr sum(int n, double sign) const {
+    const auto alpha = number(n, 2);
+    if (!alpha.has_value()) return {};
+    return plus(arg(n, 0), arg(n, 1), sign * *alpha);
+  }
+
+  static Expr plus(const Expr& a, const Expr& b, double factor) {
+    const auto countable = [](const Expr& e) {
+      return e.kind == Expr::Kind::Index || (e.kind == Expr::Kind::Fill && e.rank == 0);
+    };
+    if (!countable(a) || !countable(b) || (factor != 1 && factor != -1)) return {};
+    Expr e = a;
+    e.kind = Expr::Kind::Index;
+    e.rank = std::max(a.rank, b.rank);
+    e.rows += static_cast<int64_t>(factor) * b.rows;
+    e.cols += static_cast<int64_t>(factor) * b.cols;
+    e.number += factor * b.number;
+    e.n_rows = a.n_rows != nullptr ? a.n_rows : b.n_rows;
+    e.n_cols = a.n_cols != nullptr ? a.n_cols : b.n_cols;
+    return e;
+  }
+
+  static Expr shifted(Expr e, std::optional<double> by, std::optional<double> alpha, double sign) {
+    if (e.kind != Expr::Kind::Index || !by.has_value() || !alpha.has_value()) return {};
+    e.number += sign * *alpha * *by;
+    return e;
+  }
+
+  static Expr same_shape(Expr e, std::optional<double> number) {
+    if (e.kind == Expr::Kind::None || !number.has_value()) return {};
+    e.kind = Expr::Kind::Fill;
+    e.number = *number;
+    return e;
+  }
+
+  static Expr negated(Expr e) {
+    if (e.kind != Expr::Kind::Relation) return {};
+    e.below = !e.below;
+    return e;
+  }
+
+  static Expr both(const Expr& a, const Expr& b) {
+    if (a.kind == Expr::Kind::Relation && b.kind == Expr::Kind::Fill && b.number != 0) return a;
+    if (b.kind == Expr::Kind::Relation && a.kind == Expr::Kind::Fill && a.number != 0) return b;
+    return {};
+  }
+
+  // tril keeps j - i <= diagonal, triu j - i >= diagonal; the rest becomes 0.
+  static Expr halved(const Expr& e, std::optional<double> diagonal, bool lower) {
+    if (e.kind != Expr::Kind::Fill || !diagonal.has_value() || e.rank < 2) return {};
+    const auto d = static_cast<int64_t>(*diagonal);
+    Expr r = lower ? relation(e, d, true) : relation(e, d - 1, false);
+    if (e.number == 1) return r;
+    if (e.number > kHides || lower) return {};
+    r.kind = Expr::Kind::Added;
+    return r;
+  }
+
+  static Expr chosen(const Expr& condition, const Expr& yes, const Expr& no) {
+    if (condition.kind != Expr::Kind::Relation || yes.kind != Expr::Kind::Fill ||
+        no.kind != Expr::Kind::Fill) {
+      return {};
+    }
+    const Expr& visible = condition.below ? yes : no;
+    const Expr& hidden = condition.below ? no : yes;
+    if (visible.number != 0 || hidden.number > kHides) return {};
+    Expr e = condition;
+    e.kind = Expr::Kind::Added;
+    return e;
+  }
+
+  Expr moved(Expr e, const Step& step) const {
+    if (e.kind == Expr::Kind::None || step.kind == Step::Kind::Same) return e;
+    if (step.kind == Step::Kind::Expand) {
+      const auto sizes = step.args[1]->payload.copyable_union.as_int_list_ptr->values();
+      e.rank = static_cast<int>(sizes.size());
+      return e;
+    }
+    if (step.kind == Step::Kind::Unsqueeze) {
+      const auto dim = graph_.constant_number(step.args[1]);
+      if (!dim.has_value()) return {};
+      const int at = static_cast<int>(*dim) + (*dim < 0 ? e.rank + 1 : 0);
+      return inserted(e, e.rank - at);
+    }
+    if (step.kind != Step::Kind::Reshape || e.rank != 1) return {};
+    const auto sizes = step.args[1]->payload.copyable_union.as_int_list_ptr->values();
+    int from_end = -1;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (graph_.constant_number(sizes[d]) == 1.0) continue;
+      if (from_end >= 0) return {};
+      from_end = static_cast<int>(sizes.size() - 1 - d);
+    }
+    if (from_end > 1) return {};
+    if (from_end == 1) e = inserted(e, 0);
+    e.rank = static_cast<int>(sizes.size());
+    return e;
+  }
+
+  // A dimension of size 1 with `after` dimensions behind it.
+  static Expr inserted(Expr e, int after) {
+    const bool matters = e.kind != Expr::Kind::Fill;
+    if (after < 2 && matters && e.rank >= 2) return {};
+    if (after == 0) {
+      std::swap(e.rows, e.cols);
+      std::swap(e.n_rows, e.n_cols);
+    }
+    ++e.rank;
+    return e;
+  }
+
+  // A constant mask, sliced from its first row and column.
+  Expr of_constant(int v, const Graph::Chain& chain) const {
+    for (const Step& step : chain.steps) {
+      const bool from_zero = step.kind == Step::Kind::Slice &&
+                             (step.args[2]->isNone() || is_number(step.args[2], 0)) &&
+                             is_number(step.args[4], 1);
+      const bool leading = step.kind == Step::Kind::Unsqueeze && is_number(step.args[1], 0);
+      if (!from_zero && !leading && step.kind != Step::Kind::Same &&
+          step.kind != Step::Kind::Expand) {
+        return {};
+      }
+    }
+    Expr e = read(graph_.tensor(chain.base));
+    e.chain = v;
+    return e;
+  }
+  bool is_number(const EValue* value, double number) const {
+    return graph_.constant_number(value) == number;
+  }
+
+  static double element(const Tensor& t, int64_t i) {
+    switch (t.scalar_type()) {
+      case ScalarType::Float:
+        return static_cast<double>(t.const_data_ptr<float>()[i]);
+      case ScalarType::Half:
+        return static_cast<double>(static_cast<float>(t.const_data_ptr<aten::Half>()[i]));
+      case ScalarType::BFloat16:
+        return static_cast<double>(static_cast<float>(t.const_data_ptr<aten::BFloat16>()[i]));
+      case ScalarType::Bool:
+        return t.const_data_ptr<bool>()[i] ? 1 : 0;
+      case ScalarType::Long:
+        return static_cast<double>(t.const_data_ptr<int64_t>()[i]);
+      default:
+        return std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+
+  // [..., rows, cols] with two different elements, on one side of the diagonal each.
+  static Expr read(const Tensor& t) {
+    const int64_t rank = t.dim();
+    Expr e;
+    e.rank = static_cast<int>(rank);
+    if (t.numel() == 1) {
+      e.kind = Expr::Kind::Fill;
+      e.number = element(t, 0);
+      return e;
+    }
+    if (rank < 2 || t.numel() > kMostElements || t.strides()[rank - 1] != 1) return {};
+    const int64_t rows = t.size(rank - 2), cols = t.size(rank - 1);
+    if (rows * cols != t.numel() || t.strides()[rank - 2] != cols || rows < 2 || cols < 2) {
+      return {};
+    }
+    // The first row shows where the change is.
+    const double below = element(t, 0), above = element(t, cols - 1);
+    int64_t offset = 0;
+    while (offset + 1 < cols && element(t, offset + 1) == below) ++offset;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < cols; ++j) {
+        if (element(t, i * cols + j) != (j - i <= offset ? below : above)) return {};
+      }
+    }
+    if (below == 0 && above <= kHides) {
+      e = relation(e, offset, true);
+      e.kind = Expr::Kind::Added;
+      return e;
+    }
+    if (below == 1 && above == 0) return relation(e, offset, true);
+    if (below == 0 && above == 1) return relation(e, offset, false);
+    return {};
+  }
+
+  const Graph& graph_;
+  const int block_;
+};
+
+std::optional<Triangle> finish(const Graph& graph, const Expr& e, int block, Arena& arena) {
+  Triangle triangle;
+  triangle.offset = e.offset;
+  // A row that sees nothing would make "as low as makes no difference" differ.
+  if (e.offset < 0) return std::nullopt;
+  if (e.chain >= 0) {
+    triangle.has_shape = true;
+    triangle.shape = arena.operand(graph, graph.strip(e.chain, block));
+  } else {
+    triangle.rows = e.n_rows;
+    triangle.cols = e.n_cols;
+    if (e.n_rows == nullptr || e.n_cols == nullptr) return std::nullopt;
+  }
+  return arena.ok() ? std::optional(triangle) : std::nullopt;
+}
+
+}  // namespace
+
+bool Triangle::fits(int64_t n_rows, int64_t n_cols) const {
+  if (!has_shape) {
+    return rows->isInt() && cols->isInt() && rows->toInt() == n_rows && cols->toInt() == n_cols;
+  }
+  const View view = shape.view();
+  return view.ndim() >= 2 && view.size(view.ndim() - 2) == n_rows &&
+         view.size(view.ndim() - 1) == n_cols;
+}
+
+std::optional<Triangle> triangle_added(const Graph& graph, int value, int block, Arena& arena) {
+  const Expr e = Evaluator(graph, block).eval(value);
+  if (e.kind != Expr::Kind::Added) return std::nullopt;
+  return finish(graph, e, block, arena);
+}
+
+std::optional<Triangle> triangle_of(const Graph& graph, int value, bool visible, int block,
+                                    Arena& arena) {
+  const Expr e = Evaluator(graph, block).eval(value);
+  if (e.kind != Expr::Kind::Relation || e.below != visible) return std::nullopt;
+  return finish(graph, e, block, arena);
+}
+
+}  // namespace executorch::optimized

@@ -1,0 +1,32 @@
+/// Recognises masks that hide the keys behind the diagonal, however a program computes them.
+#pragma once
+
+#include <executorch/kernels/optimized/arena.h>
+#include <executorch/kernels/optimized/graph.h>
+
+#include <optional>
+
+namespace executorch::optimized {
+
+/// Key j is visible to query i where j - i <= offset.
+struct Triangle {
+  int64_t offset = 0;
+  /// What holds the extents of the mask in a call: two numbers, or the sizes of a chain.
+  const EValue* rows = nullptr;
+  const EValue* cols = nullptr;
+  bool has_shape = false;
+  Operand shape = {};
+
+  /// Whether the mask has these extents in this call.
+  bool fits(int64_t n_rows, int64_t n_cols) const;
+};
+
+/// `value` is added to the scores: 0 where visible and else -infinity, or as low as makes no
+/// difference.
+std::optional<Triangle> triangle_added(const Graph& graph, int value, int block, Arena& arena);
+
+/// `value` is a condition that holds where a key is `visible`, or where it is not.
+std::optional<Triangle> triangle_of(const Graph& graph, int value, bool visible, int block,
+                                    Arena& arena);
+
+}  // namespace executorch::optimized
