@@ -1,0 +1,352 @@
+/// Convolutions of NHWC images. All but depthwise ones are matrix products: row i of A holds what
+/// the window sees from output pixel i, B the filter where it lies.
+#include <executorch/backends/xnnpack/runtime/integer_weights.h>
+#include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/runs.h>
+#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace executorch::backends::xnnpack {
+namespace {
+
+using Kind = fb_xnnpack::XNodeUnion;
+
+constexpr int64_t kMaxChannels = 1 << 24;
+
+struct Layer {
+  const Value &x, &w, &y;
+  const Value* bias;
+  const Window& window;
+  bool transposed;
+  int64_t groups, inputs, outputs;  // channels of a group
+
+  Layer(const Graph& graph, const Node& node)
+      : x(graph.in(node, 0)),
+        w(graph.in(node, 1)),
+        y(graph.out(node)),
+        bias(graph.has_input(node, 2) ? &graph.in(node, 2) : nullptr),
+        window(node.window),
+        transposed(node.kind == Kind::XNNConvTranspose2d),
+        groups(node.groups),
+        inputs(node.group_inputs),
+        outputs(node.group_outputs) {}
+
+  int64_t channels_in() const { return groups * inputs; }
+  int64_t channels_out() const { return groups * outputs; }
+  int64_t taps() const { return window.size[0] * window.size[1]; }
+  int64_t terms() const { return taps() * inputs; }
+  int64_t pixels() const { return y.shape[1] * y.shape[2]; }  // of one image
+
+  /// Where along an axis (0: y, 1: x) tap `tap` of output `out` reads; -1 where it reads nothing.
+  int64_t source(int axis, int64_t out, int64_t tap) const {
+    const int64_t extent = x.shape[1 + static_cast<size_t>(axis)];
+    int64_t at;
+    if (transposed) {
+      at = out + window.before[axis] - tap * window.dilation[axis];
+      if (at < 0 || at % window.stride[axis] != 0) return -1;
+      at /= window.stride[axis];
+    } else {
+      at = out * window.stride[axis] - window.before[axis] + tap * window.dilation[axis];
+    }
+    return at >= 0 && at < extent ? at : -1;
+  }
+
+  /// First element of what tap `tap` of output pixel `pixel` reads; -1 for padding.
+  int64_t pixel_source(int64_t pixel, int64_t tap) const {
+    const int64_t width = y.shape[2], height = y.shape[1];
+    const int64_t in_y = source(0, pixel / width % height, tap / window.size[1]);
+    const int64_t in_x = source(1, pixel % width, tap % window.size[1]);
+    if (in_y < 0 || in_x < 0) return -1;
+    const int64_t image = pixel / width / height;
+    return ((image * x.shape[1] + in_y) * x.shape[2] + in_x) * channels_in();
+  }
+
+  /// The window sees one pixel, the next for the next output: A is x.
+  bool is_pointwise() const {
+    return taps() == 1 && !transposed && window.stride[0] == 1 && window.stride[1] == 1 &&
+           x.shape == Shape{4, {y.shape[0], y.shape[1], y.shape[2], channels_in()}};
+  }
+};
+
+/// Columns [p0, p0 + np) of rows [i0, i0 + ni) of A, as a matrix product asks for them.
+void produce(const void* matrix, int64_t group, int64_t i0, int64_t ni, int64_t p0, int64_t np,
+             float* to, int64_t ld) {
+  const Layer& layer = *static_cast<const Layer*>(matrix);
+  const int64_t c = layer.inputs;
+  for (int64_t i = 0; i < ni; ++i) {
+    for (int64_t p = p0; p < p0 + np;) {
+      const int64_t tap = p / c, channel = p % c, n = std::min(c - channel, p0 + np - p);
+      const int64_t first = layer.pixel_source(i0 + i, tap);
+      float* room = to + i * ld + (p - p0);
+      if (first < 0) {
+        std::fill_n(room, n, 0.0f);
+      } else {
+        const float* from = read_run(layer.x, first + group * c + channel, n, room);
+        if (from != room) std::copy_n(from, n, room);
+      }
+      p += n;
+    }
+  }
+}
+
+cpu::Activation bounds(const Node& node) {
+  return {cpu::Activation::Kind::Clamp, node.low, node.high};
+}
+
+const float* float_bias(const Layer& layer, Node& node) {
+  if (layer.bias == nullptr || layer.bias->type == Type::fp32) {
+    return layer.bias == nullptr ? nullptr : layer.bias->as<float>();
+  }
+  const int64_t n = layer.channels_out();
+  node.weight_scales.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i += kRun) {
+    read_run(*layer.bias, i, std::min(kRun, n - i), node.weight_scales.data() + i);
+  }
+  return node.weight_scales.data();
+}
+
+void run_float(const Layer& layer, Node& node) {
+  static thread_local cpu::Workspace workspace;
+  const int64_t rows = layer.y.shape[0] * layer.pixels(), n = layer.channels_out();
+  const bool direct = layer.y.type == Type::fp32;
+  cpu::Gemm<float> gemm;
+  gemm.m = rows;
+  gemm.n = layer.outputs;
+  gemm.k = layer.terms();
+  gemm.batch = layer.groups;
+  if (layer.is_pointwise() && layer.x.type == Type::fp32) {
+    gemm.a = {layer.x.as<float>(), layer.channels_in(), 1};
+    gemm.a_batch = layer.inputs;
+  } else {
+    gemm.a_source = {produce, &layer};
+  }
+  gemm.b = {layer.w.as<float>(), 1, gemm.k};
+  gemm.b_batch = layer.outputs * gemm.k;
+  float* const result =
+      direct ? layer.y.as<float>() : workspace.floats(static_cast<size_t>(rows * n));
+  gemm.c = {result, n, 1};
+  gemm.c_batch = layer.outputs;
+  if (const float* bias = float_bias(layer, node)) {
+    gemm.addend = {bias, 0, 1};
+    gemm.addend_batch = layer.outputs;
+  }
+  gemm.act = bounds(node);
+  gemm.run();
+  if (direct) return;
+  for (int64_t i = 0; i < rows * n; i += kRun) {
+    write_run(layer.y, i, std::min(kRun, rows * n - i), result + i);
+  }
+}
+
+/// As produce(), of bytes and whole rows; padding is what stands for 0.
+void copy_windows(const Layer& layer, int64_t group, int64_t i0, int64_t ni, int8_t padding,
+                  int8_t* to) {
+  const int64_t c = layer.inputs;
+  for (int64_t i = 0; i < ni; ++i) {
+    for (int64_t tap = 0; tap < layer.taps(); ++tap, to += c) {
+      const int64_t first = layer.pixel_source(i0 + i, tap);
+      if (first < 0) {
+        std::memset(to, padding, static_cast<size_t>(c));
+      } else {
+        std::memcpy(to, layer.x.as<int8_t>() + first + group * c, static_cast<size_t>(c));
+      }
+    }
+  }
+}
+
+void run_integer(const Graph& graph, const Layer& layer, Node& node) {
+  constexpr int64_t kPixels = 64;
+  const int64_t k = layer.terms(), n = layer.channels_out();
+  const cpu::Int8Gemm whole = integer_product(graph, node, n, k);
+  const RowQuantization all{layer.x.scale, layer.x.zero_point};
+  const bool dynamic = layer.x.type == Type::qdint8;
+  const int64_t out_bytes = static_cast<int64_t>(element_size(layer.y.type));
+  const int64_t pixels = layer.pixels(), blocks = (pixels + kPixels - 1) / kPixels;
+  cpu::parallel_for(layer.x.shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
+    static thread_local cpu::Workspace workspace;
+    auto* windows =
+        reinterpret_cast<int8_t*>(workspace.floats(static_cast<size_t>((kPixels * k + 3) / 4)));
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / blocks, in_image = task % blocks * kPixels;
+      const int64_t first = image * pixels + in_image;
+      cpu::Int8Gemm gemm = whole;
+      gemm.m = std::min(kPixels, pixels - in_image);
+      gemm.n = layer.outputs;
+      gemm.rows = dynamic ? layer.x.row_quantization() + image : &all;
+      gemm.rows_step = 0;
+      for (int64_t g = 0; g < layer.groups; ++g) {
+        if (layer.is_pointwise()) {
+          gemm.a = layer.x.as<int8_t>() + first * layer.channels_in() + g * layer.inputs;
+          gemm.lda = layer.channels_in();
+        } else {
+          copy_windows(layer, g, first, gemm.m, static_cast<int8_t>(gemm.rows->zero_point),
+                       windows);
+          gemm.a = windows;
+        }
+        gemm.c = layer.y.as<uint8_t>() + (first * n + g * layer.outputs) * out_bytes;
+        gemm.run();
+        // The next group's weights and results.
+        gemm.b.data += layer.outputs * k;
+        gemm.b.scales += layer.outputs;
+        gemm.sums += layer.outputs;
+        if (gemm.bias != nullptr) gemm.bias += layer.outputs;
+        if (gemm.integer_bias != nullptr) gemm.integer_bias += layer.outputs;
+      }
+    }
+  });
+}
+
+/// One output pixel's channels [c0, c0 + n) of a depthwise convolution in `sums`, without bias.
+/// `x_of` gives the input's channels as T.
+template <class T, class W, class XOf>
+void sum_taps(const Layer& layer, int64_t pixel, int64_t c0, int64_t n, const W* w, T* sums,
+              const XOf& x_of) {
+  std::fill_n(sums, n, T{0});
+  for (int64_t tap = 0; tap < layer.taps(); ++tap) {
+    const int64_t first = layer.pixel_source(pixel, tap);
+    if (first < 0) continue;
+    const auto* x = x_of(first);
+    const W* row = w + tap * layer.channels_out() + c0;
+    for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<T>(x[i]) * static_cast<T>(row[i]);
+  }
+}
+
+/// Channels [c0, c0 + n) of outputs read from channels c0 / outputs...: each repeated.
+template <class T>
+const T* repeated(const Layer& layer, const T* x, int64_t c0, int64_t n, T* room) {
+  if (layer.outputs == 1) return x + c0;
+  for (int64_t i = 0; i < n; ++i) room[i] = x[(c0 + i) / layer.outputs];
+  return room;
+}
+
+void depthwise_float(const Layer& layer, const float* bias, int64_t pixel, int64_t c0, int64_t n,
+                     float* sums) {
+  float room[kRun], read[kRun];
+  sum_taps(layer, pixel, c0, n, layer.w.as<float>(), sums, [&](int64_t first) {
+    if (layer.x.type == Type::fp32) {
+      return repeated(layer, layer.x.as<float>() + first, c0, n, room);
+    }
+    // Of another type: the channels that are needed, then repeated.
+    const int64_t from = c0 / layer.outputs, to = (c0 + n - 1) / layer.outputs + 1;
+    const float* x = read_run(layer.x, first + from, to - from, read);
+    if (layer.outputs == 1) return x;
+    for (int64_t i = 0; i < n; ++i) room[i] = x[(c0 + i) / layer.outputs - from];
+    return static_cast<const float*>(room);
+  });
+  if (bias != nullptr) {
+    for (int64_t i = 0; i < n; ++i) sums[i] += bias[c0 + i];
+  }
+}
+
+void depthwise_integer(const Layer& layer, const float* scales, int64_t pixel, int64_t c0,
+                       int64_t n, float* result) {
+  int32_t sums[kRun];
+  int16_t room[kRun];
+  const auto zero = static_cast<int16_t>(layer.x.zero_point);
+  sum_taps(layer, pixel, c0, n, layer.w.as<int8_t>(), sums, [&](int64_t first) {
+    const int8_t* x = layer.x.as<int8_t>() + first;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t c = layer.outputs == 1 ? c0 + i : (c0 + i) / layer.outputs;
+      room[i] = static_cast<int16_t>(x[c] - zero);
+    }
+    return room;
+  });
+  const int32_t* bias = layer.bias == nullptr ? nullptr : layer.bias->as<int32_t>() + c0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto sum =
+        static_cast<uint32_t>(sums[i]) + (bias == nullptr ? 0 : static_cast<uint32_t>(bias[i]));
+    result[i] = static_cast<float>(static_cast<int32_t>(sum)) * (layer.x.scale * scales[c0 + i]);
+  }
+}
+
+}  // namespace
+
+Error check_convolution(const Graph& graph, const Node& node) {
+  const Layer layer(graph, node);
+  const bool depthwise = node.kind == Kind::XNNDepthwiseConv2d;
+  ET_XNN_REQUIRE(layer.x.shape.rank == 4 && layer.w.shape.rank == 4 && layer.y.shape.rank == 4,
+                 node, "ranks %u, %u and %u, expected 4", layer.x.shape.rank, layer.w.shape.rank,
+                 layer.y.shape.rank);
+  for (const int64_t count : {layer.groups, layer.inputs, layer.outputs}) {
+    ET_XNN_REQUIRE(count >= 1 && count <= kMaxChannels, node, "%lld groups or channels",
+                   static_cast<long long>(count));
+  }
+  ET_XNN_REQUIRE(node.flags == 0, node, "unknown flags 0x%x", node.flags);
+  const int64_t n = layer.channels_out(), height = layer.window.size[0],
+                width = layer.window.size[1];
+  const Shape filter =
+      depthwise ? Shape{4, {1, height, width, n}} : Shape{4, {n, height, width, layer.inputs}};
+  ET_XNN_REQUIRE(layer.w.place == Value::Place::Constant && layer.w.shape == filter &&
+                     (!depthwise || layer.inputs == 1),
+                 node, "the filter is not a constant of the shape that the node says");
+  ET_XNN_REQUIRE(layer.bias == nullptr || (layer.bias->shape.numel() == n &&
+                                           layer.bias->place == Value::Place::Constant),
+                 node, "the bias is not a constant of %lld numbers", static_cast<long long>(n));
+  const bool floating = is_float(layer.x.type) && layer.w.type == Type::fp32 &&
+                        is_float(layer.y.type) &&
+                        (layer.bias == nullptr || is_float(layer.bias->type));
+  if (floating) return Error::Ok;
+  ET_XNN_REQUIRE(layer.x.type != Type::qdint8 || (layer.x.row_dims == 3 && !depthwise), node,
+                 "dynamically quantised rows of %u dims", layer.x.row_dims);
+  return check_integer_product(graph, node, n, depthwise ? layer.taps() : layer.terms(),
+                               depthwise ? 3 : 0);
+}
+
+bool infer_convolution(Graph& graph, const Node& node) {
+  const Layer layer(graph, node);
+  const Window& w = node.window;
+  if (layer.x.shape[3] != layer.channels_in()) return false;
+  Shape y{4, {layer.x.shape[0], 0, 0, layer.channels_out()}};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t in = layer.x.shape[1 + axis], padding = w.before[axis] + w.after[axis];
+    const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
+    const int64_t rest = in + padding - window;
+    const int64_t out = layer.transposed
+                            ? (in - 1) * w.stride[axis] + w.adjustment[axis] + window - padding
+                        : rest < 0 ? -1
+                                   : rest / w.stride[axis] + 1;
+    if (in < 1 || out < 0) return false;
+    y[1 + axis] = out;
+  }
+  graph.out(node).shape = y;
+  return true;
+}
+
+void run_convolution(const Graph& graph, Node& node) {
+  const Layer layer(graph, node);
+  if (layer.y.shape.numel() == 0) return;
+  if (layer.w.type == Type::fp32) return run_float(layer, node);
+  run_integer(graph, layer, node);
+}
+
+void run_depthwise(const Graph& graph, Node& node) {
+  const Layer layer(graph, node);
+  const int64_t n = layer.channels_out();
+  const bool floating = layer.w.type == Type::fp32;
+  const float* bias = floating ? float_bias(layer, node) : nullptr;
+  const float* scales = floating ? nullptr : weight_scales(layer.w, node, n);
+  const int64_t pixels = layer.y.shape[0] * layer.pixels();
+  const int64_t grain = std::max<int64_t>(1, 16384 / (n * layer.taps()));
+  cpu::parallel_for(pixels, grain, [&](int64_t begin, int64_t end) {
+    float room[kRun];
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      for (int64_t c = 0; c < n; c += kRun) {
+        const int64_t count = std::min(kRun, n - c), first = pixel * n + c;
+        float* to = place_of_run(layer.y, first, room);
+        if (floating) {
+          depthwise_float(layer, bias, pixel, c, count, to);
+        } else {
+          depthwise_integer(layer, scales, pixel, c, count, to);
+        }
+        clamp_run(to, count, node.low, node.high);
+        write_run(layer.y, first, count, to);
+      }
+    }
+  });
+}
+
+}  // namespace executorch::backends::xnnpack

@@ -1,0 +1,159 @@
+#include <executorch/backends/xnnpack/runtime/executor.h>
+#include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/runtime/core/event_tracer_hooks_delegate.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/platform/platform.h>
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace executorch::backends::xnnpack {
+namespace {
+
+using aten::ScalarType;
+using aten::Tensor;
+
+/// Whether a tensor of that type holds a value of this one. Indices are computed as int32 and
+/// widened where the tensor is of Long.
+bool holds(ScalarType tensor, Type type) {
+  switch (type) {
+    case Type::fp32:
+      return tensor == ScalarType::Float;
+    case Type::fp16:
+      return tensor == ScalarType::Half;
+    case Type::bf16:
+      return tensor == ScalarType::BFloat16;
+    case Type::qint8:
+      return tensor == ScalarType::Char;
+    case Type::quint8:
+      return tensor == ScalarType::Byte;
+    case Type::int32:
+      return tensor == ScalarType::Int || tensor == ScalarType::Long;
+    default:
+      return false;
+  }
+}
+
+runtime::Result<const Tensor*> tensor_of(runtime::Span<runtime::EValue*> args, uint32_t slot,
+                                         const Value& value) {
+  ET_CHECK_OR_RETURN_ERROR(slot < args.size() && args[slot]->isTensor(), InvalidArgument,
+                           "XnnpackBackend: argument %u of %zu is not a tensor", slot, args.size());
+  const Tensor& tensor = args[slot]->toTensor();
+  ET_CHECK_OR_RETURN_ERROR(holds(tensor.scalar_type(), value.type), InvalidArgument,
+                           "XnnpackBackend: argument %u is of type %s, expected %s", slot,
+                           runtime::toString(tensor.scalar_type()), name_of(value.type));
+  const auto rank = static_cast<uint32_t>(tensor.dim());
+  ET_CHECK_OR_RETURN_ERROR(rank == value.shape.rank || (rank == 0 && value.shape.numel() == 1),
+                           InvalidArgument, "XnnpackBackend: argument %u has rank %u, expected %u",
+                           slot, rank, value.shape.rank);
+  return &tensor;
+}
+
+void widen_to_long(int32_t* data, int64_t n) {
+  auto* wide = reinterpret_cast<char*>(data);
+  for (int64_t i = n - 1; i >= 0; --i) {
+    const int64_t value = data[i];
+    std::memcpy(wide + i * 8, &value, 8);
+  }
+}
+
+}  // namespace
+
+Executor::Executor(std::unique_ptr<Graph> graph) : graph_(std::move(graph)), plan_(*graph_) {
+  // For the upper bounds, so that later shapes need no other layout.
+  plan_.lay_out(*graph_);
+}
+
+Error Executor::bind_inputs(runtime::Span<runtime::EValue*> args, bool& changed) {
+  for (uint32_t slot = 0; slot < graph_->n_externals; ++slot) {
+    if (graph_->externals[slot] == kNoId) continue;
+    Value& value = graph_->values[graph_->externals[slot]];
+    if (value.place != Value::Place::Input) continue;
+    auto tensor = tensor_of(args, slot, value);
+    ET_CHECK_OK_OR_RETURN_ERROR(tensor.error());
+    value.data = const_cast<void*>((*tensor)->const_data_ptr());
+    const auto sizes = (*tensor)->sizes();
+    const auto order = (*tensor)->dim_order();
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const int64_t extent = sizes[order[i]];
+      changed |= extent != value.shape[i];
+      value.shape[i] = extent;
+    }
+    ET_CHECK_OR_RETURN_ERROR(
+        is_sane(value.shape) && (value.data != nullptr || value.shape.numel() == 0),
+        InvalidArgument, "XnnpackBackend: argument %u has no data", slot);
+  }
+  return Error::Ok;
+}
+
+Error Executor::bind_outputs(runtime::Span<runtime::EValue*> args) {
+  for (uint32_t slot = 0; slot < graph_->n_externals; ++slot) {
+    if (graph_->externals[slot] == kNoId) continue;
+    Value& value = graph_->values[graph_->externals[slot]];
+    if (value.place != Value::Place::Output) continue;
+    auto found = tensor_of(args, slot, value);
+    ET_CHECK_OK_OR_RETURN_ERROR(found.error());
+    const Tensor& tensor = **found;
+    const auto order = tensor.dim_order();
+    aten::SizesType sizes[kMaxRank];
+    for (size_t i = 0; i < order.size(); ++i) {
+      ET_CHECK_OR_RETURN_ERROR(value.shape[i] <= INT32_MAX, InvalidArgument,
+                               "XnnpackBackend: output %u has an extent of %" PRId64, slot,
+                               value.shape[i]);
+      sizes[order[i]] = static_cast<aten::SizesType>(value.shape[i]);
+    }
+    const Error error = runtime::resize_tensor(tensor, {sizes, order.size()});
+    ET_CHECK_OK_OR_RETURN_ERROR(error, "XnnpackBackend: output %u cannot take its shape", slot);
+    value.data = tensor.mutable_data_ptr();
+    ET_CHECK_OR_RETURN_ERROR(value.data != nullptr || value.shape.numel() == 0, InvalidArgument,
+                             "XnnpackBackend: output %u has no memory", slot);
+  }
+  return Error::Ok;
+}
+
+void Executor::run_nodes(runtime::EventTracer* tracer) {
+  for (size_t i = 0; i < graph_->nodes.size(); ++i) {
+    if (plan_.is_elided(i)) continue;
+    Node& node = graph_->nodes[i];
+    if (tracer == nullptr) {
+      node.operation->run(*graph_, node);
+      continue;
+    }
+    const auto start = runtime::pal_current_ticks();
+    node.operation->run(*graph_, node);
+    char name[64];
+    std::snprintf(name, sizeof(name), "%s #%zu", node.operation->name, i);
+    runtime::event_tracer_log_profiling_delegate(tracer, name, runtime::kUnsetDelegateDebugIntId,
+                                                 start, runtime::pal_current_ticks());
+  }
+}
+
+Error Executor::execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer) {
+  bool changed = !inferred_;
+  inferred_ = false;
+  ET_CHECK_OK_OR_RETURN_ERROR(bind_inputs(args, changed));
+  if (changed) {
+    ET_CHECK_OK_OR_RETURN_ERROR(infer_shapes(*graph_));
+    if (!plan_.fits(*graph_)) plan_.lay_out(*graph_);
+  }
+  inferred_ = true;
+  ET_CHECK_OK_OR_RETURN_ERROR(bind_outputs(args));
+  const SharedArena arena(static_cast<size_t>(plan_.arena_bytes()));
+  ET_CHECK_OR_RETURN_ERROR(arena.data() != nullptr, MemoryAllocationFailed,
+                           "XnnpackBackend: no memory for %" PRId64 " bytes of results",
+                           plan_.arena_bytes());
+  plan_.resolve(*graph_, arena.data());
+  run_nodes(tracer);
+  for (uint32_t slot = 0; slot < graph_->n_externals; ++slot) {
+    if (graph_->externals[slot] == kNoId) continue;
+    const Value& value = graph_->values[graph_->externals[slot]];
+    if (value.place == Value::Place::Output && value.type == Type::int32 &&
+        args[slot]->toTensor().scalar_type() == ScalarType::Long) {
+      widen_to_long(value.as<int32_t>(), value.shape.numel());
+    }
+  }
+  return Error::Ok;
+}
+
+}  // namespace executorch::backends::xnnpack

@@ -1,0 +1,34 @@
+/// Runs a graph over the tensors of a call.
+#pragma once
+
+#include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/backends/xnnpack/runtime/memory_plan.h>
+#include <executorch/backends/xnnpack/runtime/shared_arena.h>
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/event_tracer.h>
+#include <executorch/runtime/core/span.h>
+
+namespace executorch::backends::xnnpack {
+
+/// One call at a time; different executors are independent.
+class Executor {
+ public:
+  explicit Executor(std::unique_ptr<Graph> graph);
+
+  /// `args` by external slot. Checks the tensors' types and ranks, infers shapes when those of the
+  /// inputs changed, resizes the outputs and computes them. Logs what is wrong.
+  Error execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer);
+
+ private:
+  Error bind_inputs(runtime::Span<runtime::EValue*> args, bool& changed);
+  Error bind_outputs(runtime::Span<runtime::EValue*> args);
+  void run_nodes(runtime::EventTracer* tracer);
+
+  std::unique_ptr<Graph> graph_;
+  MemoryPlan plan_;
+  SharedArenaUser user_;
+  /// The shapes of internal values are those that follow from the inputs'.
+  bool inferred_ = true;
+};
+
+}  // namespace executorch::backends::xnnpack

@@ -1,0 +1,21 @@
+/// What layers with integer weights share: which types go together, and their product.
+#pragma once
+
+#include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/cpu/gemm/int8.h>
+
+namespace executorch::backends::xnnpack {
+
+/// Input 0 of the node is qdint8 (dynamic) or qint8 (static), input 1 constant integer weights with
+/// n output channels along `channel_dim` and k weights each, input 2 the bias, if any.
+Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
+                            uint32_t channel_dim);
+
+/// The product but for the activations: m, a, lda, rows, c, and ldc if it is not n. Sums the
+/// weights on the node's first run.
+cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k);
+
+/// The n weights' scales: the value's own, or node.weight_scales filled with the one of all.
+const float* weight_scales(const Value& weights, Node& node, int64_t n);
+
+}  // namespace executorch::backends::xnnpack

@@ -1,0 +1,232 @@
+/// Fully connected layers and batched matrix products.
+#include <executorch/backends/xnnpack/runtime/integer_weights.h>
+#include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/runs.h>
+#include <executorch/cpu/gemm/gemm.h>
+
+#include <algorithm>
+
+namespace executorch::backends::xnnpack {
+namespace {
+
+constexpr uint32_t kTransposedWeights = 1;
+
+struct Layer {
+  const Value &x, &w, &y;
+  const Value* bias;
+  bool transposed;
+  int64_t k, n;
+
+  Layer(const Graph& graph, const Node& node)
+      : x(graph.in(node, 0)),
+        w(graph.in(node, 1)),
+        y(graph.out(node)),
+        bias(graph.has_input(node, 2) ? &graph.in(node, 2) : nullptr),
+        transposed(node.flags == kTransposedWeights),
+        k(w.shape[transposed ? 0 : 1]),
+        n(w.shape[transposed ? 1 : 0]) {}
+  int64_t m() const { return x.shape.product(0, x.shape.rank - 1); }
+};
+
+cpu::Activation bounds(const Node& node) {
+  if (node.low == -std::numeric_limits<float>::infinity() &&
+      node.high == std::numeric_limits<float>::infinity()) {
+    return {};
+  }
+  return {cpu::Activation::Kind::Clamp, node.low, node.high};
+}
+
+template <class T>
+void run_float(const Layer& layer, const Node& node) {
+  cpu::Gemm<T> gemm;
+  gemm.m = layer.m();
+  gemm.n = layer.n;
+  gemm.k = layer.k;
+  gemm.a = {layer.x.as<T>(), layer.k, 1};
+  gemm.b = layer.transposed ? cpu::Matrix<const T>{layer.w.as<T>(), layer.n, 1}
+                            : cpu::Matrix<const T>{layer.w.as<T>(), 1, layer.k};
+  gemm.c = {layer.y.as<T>(), layer.n, 1};
+  if (layer.bias != nullptr) gemm.addend = {layer.bias->as<T>(), 0, 1};
+  gemm.act = bounds(node);
+  gemm.run();
+}
+
+/// All elements as floats, in `room` unless they are.
+const float* floats(const Value& value, int64_t first, int64_t n, std::vector<float>& room) {
+  if (value.type == Type::fp32) return value.as<float>() + first;
+  room.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i += kRun) {
+    read_run(value, first + i, std::min(kRun, n - i), room.data() + i);
+  }
+  return room.data();
+}
+
+/// Operands of several floating types: in float, a block of output channels after the other.
+void run_mixed(const Layer& layer, const Node& node) {
+  constexpr int64_t kChannels = 64;
+  const int64_t m = layer.m(), k = layer.k, n = layer.n;
+  std::vector<float> x_room, w_room, bias_room, result(static_cast<size_t>(m * kChannels));
+  cpu::Gemm<float> gemm;
+  gemm.m = m;
+  gemm.k = k;
+  gemm.a = {floats(layer.x, 0, m * k, x_room), k, 1};
+  gemm.c = {result.data(), kChannels, 1};
+  gemm.act = bounds(node);
+  if (layer.bias != nullptr) gemm.addend = {floats(*layer.bias, 0, n, bias_room), 0, 1};
+  for (int64_t j = 0; j < n; j += kChannels) {
+    gemm.n = std::min(kChannels, n - j);
+    gemm.b = layer.transposed
+                 ? cpu::Matrix<const float>{floats(layer.w, 0, n * k, w_room) + j, n, 1}
+                 : cpu::Matrix<const float>{floats(layer.w, j * k, gemm.n * k, w_room), 1, k};
+    gemm.run();
+    for (int64_t i = 0; i < m; ++i) {
+      const float* row = result.data() + i * kChannels;
+      float* to = place_of_run(layer.y, i * n + j, nullptr);
+      if (layer.y.type == Type::fp32) std::copy_n(row, gemm.n, to);
+      write_run(layer.y, i * n + j, gemm.n, row);
+    }
+    if (gemm.addend.data != nullptr) gemm.addend.data += kChannels;
+  }
+}
+
+void run_integer(const Graph& graph, const Layer& layer, Node& node) {
+  cpu::Int8Gemm gemm = integer_product(graph, node, layer.n, layer.k);
+  gemm.m = layer.m();
+  gemm.a = layer.x.as<int8_t>();
+  const RowQuantization all{layer.x.scale, layer.x.zero_point};
+  const bool dynamic = layer.x.type == Type::qdint8;
+  gemm.rows = dynamic ? layer.x.row_quantization() : &all;
+  gemm.rows_step = dynamic ? 1 : 0;
+  gemm.c = layer.y.data;
+  gemm.run();
+}
+
+/// Leading dims of a batched product: how many, and the operands' matrix of each.
+struct Batch {
+  const Shape &a, &b, &y;
+
+  int64_t count() const { return y.product(0, y.rank - 2); }
+  int64_t matrix_of(const Shape& operand, int64_t index) const {
+    int64_t at = 0, step = 1;
+    for (size_t d = 2; d < y.rank; ++d) {
+      const int64_t i = index % y.from_end(d);
+      index /= y.from_end(d);
+      if (operand.from_end(d) != 1) at += i * step;
+      step *= operand.from_end(d);
+    }
+    return at;
+  }
+  /// All of `operand`'s matrices are used in order (1), or one for all (0), or neither (-1).
+  int step(const Shape& operand) const {
+    const int64_t own = operand.product(0, operand.rank - 2);
+    return own == count() ? 1 : own == 1 ? 0 : -1;
+  }
+};
+
+template <class T>
+void run_batches(const Graph& graph, const Node& node) {
+  const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
+  const bool transposed = node.flags == kTransposedWeights;
+  cpu::Gemm<T> gemm;
+  gemm.m = y.shape.from_end(1);
+  gemm.n = y.shape.last();
+  gemm.k = a.shape.last();
+  gemm.a = {a.as<T>(), gemm.k, 1};
+  gemm.b = transposed ? cpu::Matrix<const T>{b.as<T>(), 1, gemm.k}
+                      : cpu::Matrix<const T>{b.as<T>(), gemm.n, 1};
+  gemm.c = {y.as<T>(), gemm.n, 1};
+  gemm.act = bounds(node);
+  const Batch batch{a.shape, b.shape, y.shape};
+  const int64_t a_size = gemm.m * gemm.k, b_size = gemm.k * gemm.n, y_size = gemm.m * gemm.n;
+  const int a_step = batch.step(a.shape), b_step = batch.step(b.shape);
+  if (a_step >= 0 && b_step >= 0) {
+    gemm.batch = batch.count();
+    gemm.a_batch = a_step * a_size;
+    gemm.b_batch = b_step * b_size;
+    gemm.c_batch = y_size;
+    return gemm.run();
+  }
+  for (int64_t i = 0; i < batch.count(); ++i) {
+    gemm.a.data = a.as<T>() + batch.matrix_of(a.shape, i) * a_size;
+    gemm.b.data = b.as<T>() + batch.matrix_of(b.shape, i) * b_size;
+    gemm.c.data = y.as<T>() + i * y_size;
+    gemm.run();
+  }
+}
+
+}  // namespace
+
+Error check_fully_connected(const Graph& graph, const Node& node) {
+  ET_XNN_REQUIRE(graph.in(node, 1).shape.rank == 2 && graph.in(node).shape.rank >= 1, node,
+                 "ranks %u and %u, expected at least 1 and 2", graph.in(node).shape.rank,
+                 graph.in(node, 1).shape.rank);
+  ET_XNN_REQUIRE(node.flags <= kTransposedWeights, node, "unknown flags 0x%x", node.flags);
+  const Layer layer(graph, node);
+  const bool floating = is_float(layer.x.type) && is_float(layer.w.type) &&
+                        is_float(layer.y.type) &&
+                        (layer.bias == nullptr || is_float(layer.bias->type));
+  if (floating) return Error::Ok;
+  ET_XNN_REQUIRE(!layer.transposed, node, "[in, out] integer weights");
+  ET_XNN_REQUIRE(layer.x.type != Type::qdint8 || layer.x.row_dims == 1, node,
+                 "rows of %u dims, expected 1", layer.x.row_dims);
+  return check_integer_product(graph, node, layer.n, layer.k, 0);
+}
+
+bool infer_fully_connected(Graph& graph, const Node& node) {
+  const Layer layer(graph, node);
+  if (layer.x.shape.rank == 0 || layer.x.shape.last() != layer.k) return false;
+  if (layer.bias != nullptr && layer.bias->shape.numel() != layer.n) return false;
+  const int64_t n = layer.n;
+  Shape& y = graph.out(node).shape;
+  y = layer.x.shape;
+  y[y.rank - 1] = n;
+  return true;
+}
+
+void run_fully_connected(const Graph& graph, Node& node) {
+  const Layer layer(graph, node);
+  if (!is_float(layer.w.type)) return run_integer(graph, layer, node);
+  const Type type = layer.x.type;
+  const bool same = layer.w.type == type && layer.y.type == type &&
+                    (layer.bias == nullptr || layer.bias->type == type);
+  if (!same) return run_mixed(layer, node);
+  if (type == Type::fp32) return run_float<float>(layer, node);
+  if (type == Type::fp16) return run_float<cpu::F16>(layer, node);
+  return run_float<cpu::BF16>(layer, node);
+}
+
+Error check_batch_matmul(const Graph& graph, const Node& node) {
+  const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
+  ET_XNN_REQUIRE(is_float(a.type) && a.type == b.type && a.type == y.type, node,
+                 "%s times %s to %s, expected one floating type", name_of(a.type), name_of(b.type),
+                 name_of(y.type));
+  ET_XNN_REQUIRE(node.flags <= kTransposedWeights, node, "unknown flags 0x%x", node.flags);
+  return Error::Ok;
+}
+
+bool infer_batch_matmul(Graph& graph, const Node& node) {
+  const Shape &a = graph.in(node, 0).shape, &b = graph.in(node, 1).shape;
+  if (a.rank < 2 || b.rank < 2) return false;
+  const bool transposed = node.flags == kTransposedWeights;
+  if (a.last() != b.from_end(transposed ? 0 : 1)) return false;
+  Shape y;
+  y.rank = std::max(a.rank, b.rank);
+  for (size_t d = 2; d < y.rank; ++d) {
+    const int64_t p = a.from_end(d), q = b.from_end(d);
+    if (p != q && p != 1 && q != 1) return false;
+    y[y.rank - 1 - d] = p == 1 ? q : p;
+  }
+  y[y.rank - 2] = a.from_end(1);
+  y[y.rank - 1] = b.from_end(transposed ? 1 : 0);
+  graph.out(node).shape = y;
+  return true;
+}
+
+void run_batch_matmul(const Graph& graph, Node& node) {
+  const Type type = graph.in(node).type;
+  if (type == Type::fp32) return run_batches<float>(graph, node);
+  if (type == Type::fp16) return run_batches<cpu::F16>(graph, node);
+  run_batches<cpu::BF16>(graph, node);
+}
+
+}  // namespace executorch::backends::xnnpack

@@ -1,0 +1,111 @@
+/// What each kind of node checks at load, infers when shapes change, and computes.
+#pragma once
+
+#include <executorch/backends/xnnpack/runtime/graph.h>
+
+namespace executorch::backends::xnnpack {
+
+/// Which fields a kind's table has.
+enum class Form : uint8_t {
+  Unary,
+  Slope,
+  Alpha,
+  Binary,
+  FullyConnected,
+  Concatenate,
+  Convolution,
+  Pooling,
+  ArgMaxPooling,
+  Transpose,
+  Reshape,
+  Slice,
+  Resize,
+  Pad,
+  NotSupported,
+};
+
+struct Operation {
+  /// In messages and traces.
+  const char* name;
+  Form form;
+  /// Types, constants and attributes, once; ids and their order are checked before. Logs a reason.
+  Error (*check)(const Graph& graph, const Node& node) = nullptr;
+  /// Sets the outputs' shapes; false when those of the inputs do not fit.
+  bool (*infer)(Graph& graph, const Node& node) = nullptr;
+  /// Computes; cannot fail. The node keeps what is computed from constants once.
+  void (*run)(const Graph& graph, Node& node) = nullptr;
+  /// The output may be written over the first input, which has as many bytes.
+  bool in_place = false;
+  /// The output is the input's bytes under another shape.
+  bool is_view = false;
+};
+
+/// The operation of a kind, or null for a number that is none.
+const Operation* find_operation(fb_xnnpack::XNodeUnion kind);
+
+/// Logs "XnnpackBackend: Add: the inputs are of fp32 and fp16" and returns InvalidProgram, unless
+/// `condition`.
+#define ET_XNN_REQUIRE(condition, node, format, ...)                                 \
+  ET_CHECK_OR_RETURN_ERROR(condition, InvalidProgram, "XnnpackBackend: %s: " format, \
+                           (node).operation->name, ##__VA_ARGS__)
+
+const char* name_of(Type type);
+
+/// The value's quantisation is the same, so that bytes can be moved.
+bool same_type(const Value& a, const Value& b);
+/// Every index of a shape is within what the runtime's arithmetic can hold.
+bool is_sane(const Shape& shape);
+
+// One family each; the rows are in operation.cpp.
+Error check_unary(const Graph&, const Node&);
+Error check_convert(const Graph&, const Node&);
+bool infer_same(Graph&, const Node&);
+void run_unary(const Graph&, Node&);
+void run_convert(const Graph&, Node&);
+
+Error check_binary(const Graph&, const Node&);
+bool infer_binary(Graph&, const Node&);
+void run_binary(const Graph&, Node&);
+bool infer_prelu(Graph&, const Node&);
+
+Error check_softmax(const Graph&, const Node&);
+void run_softmax(const Graph&, Node&);
+
+Error check_fully_connected(const Graph&, const Node&);
+bool infer_fully_connected(Graph&, const Node&);
+void run_fully_connected(const Graph&, Node&);
+Error check_batch_matmul(const Graph&, const Node&);
+bool infer_batch_matmul(Graph&, const Node&);
+void run_batch_matmul(const Graph&, Node&);
+
+Error check_convolution(const Graph&, const Node&);
+bool infer_convolution(Graph&, const Node&);
+void run_convolution(const Graph&, Node&);
+void run_depthwise(const Graph&, Node&);
+
+Error check_pooling(const Graph&, const Node&);
+bool infer_pooling(Graph&, const Node&);
+void run_pooling(const Graph&, Node&);
+bool infer_global_pooling(Graph&, const Node&);
+void run_global_pooling(const Graph&, Node&);
+Error check_arg_max(const Graph&, const Node&);
+void run_arg_max(const Graph&, Node&);
+Error check_resize(const Graph&, const Node&);
+bool infer_resize(Graph&, const Node&);
+void run_resize(const Graph&, Node&);
+
+Error check_transpose(const Graph&, const Node&);
+bool infer_transpose(Graph&, const Node&);
+void run_transpose(const Graph&, Node&);
+Error check_moved(const Graph&, const Node&);
+bool infer_reshape(Graph&, const Node&);
+void run_copy(const Graph&, Node&);
+bool infer_slice(Graph&, const Node&);
+void run_slice(const Graph&, Node&);
+bool infer_pad(Graph&, const Node&);
+void run_pad(const Graph&, Node&);
+Error check_concatenate(const Graph&, const Node&);
+bool infer_concatenate(Graph&, const Node&);
+void run_concatenate(const Graph&, Node&);
+
+}  // namespace executorch::backends::xnnpack

@@ -1,0 +1,231 @@
+/// Windows over NHWC images that are reduced to a pixel, and images resized. All in float, but that
+/// moves of the same quantisation are exact.
+#include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/runs.h>
+#include <executorch/cpu/threadpool.h>
+
+#include <algorithm>
+
+namespace executorch::backends::xnnpack {
+namespace {
+
+using Kind = fb_xnnpack::XNodeUnion;
+
+constexpr int64_t kElementsPerTask = 16384;
+constexpr uint32_t kAlignCorners = 8;
+
+/// Calls f(pixel, image, y, x, c0, n, result) for runs of channels of the pixels of `out`; what f
+/// leaves in result[0, n) is bounded and stored.
+template <class F>
+void for_each_run(const Value& out, const Node& node, int64_t cost, const F& f) {
+  const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
+  if (out.shape.numel() == 0) return;
+  const int64_t grain =
+      std::max<int64_t>(1, kElementsPerTask / channels / std::max<int64_t>(cost, 1));
+  cpu::parallel_for(out.shape[0] * height * width, grain, [&](int64_t begin, int64_t end) {
+    float room[kRun];
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      for (int64_t c = 0; c < channels; c += kRun) {
+        const int64_t n = std::min(kRun, channels - c), first = pixel * channels + c;
+        float* to = place_of_run(out, first, room);
+        f(pixel / width / height, pixel / width % height, pixel % width, c, n, to);
+        clamp_run(to, n, node.low, node.high);
+        write_run(out, first, n, to);
+      }
+    }
+  });
+}
+
+int64_t element(const Shape& x, int64_t image, int64_t in_y, int64_t in_x, int64_t c) {
+  return ((image * x[1] + in_y) * x[2] + in_x) * x[3] + c;
+}
+
+/// Taps [begin, end) of a window along an axis that lie inside the image, and where the first
+/// reads.
+struct Taps {
+  int64_t begin, end, first, step;
+
+  Taps(const Window& w, int axis, int64_t out, int64_t extent) : step(w.dilation[axis]) {
+    const int64_t start = out * w.stride[axis] - w.before[axis];
+    begin = start >= 0 ? 0 : (-start + step - 1) / step;
+    end = start >= extent ? 0 : std::min(w.size[axis], (extent - start + step - 1) / step);
+    end = std::max(begin, end);
+    first = start;
+  }
+  int64_t source(int64_t tap) const { return first + tap * step; }
+  int64_t count() const { return end - begin; }
+};
+
+void add_run(const float* x, int64_t n, float* sums) {
+  for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
+}
+void max_run(const float* x, int64_t n, float* most) {
+  // A NaN stays one.
+  for (int64_t i = 0; i < n; ++i) most[i] = x[i] > most[i] || x[i] != x[i] ? x[i] : most[i];
+}
+
+}  // namespace
+
+Error check_pooling(const Graph& graph, const Node& node) {
+  const Value &x = graph.in(node), &y = graph.out(node);
+  ET_XNN_REQUIRE(x.shape.rank == 4 && y.shape.rank == 4, node, "ranks %u and %u, expected 4",
+                 x.shape.rank, y.shape.rank);
+  ET_XNN_REQUIRE(has_runs(x.type) && has_runs(y.type), node, "%s to %s", name_of(x.type),
+                 name_of(y.type));
+  return Error::Ok;
+}
+
+bool infer_pooling(Graph& graph, const Node& node) {
+  const Shape& x = graph.in(node).shape;
+  const Window& w = node.window;
+  Shape y{4, {x[0], 0, 0, x[3]}};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
+    const int64_t rest = x[1 + axis] + w.before[axis] + w.after[axis] - window;
+    if (rest < 0) return false;
+    y[1 + axis] = rest / w.stride[axis] + 1;
+  }
+  graph.out(node).shape = y;
+  if (node.n_outputs > 1) graph.out(node, 1).shape = y;
+  return true;
+}
+
+void run_pooling(const Graph& graph, Node& node) {
+  const Value& x = graph.in(node);
+  const bool average = node.kind == Kind::XNNAvgPooling2d;
+  const Window& w = node.window;
+  for_each_run(graph.out(node), node, w.size[0] * w.size[1],
+               [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
+                 const Taps rows(w, 0, y, x.shape[1]), columns(w, 1, x_out, x.shape[2]);
+                 float room[kRun];
+                 std::fill_n(result, n, average ? 0.0f : -std::numeric_limits<float>::infinity());
+                 for (int64_t i = rows.begin; i < rows.end; ++i) {
+                   for (int64_t j = columns.begin; j < columns.end; ++j) {
+                     const int64_t at =
+                         element(x.shape, image, rows.source(i), columns.source(j), c);
+                     (average ? add_run : max_run)(read_run(x, at, n, room), n, result);
+                   }
+                 }
+                 if (!average) return;
+                 // Padding does not count.
+                 const auto count = static_cast<float>(rows.count() * columns.count());
+                 for (int64_t i = 0; i < n; ++i) result[i] /= count;
+               });
+}
+
+bool infer_global_pooling(Graph& graph, const Node& node) {
+  const Shape& x = graph.in(node).shape;
+  graph.out(node).shape = {4, {x[0], 1, 1, x[3]}};
+  return x[1] > 0 && x[2] > 0;
+}
+
+void run_global_pooling(const Graph& graph, Node& node) {
+  const Value& x = graph.in(node);
+  const int64_t pixels = x.shape[1] * x.shape[2];
+  for_each_run(graph.out(node), node, pixels,
+               [&](int64_t image, int64_t, int64_t, int64_t c, int64_t n, float* result) {
+                 float room[kRun];
+                 std::fill_n(result, n, 0.0f);
+                 for (int64_t i = 0; i < pixels; ++i) {
+                   const int64_t first = (image * pixels + i) * x.shape[3] + c;
+                   add_run(read_run(x, first, n, room), n, result);
+                 }
+                 for (int64_t i = 0; i < n; ++i) result[i] /= static_cast<float>(pixels);
+               });
+}
+
+Error check_arg_max(const Graph& graph, const Node& node) {
+  const Value& index = graph.out(node, 1);
+  const Window& w = node.window;
+  ET_XNN_REQUIRE(index.type == Type::int32 && index.shape.rank == 4, node,
+                 "indices of %s and rank %u, expected int32 and 4", name_of(index.type),
+                 index.shape.rank);
+  ET_XNN_REQUIRE(w.before[0] + w.before[1] + w.after[0] + w.after[1] == 0, node,
+                 "padding is not supported");
+  return check_pooling(graph, node);
+}
+
+void run_arg_max(const Graph& graph, Node& node) {
+  const Value& x = graph.in(node);
+  auto* indices = graph.out(node, 1).as<int32_t>();
+  const Window& w = node.window;
+  const Shape& out = graph.out(node).shape;
+  for_each_run(graph.out(node), node, w.size[0] * w.size[1],
+               [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
+                 int32_t* index = indices + element(out, image, y, x_out, c);
+                 float room[kRun];
+                 for (int64_t tap = 0; tap < w.size[0] * w.size[1]; ++tap) {
+                   const int64_t at = element(x.shape, image, y * w.size[0] + tap / w.size[1],
+                                              x_out * w.size[1] + tap % w.size[1], c);
+                   const float* v = read_run(x, at, n, room);
+                   for (int64_t i = 0; i < n; ++i) {
+                     // The first of the largest, and the first NaN.
+                     const bool is_new =
+                         tap == 0 || v[i] > result[i] || (v[i] != v[i] && result[i] == result[i]);
+                     if (!is_new) continue;
+                     result[i] = v[i];
+                     index[i] = static_cast<int32_t>(tap);
+                   }
+                 }
+               });
+}
+
+Error check_resize(const Graph& graph, const Node& node) {
+  ET_XNN_REQUIRE(node.list[0] >= 1 && node.list[1] >= 1, node, "to [%u, %u]", node.list[0],
+                 node.list[1]);
+  ET_XNN_REQUIRE((node.flags & ~kAlignCorners) == 0, node, "unknown flags 0x%x", node.flags);
+  return check_pooling(graph, node);
+}
+
+bool infer_resize(Graph& graph, const Node& node) {
+  const Shape& x = graph.in(node).shape;
+  graph.out(node).shape = {4, {x[0], node.list[0], node.list[1], x[3]}};
+  return x[1] > 0 && x[2] > 0;
+}
+
+namespace {
+
+/// The two sources of an output position along an axis, and the second's weight.
+struct Between {
+  int64_t low, high;
+  float weight;
+
+  Between(int64_t out, int64_t out_extent, int64_t extent, bool align_corners) {
+    const auto in_f = static_cast<float>(extent), out_f = static_cast<float>(out_extent);
+    const auto at = static_cast<float>(out);
+    const float source = align_corners ? (out_extent > 1 ? at * ((in_f - 1) / (out_f - 1)) : 0.0f)
+                                       : std::max((at + 0.5f) * (in_f / out_f) - 0.5f, 0.0f);
+    low = std::min(static_cast<int64_t>(source), extent - 1);
+    high = std::min(low + 1, extent - 1);
+    weight = source - static_cast<float>(low);
+  }
+};
+
+}  // namespace
+
+void run_resize(const Graph& graph, Node& node) {
+  const Value& x = graph.in(node);
+  const Value& out = graph.out(node);
+  const bool corners = node.flags == kAlignCorners;
+  for_each_run(out, node, 4,
+               [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
+                 const Between rows(y, out.shape[1], x.shape[1], corners);
+                 const Between columns(x_out, out.shape[2], x.shape[2], corners);
+                 float room[4][kRun];
+                 const float* corner[4];
+                 for (int i = 0; i < 4; ++i) {
+                   corner[i] = read_run(x,
+                                        element(x.shape, image, i < 2 ? rows.low : rows.high,
+                                                i % 2 == 0 ? columns.low : columns.high, c),
+                                        n, room[i]);
+                 }
+                 for (int64_t i = 0; i < n; ++i) {
+                   const float top = corner[0][i] + (corner[1][i] - corner[0][i]) * columns.weight;
+                   const float bottom =
+                       corner[2][i] + (corner[3][i] - corner[2][i]) * columns.weight;
+                   result[i] = top + (bottom - top) * rows.weight;
+                 }
+               });
+}
+
+}  // namespace executorch::backends::xnnpack

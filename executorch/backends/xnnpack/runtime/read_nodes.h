@@ -1,0 +1,11 @@
+#pragma once
+
+#include <executorch/backends/xnnpack/runtime/graph.h>
+
+namespace executorch::backends::xnnpack {
+
+/// Appends the payload's nodes to the graph, whose values are read; checks every field. Logs what
+/// is wrong: InvalidProgram, or NotSupported for a kind that does not run.
+Error read_nodes(const fb_xnnpack::XNNGraph& fb, Graph& graph);
+
+}  // namespace executorch::backends::xnnpack
