@@ -1,4 +1,171 @@
-# Registration libraries of a user's choice: operators of their own, and selections of ours.
+# Registration libraries of a user's choice: operators of their own, and selections of ours. Each call
+# names one library; its files lie in <binary dir>/<LIB_NAME>. Everything runs when building, by the
+# Python modules under executorch.codegen (which need pyyaml and torchgen, a part of torch).
+
+# Where the files of a library lie.
+function(_executorch_codegen_folder var library)
+  if(library)
+    set(${var} ${CMAKE_CURRENT_BINARY_DIR}/${library} PARENT_SCOPE)
+  else()
+    set(${var} ${CMAKE_CURRENT_BINARY_DIR} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Runs a module of executorch.codegen into OUTPUT.
+function(_executorch_codegen)
+  cmake_parse_arguments(ARG "" "MODULE" "OUTPUT;ARGUMENTS;DEPENDS" ${ARGN})
+  resolve_python_executable()
+  get_filename_component(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../.. ABSOLUTE)
+  file(GLOB sources CONFIGURE_DEPENDS ${root}/executorch/codegen/*.py
+       ${root}/executorch/codegen/tools/*.py)
+  add_custom_command(
+    OUTPUT ${ARG_OUTPUT}
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${root} ${PYTHON_EXECUTABLE} -m
+            executorch.codegen.${ARG_MODULE} ${ARG_ARGUMENTS}
+    DEPENDS ${ARG_DEPENDS} ${sources}
+    VERBATIM)
+endfunction()
+
+# The files among the arguments: a yaml of our own kernels need not be there.
+function(_executorch_existing_files var)
+  set(found "")
+  foreach(path ${ARGN})
+    if(EXISTS ${path} OR path MATCHES "^${CMAKE_CURRENT_BINARY_DIR}/")
+      list(APPEND found ${path})
+    endif()
+  endforeach()
+  set(${var} "${found}" PARENT_SCOPE)
+endfunction()
+
+# gen_selected_ops(LIB_NAME name [OPS_SCHEMA_YAML a.yaml] [ROOT_OPS "aten::add.out,..."]
+#                  [INCLUDE_ALL_OPS ON] [OPS_FROM_MODEL model.pte] [DTYPE_SELECTIVE_BUILD ON])
+#   Writes selected_operators.yaml; its path is left in gen_selected_ops_output_yaml. Operators are
+#   selected whole: DTYPE_SELECTIVE_BUILD is accepted and drops no element types.
+#   Form of release 0.2: gen_selected_ops(<yaml> <root ops> <include all>)
+function(gen_selected_ops)
+  cmake_parse_arguments(
+    ARG "" "LIB_NAME;OPS_SCHEMA_YAML;ROOT_OPS;INCLUDE_ALL_OPS;OPS_FROM_MODEL;DTYPE_SELECTIVE_BUILD" ""
+    ${ARGN})
+  _executorch_codegen_folder(folder "${ARG_LIB_NAME}")
+  if(NOT ARG_LIB_NAME)
+    list(APPEND ARGN "" "" "")
+    list(GET ARGN 0 ARG_OPS_SCHEMA_YAML)
+    list(GET ARGN 1 ARG_ROOT_OPS)
+    list(GET ARGN 2 ARG_INCLUDE_ALL_OPS)
+  endif()
+  set(yaml ${folder}/selected_operators.yaml)
+  set(arguments --output_path=${yaml})
+  if(ARG_INCLUDE_ALL_OPS)
+    list(APPEND arguments --include_all_operators)
+  endif()
+  if(ARG_ROOT_OPS)
+    string(REPLACE ";" "," roots "${ARG_ROOT_OPS}")
+    list(APPEND arguments "--root_ops=${roots}")
+  endif()
+  set(depends "")
+  foreach(pair OPS_SCHEMA_YAML:ops_schema_yaml_path OPS_FROM_MODEL:model_file_path)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 variable)
+    list(GET pair 1 option)
+    if(ARG_${variable})
+      string(REPLACE "," ";" files "${ARG_${variable}}")
+      list(TRANSFORM files REPLACE "^([^/].*)" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
+      list(APPEND depends ${files})
+      string(REPLACE ";" "," files "${files}")
+      list(APPEND arguments "--${option}=${files}")
+    endif()
+  endforeach()
+  _executorch_codegen(MODULE tools.gen_oplist OUTPUT ${yaml} ARGUMENTS ${arguments} DEPENDS
+                      ${depends})
+  set(gen_selected_ops_output_yaml ${yaml} PARENT_SCOPE)
+endfunction()
+
+# generate_bindings_for_kernels([ADD_EXCEPTION_BOUNDARY] LIB_NAME name [FUNCTIONS_YAML a.yaml]
+#                               [CUSTOM_OPS_YAML b.yaml] [DTYPE_SELECTIVE_BUILD ON])
+#   Writes the registration of the selected operators (all, without gen_selected_ops() of that
+#   LIB_NAME before): ours, by FUNCTIONS_YAML kernels/portable/functions.yaml or when no yaml is
+#   given, and those of the yamls, which executorch/codegen/kernel_yaml.py describes. Sources are left
+#   in gen_command_sources.
+function(generate_bindings_for_kernels)
+  cmake_parse_arguments(
+    ARG "ADD_EXCEPTION_BOUNDARY" "LIB_NAME;FUNCTIONS_YAML;CUSTOM_OPS_YAML;DTYPE_SELECTIVE_BUILD" ""
+    ${ARGN})
+  _executorch_codegen_folder(folder "${ARG_LIB_NAME}")
+  set(library ${ARG_LIB_NAME})
+  if(NOT library)
+    set(library selected_operators)
+  endif()
+  set(arguments --lib-name=${library} --install-dir=${folder})
+  set(selected ${folder}/selected_operators.yaml)
+  get_source_file_property(is_generated ${selected} GENERATED)
+  set(depends "")
+  if(is_generated OR EXISTS ${selected})
+    list(APPEND arguments --op-selection-yaml-path=${selected})
+    list(APPEND depends ${selected})
+  endif()
+  foreach(pair FUNCTIONS_YAML:functions CUSTOM_OPS_YAML:custom-ops)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 variable)
+    list(GET pair 1 option)
+    if(ARG_${variable})
+      get_filename_component(file ${ARG_${variable}} ABSOLUTE)
+      list(APPEND arguments --${option}-yaml-path=${file})
+      _executorch_existing_files(existing ${file})
+      list(APPEND depends ${existing})
+    endif()
+  endforeach()
+  get_filename_component(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../.. ABSOLUTE)
+  file(GLOB tables CONFIGURE_DEPENDS ${root}/executorch/kernels/*/*.cpp)
+  set(sources ${folder}/RegisterCodegenUnboxedKernelsEverything.cpp)
+  set(headers ${folder}/Functions.h ${folder}/NativeFunctions.h ${folder}/CustomOpsNativeFunctions.h)
+  _executorch_codegen(MODULE gen OUTPUT ${sources} ${headers} ARGUMENTS ${arguments} DEPENDS
+                      ${depends} ${tables})
+  set(gen_command_sources ${sources} ${headers} PARENT_SCOPE)
+endfunction()
+
+# gen_operators_lib([SHARED] LIB_NAME name [KERNEL_LIBS a b] [DEPS executorch ...])
+#   The library that registers what generate_bindings_for_kernels() wrote; link it and nothing else.
+#   KERNEL_LIBS hold the functions of the user; portable_kernels and quantized_kernels are always
+#   there. optimized_fusion among them adds the fused operators (speed for size). What is not
+#   selected is dropped by the linker. Form of release 0.2: the name without LIB_NAME.
+function(gen_operators_lib)
+  cmake_parse_arguments(ARG "SHARED" "LIB_NAME;DTYPE_SELECTIVE_BUILD" "KERNEL_LIBS;DEPS" ${ARGN})
+  _executorch_codegen_folder(folder "${ARG_LIB_NAME}")
+  if(NOT ARG_LIB_NAME)
+    list(GET ARG_UNPARSED_ARGUMENTS 0 ARG_LIB_NAME)
+    set(symbol et_registered_selected_operators)
+  else()
+    string(REGEX REPLACE "[^A-Za-z0-9]" "_" symbol "et_registered_${ARG_LIB_NAME}")
+  endif()
+  set(source ${folder}/RegisterCodegenUnboxedKernelsEverything.cpp)
+  if(ARG_SHARED)
+    add_library(${ARG_LIB_NAME} SHARED ${source})
+    target_compile_features(${ARG_LIB_NAME} PRIVATE cxx_std_20)
+    target_link_libraries(${ARG_LIB_NAME} PRIVATE executorch_shared ${ARG_KERNEL_LIBS})
+  else()
+    et_library(${ARG_LIB_NAME} SOURCES ${source} REGISTERS ${symbol}
+               DEPS ${ARG_KERNEL_LIBS} ${ARG_DEPS} quantized_kernels portable_kernels executorch)
+    if(APPLE)
+      target_link_options(${ARG_LIB_NAME} INTERFACE LINKER:-dead_strip)
+    elseif(NOT MSVC)
+      target_link_options(${ARG_LIB_NAME} INTERFACE LINKER:--gc-sections)
+    endif()
+  endif()
+  target_include_directories(${ARG_LIB_NAME} PUBLIC ${folder})
+endfunction()
+
+# merge_yaml(FUNCTIONS_YAML a.yaml FALLBACK_YAML b.yaml OUTPUT_DIR folder): <folder>/merged.yaml, the
+# operators of the first file and those of the second that the first does not have.
+function(merge_yaml)
+  cmake_parse_arguments(ARG "" "FUNCTIONS_YAML;FALLBACK_YAML;OUTPUT_DIR" "" ${ARGN})
+  _executorch_existing_files(existing ${ARG_FUNCTIONS_YAML} ${ARG_FALLBACK_YAML})
+  set(arguments --functions_yaml_path=${ARG_FUNCTIONS_YAML} --output_dir=${ARG_OUTPUT_DIR})
+  if(ARG_FALLBACK_YAML)
+    list(APPEND arguments --fallback_yaml_path=${ARG_FALLBACK_YAML})
+  endif()
+  _executorch_codegen(MODULE tools.merge_yaml OUTPUT ${ARG_OUTPUT_DIR}/merged.yaml ARGUMENTS
+                      ${arguments} DEPENDS ${existing})
+endfunction()
 
 # gen_custom_ops_aot_lib(LIB_NAME name KERNEL_SOURCES a.cpp ...): a shared library of custom operators
 # for torch.ops.load_library(). What it registers with EXECUTORCH_LIBRARY is also known to

@@ -116,8 +116,20 @@ def _report(missing: dict[str, Node]) -> str:
     lines = ["operators without an out variant, which the runtime needs:"]
     for name, node in missing.items():
         lines.append(f"  {name}, node {node}, in your model: {source_line(node)}")
-    lines.append(
-        "Register one, e.g. torch.library.define('ns::op.out', '(..., *, Tensor(a!) out) -> "
-        "Tensor(a!)'), lower the operator to a backend, or write it with other operators."
-    )
+    lines.append("Lower them to a backend, write them with other operators, or register, e.g.")
+    lines += [f"  torch.library.define({_wanted(node)})" for node in missing.values()]
     return "\n".join(lines)
+
+
+def _wanted(node: Node) -> str:
+    """The arguments of torch.library.define() for the out variant of a node's operator."""
+    schema = node.target._schema  # type: ignore[union-attr]
+    inputs = str(schema).partition("(")[2].rpartition(") ->")[0]
+    n = len(schema.returns)
+    names = ["out"] if n == 1 else [f"out{i}" for i in range(n)]
+    marks = [f"Tensor({chr(ord('a') + i)}!)" for i in range(n)]
+    outs = ", ".join(f"{mark} {name}" for mark, name in zip(marks, names, strict=True))
+    star = "" if "*" in inputs else "*, "
+    result = marks[0] if n == 1 else f"({', '.join(marks)})"
+    separator = ", " if inputs else ""
+    return f"'{schema.name}.out', '({inputs}{separator}{star}{outs}) -> {result}'"

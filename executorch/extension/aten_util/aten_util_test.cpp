@@ -144,6 +144,8 @@ TEST(WrapToAten, FailuresAreThrown) {
   EXPECT_THROW(WRAP_TO_ATEN(two_out, 1)(at::empty({0}), a, b), c10::Error);
   const at::Tensor unknown = at::empty({1}, at::kFloat8_e8m0fnu);
   EXPECT_THROW(WRAP_TO_ATEN(copy_out, 1)(unknown, a), c10::Error);
+  const at::Tensor meta = at::empty({2, 2}, at::kMeta);
+  EXPECT_THROW(WRAP_TO_ATEN(copy_out, 1)(meta, a), c10::Error);
 }
 
 TEST(WrapToAten, RegistersWithTheDispatcher) {

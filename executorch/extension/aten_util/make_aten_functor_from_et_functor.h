@@ -107,10 +107,18 @@ template <>
 struct FromAten<aten::Tensor> {
   using Aten = at::Tensor;
   explicit FromAten(const Aten& aten)
-      : memory(aten.resolve_conj().resolve_neg().contiguous()),
+      : memory(with_data(aten).resolve_conj().resolve_neg().contiguous()),
         tensor(alias_tensor_ptr_to_attensor(memory)),
-        value(*tensor) {
+        value(*tensor) {}
+
+  static const Aten& with_data(const Aten& aten) {
+    TORCH_CHECK(!aten.is_meta() && !aten.unsafeGetTensorImpl()->is_python_dispatch(),
+                "a kernel of ExecuTorch was called with a tensor without data, as when a model is "
+                "exported: define the operator by its schema alone, give the kernel to one "
+                "device, TORCH_LIBRARY_IMPL(ns, CPU, m) { m.impl(\"op\", fn); }, and its shapes "
+                "to Meta or torch.library.register_fake");
     TORCH_CHECK(aten.is_cpu(), "kernels of ExecuTorch run on CPU tensors, not on ", aten.device());
+    return aten;
   }
 
   /// After the call: gives `written` the sizes and elements that the kernel left.

@@ -1,0 +1,1 @@
+"""Choose operators and register kernels by yaml; what `tools/cmake/Codegen.cmake` runs."""

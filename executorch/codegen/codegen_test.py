@@ -1,0 +1,175 @@
+"""Selections of operators and the C++ written for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from executorch.codegen import gen
+from executorch.codegen.builtin import builtin_operators, prim_operators
+from executorch.codegen.kernel_yaml import parse_kernel_yaml
+from executorch.codegen.selection import CodegenError, Selection
+from executorch.codegen.tools import gen_all_oplist, gen_oplist, merge_yaml
+
+OPERATORS_TXT = Path(__file__).parents[1] / "exir" / "operators.txt"
+PORTABLE = Path("kernels/portable/functions.yaml")
+
+SCALE = """
+- func: my::scale.out(Tensor x, float factor, *, Tensor(a!) out) -> Tensor(a!)
+  type_alias: {T: [Float, Double]}
+  dim_order_alias: {D: [[0, 1], [1, 0]]}
+  kernels:
+    - {arg_meta: null, kernel_name: my::scale_out}
+    - {arg_meta: {x: [T, D], out: [T, D]}, kernel_name: my::scale_2d}
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "kernels.yaml"
+    path.write_text(text)
+    return path
+
+
+def selection(*operators: str) -> Selection:
+    chosen = Selection()
+    for operator in operators:
+        chosen.add(operator)
+    return chosen
+
+
+@pytest.mark.skipif(not OPERATORS_TXT.exists(), reason="the kernels were not built")
+def test_tables_read_from_the_sources_are_those_of_the_runtime() -> None:
+    found = set(builtin_operators()) | prim_operators()
+    assert found >= set(OPERATORS_TXT.read_text().split())
+
+
+def test_selection_has_upstreams_form(tmp_path: Path) -> None:
+    path = tmp_path / "selected.yaml"
+    gen_oplist.main(
+        [
+            f"--output_path={path}",
+            "--root_ops=aten::add.out,my::x.out",
+            '--ops_dict={"aten::mul.out": ["v1/6;0"]}',
+        ]
+    )
+    content = yaml.safe_load(path.read_text())
+    assert content["et_kernel_metadata"] == {
+        "aten::add.out": ["default"],
+        "aten::mul.out": ["v1/6;0"],
+        "my::x.out": ["default"],
+    }
+    assert content["operators"]["my::x.out"] == {
+        "debug_info": ["None"],
+        "include_all_overloads": False,
+        "is_root_operator": True,
+        "is_used_for_training": True,
+    }
+    assert not content["include_all_operators"]
+    gen_oplist.main([f"--output_path={path}", "--include_all_operators"])
+    assert yaml.safe_load(path.read_text())["include_all_operators"]
+
+
+def test_selecting_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no operator is selected"):
+        gen_oplist.main([f"--output_path={tmp_path / 'x.yaml'}"])
+
+
+def test_selections_merge_unless_they_may_not_overlap(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    selection("aten::add.out", "aten::mul.out").save(paths[0])
+    selection("aten::add.out", "aten::sub.out").save(paths[1])
+    listed = write(tmp_path, "\n".join(map(str, paths)))
+    arguments = [f"--output_dir={tmp_path}", f"--model_file_list_path=@{listed}"]
+    gen_all_oplist.main(arguments)
+    merged = Selection.load(tmp_path / "selected_operators.yaml")
+    assert set(merged.kernels) == {"aten::add.out", "aten::mul.out", "aten::sub.out"}
+    with pytest.raises(SystemExit, match="selected before: aten::add.out"):
+        gen_all_oplist.main([*arguments, "--check_ops_not_overlapping"])
+
+
+def test_only_selected_builtins_are_referenced(tmp_path: Path) -> None:
+    files = gen.generate(tmp_path, "lib", selection("aten::add.out"), PORTABLE)
+    source = files[tmp_path / gen.REGISTRATION]
+    assert 'Kernel("aten::add.out", boxed<&torch::executor::native::add_out>)' in source
+    assert source.count("boxed<&") == 1
+    assert "int et_registered_lib = add_all();" in source
+
+
+def test_operator_without_kernel_is_named_with_who_asked(tmp_path: Path) -> None:
+    chosen = selection("aten::add.out")
+    chosen.add("my::missing.out", source="model.pte")
+    with pytest.raises(CodegenError, match=r"no kernel for my::missing.out \(asked for by model"):
+        gen.generate(tmp_path, "lib", chosen, PORTABLE)
+
+
+def test_prim_operators_need_not_be_selected(tmp_path: Path) -> None:
+    chosen = selection("aten::add.out", "executorch_prim::add.Scalar", "aten::sym_size.int")
+    assert gen.generate(tmp_path, "lib", chosen, PORTABLE)
+
+
+def test_specialised_kernels_have_one_key_per_choice(tmp_path: Path) -> None:
+    kernels = parse_kernel_yaml(write(tmp_path, SCALE))
+    assert [(k.name, k.key) for k in kernels] == [
+        ("scale_out", "default"),
+        ("scale_2d", "v1/6;0,1|6;0,1"),
+        ("scale_2d", "v1/6;1,0|6;1,0"),
+        ("scale_2d", "v1/7;0,1|7;0,1"),
+        ("scale_2d", "v1/7;1,0|7;1,0"),
+    ]
+    assert {k.namespace for k in kernels} == {"my::native"}
+    declared = "Tensor& scale_out(KernelRuntimeContext& ctx, const Tensor& x, double factor, "
+    assert kernels[0].declaration == declared + "Tensor& out);"
+
+
+def test_every_kind_of_argument_has_a_parameter(tmp_path: Path) -> None:
+    schema = (
+        "my::f.out(Tensor? a, Tensor[] b, Tensor?[] c, int[2] d, SymInt e, float[]? f, str? g, "
+        "Scalar? h, ScalarType i, bool j, *, Tensor(a!) k, Tensor(b!) l) -> "
+        "(Tensor(a!), Tensor(b!))"
+    )
+    text = f"- func: {schema}\n  kernels: [{{arg_meta: null, kernel_name: 'my::f_out'}}]\n"
+    (kernel,) = parse_kernel_yaml(write(tmp_path, text))
+    assert kernel.declaration == (
+        "std::tuple<Tensor&, Tensor&> f_out(KernelRuntimeContext& ctx, "
+        "const std::optional<Tensor>& a, ArrayRef<Tensor> b, ArrayRef<std::optional<Tensor>> c, "
+        "ArrayRef<int64_t> d, int64_t e, std::optional<ArrayRef<double>> f, "
+        "std::optional<std::string_view> g, const std::optional<Scalar>& h, ScalarType i, bool j, "
+        "Tensor& k, Tensor& l);"
+    )
+
+
+def test_own_kernel_replaces_the_builtin_one(tmp_path: Path) -> None:
+    text = "- {op: add.out, kernels: [{arg_meta: null, kernel_name: 'my::add_out'}]}\n"
+    path = write(tmp_path, text)
+    merge_yaml.main(
+        [f"--functions_yaml_path={path}", f"--fallback_yaml_path={PORTABLE}"]
+        + [f"--output_dir={tmp_path}"]
+    )
+    chosen = selection("aten::add.out", "aten::mul.out")
+    files = gen.generate(tmp_path, "lib", chosen, tmp_path / "merged.yaml")
+    source = files[tmp_path / gen.REGISTRATION]
+    assert 'Kernel("aten::add.out", boxed<&my::native::add_out>)' in source
+    assert 'Kernel("aten::mul.out", boxed<&torch::executor::native::mul_out>)' in source
+    assert source.count("boxed<&") == 2
+    declared = "decltype(torch::executor::native::add_out) add_out;"
+    assert declared in files[tmp_path / "NativeFunctions.h"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- {op: nowhere.out, kernels: [{arg_meta: null, kernel_name: 'a::b'}]}", "not known"),
+        ("- {op: add.out, kernels: [{arg_meta: null, kernel_name: b}]}", "namespace::function"),
+        ("- {op: add.out}", "no `kernels`"),
+        ("- {kernels: []}", "needs `op` or `func`"),
+        ("- {func: 'a::b(Tensor(?) x) -> Tensor', kernels: [{kernel_name: 'a::b'}]}", "schema"),
+        (SCALE.replace("x: [T, D]", "x: [U, D]"), "alias U is not defined"),
+        (SCALE.replace("Float, Double", "Float, Quad"), "no element type Quad"),
+        ("a: [", "while parsing"),
+    ],
+)
+def test_bad_yaml_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CodegenError, match=message):
+        parse_kernel_yaml(write(tmp_path, text))

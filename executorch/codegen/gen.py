@@ -1,0 +1,190 @@
+"""Write the C++ that registers a choice of kernels: python -m executorch.codegen.gen --help
+
+Into the install folder:
+  RegisterCodegenUnboxedKernelsEverything.cpp  the registration, before main()
+  NativeFunctions.h, CustomOpsNativeFunctions.h  declarations of the user's kernels
+  Functions.h                                    both
+A built-in operator that is not selected is not referenced, so that the linker drops it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from executorch.codegen.builtin import builtin_operators, is_builtin_yaml, prim_operators
+from executorch.codegen.kernel_yaml import Kernel, parse_kernel_yaml
+from executorch.codegen.selection import DEFAULT, CodegenError, Selection
+
+REGISTRATION = "RegisterCodegenUnboxedKernelsEverything.cpp"
+
+_HEADER = """// Written by executorch.codegen.gen.
+#pragma once
+
+#include <executorch/runtime/kernel/kernel_includes.h>
+{includes}
+#include <tuple>
+{declarations}"""
+
+_SOURCE = """// Written by executorch.codegen.gen.
+#include "Functions.h"
+
+#include <executorch/runtime/kernel/boxing.h>
+#include <executorch/runtime/platform/log.h>
+{includes}
+namespace {{
+
+using executorch::runtime::boxed;
+using executorch::runtime::Kernel;
+using executorch::runtime::KernelKey;
+
+{rows}
+int add_all() {{
+{body}  return 1;
+}}
+
+}}  // namespace
+
+extern "C" int {symbol};
+int {symbol} = add_all();
+"""
+
+_ADD = """  const auto error = executorch::runtime::register_kernels(kKernels, "{library}");
+  if (error != executorch::runtime::Error::Ok) {{
+    ET_LOG(Error, "{library}: registration failed: %s", executorch::runtime::to_string(error));
+  }}
+"""
+
+
+def symbol_of(library: str) -> str:
+    """The C symbol that pulls the registration into a program; see gen_operators_lib()."""
+    return f"et_registered_{re.sub(r'[^A-Za-z0-9]', '_', library)}"
+
+
+def generate(
+    folder: Path,
+    library: str,
+    selection: Selection,
+    functions_yaml: Path | None = None,
+    custom_ops_yaml: Path | None = None,
+) -> dict[Path, str]:
+    """The files to write. Raises CodegenError when a selected operator has no kernel."""
+    functions: list[Kernel] = []
+    builtin = functions_yaml is None and custom_ops_yaml is None
+    if functions_yaml is not None:
+        builtin = is_builtin_yaml(functions_yaml)
+        functions = [] if builtin else parse_kernel_yaml(functions_yaml)
+        # Lines that name our own kernels are what upstream's merge_yaml leaves of its lists.
+        ours = {k for k in functions if _is_ours(k)}
+        functions = [k for k in functions if k not in ours and selection.selects(k.operator)]
+    else:
+        ours = set()
+    custom = parse_kernel_yaml(custom_ops_yaml) if custom_ops_yaml is not None else []
+    custom = [k for k in custom if selection.selects(k.operator)]
+    replaced = {k.operator for k in [*functions, *custom] if k.key == DEFAULT}
+    known = builtin_operators()
+    names = set(known) if builtin else {k.operator for k in ours}
+    rows = [known[n] for n in sorted(names - replaced) if selection.selects(n)]
+    _check_complete(selection, {r.operator for r in rows} | replaced, functions + custom)
+    table = [f'    Kernel("{r.operator}", boxed<&{r.function}>),' for r in rows]
+    table += [_row(k) for k in [*functions, *custom]]
+    includes = "".join(f"#include <{h}>\n" for h in sorted({r.header for r in rows}))
+    body = _ADD.format(library=library)
+    source = _SOURCE.format(
+        includes=includes,
+        rows="constexpr Kernel kKernels[] = {\n" + "\n".join(table) + "\n};\n" if table else "",
+        body=body if table else "",
+        symbol=symbol_of(library),
+    )
+    both = '#include "CustomOpsNativeFunctions.h"\n#include "NativeFunctions.h"\n'
+    return {
+        folder / REGISTRATION: source,
+        folder / "NativeFunctions.h": _declare(functions),
+        folder / "CustomOpsNativeFunctions.h": _declare(custom),
+        folder / "Functions.h": _HEADER.format(includes=both, declarations=""),
+    }
+
+
+def _is_ours(kernel: Kernel) -> bool:
+    row = builtin_operators().get(kernel.operator)
+    return row is not None and f"{kernel.namespace}::{kernel.name}" == row.function
+
+
+def _check_complete(selection: Selection, found: set[str], kernels: list[Kernel]) -> None:
+    found = found | {k.operator for k in kernels} | prim_operators()
+    missing = sorted(set(selection.kernels) - found)
+    if missing:
+        asked = {s for op in missing for s in selection.sources[op]} - {"None"}
+        by = f" (asked for by {', '.join(sorted(asked))})" if asked else ""
+        raise CodegenError(f"no kernel for {', '.join(missing)}{by}")
+
+
+def _row(kernel: Kernel) -> str:
+    key = "" if kernel.key == DEFAULT else f'KernelKey("{kernel.key}"), '
+    return f'    Kernel("{kernel.operator}", {key}boxed<&{kernel.namespace}::{kernel.name}>),'
+
+
+def _declare(kernels: list[Kernel]) -> str:
+    uses_builtin = any(k.declaration.startswith("decltype") for k in kernels)
+    headers = sorted({r.header for r in builtin_operators().values()}) if uses_builtin else []
+    text = ""
+    for namespace in dict.fromkeys(k.namespace for k in kernels):
+        lines = dict.fromkeys(k.declaration for k in kernels if k.namespace == namespace)
+        text += f"\nnamespace {namespace} {{\nusing namespace ::executorch::aten;\n"
+        text += "using ::executorch::runtime::KernelRuntimeContext;\n"
+        text += "\n".join(lines) + f"\n}}  // namespace {namespace}\n"
+    includes = "".join(f"#include <{h}>\n" for h in headers)
+    return _HEADER.format(includes=includes, declarations=text)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="executorch.codegen.gen", description=__doc__)
+    path = {"type": Path, "metavar": "FILE"}
+    parser.add_argument("--functions-yaml-path", "--functions_yaml_path", **path)
+    parser.add_argument("--custom-ops-yaml-path", "--custom_ops_yaml_path", **path)
+    parser.add_argument("--op-selection-yaml-path", "--op_selection_yaml_path", **path)
+    parser.add_argument("--op-registration-whitelist", "--op_registration_whitelist", nargs="*")
+    parser.add_argument("-d", "--install-dir", "--install_dir", type=Path, default=Path())
+    parser.add_argument("-o", "--output-dependencies", "--output_dependencies", type=Path)
+    parser.add_argument("--lib-name", default="selected_operators", help="used in messages")
+    parser.add_argument("--dry-run", action="store_true", help="write only the list of files")
+    parser.add_argument("--generate", nargs="*", choices=["headers", "sources"])
+    # Of upstream's templates and ATen build, which do not exist here.
+    for ignored in ("-s --source-path --source_path", "--tags-path --tags_path"):
+        parser.add_argument(*ignored.split(), help=argparse.SUPPRESS)
+    parser.add_argument("--aten-yaml-path", "--aten_yaml_path", help=argparse.SUPPRESS)
+    parser.add_argument("--add-exception-boundary", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    try:
+        selection = Selection(include_all=True)
+        if args.op_selection_yaml_path is not None:
+            selection = Selection.load(args.op_selection_yaml_path)
+        if args.op_registration_whitelist:
+            selection = Selection()
+            for operator in args.op_registration_whitelist:
+                selection.add(operator)
+        yamls = (args.functions_yaml_path, args.custom_ops_yaml_path)
+        files = generate(args.install_dir, args.lib_name, selection, *yamls)
+    except CodegenError as e:
+        print(f"gen: {e}", file=sys.stderr)
+        return 1
+    wanted = args.generate or ["headers", "sources"]
+    files = {
+        p: text
+        for p, text in files.items()
+        if ("headers" if p.suffix == ".h" else "sources") in wanted
+    }
+    if args.output_dependencies is not None:
+        args.output_dependencies.parent.mkdir(parents=True, exist_ok=True)
+        args.output_dependencies.write_text(";".join(p.as_posix() for p in files))
+    if not args.dry_run:
+        args.install_dir.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            file.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

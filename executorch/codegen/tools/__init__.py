@@ -1,0 +1,1 @@
+"""Commands of selective builds: python -m executorch.codegen.tools.NAME --help"""

@@ -1,0 +1,39 @@
+"""Merge selections of operators into one, selected_operators.yaml."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from executorch.codegen.selection import CodegenError, Selection
+
+
+def main(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="gen_all_oplist", description=__doc__)
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument(
+        "--model_file_list_path",
+        required=True,
+        help="a selection's yaml, or @FILE with the path of one per line",
+    )
+    parser.add_argument("--allow_include_all_overloads", action="store_true")
+    parser.add_argument("--check_ops_not_overlapping", action="store_true")
+    args = parser.parse_args(argv)
+    listed = args.model_file_list_path
+    try:
+        paths = Path(listed[1:]).read_text().split() if listed.startswith("@") else [listed]
+        merged = Selection()
+        for path in paths:
+            other = Selection.load(Path(path))
+            twice = sorted(merged.kernels.keys() & other.kernels.keys())
+            if args.check_ops_not_overlapping and twice:
+                raise CodegenError(f"{path}: selected before: {', '.join(twice)}")
+            merged.merge(other)
+        merged.save(args.output_dir / "selected_operators.yaml")
+    except (CodegenError, OSError) as e:
+        sys.exit(f"gen_all_oplist: {e}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

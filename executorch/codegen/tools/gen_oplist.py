@@ -1,0 +1,63 @@
+"""Write the yaml that says which operators a build has: from names, a kernel yaml or a program."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from executorch.codegen.selection import CodegenError, Selection, of_model
+
+
+def gen_oplist(
+    output_path: Path | str,
+    model_file_path: str | None = None,
+    ops_schema_yaml_path: str | None = None,
+    root_ops: str | None = None,
+    ops_dict: str | None = None,
+    include_all_operators: bool = False,
+) -> None:
+    """Each source adds to the selection; several models or yaml files are separated by commas.
+
+    root_ops   comma list of operators, aten::add.out,my_ops::scale.out
+    ops_dict   JSON: operator -> list of kernel keys
+    """
+    selection = Selection(include_all=include_all_operators)
+    if include_all_operators:
+        selection.save(Path(output_path))
+        return
+    for model in _split(model_file_path):
+        selection.merge(of_model(Path(model)))
+    for schema in _split(ops_schema_yaml_path):
+        selection.merge(Selection.load(Path(schema)))
+    for operator in _split(root_ops):
+        selection.add(operator)
+    for operator, keys in json.loads(ops_dict or "{}").items():
+        selection.add(operator, set(keys or ()))
+    if not selection.kernels:
+        raise CodegenError("no operator is selected; give a model, a yaml, names, or all")
+    selection.save(Path(output_path))
+
+
+def _split(text: str | None) -> Iterator[str]:
+    return (part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def main(args: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="gen_oplist", description=__doc__)
+    parser.add_argument("--output_path", required=True)
+    parser.add_argument("--model_file_path", help="programs (.pte)")
+    parser.add_argument("--ops_schema_yaml_path", help="kernel or selection yaml files")
+    parser.add_argument("--root_ops", help="comma list of operators")
+    parser.add_argument("--ops_dict", help="JSON: operator -> kernel keys")
+    parser.add_argument("--include_all_operators", action="store_true")
+    try:
+        gen_oplist(**vars(parser.parse_args(args)))
+    except (CodegenError, json.JSONDecodeError) as e:
+        sys.exit(f"gen_oplist: {e}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
