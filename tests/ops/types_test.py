@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.ops.ops_test import expected, overload, tolerance
+from tests.ops.oracle import expected, overload, tolerance
 from tests.ops.program import Call, run
 from tests.ops.samples import ALL, Maker
 
