@@ -18,6 +18,8 @@ constexpr int64_t kPanelBytes = 256 * 1024;
 /// A deeper product is summed in parts; a tile's height of A at this depth fills a first-level
 /// cache of 48 KiB or more. Where A must be converted, wider blocks repay it.
 constexpr int64_t kDepth = 1536, kConvertedDepth = 768;
+/// Of few rows of A the limit is memory, and rows of B are read in long stretches.
+constexpr int64_t kMemoryRows = 128, kMemoryDepth = 768;
 /// Rows of a block whose sums are kept between such parts.
 constexpr int64_t kBlockRows = 1024;
 /// Multiply-adds that are worth another thread.
@@ -31,7 +33,10 @@ class Blocks {
   explicit Blocks(const Gemm<T>& g) : g_(g), kernels_(tile_kernels<Acc>()) {
     width_ = 2 * kernels_.lanes;
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
-    n_parts_ = std::max<int64_t>(ceil_div(g.k, a_in_place_ ? kDepth : kConvertedDepth), 1);
+    const bool from_memory =
+        g.m <= kMemoryRows && g.b.col_stride == 1 && g.b_source.produce == nullptr;
+    const int64_t most = from_memory ? kMemoryDepth : a_in_place_ ? kDepth : kConvertedDepth;
+    n_parts_ = std::max<int64_t>(ceil_div(g.k, most), 1);
     depth_ = std::max<int64_t>(ceil_div(g.k, n_parts_), 1);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(depth_, kMostLanes);
     const int64_t panels =
@@ -134,7 +139,10 @@ class Blocks {
     const double packing = pack_cycles / (pack_cycles + 0.5 * tile_rows);
     const double n_tiles = static_cast<double>(ceil_div(t.ni, kernels_.rows));
     const double steps = n_tiles * vectors / (2 * kPrefetchSteps);
-    lines.rate = static_cast<uint32_t>(65536 * std::min(8.0, n_lines * packing / vectors));
+    // A step of packing is two or four vectors.
+    const double per_step = g_.b.col_stride == 1 ? 2 : 4;
+    lines.rate =
+        static_cast<uint32_t>(65536 * std::min(8.0, per_step * n_lines * packing / vectors));
     multiply_rate = static_cast<uint32_t>(65536 * std::min(8.0, n_lines * (1 - packing) / steps));
   }
 
@@ -159,6 +167,11 @@ class Blocks {
   void pack(const Part& t, Acc* panel, Prefetch& prefetch) const {
     Matrix<const T> b = g_.b;
     if (g_.b_source.produce == nullptr) b.data = b_at(t);
+    if constexpr (kHasStorageKernels<T>) {
+      if (g_.b_source.produce == nullptr && b.col_stride == 1) {
+        return storage_kernels<T>().pack_rows(b.data, b.row_stride, t.np, t.nj, panel, prefetch);
+      }
+    }
     for (int64_t j = 0; j < t.nj;) {
       const int64_t width = panel_width(t, j), nj = std::min(width, t.nj - j);
       if (g_.b_source.produce != nullptr) {
@@ -188,8 +201,20 @@ class Blocks {
     return to;
   }
 
+  /// Asks for the lines of C that rows i to i + height of the part will be stored to.
+  void fetch_result(const Part& t, int64_t i, int64_t height) const {
+    if (g_.c.col_stride != 1) return;
+    const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + i) * g_.c.row_stride + t.j0;
+    constexpr int64_t kLineElements = Prefetch::kLine / static_cast<int64_t>(sizeof(T));
+    for (int64_t r = 0; r < height; ++r, row += g_.c.row_stride) {
+      for (int64_t j = 0; j < t.nj; j += kLineElements) __builtin_prefetch(row + j, 1, 3);
+    }
+  }
+
   void run_rows(const Part& t, int64_t i, int64_t height, const Buffers& buffers,
                 Prefetch& prefetch) const {
+    const bool last = t.p0 + t.np >= g_.k;
+    if (last) fetch_result(t, i, height);
     Tile<Acc> tile = {rows_of_a(t, i, height, buffers.rows),
                       lda_,
                       buffers.panels,
@@ -215,7 +240,7 @@ class Blocks {
       tile.panel += t.np * width;
       j += width;
     }
-    if (t.p0 + t.np < g_.k || finished >= t.nj) return;
+    if (!last || finished >= t.nj) return;
     finish(g_, t.s, sums + finished, columns_, t.i0 + i, height, t.j0 + finished, t.nj - finished);
   }
 

@@ -24,7 +24,7 @@ void run_few_rows(const Gemm<T>& g) {
   const int64_t n_chunks = ceil_div(g.n, kFewColumns);
   const int64_t work = kFewColumns * g.k * std::max<int64_t>(g.m / 2, 1);
   parallel_for(g.batch * n_chunks, ceil_div(kGrainWork / 4, work), [&](int64_t begin, int64_t end) {
-    alignas(64) float sums[kFewRows * kFewColumns];
+    alignas(64) float sums[kFewDots * kFewColumns];
     for (int64_t i = begin; i < end; ++i) {
       const int64_t s = i / n_chunks, j0 = i % n_chunks * kFewColumns;
       FewRows<T> f;
@@ -37,7 +37,7 @@ void run_few_rows(const Gemm<T>& g) {
       f.b = element(g.b, 0, j0) + s * g.b_batch;
       f.sums = sums;
       f.ld_sums = kFewColumns;
-      if (g.b.row_stride == 1) {
+      if (g.b.row_stride == 1 && (g.b.col_stride != 1 || g.m > kFewRows)) {
         f.ldb = g.b.col_stride;
         kernels.few_dots(f);
       } else {
@@ -61,7 +61,9 @@ void Gemm<T>::run() const {
     return gemm::transposed(*this).run();  // rows of the result become contiguous
   }
   if constexpr (gemm::kHasStorageKernels<T>) {
-    if (in_memory && m <= gemm::kFewRows && k > 0 && (b.row_stride == 1 || b.col_stride == 1)) {
+    const bool few =
+        (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
+    if (in_memory && few && k > 0) {
       return gemm::run_few_rows(*this);
     }
   }

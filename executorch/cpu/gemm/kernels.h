@@ -77,7 +77,7 @@ template <class T>
 struct FewRows {
   const float* a;
   int64_t lda;
-  int64_t m;  // 1 to kFewRows
+  int64_t m;
   int64_t k;
   const T* b;
   int64_t ldb;  // elements
@@ -85,19 +85,22 @@ struct FewRows {
   float* sums;  // [m, n]
   int64_t ld_sums;
 };
-constexpr int64_t kFewRows = 8;
+/// Rows up to which that is faster than to pack B: of a B whose rows are contiguous, and of one
+/// whose columns are (packing it costs a transposition).
+constexpr int64_t kFewRows = 8, kFewDots = 24;
 
 /// What depends on the storage type: F32, F16, BF16.
 template <class T>
 struct StorageKernels {
   /// to[j] = from[j], j < n
   void (*convert)(const T* from, int64_t n, float* to);
-  /// panel[p * width + j] = b[p * ldb + j] for j < n, 0 for n <= j < width
-  void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
-                    Prefetch&);
-  /// panel[p * width + j] = b[j * ldb + p]
+  /// All panels of k rows and n columns, one after the other, the last as wide as it must be:
+  /// panel[p * width + j] = b[p * ldb + j], zero beyond n. One step of `lines` is two vectors.
+  void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, Prefetch& lines);
+  /// One panel of n columns: panel[p * width + j] = b[j * ldb + p], zero for n <= j < width. One
+  /// step of `lines` is a few vectors.
   void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
-                       Prefetch&);
+                       Prefetch& lines);
   /// Columns of B are contiguous: b[j * ldb + p].
   void (*few_dots)(const FewRows<T>&);
   /// Rows of B are contiguous: b[p * ldb + j].

@@ -111,9 +111,6 @@ void pack_panel(const Matrix<const T>& b, int64_t np, int64_t nj, Accumulator<T>
                 int64_t width, Prefetch& prefetch) {
   if constexpr (kHasStorageKernels<T>) {
     const StorageKernels<T>& kernels = storage_kernels<T>();
-    if (b.col_stride == 1) {
-      return kernels.pack_rows(b.data, b.row_stride, np, nj, panel, width, prefetch);
-    }
     if (b.row_stride == 1) {
       return kernels.pack_columns(b.data, b.col_stride, np, nj, panel, width, prefetch);
     }

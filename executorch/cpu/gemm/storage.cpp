@@ -35,19 +35,29 @@ void Convert(const T* from, int64_t n, float* to) {
 }
 
 template <class T>
-void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
-              Prefetch& prefetch) {
+void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, Prefetch& lines) {
   const Floats d;
-  for (int64_t p = 0; p < k; ++p, b += ldb, panel += width) {
-    for (int64_t j = 0; j < width; j += kLanes) {
+  constexpr int64_t kWidth = 2 * kLanes;
+  const int64_t n_whole = n / kWidth * kWidth;
+  const int64_t rest = n - n_whole, tail_width = rest > kLanes ? kWidth : kLanes;
+  Prefetch prefetch = lines;
+  for (int64_t p = 0; p < k; ++p, b += ldb) {
+    float* to = panels + p * kWidth;
+    for (int64_t j = 0; j < n_whole; j += kWidth, to += k * kWidth) {
       prefetch.advance();
-      const int64_t rest = n - j;
-      const V x = rest >= kLanes ? LoadFloats(d, b + j)
-                  : rest > 0     ? LoadFloatsN(d, b + j, static_cast<size_t>(rest))
-                                 : hn::Zero(d);
-      hn::StoreU(x, d, panel + j);
+      const V x = LoadFloats(d, b + j), y = LoadFloats(d, b + j + kLanes);
+      hn::StoreU(x, d, to);
+      hn::StoreU(y, d, to + kLanes);
+    }
+    if (rest == 0) continue;
+    to = panels + k * n_whole + p * tail_width;
+    for (int64_t j = 0; j < tail_width; j += kLanes) {
+      const auto m = static_cast<size_t>(std::clamp<int64_t>(rest - j, 0, kLanes));
+      hn::StoreU(m == kLanes ? LoadFloats(d, b + n_whole + j) : LoadFloatsN(d, b + n_whole + j, m),
+                 d, to + j);
     }
   }
+  lines = prefetch;
 }
 
 // Rows of a square to be transposed, as floats: where they lie, or converted.
@@ -73,9 +83,10 @@ HWY_INLINE const float* FloatRows(const T* from, int64_t ld, int64_t n_rows, int
 
 template <class T>
 void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
-                 Prefetch& prefetch) {
+                 Prefetch& lines) {
   const Floats d;
   constexpr int64_t kStep = kTransposedColumns<Floats>;
+  Prefetch prefetch = lines;
   HWY_ALIGN float square[kLanes * kLanes];
   for (int64_t j = 0; j < width; j += kLanes) {
     const int64_t columns = std::clamp<int64_t>(n - j, 0, kLanes);
@@ -86,7 +97,7 @@ void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, in
       float* to = panel + p * width + j;
       int64_t q = 0;
       for (; q + kStep <= np; q += kStep) {
-        for (int64_t i = 0; i < kStep; ++i) prefetch.advance();
+        prefetch.advance();
         TransposeColumns(d, rows + q, ld, to + q * width, width);
       }
       for (; q < np; ++q) {
@@ -94,11 +105,35 @@ void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, in
       }
     }
   }
+  lines = prefetch;
 }
 
 // Columns of B per step, and how far ahead of its use memory is asked for.
 constexpr int64_t kDots = 4;
 constexpr int64_t kDotsAheadBytes = 8192;
+
+// Stores the sum of a vector's blocks of four lanes.
+template <class D>
+HWY_INLINE void AddBlocks(D d, hn::Vec<D> x, float* sums) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    hn::StoreU(x, d, sums);
+  } else {
+    const hn::Half<D> dh;
+    AddBlocks(dh, hn::Add(hn::LowerHalf(dh, x), hn::UpperHalf(dh, x)), sums);
+  }
+}
+
+// The sums of the lanes of four vectors.
+HWY_INLINE void SumLanes(const V (&x)[kDots], float* sums) {
+  const Floats d;
+  const hn::RepartitionToWide<Floats> dw;
+  const V x01 = hn::Add(hn::InterleaveLower(d, x[0], x[1]), hn::InterleaveUpper(d, x[0], x[1]));
+  const V x23 = hn::Add(hn::InterleaveLower(d, x[2], x[3]), hn::InterleaveUpper(d, x[2], x[3]));
+  const auto w01 = hn::BitCast(dw, x01), w23 = hn::BitCast(dw, x23);
+  const V sum = hn::Add(hn::BitCast(d, hn::InterleaveLower(dw, w01, w23)),
+                        hn::BitCast(d, hn::InterleaveUpper(dw, w01, w23)));
+  AddBlocks(d, sum, sums);
+}
 
 // sums[i, r] = a row i . column r of B, for kHeight rows and kDots columns; rows and columns beyond
 // the last repeat it.
@@ -136,10 +171,7 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
     }
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kDots; ++r) sums[i][r] = hn::GetLane(hn::SumOfLanes(d, acc[i][r]));
-  }
+  for (int i = 0; i < kHeight; ++i) SumLanes(acc[i], sums[i]);
 }
 
 template <int kHeight, class T>
