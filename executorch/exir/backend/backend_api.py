@@ -1,0 +1,235 @@
+"""`to_backend`: hand programs, or parts of them, to backends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from torch.fx import Graph, GraphModule
+
+from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult, copy_program
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.backend.partitioner import Partitioner, PartitionResult
+from executorch.exir.backend.subgraphs import TAG, Parts
+from executorch.exir.graph_module import is_control_flow
+from executorch.exir.lowered_backend_module import LoweredBackendModule, make_program
+
+__all__ = [
+    "LoweredBackendModule",
+    "MethodProgramsPartitionerSpec",
+    "disable_validation",
+    "to_backend",
+    "validation_disabled",
+]
+
+
+@dataclass
+class MethodProgramsPartitionerSpec:
+    """Programs by method, and the partitioner of each."""
+
+    method_to_edge_program: Mapping[str, ExportedProgram]
+    method_to_partitioner: Mapping[str, Partitioner]
+
+
+@singledispatch
+def to_backend(args: Any) -> Any:
+    """Hand programs to backends, in one of three ways; the programs given stay as they are.
+
+    to_backend(backend_id, edge_program, compile_specs)  all of it: a LoweredBackendModule
+    to_backend(edge_program, partitioner)                what the partitioner tags: a program that
+                                                         calls lowered modules
+    to_backend(MethodProgramsPartitionerSpec(...))       the same for several methods, which their
+                                                         backends see all at once: a dict
+
+    NotImplementedError for a backend id that no imported subclass of BackendDetails has.
+    """
+    raise TypeError(f"to_backend: expected a backend's name or a program, got {type(args)}")
+
+
+@to_backend.register
+def _(backend_id: str, edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> Any:
+    backend = find_backend(backend_id)
+    given = backend.copy_exported_program_for_preprocess(edge_program, compile_specs)
+    return _lowered(
+        edge_program, backend_id, compile_specs, backend.preprocess(given, compile_specs)
+    )
+
+
+@to_backend.register
+def _(edge_program: ExportedProgram, partitioner_instance: Any) -> ExportedProgram:
+    partitioner = instance_of(partitioner_instance)
+    graphs = list(_partitioned(copy_program(edge_program), partitioner))
+    for parts in graphs:
+        for part in parts:
+            backend_id, specs = part.spec
+            part.lowered = to_backend(backend_id, part.program, specs)
+    return _replaced(graphs)
+
+
+@to_backend.register
+def _(
+    method_edge_program_partitioners: MethodProgramsPartitionerSpec,
+) -> dict[str, ExportedProgram]:
+    programs = method_edge_program_partitioners.method_to_edge_program
+    partitioners = method_edge_program_partitioners.method_to_partitioner
+    lowered = {name: program for name, program in programs.items() if name not in partitioners}
+    methods = {
+        name: list(_partitioned(copy_program(program), instance_of(partitioners[name])))
+        for name, program in programs.items()
+        if name in partitioners
+    }
+    _preprocess_all(methods)
+    lowered.update({name: _replaced(graphs) for name, graphs in methods.items()})
+    return {name: lowered[name] for name in programs}
+
+
+def find_backend(backend_id: str) -> type[BackendDetails]:
+    """The imported subclass of BackendDetails of that name."""
+    pending = [BackendDetails]
+    found = []
+    while pending:
+        for backend in pending.pop().__subclasses__():
+            if backend.__name__ == backend_id:
+                return backend
+            found.append(backend.__name__)
+            pending.append(backend)
+    raise NotImplementedError(
+        f"Backend {backend_id} was not found: import the module that defines it. Known are "
+        f"{sorted(found)}"
+    )
+
+
+def instance_of(partitioner: Any) -> Partitioner:
+    """Where a class is given, its instance."""
+    return partitioner() if isinstance(partitioner, type) else partitioner
+
+
+def _lowered(
+    program: ExportedProgram,
+    backend_id: str,
+    compile_specs: list[CompileSpec],
+    result: PreprocessResult,
+) -> LoweredBackendModule:
+    if not isinstance(result, PreprocessResult):
+        raise TypeError(f"{backend_id}.preprocess: expected a PreprocessResult, got {type(result)}")
+    module = LoweredBackendModule(
+        program, backend_id, result.processed_bytes, compile_specs, result.data_store_output
+    )
+    module.meta = {
+        "debug_handle_map": result.debug_handle_map,
+        "_delegate_info_meta": result._delegate_info_meta,
+    }
+    return module
+
+
+def _preprocess_all(methods: dict[str, list[Parts]]) -> None:
+    """Call every backend once, with its parts of all methods."""
+    by_backend: dict[str, dict[str, list[Any]]] = {}
+    for name, graphs in methods.items():
+        for parts in graphs:
+            for part in parts:
+                by_backend.setdefault(part.spec.backend_id, {}).setdefault(name, []).append(part)
+    for backend_id, chosen in by_backend.items():
+        backend = find_backend(backend_id)
+        specs = {name: [p.spec.compile_specs for p in parts] for name, parts in chosen.items()}
+        programs = {
+            name: [
+                backend.copy_exported_program_for_preprocess(p.program, p.spec.compile_specs)
+                for p in parts
+            ]
+            for name, parts in chosen.items()
+        }
+        results = backend.preprocess_multimethod(programs, specs)
+        for name, parts in chosen.items():
+            for part, result in zip(parts, results[name], strict=True):
+                part.lowered = _lowered(part.program, backend_id, part.spec.compile_specs, result)
+
+
+def _partitioned(program: ExportedProgram, partitioner: Partitioner) -> Iterator[Parts]:
+    """The parts of the program's graph, then those of the control flow in it that is no part."""
+    parts = Parts(program, _tagged(program, partitioner).partition_tags)
+    yield parts
+    for node in program.graph_module.graph.nodes:
+        if is_control_flow(node) and node not in parts.part_of:
+            for argument in node.all_input_nodes:
+                branch = getattr(program.graph_module, str(argument.target), None)
+                if argument.op == "get_attr" and isinstance(branch, GraphModule):
+                    yield from _partitioned(_program_of_branch(branch, program), partitioner)
+
+
+def _tagged(program: ExportedProgram, partitioner: Partitioner) -> PartitionResult:
+    nodes = list(program.graph_module.graph.nodes)
+    before = [(n, n.target, n.args, n.kwargs) for n in nodes]
+    result = partitioner(program)
+    if not isinstance(result, PartitionResult):
+        raise TypeError(f"{partitioner}.partition: expected a PartitionResult, got {type(result)}")
+    tagged = result.tagged_exported_program
+    if tagged is not program:
+        given = list(tagged.graph_module.graph.nodes)
+        if [n.name for n in given] != [n.name for n in nodes]:
+            raise RuntimeError(f"{partitioner} changed the graph: a partitioner only tags nodes")
+        for node, other in zip(nodes, given, strict=True):
+            if TAG in other.meta:
+                node.meta[TAG] = other.meta[TAG]
+    if before != [(n, n.target, n.args, n.kwargs) for n in program.graph_module.graph.nodes]:
+        raise RuntimeError(f"{partitioner} changed the graph: a partitioner only tags nodes")
+    return result
+
+
+def _program_of_branch(branch: GraphModule, program: ExportedProgram) -> ExportedProgram:
+    """A sub-graph of control flow as a program: all its inputs are given, it owns nothing."""
+    graph: Graph = branch.graph
+    results: Any = graph.output_node().args[0]
+    return make_program(
+        branch,
+        ExportGraphSignature(
+            [
+                InputSpec(InputKind.USER_INPUT, TensorArgument(name=n.name), None)
+                for n in graph.find_nodes(op="placeholder")
+            ],
+            [
+                OutputSpec(
+                    OutputKind.USER_OUTPUT, TensorArgument(name=getattr(n, "name", "")), None
+                )
+                for n in results
+            ],
+        ),
+        {},
+        {},
+        program,
+    )
+
+
+def _replaced(graphs: list[Parts]) -> ExportedProgram:
+    for parts in graphs:
+        parts.replace()
+        remove_used_metadata(parts.graph)
+    return graphs[0].program
+
+
+def remove_used_metadata(graph: Graph) -> None:
+    """Drop the tags, which mean nothing to the next partitioner."""
+    for node in graph.nodes:
+        node.meta.pop(TAG, None)
+
+
+def disable_validation() -> None:
+    """For compatibility: programs are checked when they are made, not by `to_backend`."""
+
+
+@contextlib.contextmanager
+def validation_disabled() -> Iterator[None]:
+    """As `disable_validation`, for a block."""
+    yield

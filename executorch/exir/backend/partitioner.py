@@ -1,0 +1,66 @@
+"""What a partitioner is given, and what it says."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+
+
+class DelegationSpec(NamedTuple):
+    """Who takes a sub-graph, and what he is told."""
+
+    backend_id: str
+    compile_specs: list[CompileSpec]
+
+
+@dataclass
+class PartitionResult:
+    """The program given, its nodes tagged with `meta["delegation_tag"]`, and who takes each tag.
+
+    The nodes of one tag become one delegate call. Constants that are tagged become the delegate's
+    own. User inputs and the output are never tagged.
+    """
+
+    tagged_exported_program: ExportedProgram
+    partition_tags: dict[str, DelegationSpec]
+
+
+class Partitioner(ABC):
+    """Chooses what is delegated. `partition` may tag nodes, and must not change the graph."""
+
+    def __init__(
+        self, spec: Mapping[str | int | float | bool, object] = MappingProxyType({})
+    ) -> None:
+        self._spec = spec
+
+    def __call__(self, exported_program: ExportedProgram) -> PartitionResult:
+        return self.partition(exported_program)
+
+    @property
+    def spec(self) -> Mapping[str | int | float | bool, object]:
+        return self._spec
+
+    @abstractmethod
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag the nodes of an edge program. Sub-graphs of control flow are given one by one, as
+        programs whose inputs are all user inputs."""
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+        """Operators that `to_edge_transform_and_lower` keeps whole for this partitioner, and a
+        filter for the calls that it wants (None: all)."""
+        return [], None
+
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        """Called on the ATen program first; returns the program to go on with."""
+        return exported_program
