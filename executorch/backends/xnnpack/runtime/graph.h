@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -109,7 +110,8 @@ struct Node {
   uint32_t n_outputs = 1;
   fb_xnnpack::XNodeUnion kind{};
   /// The result is held within [low, high].
-  float low = 0, high = 0;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
   uint32_t flags = 0;
   /// Concatenate: axis. Reshape, slice, transpose, pad: their two lists of n_list entries.
   uint32_t axis = 0;

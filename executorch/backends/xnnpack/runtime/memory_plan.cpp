@@ -47,7 +47,9 @@ bool MemoryPlan::joins(const Graph& graph, size_t i) const {
     return false;
   }
   if (node.operation->is_view) return true;
-  return own && last_use_[root] == i && graph.in(node).type == graph.out(node).type;
+  // What an output lies in keeps its contents.
+  return own && output_[root] == kNoId && last_use_[root] == i &&
+         graph.in(node).type == graph.out(node).type;
 }
 
 void MemoryPlan::join(const Graph& graph, uint32_t input, uint32_t output) {

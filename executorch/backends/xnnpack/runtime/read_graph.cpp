@@ -6,7 +6,6 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -282,15 +281,7 @@ class Reader {
     value.row_dims = 1;
     value.place = Value::Place::Internal;
     value.external = kNoId;
-    Node node;
-    node.kind = fb::XNodeUnion::XNNConvert;
-    node.operation = find_operation(node.kind);
-    node.input[0] = input;
-    node.n_inputs = 1;
-    node.output[0] = id;
-    node.low = -std::numeric_limits<float>::infinity();
-    node.high = std::numeric_limits<float>::infinity();
-    graph_.nodes.push_back(std::move(node));
+    graph_.nodes.push_back(make_conversion(input, id));
   }
 
   const fb::XNNGraph& fb_;

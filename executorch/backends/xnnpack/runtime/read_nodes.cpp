@@ -1,5 +1,6 @@
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/read_nodes.h>
+#include <executorch/backends/xnnpack/runtime/runs.h>
 
 #include <algorithm>
 #include <limits>
@@ -188,6 +189,32 @@ bool is_sane(const Window& w) {
   return true;
 }
 
+/// A conversion of `input` to the type of `like`, as a node of its own before the next; its result.
+/// Exporters let nodes that only move elements change their quantisation too.
+uint32_t convert_first(Graph& graph, uint32_t input, const Value& like) {
+  const auto id = static_cast<uint32_t>(graph.values.size());
+  Value converted = like;
+  converted.shape = graph.values[input].shape;
+  converted.place = Value::Place::Internal;
+  converted.external = kNoId;
+  graph.values.push_back(converted);
+  graph.nodes.push_back(make_conversion(input, id));
+  return id;
+}
+
+bool only_moves(const Operation& operation) {
+  switch (operation.form) {
+    case Form::Concatenate:
+    case Form::Transpose:
+    case Form::Reshape:
+    case Form::Slice:
+    case Form::Pad:
+      return true;
+    default:
+      return operation.is_view;
+  }
+}
+
 /// Which values have been computed before a node.
 class Order {
  public:
@@ -242,8 +269,6 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
                            index, static_cast<unsigned>(node.kind));
   ET_CHECK_OR_RETURN_ERROR(node.operation->form != Form::NotSupported, NotSupported,
                            "XnnpackBackend: node %u: %s", index, node.operation->name);
-  node.low = -std::numeric_limits<float>::infinity();
-  node.high = std::numeric_limits<float>::infinity();
   if (const auto* bounds = entry->output_min_max()) {
     node.low = bounds->output_min();
     node.high = bounds->output_max();
@@ -255,6 +280,15 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
   ET_XNN_REQUIRE(is_sane(node.window), node, "node %u: an extent of the window is 0 or too large",
                  index);
   Error error = order.pass(node);
+  for (uint32_t i = 0; error == Error::Ok && only_moves(*node.operation) && i < node.n_inputs;
+       ++i) {
+    const Value &from = graph.in(node, i), &to = graph.out(node);
+    const bool convertible = is_affine(from.type) || is_affine(to.type);
+    if (!convertible || same_type(from, to)) continue;
+    ET_XNN_REQUIRE(has_runs(from.type) && has_runs(to.type), node, "%s to %s", name_of(from.type),
+                   name_of(to.type));
+    node.input[i] = convert_first(graph, node.input[i], Value(to));
+  }
   if (error == Error::Ok) error = node.operation->check(graph, node);
   ET_CHECK_OK_OR_RETURN_ERROR(error, "XnnpackBackend: node %u is refused", index);
   graph.nodes.push_back(std::move(node));
@@ -262,6 +296,16 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
 }
 
 }  // namespace
+
+Node make_conversion(uint32_t input, uint32_t output) {
+  Node node;
+  node.kind = Kind::XNNConvert;
+  node.operation = find_operation(node.kind);
+  node.input[0] = input;
+  node.n_inputs = 1;
+  node.output[0] = output;
+  return node;
+}
 
 Error read_nodes(const fb::XNNGraph& fb, Graph& graph) {
   const uint32_t n = fb.xnodes() == nullptr ? 0 : fb.xnodes()->size();

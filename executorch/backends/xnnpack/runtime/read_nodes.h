@@ -8,4 +8,7 @@ namespace executorch::backends::xnnpack {
 /// is wrong: InvalidProgram, or NotSupported for a kind that does not run.
 Error read_nodes(const fb_xnnpack::XNNGraph& fb, Graph& graph);
 
+/// A node that converts value `input` to the type of value `output`.
+Node make_conversion(uint32_t input, uint32_t output);
+
 }  // namespace executorch::backends::xnnpack

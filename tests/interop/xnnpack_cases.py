@@ -1,0 +1,372 @@
+"""Models that upstream's exporter lowers to XNNPACK, one for each thing its payload can hold.
+
+    python xnnpack_cases.py FOLDER [CASE...]
+
+Run by the interpreter of upstream's environment. Writes CASE.pte and CASE.pt: a list of
+(inputs, what eager PyTorch says, what upstream's runtime says), one entry per input set.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+from torch.nn import functional as F
+
+
+@dataclass
+class Case:
+    module: nn.Module
+    inputs: tuple[Tensor, ...]
+    more: list[tuple[Tensor, ...]] = field(default_factory=list)
+    dynamic_shapes: Any = None
+    recipe: str = "float"
+
+
+class Lambda(nn.Module):
+    def __init__(self, f: Callable[..., Any]) -> None:
+        super().__init__()
+        self.f = f
+
+    def forward(self, *args: Tensor) -> Any:
+        return self.f(*args)
+
+
+class Block(nn.Module):
+    """A transformer block whose length is dynamic."""
+
+    def __init__(self, width: int = 32, heads: int = 4, gelu: str = "none") -> None:
+        super().__init__()
+        self.heads = heads
+        self.ln1, self.ln2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.gelu = gelu
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, c = x.shape
+        q, k, v = self.qkv(self.ln1(x)).split(c, dim=2)
+        q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(y.transpose(1, 2).reshape(b, t, c))
+        return x + self.down(F.gelu(self.up(self.ln2(x)), approximate=self.gelu))
+
+
+def conv(i: int, o: int, k: int, stride: int = 1, groups: int = 1, act: bool = True) -> list:
+    layers = [nn.Conv2d(i, o, k, stride, k // 2, groups=groups, bias=False), nn.BatchNorm2d(o)]
+    return [*layers, nn.ReLU6()] if act else layers
+
+
+class Inverted(nn.Module):
+    def __init__(self, i: int, o: int, stride: int, expand: int) -> None:
+        super().__init__()
+        h = i * expand
+        self.skip = stride == 1 and i == o
+        self.body = nn.Sequential(
+            *conv(i, h, 1), *conv(h, h, 3, stride, groups=h), *conv(h, o, 1, act=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.body(x) if self.skip else self.body(x)
+
+
+class Residual(nn.Module):
+    def __init__(self, i: int, o: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU(),
+            nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o),
+        )  # fmt: skip
+        self.down = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o))
+        self.straight = stride == 1 and i == o
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.body(x) + (x if self.straight else self.down(x)))
+
+
+class Pooled(nn.Module):
+    def __init__(self, body: nn.Module, channels: int) -> None:
+        super().__init__()
+        self.body, self.head = body, nn.Linear(channels, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(x).mean([2, 3], keepdim=True).flatten(1))
+
+
+def mobile() -> nn.Module:
+    body = nn.Sequential(
+        *conv(3, 8, 3, 2), Inverted(8, 8, 1, 2), Inverted(8, 12, 2, 3), Inverted(12, 12, 1, 3)
+    )
+    return Pooled(body, 12)
+
+
+def resnet() -> nn.Module:
+    body = nn.Sequential(
+        nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1), Residual(8, 8, 1), Residual(8, 16, 2),
+    )  # fmt: skip
+    return Pooled(body, 16)
+
+
+def mlp(width: int = 64) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, 96), nn.ReLU(), nn.Linear(96, width), nn.Tanh())
+
+
+class Attention(nn.Module):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)) * 0.25, -1), v)
+
+
+def unary(x: Tensor) -> tuple[Tensor, ...]:
+    p = x.abs() + 0.25
+    return (
+        -x, x * x, x.pow(2), p.sqrt(), p.rsqrt(), x.exp(), p.log(), x.sigmoid(), x.tanh(),
+        F.gelu(x), F.hardswish(x), F.leaky_relu(x, 0.2), x.clamp(-0.5, 0.75), x.floor(),
+        x.ceil(), x.sin(), x.cos(), F.relu6(x), F.hardtanh(x, -0.3, 0.3), p,
+    )  # fmt: skip
+
+
+def binary(x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, ...]:
+    return (
+        x + y, x - y, x * y, x / (y.abs() + 0.5), torch.minimum(x, y), torch.maximum(x, z),
+        F.relu(x + z), F.hardtanh(x * y, -0.5, 0.5), x * 2.0, z + x[:, :, :1],
+    )  # fmt: skip
+
+
+def moved(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return (
+        x.permute(0, 2, 3, 1), x.permute(3, 1, 0, 2), x.reshape(2, -1), x[:, 1:3, :, 2:5].clone(),
+        F.pad(x, (1, 2, 0, 3, 1, 0), value=1.5), torch.cat([x, y], 1), torch.cat([x, y, x], 2),
+        torch.cat([x, y, x, y], 3), torch.cat([x, y, x, y, x], 0),
+        torch.cat([x, y, x, y, x, y, x], -1), x.unsqueeze(-1)[..., 0], torch.softmax(x, -1),
+    )  # fmt: skip
+
+
+def pools(x: Tensor) -> tuple[Tensor, ...]:
+    values, indices = x.max(3, keepdim=True)
+    return (
+        F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, (3, 2), (2, 1), (1, 0)),
+        F.max_pool2d(x, 3, 2, ceil_mode=True), F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2),
+        F.avg_pool2d(x, 3, 1, 1, count_include_pad=False), x.mean((2, 3), keepdim=True),
+        x.amax(2, keepdim=True), values, indices,
+        F.interpolate(x, size=(15, 17), mode="bilinear", align_corners=False),
+        F.interpolate(x, size=(13, 5), mode="bilinear", align_corners=True),
+    )  # fmt: skip
+
+
+class Convolutions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([
+            nn.Conv2d(4, 6, 3), nn.Conv2d(4, 6, (3, 2), (2, 1), (1, 0)),
+            nn.Conv2d(4, 8, 3, groups=2, padding=1), nn.Conv2d(4, 4, 3, groups=4, padding=1),
+            nn.Conv2d(4, 8, 5, 2, 2, groups=4), nn.Conv2d(4, 6, 3, dilation=2, bias=False),
+            nn.Conv2d(4, 6, 1), nn.ConvTranspose2d(4, 6, 3, 2, 1, 1),
+            nn.ConvTranspose2d(4, 6, 2, 2), nn.ConvTranspose2d(4, 6, 3, 1, groups=2),
+        ])  # fmt: skip
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        return [F.relu(layer(x)) for layer in self.layers]
+
+
+class Prelu(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.act = nn.Conv2d(3, 6, 3), nn.PReLU(6)
+        self.norm = nn.BatchNorm2d(3)
+        with torch.no_grad():
+            self.act.weight.copy_(torch.linspace(-0.5, 0.5, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.conv(self.norm(x)))
+
+
+class Audio(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv1d(3, 8, 5, 2, 2), nn.Conv1d(8, 8, 3, groups=8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.b(F.relu(self.a(x))))
+
+
+class StaticOps(nn.Module):
+    """What static quantization annotates beside convolutions and linears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(3, 8, 1)
+        self.c = nn.Conv2d(16, 6, 3, groups=2)
+        self.t = nn.ConvTranspose2d(6, 4, 2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, b = F.relu(self.a(x)), self.b(x)
+        y = torch.cat([a + b, F.relu(a * b)], 1)
+        y = F.hardtanh(self.c(F.max_pool2d(y, 2)), -1.0, 1.0)
+        return self.t(F.avg_pool2d(y, 2))
+
+
+def rand(*sizes: int) -> Tensor:
+    return torch.randn(*sizes)
+
+
+LENGTH = {1: Dim("length", min=1, max=24)}
+HALF = torch.float16
+CASES: dict[str, Callable[[], Case]] = {
+    "mlp": lambda: Case(mlp(), (rand(5, 64),)),
+    "mlp_dynamic": lambda: Case(
+        mlp(), (rand(5, 64),), [(rand(1, 64),), (rand(9, 64),)], ({0: Dim("rows", max=16)},)
+    ),
+    "linear_no_bias": lambda: Case(nn.Linear(37, 19, bias=False), (rand(3, 7, 37),)),
+    "matmul": lambda: Case(Lambda(lambda x, y: torch.bmm(x, y)), (rand(3, 5, 7), rand(3, 7, 4))),
+    "unary": lambda: Case(Lambda(unary), (rand(3, 37) * 3,)),
+    "binary": lambda: Case(Lambda(binary), (rand(2, 5, 7), rand(2, 5, 7), rand(5, 1))),
+    "moved": lambda: Case(Lambda(moved), (rand(2, 4, 5, 6), rand(2, 4, 5, 6))),
+    "pools": lambda: Case(Lambda(pools), (rand(2, 3, 9, 11),)),
+    "convolutions": lambda: Case(Convolutions(), (rand(2, 4, 11, 9),)),
+    "prelu": lambda: Case(Prelu(), (rand(2, 3, 9, 8),)),
+    "audio": lambda: Case(Audio(), (rand(2, 3, 30),)),
+    "mobile": lambda: Case(mobile(), (rand(1, 3, 32, 32),), [(rand(1, 3, 32, 32),)]),
+    "resnet": lambda: Case(resnet(), (rand(1, 3, 40, 40),)),
+    "resnet_dynamic": lambda: Case(
+        resnet(), (rand(2, 3, 40, 40),), [(rand(1, 3, 40, 40),)], ({0: Dim("n", max=4)},)
+    ),
+    "attention": lambda: Case(Attention(), (rand(3, 6, 16), rand(3, 9, 16), rand(3, 9, 8))),
+    "block": lambda: Case(
+        Block(), (rand(1, 8, 32),), [(rand(1, 1, 32),), (rand(1, 24, 32),)], (LENGTH,)
+    ),
+    "block_tanh": lambda: Case(Block(gelu="tanh"), (rand(2, 8, 32),)),
+    "mlp_half": lambda: Case(mlp().to(HALF), (rand(5, 64).to(HALF),)),
+    "mlp_bfloat": lambda: Case(
+        mlp().to(torch.bfloat16), (rand(5, 64).to(torch.bfloat16),), recipe="bf16"
+    ),
+    "unary_half": lambda: Case(Lambda(unary), ((rand(3, 37)).to(HALF),)),
+    "binary_half": lambda: Case(
+        Lambda(binary), (rand(2, 5, 7).to(HALF), rand(2, 5, 7).to(HALF), rand(5, 1).to(HALF))
+    ),
+    "moved_half": lambda: Case(
+        Lambda(moved), (rand(2, 4, 5, 6).to(HALF), rand(2, 4, 5, 6).to(HALF))
+    ),
+    "pools_half": lambda: Case(Lambda(pools), (rand(2, 3, 9, 11).to(HALF),)),
+    "mobile_half": lambda: Case(mobile().to(HALF), (rand(1, 3, 32, 32).to(HALF),)),
+    "block_half": lambda: Case(Block().to(HALF), (rand(1, 8, 32).to(HALF),)),
+    "attention_half": lambda: Case(
+        Attention(), (rand(3, 6, 16).to(HALF), rand(3, 9, 16).to(HALF), rand(3, 9, 8).to(HALF))
+    ),
+    "mlp_int8_dynamic": lambda: Case(
+        mlp(), (rand(5, 64),), [(rand(1, 64),)], ({0: Dim("rows", max=16)},), "int8_dynamic"
+    ),
+    "linear_int8_dynamic_odd": lambda: Case(
+        nn.Linear(37, 19, bias=False), (rand(2, 3, 37),), recipe="int8_dynamic"
+    ),
+    "block_int8_dynamic": lambda: Case(Block(), (rand(1, 8, 32),), recipe="int8_dynamic"),
+    "conv_int8_dynamic": lambda: Case(
+        nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 4, 3)),
+        (rand(2, 3, 15, 15),), recipe="int8_dynamic",
+    ),
+    "mobile_int8": lambda: Case(mobile(), (rand(1, 3, 32, 32),), recipe="int8_static"),
+    "mobile_int8_tensor": lambda: Case(mobile(), (rand(1, 3, 32, 32),), recipe="int8_per_tensor"),
+    "resnet_int8": lambda: Case(resnet(), (rand(1, 3, 40, 40),), recipe="int8_static"),
+    "static_int8": lambda: Case(StaticOps(), (rand(2, 3, 12, 12),), recipe="int8_static"),
+    "mlp_int8": lambda: Case(mlp(), (rand(5, 64),), recipe="int8_static"),
+    "linear_int4_channel": lambda: Case(mlp(), (rand(5, 64),), recipe="int4_channel"),
+    "linear_int4_group": lambda: Case(
+        mlp(), (rand(5, 64),), [(rand(1, 64),)], ({0: Dim("rows", max=16)},), "int4_group"
+    ),
+    "block_int4_group": lambda: Case(Block(), (rand(1, 8, 32),), recipe="int4_group"),
+    "linear_int8_torchao": lambda: Case(mlp(), (rand(5, 64),), recipe="int8_torchao"),
+    "linear_int4_half": lambda: Case(
+        mlp().to(HALF), (rand(5, 64).to(HALF),), recipe="int4_group"
+    ),
+}  # fmt: skip
+
+
+def quantized_pt2e(case: Case) -> nn.Module:
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    config = get_symmetric_quantization_config(
+        is_per_channel=case.recipe != "int8_per_tensor", is_dynamic=case.recipe == "int8_dynamic"
+    )
+    quantizer = XNNPACKQuantizer().set_global(config)
+    graph = torch.export.export(
+        case.module, case.inputs, dynamic_shapes=case.dynamic_shapes, strict=False
+    ).module()
+    prepared = prepare_pt2e(graph, quantizer)
+    for inputs in [case.inputs, *case.more]:
+        prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
+def quantized_torchao(case: Case) -> nn.Module:
+    from torchao.quantization import quantize_
+    from torchao.quantization.granularity import PerAxis, PerGroup
+    from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
+
+    bits = torch.int8 if case.recipe == "int8_torchao" else torch.int4
+    groups = PerGroup(32) if case.recipe == "int4_group" else PerAxis(0)
+    quantize_(
+        case.module,
+        Int8DynamicActivationIntxWeightConfig(weight_dtype=bits, weight_granularity=groups),
+    )
+    return case.module
+
+
+def write(name: str, folder: Path) -> None:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    from executorch.exir import to_edge_transform_and_lower
+    from executorch.runtime import Runtime
+
+    torch.manual_seed(0)
+    case = CASES[name]()
+    module = case.module.eval()
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.uniform_(-0.2, 0.2)
+            part.running_var.uniform_(0.5, 1.5)
+    with torch.no_grad():
+        if case.recipe.startswith("int8_") and case.recipe != "int8_torchao":
+            module = quantized_pt2e(case)
+        elif case.recipe.startswith("int"):
+            module = quantized_torchao(case)
+        program = torch.export.export(
+            module, case.inputs, dynamic_shapes=case.dynamic_shapes, strict=False
+        )
+    partitioner = XnnpackPartitioner(enable_bf16=True) if case.recipe == "bf16" else None
+    lowered = to_edge_transform_and_lower(
+        program, partitioner=[partitioner or XnnpackPartitioner()]
+    ).to_executorch()
+    (folder / f"{name}.pte").write_bytes(lowered.buffer)
+    method = Runtime.get().load_program(folder / f"{name}.pte").load_method("forward")
+    runs = []
+    for inputs in [case.inputs, *case.more]:
+        with torch.no_grad():
+            eager = torch.utils._pytree.tree_leaves(copy.deepcopy(module)(*inputs))
+        upstream = [x.clone() for x in method.execute(inputs)]
+        runs.append((list(inputs), eager, upstream))
+    torch.save(runs, folder / f"{name}.pt")
+
+
+if __name__ == "__main__":
+    failed = False
+    for case_name in sys.argv[2:] or list(CASES):
+        try:
+            write(case_name, Path(sys.argv[1]))
+            print(f"exported {case_name}", flush=True)
+        except Exception:
+            failed = True
+            print(f"FAILED {case_name}", flush=True)
+            traceback.print_exc()
+    sys.exit(failed)
