@@ -2,7 +2,7 @@
 /// of float. `d` is any descriptor of float lanes.
 ///
 /// NaN gives NaN and infinities their limits. Errors are at most 4 units in the last place, of
-/// activations 6, results that are denormal included; NormalCdf, Gelu and GeluTanh of negative x
+/// activations 8, results that are denormal included; NormalCdf, Gelu and GeluTanh of negative x
 /// lose more, to the rounding of what they hand to exp: some 12 + 3 x^2 units.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
@@ -41,12 +41,15 @@ HWY_INLINE V KeepNaN(V x, V y) {
 constexpr float kRounder = 12582912.0f;
 constexpr int32_t kRounderBits = 0x4B400000;
 
+// With AVX-512 2^n is one instruction, and the bounds keep NaN.
+#undef ET_SCALE_BY_POWER
+#define ET_SCALE_BY_POWER (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL)
+
 /// e^x = 2^n * e^r with n = round(x / ln 2): |r| <= ln(2) / 2, where a polynomial does.
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
-  const hn::RebindToSigned<D> di;
   // e^89 overflows, e^-105 underflows to 0.
-  const V bounded = hn::Min(hn::Max(x, hn::Set(d, -105.0f)), hn::Set(d, 89.0f));
+  const V bounded = hn::Min(hn::Set(d, 89.0f), hn::Max(hn::Set(d, -105.0f), x));
   const V rounder = hn::Set(d, kRounder);
   const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504f), rounder);
   const V n = hn::Sub(shifted, rounder);
@@ -55,13 +58,28 @@ HWY_INLINE V Exp(D d, V x) {
   constexpr float kTail[] = {1.3814465e-3f, 8.3687808e-3f, 4.1668393e-2f, 1.6666520e-1f,
                              0.49999994f};
   const V p = hn::Add(hn::MulAdd(Polynomial(d, r, kTail), hn::Mul(r, r), r), hn::Set(d, 1.0f));
+#if ET_SCALE_BY_POWER
+  if constexpr (hn::MaxLanes(D()) == 16) return V{_mm512_scalef_ps(p.raw, n.raw)};
+#endif
   // Two steps: 2^n itself may be out of range where the result is not.
+  const hn::RebindToSigned<D> di;
   const auto exponent = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, kRounderBits));
   const auto half = hn::ShiftRight<1>(exponent);
   const auto bias = hn::Set(di, 127);
   const V low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
   const V high = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
   return KeepNaN(x, hn::Mul(hn::Mul(p, low), high));
+}
+
+/// 1 / x for 1 <= x < 2^20, to 2 units.
+template <class D, class V>
+HWY_INLINE V Reciprocal(D d, V x) {
+#if ET_SCALE_BY_POWER
+  const V y = hn::ApproximateReciprocal(x);  // 14 bits; a step of Newton's doubles them
+  return hn::MulAdd(hn::NegMulAdd(x, y, hn::Set(d, 1.0f)), y, y);
+#else
+  return hn::Div(hn::Set(d, 1.0f), x);
+#endif
 }
 
 /// 2^x for x <= 0 with few operations; below 2^-126 it is 0.
@@ -107,7 +125,8 @@ HWY_INLINE V ErfRatio(D d, V t) {
 template <class D, class V>
 HWY_INLINE V ErfcTail(D d, V a) {
   const V one = hn::Set(d, 1.0f);
-  const V u = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.5f), one));
+  const V bounded = hn::Min(hn::Set(d, 1e5f), a);
+  const V u = Reciprocal(d, hn::MulAdd(bounded, hn::Set(d, 0.5f), one));
   constexpr float kTail[] = {8.8496320e-2f, -2.1212879e-1f, 6.5832598e-2f, 7.1520440e-2f,
                              1.7492674e-1f, 2.4778025e-1f,  2.8194711e-1f, 2.8210273e-1f};
   return hn::Mul(hn::Mul(Polynomial(d, u, kTail), u), Exp(d, hn::Neg(hn::Mul(a, a))));
@@ -121,16 +140,20 @@ HWY_INLINE V Erf(D d, V x) {
   return hn::IfThenElse(hn::Lt(a, hn::Set(d, kErfSmall)), small, large);
 }
 
-/// P(N(0,1) <= x) = (1 + erf(x / sqrt(2))) / 2, without cancellation for negative x.
+/// P(N(0,1) <= x). For x = -a <= 0 it is e^(-a^2 / 2) times a polynomial in 1 / (1 + 0.26 a), so
+/// that nothing cancels; below 2^-126 it is 0.
 template <class D, class V>
 HWY_INLINE V NormalCdf(D d, V x) {
-  const V half = hn::Set(d, 0.5f);
-  const V y = hn::Mul(x, hn::Set(d, 0.70710678f));
-  const V a = hn::Abs(y);
-  const V tail = hn::Mul(half, ErfcTail(d, a));
-  const V small = hn::MulAdd(hn::Mul(half, y), ErfRatio(d, hn::Mul(y, y)), half);
-  const V large = hn::IfThenElse(hn::Lt(y, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
-  return hn::IfThenElse(hn::Lt(a, hn::Set(d, kErfSmall)), small, large);
+  const V one = hn::Set(d, 1.0f), end = hn::Set(d, 13.3f);
+  const V magnitude = hn::Abs(x);
+  const V a = hn::IfThenElse(hn::Gt(magnitude, end), end, magnitude);  // NaN stays
+  const V u = Reciprocal(d, hn::MulAdd(a, hn::Set(d, 0.26f), one));
+  constexpr float kTail[] = {3.3909258e-2f, -1.7042343e-1f, 2.9074872e-1f, -2.0048529e-1f,
+                             1.9983225e-1f, 3.1369723e-2f,  1.0942186e-1f, 1.0172917e-1f,
+                             1.0390482e-1f, -7.0665592e-6f};
+  const V e = Exp2OfNegative(d, hn::Mul(hn::Mul(a, a), hn::Set(d, -0.5f * 1.44269504f)));
+  const V tail = hn::Mul(Polynomial(d, u, kTail), e);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
 }
 
 template <class D, class V>

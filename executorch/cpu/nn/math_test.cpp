@@ -152,20 +152,20 @@ TEST(Math, Exp2OfNegativeFlushesWhatIsDenormal) {
 TEST(Math, NormalCdfKeepsItsTail) {
   on_every_target([] {
     const auto bound = [](double x) { return 12 + 3 * x * x; };
-    expect_ulps(ET_TARGETS(MapNormalCdf), normal_cdf, -13.0f, 0, bound);
+    expect_ulps(ET_TARGETS(MapNormalCdf), normal_cdf, -12.9f, 0, bound);
     expect_ulps(
-        ET_TARGETS(MapGelu), [](double x) { return x * normal_cdf(x); }, -13.0f, kMax,
-        [](double x) { return x < 0 ? 13 + 3 * x * x : 6; });
+        ET_TARGETS(MapGelu), [](double x) { return x * normal_cdf(x); }, -12.9f, kMax,
+        [](double x) { return x < 0 ? 13 + 3 * x * x : 8; });
   });
 }
 
 TEST(Math, ActivationsAreRight) {
   on_every_target([] {
     const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
-    expect_ulps(ET_TARGETS(MapSigmoid), sigmoid, -87.0f, kMax, [](double) { return 6.0; });
+    expect_ulps(ET_TARGETS(MapSigmoid), sigmoid, -87.0f, kMax, [](double) { return 8.0; });
     expect_ulps(
         ET_TARGETS(MapSilu), [&](double x) { return x * sigmoid(x); }, -87.0f, kMax,
-        [](double) { return 6.0; });
+        [](double) { return 8.0; });
     // The exponent -2u is rounded a few times; exp magnifies that by |2u|.
     const auto twice_u = [](double x) {
       return 2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);

@@ -1,12 +1,17 @@
 /// Layer, group and batch normalisation: y = (x - mean) * rstd * weight + bias with
 /// rstd = 1 / sqrt(variance + eps), where mean and variance are over a row (layer, group) or over
 /// all but the channel dim (batch).
+#include <executorch/cpu/nn/norm.h>
+#include <executorch/cpu/workspace.h>
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/moments.h>
 #include <executorch/kernels/portable/internal/reduce.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
 
 namespace torch::executor::native {
 
@@ -72,6 +77,55 @@ struct Rows {
     if (!out_direct) scatter(loop, 0, out.mutable_data_ptr(), out.scalar_type(), pos, n, chunk);
   }
 };
+
+/// What the engine needs in float: parameters, converted where they are stored otherwise, and room
+/// for statistics. `n` elements in each of four places.
+class Parameters {
+ public:
+  explicit Parameters(int64_t n) : n_(n) {
+    static thread_local executorch::cpu::Workspace workspace;
+    room_ = workspace.floats(static_cast<size_t>(4 * n));
+  }
+  float* room(int place) { return room_ + place * n_; }
+  const float* read(const Tensor& t, int place) {
+    if (t.scalar_type() == ScalarType::Float) return t.const_data_ptr<float>();
+    load(t.const_data_ptr(), t.scalar_type(), 1, t.numel(), room(place));
+    return room(place);
+  }
+  const float* read(const std::optional<Tensor>& t, int place) {
+    return t.has_value() ? read(*t, place) : nullptr;
+  }
+
+ private:
+  int64_t n_;
+  float* room_;
+};
+
+/// Rows of `n` elements by the engine, where it can: false for Double and other than row-major.
+bool normalize_rows(const Tensor& in, int64_t rows, int64_t n, int64_t inner, int64_t period,
+                    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                    double eps, Tensor& out, Tensor& mean, Tensor& rstd) {
+  const auto type = engine_type(in.scalar_type());
+  if (!type.has_value() || in.scalar_type() != out.scalar_type() || !is_contiguous(in) ||
+      !is_contiguous(out)) {
+    return false;
+  }
+  Parameters parameters(std::max(rows, period * (n / inner)));
+  executorch::cpu::NormalizeRows a;
+  a.type = *type;
+  a.rows = rows, a.n = n, a.inner = inner, a.weight_period = period;
+  a.eps = eps;
+  a.x = in.const_data_ptr();
+  a.y = out.mutable_data_ptr();
+  a.weight = parameters.read(weight, 0);
+  a.bias = parameters.read(bias, 1);
+  a.mean = parameters.room(2);
+  a.rstd = parameters.room(3);
+  a.run();
+  store(a.mean, mean.numel(), mean.mutable_data_ptr(), mean.scalar_type(), 1);
+  store(a.rstd, rstd.numel(), rstd.mutable_data_ptr(), rstd.scalar_type(), 1);
+  return true;
+}
 
 template <class C>
 Moments<C> moments_of(const Rows<C>& rows, int64_t pos, int64_t n) {
@@ -174,6 +228,24 @@ void normalize_channels(const Tensor& in, const Tensor& out, const Vector<C>& me
       shift[i] = bias.at(c + i) - mean.at(c + i) * scale[i];
     }
   };
+  const auto type = engine_type(in.scalar_type());
+  if (type.has_value() && in.scalar_type() == out.scalar_type() && same_layout(in, out)) {
+    if constexpr (std::is_same_v<C, float>) {
+      const int64_t n = in.size(1), inner_size = n == 1 ? in.numel() : in.strides()[1];
+      Parameters parameters(n);
+      coefficients(0, n, parameters.room(0), parameters.room(1));
+      executorch::cpu::ScaleChannels{*type,
+                                     in.numel() / std::max<int64_t>(n * inner_size, 1),
+                                     n,
+                                     inner_size,
+                                     from,
+                                     to,
+                                     parameters.room(0),
+                                     parameters.room(1)}
+          .run();
+      return;
+    }
+  }
   C x[kChunk], scale[kChunk], shift[kChunk];
   const auto run = [&](const int64_t* at, int64_t first, int64_t n) {
     load(from + (at[1] + first * step) * in.element_size(), in.scalar_type(), step, n, x);
@@ -298,6 +370,10 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
       !resize_out(ctx, kOp, out2, stats)) {
     return result;
   }
+  if (n_rows > 0 && n > 0 &&
+      normalize_rows(input, n_rows, n, 1, 1, weight, bias, eps, out0, out1, out2)) {
+    return result;
+  }
   with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
     layer_norm<C>(Rows<C>(input, out0), n_rows, n, Vector<C>(weight, 1), Vector<C>(bias, 0), eps,
@@ -330,6 +406,10 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
     return result;
   }
   const int64_t per_group = C / group;
+  if (input.numel() > 0 && normalize_rows(input, N * group, per_group * HxW, HxW, group, weight,
+                                          bias, eps, out0, out1, out2)) {
+    return result;
+  }
   with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {
     using T = decltype(tag);
     const Rows<T> rows(input, out0);

@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/internal/strided_copy.h>
 
+#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/internal/cast.h>
 
 #include <algorithm>
@@ -9,48 +10,6 @@
 
 namespace torch::executor::native::internal {
 namespace {
-
-/// Copies n elements; steps are the distances between elements in bytes.
-using CopyRun = void (*)(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t n);
-
-template <class T>
-void copy_elements(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t n) {
-  constexpr int64_t kSize = sizeof(T);
-  const T* from = reinterpret_cast<const T*>(src);
-  T* to = reinterpret_cast<T*>(dst);
-  if (dst_step == kSize && src_step == kSize) {
-    // Not memcpy: a damaged program may have planned both into the same bytes.
-    std::memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
-  } else if (dst_step == kSize && src_step == 0) {
-    std::fill_n(to, n, *from);
-  } else if (dst_step == kSize) {
-    const int64_t step = src_step / kSize;
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
-  } else {
-    const int64_t from_step = src_step / kSize, to_step = dst_step / kSize;
-    for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
-  }
-}
-
-CopyRun copy_run(size_t element_size) {
-  CopyRun run = nullptr;
-  with_element_size(element_size, [&](auto tag) { run = copy_elements<decltype(tag)>; });
-  return run;
-}
-
-struct ConvertRun {
-  ScalarType from;
-  ScalarType to;
-  int64_t from_size;
-  int64_t to_size;
-
-  void operator()(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t n) const {
-    convert(src, from, src_step / from_size, dst, to, dst_step / to_size, n);
-  }
-};
-
-// A tile of 32 x 32 elements of at most 8 bytes fits the first-level cache on both sides.
-constexpr int64_t kTile = 32;
 
 int64_t magnitude(int64_t stride) {
   return stride < 0 ? -stride : stride;
@@ -189,19 +148,23 @@ bool copy_view(KernelRuntimeContext& ctx, const char* op, const Tensor& self, co
 void copy_in_order(const void* src, const Layout& from, int64_t src_begin, void* dst,
                    const Layout& to, int64_t dst_begin, int64_t count, size_t element_size) {
   if (count == 0) return;
-  const CopyRun run = copy_run(element_size);
   const int64_t size = static_cast<int64_t>(element_size);
+  const auto run = [&](int64_t src_at, int64_t src_step, int64_t dst_at, int64_t dst_step,
+                       int64_t n) {
+    const executorch::cpu::Copy::Dim dim = {n, src_step, dst_step};
+    executorch::cpu::Copy{&dim, 1, element_size, static_cast<const char*>(src) + src_at * size,
+                          static_cast<char*>(dst) + dst_at * size}
+        .run();
+  };
   if (is_row_major(from) && is_row_major(to)) {
-    run(static_cast<const char*>(src) + (from.offset + src_begin) * size, size,
-        static_cast<char*>(dst) + (to.offset + dst_begin) * size, size, count);
+    run(from.offset + src_begin, 1, to.offset + dst_begin, 1, count);
     return;
   }
   Cursor read(from, src_begin);
   Cursor write(to, dst_begin);
   while (count > 0) {
     const int64_t n = std::min({count, read.left_in_row(), write.left_in_row()});
-    run(static_cast<const char*>(src) + read.offset * size, read.step() * size,
-        static_cast<char*>(dst) + write.offset * size, write.step() * size, n);
+    run(read.offset, read.step(), write.offset, write.step(), n);
     read.advance(n);
     write.advance(n);
     count -= n;
@@ -244,76 +207,45 @@ size_t StridedLoop::simplify(Dim (&dims)[kMaxLoops]) const {
   return n == 0 ? 0 : last + 1;
 }
 
-// Copies the two innermost dimensions; byte strides. Where the source runs fastest along `column`
-// they are walked in tiles, otherwise row by row.
-template <class Run>
-void StridedLoop::copy_plane(const char* src, char* dst, Dim row, Dim column, const Run& run) {
-  const bool tiled = column.src != 0 && magnitude(column.src) < magnitude(row.src);
-  if (tiled && row.size < kTile && row.size < column.size) std::swap(row, column);
-  const int64_t row_step = tiled ? kTile : row.size;
-  for (int64_t c0 = 0; c0 < column.size; c0 += kTile) {
-    const int64_t c1 = std::min(c0 + kTile, column.size);
-    for (int64_t r = 0; r < row.size; r += row_step) {
-      const int64_t length = std::min(row_step, row.size - r);
-      for (int64_t c = c0; c < c1; ++c) {
-        run(src + c * column.src + r * row.src, row.src, dst + c * column.dst + r * row.dst,
-            row.dst, length);
-      }
+// Converts row by row; rows are shared by threads.
+void StridedLoop::convert_rows(const Dim* dims, size_t n, const void* src, ScalarType src_type,
+                               void* dst, ScalarType dst_type) {
+  constexpr int64_t kGrain = 16384;  // elements
+  const Dim row = n > 0 ? dims[n - 1] : Dim{1, 0, 0};
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < n; ++d) rows *= dims[d].size;
+  const int64_t src_size = static_cast<int64_t>(elementSize(src_type));
+  const int64_t dst_size = static_cast<int64_t>(elementSize(dst_type));
+  const auto convert_row = [&](int64_t r, int64_t begin, int64_t end) {
+    int64_t from = begin * row.src, to = begin * row.dst;
+    for (size_t d = n > 0 ? n - 1 : 0; d > 0; r /= dims[--d].size) {
+      from += r % dims[d - 1].size * dims[d - 1].src;
+      to += r % dims[d - 1].size * dims[d - 1].dst;
     }
+    convert(static_cast<const char*>(src) + from * src_size, src_type, row.src,
+            static_cast<char*>(dst) + to * dst_size, dst_type, row.dst, end - begin);
+  };
+  if (rows == 1) {
+    executorch::cpu::parallel_for(row.size, kGrain,
+                                  [&](int64_t begin, int64_t end) { convert_row(0, begin, end); });
+    return;
   }
+  executorch::cpu::parallel_for(rows, std::max<int64_t>(kGrain / row.size, 1),
+                                [&](int64_t begin, int64_t end) {
+                                  for (int64_t r = begin; r < end; ++r) {
+                                    convert_row(r, 0, row.size);
+                                  }
+                                });
 }
 
-template <class Run>
-void StridedLoop::walk(const char* src, size_t src_element, char* dst, size_t dst_element,
-                       const Run& run) const {
+void StridedLoop::copy(const void* src, ScalarType src_type, void* dst, ScalarType dst_type) const {
   for (size_t d = 0; d < n_dims_; ++d) {
     if (dims_[d].size == 0) return;
   }
   Dim dims[kMaxLoops];
   const size_t n = simplify(dims);
-  for (size_t d = 0; d < n; ++d) {
-    dims[d].src *= static_cast<int64_t>(src_element);
-    dims[d].dst *= static_cast<int64_t>(dst_element);
-  }
-  const Dim row = n > 0 ? dims[n - 1] : Dim{1, 0, 0};
-  Dim column = {1, 0, 0};
-  if (n > 1) {  // the source's fastest dimension of the others moves next to the row
-    size_t fastest = n - 2;
-    for (size_t d = 0; d < n - 2; ++d) {
-      if (dims[d].src != 0 && magnitude(dims[d].src) < magnitude(dims[fastest].src)) fastest = d;
-    }
-    std::rotate(dims + fastest, dims + fastest + 1, dims + n - 1);
-    column = dims[n - 2];
-  }
-  const size_t n_outer = n > 2 ? n - 2 : 0;
-  int64_t position[kMaxLoops] = {};
-  for (;;) {
-    copy_plane(src, dst, row, column, run);
-    size_t d = n_outer;
-    for (; d > 0; --d) {
-      const Dim& outer = dims[d - 1];
-      src += outer.src;
-      dst += outer.dst;
-      if (++position[d - 1] < outer.size) break;
-      src -= outer.src * outer.size;
-      dst -= outer.dst * outer.size;
-      position[d - 1] = 0;
-    }
-    if (d == 0) return;
-  }
-}
-
-void StridedLoop::copy(const void* src, ScalarType src_type, void* dst, ScalarType dst_type) const {
-  const size_t src_size = elementSize(src_type), dst_size = elementSize(dst_type);
-  const char* from = static_cast<const char*>(src);
-  char* to = static_cast<char*>(dst);
-  if (src_type == dst_type) {
-    walk(from, src_size, to, dst_size, copy_run(src_size));
-  } else {
-    walk(from, src_size, to, dst_size,
-         ConvertRun{src_type, dst_type, static_cast<int64_t>(src_size),
-                    static_cast<int64_t>(dst_size)});
-  }
+  if (src_type != dst_type) return convert_rows(dims, n, src, src_type, dst, dst_type);
+  executorch::cpu::Copy{dims, static_cast<int>(n), elementSize(src_type), src, dst}.run();
 }
 
 }  // namespace torch::executor::native::internal

@@ -2,6 +2,7 @@
 /// computing on them (permute, slice, cat, expand, pad, changes of dtype and dim order).
 #pragma once
 
+#include <executorch/cpu/nn/copy.h>
 #include <executorch/kernels/portable/internal/dtype.h>
 #include <executorch/kernels/portable/internal/shape.h>
 
@@ -63,8 +64,8 @@ void fill(const Scalar& value, Tensor& out);
 bool convertible(ScalarType from, ScalarType to);
 
 /// The nest of loops of one copy. Dimensions may be added in any order; `copy` reorders and merges
-/// them so that the innermost loop is as long and as sequential as the two layouts allow, and walks
-/// a change of layout in tiles. Cost: linear in the number of elements.
+/// them so that the innermost loop is as long and as sequential as the result's layout allows.
+/// Cost: linear in the number of elements.
 class StridedLoop {
  public:
   /// More than a tensor has: repeat, unfold and pixel_shuffle split dimensions.
@@ -79,17 +80,10 @@ class StridedLoop {
   void copy(const void* src, ScalarType src_type, void* dst, ScalarType dst_type) const;
 
  private:
-  struct Dim {
-    int64_t size;
-    int64_t src;
-    int64_t dst;
-  };
+  using Dim = executorch::cpu::Copy::Dim;
   size_t simplify(Dim (&dims)[kMaxLoops]) const;
-  template <class Run>
-  static void copy_plane(const char* src, char* dst, Dim row, Dim column, const Run& run);
-  template <class Run>
-  void walk(const char* src, size_t src_element, char* dst, size_t dst_element,
-            const Run& run) const;
+  static void convert_rows(const Dim* dims, size_t n, const void* src, ScalarType src_type,
+                           void* dst, ScalarType dst_type);
 
   Dim dims_[kMaxLoops];
   size_t n_dims_ = 0;

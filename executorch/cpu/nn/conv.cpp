@@ -1,0 +1,323 @@
+#include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/nn/conv.h>
+#include <executorch/cpu/nn/conv_kernels.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+
+namespace executorch::cpu {
+namespace {
+
+using gemm::convert;
+
+// The distance between neighbours when all positions of a kind are walked as one; 0 if they cannot.
+int64_t joint_stride(const ConvAxis* axis, int64_t ConvAxis::*extent, int64_t ConvAxis::*stride) {
+  int64_t joint = 0, count = 1;
+  for (int d = 2; d >= 0; --d) {
+    if (axis[d].*extent == 1) continue;
+    if (joint == 0) joint = axis[d].*stride;
+    if (axis[d].*stride != joint * count) return 0;
+    count *= axis[d].*extent;
+  }
+  return joint == 0 ? 1 : joint;
+}
+
+// One group of one image: what a source of patches or weights needs to know.
+template <class T>
+struct Group {
+  const Conv<T>& c;
+  const T* image;
+  const T* weight;
+  int64_t first_pixel;             // of the part that is computed
+  int64_t channel_rows, tap_rows;  // where (channel, tap) lies along the summed dim
+
+  int64_t weight_tap(int64_t tap) const {
+    const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+    return tap / (w.kernel * h.kernel) * z.weight_stride +
+           tap / w.kernel % h.kernel * h.weight_stride + tap % w.kernel * w.weight_stride;
+  }
+  int64_t weight_offset(int64_t p) const {
+    const bool channel_first = tap_rows == 1;
+    const int64_t inner = channel_first ? c.taps() : c.group_in;
+    const int64_t channel = channel_first ? p / inner : p % inner;
+    const int64_t tap = channel_first ? p % inner : p / inner;
+    return channel * c.weight_in + weight_tap(tap);
+  }
+};
+
+// Weights [out channel, (channel, tap)] as rows of A.
+template <class T>
+void gather_weight_rows(const void* matrix, int64_t, int64_t i0, int64_t ni, int64_t p0, int64_t np,
+                        Accumulator<T>* to, int64_t ld) {
+  const auto& g = *static_cast<const Group<T>*>(matrix);
+  for (int64_t p = 0; p < np; ++p) {
+    const T* at = g.weight + g.weight_offset(p0 + p) + i0 * g.c.weight_out;
+    for (int64_t i = 0; i < ni; ++i) convert(at + i * g.c.weight_out, 1, to + i * ld + p);
+  }
+}
+
+// Weights [(tap, channel), out channel] as a panel of B.
+template <class T>
+void gather_weight_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0,
+                         int64_t np, Accumulator<T>* to, int64_t ld) {
+  const auto& g = *static_cast<const Group<T>*>(matrix);
+  for (int64_t p = 0; p < np; ++p, to += ld) {
+    const T* at = g.weight + g.weight_offset(p0 + p) + j0 * g.c.weight_out;
+    gemm::gather(at, g.c.weight_out, nj, to);
+    std::fill(to + nj, to + ld, Accumulator<T>(0));
+  }
+}
+
+// Patches [(channel, tap), pixel] as a panel of B, element by element: any layout, transposed too.
+template <class T>
+void gather_patch_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
+                        Accumulator<T>* to, int64_t ld) {
+  const auto& g = *static_cast<const Group<T>*>(matrix);
+  const Conv<T>& c = g.c;
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  const bool channel_first = g.tap_rows == 1;
+  const int64_t inner = channel_first ? c.taps() : c.group_in;
+  for (int64_t p = p0; p < p0 + np; ++p, to += ld) {
+    const int64_t channel = channel_first ? p / inner : p % inner;
+    const int64_t tap = channel_first ? p % inner : p / inner;
+    const int64_t kw = tap % w.kernel, kh = tap / w.kernel % h.kernel;
+    const int64_t kd = tap / (w.kernel * h.kernel);
+    const T* image = g.image + channel * c.in_channel;
+    for (int64_t j = 0; j < nj; ++j) {
+      const int64_t pixel = g.first_pixel + j0 + j;
+      const int64_t id = z.position(pixel / (w.out * h.out), kd, c.transposed);
+      const int64_t ih = h.position(pixel / w.out % h.out, kh, c.transposed);
+      const int64_t iw = w.position(pixel % w.out, kw, c.transposed);
+      to[j] = 0;
+      if (id < 0 || ih < 0 || iw < 0) continue;
+      convert(image + id * z.in_stride + ih * h.in_stride + iw * w.in_stride, 1, to + j);
+    }
+    std::fill(to + nj, to + ld, Accumulator<T>(0));
+  }
+}
+
+// The same by vectors.
+void gather_float_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
+                        float* to, int64_t ld) {
+  const auto& g = *static_cast<const Group<float>*>(matrix);
+  const PatchRows rows = {g.c.axis,     g.image,        g.c.in_channel,
+                          g.c.group_in, g.channel_rows, g.tap_rows};
+  gather_patches()(rows, g.first_pixel + j0, nj, p0, np, to, ld);
+}
+
+// Patches [pixel, (tap, channel)] as rows of A where channels are contiguous. Taps along width that
+// lie side by side are copied as one.
+template <class T>
+void gather_patch_rows(const void* matrix, int64_t, int64_t i0, int64_t ni, int64_t p0, int64_t np,
+                       Accumulator<T>* to, int64_t ld) {
+  const auto& g = *static_cast<const Group<T>*>(matrix);
+  const Conv<T>& c = g.c;
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  const bool side_by_side = w.dilation == 1 && w.in_stride == c.group_in && !c.transposed;
+  const int64_t run_taps = side_by_side ? w.kernel : 1, run = run_taps * c.group_in;
+  for (int64_t i = 0; i < ni; ++i, to += ld) {
+    const int64_t pixel = g.first_pixel + i0 + i;
+    const int64_t ow = pixel % w.out, oh = pixel / w.out % h.out, od = pixel / (w.out * h.out);
+    for (int64_t p = p0; p < p0 + np;) {
+      const int64_t skip = p % run, tap = p / run * run_taps;
+      const int64_t n = std::min(run - skip, p0 + np - p);
+      const int64_t id = z.position(od, tap / (w.kernel * h.kernel), c.transposed);
+      const int64_t ih = h.position(oh, tap / w.kernel % h.kernel, c.transposed);
+      // Elements [begin, end) of this piece lie inside the row.
+      int64_t begin = 0, end = id < 0 || ih < 0 ? 0 : n, at = 0;
+      if (side_by_side) {
+        at = (ow * w.stride - w.padding) * c.group_in + skip;
+        begin = std::clamp<int64_t>(-at, 0, end);
+        end = std::clamp<int64_t>(w.in * c.group_in - at, begin, end);
+      } else {
+        const int64_t iw = w.position(ow, tap % w.kernel, c.transposed);
+        if (iw < 0) end = 0;
+        at = iw * w.in_stride + skip;
+      }
+      Accumulator<T>* piece = to + (p - p0);
+      std::fill(piece, piece + begin, Accumulator<T>(0));
+      if (begin < end) {
+        convert(g.image + id * z.in_stride + ih * h.in_stride + at + begin, end - begin,
+                piece + begin);
+      }
+      std::fill(piece + end, piece + n, Accumulator<T>(0));
+      p += n;
+    }
+  }
+}
+
+template <class T>
+class Products {
+ public:
+  explicit Products(const Conv<T>& c) : c_(c) {
+    pixel_ = joint_stride(c.axis, &ConvAxis::out, &ConvAxis::out_stride);
+    in_pixel_ = joint_stride(c.axis, &ConvAxis::in, &ConvAxis::in_stride);
+    tap_ = joint_stride(c.axis, &ConvAxis::kernel, &ConvAxis::weight_stride);
+    pointwise_ = c.taps() == 1 && in_pixel_ != 0;
+    for (const ConvAxis& a : c.axis) pointwise_ &= a.stride == 1 && a.padding == 0 && a.out == a.in;
+    channels_last_ = c.in_channel == 1 && c.out_channel == 1 && c.group_in + c.group_out > 2;
+    by_taps_ = channels_last_ || (c.weight_in == 1 && tap_ == c.group_in);
+  }
+
+  void run() const {
+    // Pixels whose results are evenly spaced: all, or those of a slice, or of a row.
+    int64_t n_pixels = c_.pixels(), pixel = pixel_;
+    if (pixel_ == 0) {
+      n_pixels = c_.axis[2].out;
+      pixel = c_.axis[2].out_stride;
+    }
+    const int64_t parts = c_.pixels() / n_pixels, n_jobs = c_.batch * c_.groups * parts;
+    const auto threads = static_cast<int64_t>(loop_threads());
+    const auto run_jobs = [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) {
+        run_part(job / (c_.groups * parts), job / parts % c_.groups, job % parts * n_pixels,
+                 n_pixels, pixel);
+      }
+    };
+    // Many products share threads among them, a few are divided themselves.
+    if (n_jobs >= 4 * threads) return parallel_for(n_jobs, 1, run_jobs);
+    run_jobs(0, n_jobs);
+  }
+
+ private:
+  int64_t out_offset(int64_t pixel) const {
+    const ConvAxis &z = c_.axis[0], &h = c_.axis[1], &w = c_.axis[2];
+    return pixel / (w.out * h.out) * z.out_stride + pixel / w.out % h.out * h.out_stride +
+           pixel % w.out * w.out_stride;
+  }
+
+  void run_part(int64_t b, int64_t group, int64_t first_pixel, int64_t n_pixels,
+                int64_t pixel) const {
+    const Group<T> g = {c_,
+                        c_.input + b * c_.in_batch + group * c_.group_in * c_.in_channel,
+                        c_.weight + group * c_.weight_group,
+                        first_pixel,
+                        by_taps_ ? 1 : c_.taps(),
+                        by_taps_ ? c_.group_in : 1};
+    const int64_t to =
+        b * c_.out_batch + group * c_.group_out * c_.out_channel + out_offset(first_pixel);
+    const T* bias = c_.bias == nullptr ? nullptr : c_.bias + group * c_.group_out;
+    Gemm<T> product;
+    product.k = c_.group_in * c_.taps();
+    product.act = c_.act;
+    product.act_last = c_.act_last;
+    product.c = {c_.out + to, c_.out_channel, pixel};
+    if (c_.residual != nullptr) product.residual = {c_.residual + to, c_.out_channel, pixel};
+    product.addend = {bias, 1, 0};
+    if (channels_last_) {
+      pixels_by_channels(g, n_pixels, product);
+    } else {
+      channels_by_pixels(g, n_pixels, product);
+    }
+    product.run();
+  }
+
+  /// The step along the summed dim where the weights lie; 0 if there is no single one.
+  int64_t weight_step() const {
+    if (by_taps_) {
+      if (c_.taps() == 1) return c_.weight_in;
+      if (c_.group_in == 1) return tap_;
+      return tap_ == c_.group_in * c_.weight_in ? c_.weight_in : 0;
+    }
+    if (c_.group_in == 1) return tap_;
+    return c_.taps() == 1 || c_.weight_in == tap_ * c_.taps()
+               ? (c_.taps() == 1 ? c_.weight_in : tap_)
+               : 0;
+  }
+
+  void channels_by_pixels(const Group<T>& g, int64_t n_pixels, Gemm<T>& product) const {
+    product.m = c_.group_out;
+    product.n = n_pixels;
+    if (weight_step() != 0) {
+      product.a = {g.weight, c_.weight_out, weight_step()};
+    } else {
+      product.a_source = {gather_weight_rows<T>, &g};
+    }
+    if (pointwise_) {
+      product.b = {g.image + g.first_pixel * in_pixel_, c_.in_channel, in_pixel_};
+    } else {
+      product.b_source = {gather_patch_panel<T>, &g};
+      if constexpr (std::is_same_v<T, float>) {
+        if (!c_.transposed) product.b_source.produce = gather_float_panel;
+      }
+    }
+  }
+
+  void pixels_by_channels(const Group<T>& g, int64_t n_pixels, Gemm<T>& product) const {
+    product.m = n_pixels;
+    product.n = c_.group_out;
+    for (Matrix<const T>* x : {&product.addend, &product.residual}) {
+      std::swap(x->row_stride, x->col_stride);
+    }
+    std::swap(product.c.row_stride, product.c.col_stride);
+    if (pointwise_) {
+      product.a = {g.image + g.first_pixel * in_pixel_, in_pixel_, c_.in_channel};
+    } else {
+      product.a_source = {gather_patch_rows<T>, &g};
+    }
+    if (weight_step() != 0) {
+      product.b = {g.weight, weight_step(), c_.weight_out};
+    } else {
+      product.b_source = {gather_weight_panel<T>, &g};
+    }
+  }
+
+  const Conv<T>& c_;
+  int64_t pixel_, in_pixel_, tap_;  // distances of neighbours, 0 where they differ
+  bool pointwise_;                  // patches are the image itself
+  bool channels_last_;
+  bool by_taps_;  // the summed dim is (tap, channel), else (channel, tap)
+};
+
+// One channel per group, both contiguous along width, or all contiguous among themselves.
+template <class T>
+bool run_depthwise(const Conv<T>& c) {
+  if (c.group_in != 1 || c.group_out != 1 || c.transposed || c.groups == 1) return false;
+  const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  if (w.in_stride == 1 && w.out_stride == 1) {
+    parallel_for(c.batch * c.groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) kernels.plane(c, i / c.groups, i % c.groups);
+    });
+    return true;
+  }
+  if (c.in_channel != 1 || c.out_channel != 1 || z.kernel * h.kernel > kDepthwiseRows) return false;
+  static thread_local Workspace workspace;
+  const int64_t taps = c.taps();
+  float* const weights = workspace.floats(static_cast<size_t>((taps + 1) * c.groups));
+  float* const biases = c.bias == nullptr ? nullptr : weights + taps * c.groups;
+  const Group<T> group = {c, nullptr, nullptr, 0, 1, 1};
+  for (int64_t t = 0; t < taps; ++t) {
+    gemm::gather(c.weight + group.weight_tap(t), c.weight_group, c.groups, weights + t * c.groups);
+  }
+  if (biases != nullptr) convert(c.bias, c.groups, biases);
+  const int64_t rows = z.out * h.out;
+  parallel_for(c.batch * rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) kernels.pixels(c, i / rows, i % rows, weights, biases);
+  });
+  return true;
+}
+
+}  // namespace
+
+template <class T>
+void Conv<T>::run() const {
+  if (batch <= 0 || groups <= 0 || group_out <= 0 || pixels() <= 0) return;
+  if constexpr (gemm::kHasStorageKernels<T>) {
+    if (run_depthwise(*this)) return;
+  }
+  Products<T>(*this).run();
+}
+
+template struct Conv<uint8_t>;
+template struct Conv<int8_t>;
+template struct Conv<int16_t>;
+template struct Conv<int32_t>;
+template struct Conv<int64_t>;
+template struct Conv<F16>;
+template struct Conv<BF16>;
+template struct Conv<float>;
+template struct Conv<double>;
+
+}  // namespace executorch::cpu

@@ -1,0 +1,65 @@
+/// Convolution in up to three dimensions over operands where they lie.
+#pragma once
+
+#include <executorch/cpu/activation.h>
+#include <executorch/cpu/types.h>
+
+#include <cstdint>
+
+namespace executorch::cpu {
+
+/// One spatial dim; strides in elements, any layout.
+struct ConvAxis {
+  int64_t in = 1, kernel = 1, out = 1;
+  int64_t stride = 1, padding = 0, dilation = 1;
+  int64_t in_stride = 0, weight_stride = 0, out_stride = 0;
+
+  /// Input position that output `o` meets with tap `k`; -1 outside (transposed, also between
+  /// strides).
+  int64_t position(int64_t o, int64_t k, bool transposed) const {
+    int64_t at = transposed ? o + padding - k * dilation : o * stride - padding + k * dilation;
+    if (transposed) {
+      if (at < 0 || at % stride != 0) return -1;
+      at /= stride;
+    }
+    return at >= 0 && at < in ? at : -1;
+  }
+};
+
+/// out[b, g, o, x] = act(sum over i, t of weight[g, o, i, t] * input[b, g, i, position(x, t)]
+///                       + bias[g, o]) + residual[b, g, o, x],   the residual inside act if
+///                       `act_last`
+///   x, t     positions and taps in depth, height, width; dims that are absent have extent 1
+///   T        float, F16, BF16, double, int8_t to int64_t, uint8_t; sums as in Gemm
+///   bias     groups * group_out contiguous elements, or null
+///   residual laid out as `out`, or null; may be `out` itself
+/// out must not overlap another operand. Extents >= 1. Cannot fail. Results do not depend on the
+/// number of threads.
+///
+/// Dense convolutions are matrix products whose patches are gathered panel by panel, never stored:
+/// [o, (i, t)] x [(i, t), x] where pixels are contiguous, [x, (t, i)] x [(t, i), o] where channels
+/// are. One input channel per group is summed directly, along pixels or along channels.
+template <class T>
+struct Conv {
+  ConvAxis axis[3];
+  bool transposed = false;
+  int64_t batch = 1, groups = 1;
+  int64_t group_in = 1, group_out = 1;  // channels per group
+  const T* input = nullptr;
+  int64_t in_batch = 0, in_channel = 0;
+  const T* weight = nullptr;
+  int64_t weight_group = 0, weight_out = 0, weight_in = 0;
+  const T* bias = nullptr;
+  T* out = nullptr;
+  int64_t out_batch = 0, out_channel = 0;
+  Activation act = {};  // floating types only
+  const T* residual = nullptr;
+  bool act_last = false;
+
+  int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
+  int64_t pixels() const { return axis[0].out * axis[1].out * axis[2].out; }
+
+  void run() const;
+};
+
+}  // namespace executorch::cpu

@@ -1,0 +1,239 @@
+#include <executorch/cpu/nn/copy.h>
+
+#include <executorch/cpu/threadpool.h>
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/copy.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <executorch/cpu/nn/transpose-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+
+/// dst[c * dst_row + r] = src[r * src_row + c] for r < rows, c < columns, by way of a copy of the
+/// block in the first-level cache: rows of src that lie a power of two apart would evict each other
+/// there before their lines are used up.
+template <class T>
+void TransposeBlock(const T* HWY_RESTRICT src, int64_t src_row, int64_t rows, int64_t columns,
+                    T* HWY_RESTRICT dst, int64_t dst_row) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  constexpr int64_t kColumns = static_cast<int64_t>(kTransposedColumns<hn::ScalableTag<T>>);
+  constexpr int64_t kSide = sizeof(T) < 4 ? 128 : 64;
+  constexpr int64_t kPitch = kSide + 16 / static_cast<int64_t>(sizeof(T));
+  HWY_ALIGN T block[kSide * kPitch];
+  for (int64_t r = 0; r < rows; ++r) {
+    memcpy(block + r * kPitch, src + r * src_row, static_cast<size_t>(columns) * sizeof(T));
+  }
+  const int64_t whole_rows = rows / kLanes * kLanes, whole_columns = columns / kColumns * kColumns;
+  for (int64_t c = 0; c < whole_columns; c += kColumns) {
+    for (int64_t r = 0; r < whole_rows; r += kLanes) {
+      TransposeColumns(d, block + r * kPitch + c, kPitch, dst + c * dst_row + r, dst_row);
+    }
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t r = c < whole_columns ? whole_rows : 0; r < rows; ++r) {
+      dst[c * dst_row + r] = block[r * kPitch + c];
+    }
+  }
+}
+
+#define ET_TRANSPOSE(name, T)                                                                \
+  void name(const void* src, int64_t src_row, int64_t rows, int64_t columns, void* dst,      \
+            int64_t dst_row) {                                                               \
+    TransposeBlock(static_cast<const T*>(src), src_row, rows, columns, static_cast<T*>(dst), \
+                   dst_row);                                                                 \
+  }
+ET_TRANSPOSE(Transpose8, uint8_t)
+ET_TRANSPOSE(Transpose16, uint16_t)
+ET_TRANSPOSE(Transpose32, uint32_t)
+ET_TRANSPOSE(Transpose64, uint64_t)
+#undef ET_TRANSPOSE
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+namespace {
+
+HWY_EXPORT(Transpose8);
+HWY_EXPORT(Transpose16);
+HWY_EXPORT(Transpose32);
+HWY_EXPORT(Transpose64);
+
+constexpr int64_t kGrainBytes = 65536;
+
+struct alignas(8) Bits128 {
+  uint64_t word[2];
+};
+
+/// The positions of some dims in order, and their offsets.
+class Position {
+ public:
+  Position(const Copy::Dim* dims, int n, int64_t at) : dims_(dims), n_(n) {
+    for (int d = n - 1; d >= 0; --d) {
+      index_[d] = at % dims[d].size;
+      at /= dims[d].size;
+      src += index_[d] * dims[d].src;
+      dst += index_[d] * dims[d].dst;
+    }
+  }
+  void next() {
+    for (int d = n_ - 1; d >= 0; --d) {
+      src += dims_[d].src;
+      dst += dims_[d].dst;
+      if (++index_[d] < dims_[d].size) return;
+      src -= dims_[d].src * dims_[d].size;
+      dst -= dims_[d].dst * dims_[d].size;
+      index_[d] = 0;
+    }
+  }
+  int64_t src = 0, dst = 0;
+
+ private:
+  static constexpr int kMaxDims = 40;
+  const Copy::Dim* dims_;
+  int n_;
+  int64_t index_[kMaxDims];
+};
+
+template <class T>
+void copy_run(const T* src, int64_t src_step, T* dst, int64_t dst_step, int64_t n) {
+  if (dst_step == 1 && src_step == 1) {
+    // Not memcpy: a damaged program may have planned both into the same bytes.
+    memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
+  } else if (dst_step == 1 && src_step == 0) {
+    std::fill_n(dst, n, *src);
+  } else if (dst_step == 1) {
+    for (int64_t i = 0; i < n; ++i) dst[i] = src[i * src_step];
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i * dst_step] = src[i * src_step];
+  }
+}
+
+template <class T>
+void transpose(const T* src, int64_t src_row, int64_t rows, int64_t columns, T* dst,
+               int64_t dst_row) {
+  if constexpr (sizeof(T) == 1) {
+    HWY_DYNAMIC_DISPATCH(Transpose8)(src, src_row, rows, columns, dst, dst_row);
+  } else if constexpr (sizeof(T) == 2) {
+    HWY_DYNAMIC_DISPATCH(Transpose16)(src, src_row, rows, columns, dst, dst_row);
+  } else if constexpr (sizeof(T) == 4) {
+    HWY_DYNAMIC_DISPATCH(Transpose32)(src, src_row, rows, columns, dst, dst_row);
+  } else if constexpr (sizeof(T) == 8) {
+    HWY_DYNAMIC_DISPATCH(Transpose64)(src, src_row, rows, columns, dst, dst_row);
+  }
+}
+
+/// Where the last dim has stride 1 in dst and another one, `across`, has it in src: planes of the
+/// two in blocks.
+template <class T>
+void copy_planes(const Copy& a, int across) {
+  constexpr int64_t kSide = sizeof(T) < 4 ? 128 : 64;
+  const Copy::Dim row = a.dims[a.n_dims - 1], column = a.dims[across];
+  Copy::Dim outer[40];
+  int n_outer = 0;
+  int64_t planes = 1;
+  for (int d = 0; d < a.n_dims - 1; ++d) {
+    if (d == across) continue;
+    planes *= a.dims[d].size;
+    outer[n_outer++] = a.dims[d];
+  }
+  const int64_t wide = (row.size + kSide - 1) / kSide, high = (column.size + kSide - 1) / kSide;
+  const int64_t grain =
+      std::max<int64_t>(kGrainBytes / (std::min(row.size, kSide) * std::min(column.size, kSide) *
+                                       static_cast<int64_t>(sizeof(T))),
+                        1);
+  const T* src = static_cast<const T*>(a.src);
+  T* dst = static_cast<T*>(a.dst);
+  parallel_for(planes * high * wide, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Position plane(outer, n_outer, i / (high * wide));
+      const int64_t c = i / wide % high * kSide, r = i % wide * kSide;
+      transpose(src + plane.src + r * row.src + c, row.src, std::min(kSide, row.size - r),
+                std::min(kSide, column.size - c), dst + plane.dst + c * column.dst + r, column.dst);
+    }
+  });
+}
+
+template <class T>
+void copy_rows(const Copy& a) {
+  const T* src = static_cast<const T*>(a.src);
+  T* dst = static_cast<T*>(a.dst);
+  const Copy::Dim row = a.n_dims > 0 ? a.dims[a.n_dims - 1] : Copy::Dim{1, 1, 1};
+  const int64_t row_bytes = row.size * static_cast<int64_t>(sizeof(T));
+  int64_t rows = 1;
+  for (int d = 0; d < a.n_dims - 1; ++d) rows *= a.dims[d].size;
+  if (rows == 1) {
+    parallel_for(
+        row.size, kGrainBytes / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
+          copy_run(src + begin * row.src, row.src, dst + begin * row.dst, row.dst, end - begin);
+        });
+    return;
+  }
+  parallel_for(rows, std::max<int64_t>(kGrainBytes / row_bytes, 1),
+               [&](int64_t begin, int64_t end) {
+                 Position at(a.dims, a.n_dims - 1, begin);
+                 for (int64_t i = begin; i < end; ++i, at.next()) {
+                   copy_run(src + at.src, row.src, dst + at.dst, row.dst, row.size);
+                 }
+               });
+}
+
+template <class T>
+void copy_elements(const Copy& a) {
+  const Copy::Dim& row = a.dims[a.n_dims - 1];
+  int across = -1;
+  for (int d = 0; d < a.n_dims - 1; ++d) {
+    if (a.dims[d].src == 1) across = d;
+  }
+  constexpr int64_t kNarrow = 4;
+  if (sizeof(T) <= 8 && a.n_dims > 1 && across >= 0 && row.dst == 1 && row.src > 1 &&
+      row.size >= kNarrow && a.dims[across].size >= kNarrow) {
+    return copy_planes<T>(a, across);
+  }
+  if (a.n_dims > 1 && across >= 0 && row.size < kNarrow && row.src != 1) {
+    // A few planes woven together: long runs of src instead.
+    Copy::Dim dims[40];
+    std::copy_n(a.dims, a.n_dims, dims);
+    std::swap(dims[across], dims[a.n_dims - 1]);
+    Copy swapped = a;
+    swapped.dims = dims;
+    return copy_rows<T>(swapped);
+  }
+  copy_rows<T>(a);
+}
+
+}  // namespace
+
+void Copy::run() const {
+  for (int d = 0; d < n_dims; ++d) {
+    if (dims[d].size == 0) return;
+  }
+  if (n_dims == 0) {
+    memmove(dst, src, element_size);
+    return;
+  }
+  switch (element_size) {
+    case 1:
+      return copy_elements<uint8_t>(*this);
+    case 2:
+      return copy_elements<uint16_t>(*this);
+    case 4:
+      return copy_elements<uint32_t>(*this);
+    case 8:
+      return copy_elements<uint64_t>(*this);
+    default:
+      return copy_elements<Bits128>(*this);
+  }
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

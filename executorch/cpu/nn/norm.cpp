@@ -1,0 +1,222 @@
+#include <executorch/cpu/nn/norm.h>
+
+#include <executorch/cpu/threadpool.h>
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/norm.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <executorch/cpu/storage-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+
+using Floats = hn::ScalableTag<float>;
+using V = hn::Vec<Floats>;
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+/// Elements whose sums are kept in float; a run of them stays in the first-level cache.
+constexpr int64_t kRun = 2048;
+constexpr int64_t kGrain = 16384;  // elements
+
+struct Moments {
+  double n = 0, mean = 0, squares = 0;  // squares: sum of (x - mean)^2
+
+  /// The parallel form of Welford's update.
+  void Merge(double count, double other_mean, double other_squares) {
+    const double total = n + count, delta = other_mean - mean;
+    mean += delta * count / total;
+    squares += other_squares + delta * delta * n * count / total;
+    n = total;
+  }
+};
+
+/// Sum of f(x[i]) for n <= kRun; f(0) of lanes beyond n must be taken back by the caller's mask.
+template <class T, class F>
+HWY_INLINE float SumOf(const T* HWY_RESTRICT x, int64_t n, const F& f) {
+  const Floats d;
+  V sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int64_t k = 0; k < 4; ++k) sum[k] = hn::Add(sum[k], f(LoadFloats(d, x + i + k * kLanes)));
+  }
+  for (; i + kLanes <= n; i += kLanes) sum[0] = hn::Add(sum[0], f(LoadFloats(d, x + i)));
+  if (i < n) {
+    const size_t rest = static_cast<size_t>(n - i);
+    const V last = f(LoadFloatsN(d, x + i, rest));
+    sum[1] = hn::Add(sum[1], hn::IfThenElseZero(hn::FirstN(d, rest), last));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]))));
+}
+
+template <class T>
+Moments MomentsOf(const T* HWY_RESTRICT x, int64_t n) {
+  const Floats d;
+  Moments result;
+  for (int64_t i = 0; i < n; i += kRun) {
+    const int64_t m = std::min(kRun, n - i);
+    const double count = static_cast<double>(m);
+    const float about = SumOf(x + i, m, [](V v) HWY_ATTR { return v; }) / static_cast<float>(m);
+    const V middle = hn::Set(d, about);
+    // Deviations from a rounded mean; what they sum to takes back what the rounding added.
+    const double bias = SumOf(x + i, m, [&](V v) HWY_ATTR { return hn::Sub(v, middle); });
+    const double squares = SumOf(x + i, m, [&](V v) HWY_ATTR {
+      const V delta = hn::Sub(v, middle);
+      return hn::Mul(delta, delta);
+    });
+    result.Merge(count, about + bias / count, squares - bias * bias / count);
+  }
+  return result;
+}
+
+template <class T>
+double MeanSquare(const T* HWY_RESTRICT x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += kRun) {
+    sum += SumOf(x + i, std::min(kRun, n - i), [](V v) HWY_ATTR { return hn::Mul(v, v); });
+  }
+  return sum / static_cast<double>(n);
+}
+
+/// Calls f(i, load, store) for vectors of n elements.
+template <class F>
+HWY_INLINE void ForVectors(int64_t n, const F& f) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    f(
+        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
+        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); });
+  }
+  const size_t rest = static_cast<size_t>(n - i);
+  if (rest == 0) return;
+  f(
+      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
+      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); });
+}
+
+/// y = x * scale + shift
+template <class T>
+HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, T* y) {
+  const Floats d;
+  const V a = hn::Set(d, scale), b = hn::Set(d, shift);
+  ForVectors(n, [&](int64_t i, const auto& load, const auto& store)
+                    HWY_ATTR { store(hn::MulAdd(load(x + i), a, b), y + i); });
+}
+
+/// A layer norm's row: one weight and bias per element.
+template <class T>
+HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, const float* weight,
+                             const float* bias, T* y) {
+  const Floats d;
+  const V m = hn::Set(d, mean), r = hn::Set(d, rstd);
+  ForVectors(n, [&](int64_t i, const auto& load, const auto& store) HWY_ATTR {
+    V v = hn::Mul(hn::Sub(load(x + i), m), r);
+    if (weight != nullptr) v = hn::Mul(v, load(weight + i));
+    if (bias != nullptr) v = hn::Add(v, load(bias + i));
+    store(v, y + i);
+  });
+}
+
+template <class T>
+void Normalize(const NormalizeRows& a, int64_t row) {
+  const T* x = static_cast<const T*>(a.x) + row * a.n;
+  T* y = static_cast<T*>(a.y) + row * a.n;
+  double mean = 0, variance;
+  if (a.rms) {
+    variance = MeanSquare(x, a.n);
+  } else {
+    const Moments moments = MomentsOf(x, a.n);
+    mean = moments.mean;
+    variance = moments.squares / moments.n;
+  }
+  const float center = static_cast<float>(mean);
+  const float rstd = static_cast<float>(1 / std::sqrt(variance + a.eps));
+  if (a.mean != nullptr) a.mean[row] = center;
+  if (a.rstd != nullptr) a.rstd[row] = rstd;
+  const int64_t channels = a.n / a.inner, first = row % a.weight_period * channels;
+  const float* weight = a.weight == nullptr ? nullptr : a.weight + first;
+  const float* bias = a.bias == nullptr ? nullptr : a.bias + first;
+  if (a.inner == 1) return NormalizeRow(x, a.n, center, rstd, weight, bias, y);
+  for (int64_t c = 0; c < channels; ++c) {
+    const float scale = weight == nullptr ? rstd : rstd * weight[c];
+    const float shift = (bias == nullptr ? 0.0f : bias[c]) - center * scale;
+    Affine(x + c * a.inner, a.inner, scale, shift, y + c * a.inner);
+  }
+}
+
+template <class T>
+void Scale(const ScaleChannels& a) {
+  const T* x = static_cast<const T*>(a.x);
+  T* y = static_cast<T*>(a.y);
+  if (a.inner == 1) {
+    parallel_for(
+        a.outer, std::max<int64_t>(kGrain / a.channels, 1), [&](int64_t r, int64_t end) HWY_ATTR {
+          for (; r < end; ++r) {
+            const T* from = x + r * a.channels;
+            T* to = y + r * a.channels;
+            ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store) HWY_ATTR {
+              store(hn::MulAdd(load(from + c), load(a.scale + c), load(a.shift + c)), to + c);
+            });
+          }
+        });
+    return;
+  }
+  parallel_for(a.outer * a.channels, std::max<int64_t>(kGrain / a.inner, 1),
+               [&](int64_t plane, int64_t end) HWY_ATTR {
+                 for (; plane < end; ++plane) {
+                   const int64_t c = plane % a.channels;
+                   Affine(x + plane * a.inner, a.inner, a.scale[c], a.shift[c],
+                          y + plane * a.inner);
+                 }
+               });
+}
+
+template <class F>
+void WithType(Type type, const F& f) {
+  switch (type) {
+    case Type::F32:
+      return f(float{});
+    case Type::F16:
+      return f(F16{});
+    case Type::BF16:
+      return f(BF16{});
+  }
+}
+
+void RunNormalizeRows(const NormalizeRows& a) {
+  if (a.rows * a.n == 0) return;
+  WithType(a.type, [&](auto tag) {
+    parallel_for(a.rows, std::max<int64_t>(kGrain / a.n, 1), [&](int64_t row, int64_t end) {
+      for (; row < end; ++row) Normalize<decltype(tag)>(a, row);
+    });
+  });
+}
+
+void RunScaleChannels(const ScaleChannels& a) {
+  if (a.outer * a.channels * a.inner == 0) return;
+  WithType(a.type, [&](auto tag) { Scale<decltype(tag)>(a); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(RunNormalizeRows);
+HWY_EXPORT(RunScaleChannels);
+
+void NormalizeRows::run() const {
+  HWY_DYNAMIC_DISPATCH(RunNormalizeRows)(*this);
+}
+void ScaleChannels::run() const {
+  HWY_DYNAMIC_DISPATCH(RunScaleChannels)(*this);
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE
