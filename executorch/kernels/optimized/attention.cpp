@@ -269,9 +269,8 @@ class Match {
     }
     int scaled = -1;
     if (const auto factor = scale_of(n, scaled)) {
-      // Behind a mask, a factor would scale the mask too.
-      if (has_mask_) return false;
       scale_ *= *factor;
+      scales_mask_ |= !has_mask_;
       return walk_scores(scaled, 1);
     }
     return walk_mask(n);
@@ -343,6 +342,7 @@ class Match {
     steps_[0] = before.steps_[0];
     steps_[1] = before.steps_[1];
     scale_ = before.scale_;
+    scales_mask_ = before.scales_mask_;
     has_mask_ = before.has_mask_;
     has_tensor_mask_ = before.has_tensor_mask_;
     mask_ = before.mask_;
@@ -353,12 +353,13 @@ class Match {
   bool take_mask(int v, bool added, bool visible) {
     const auto triangle = added ? triangle_added(graph_, v, block_, arena_)
                                 : triangle_of(graph_, v, visible, block_, arena_);
-    if (triangle.has_value() && !triangle_.has_value()) {
+    if (triangle.has_value() && !triangle_.has_value() && scale_ > 0) {
       triangle_ = triangle;
       triangle_value_ = v;
       return true;
     }
-    if (has_tensor_mask_ || !graph_.stable(v)) return false;
+    // A factor between mask and softmax would scale the mask too.
+    if (has_tensor_mask_ || !graph_.stable(v) || (added && scales_mask_)) return false;
     const Tensor& mask = graph_.tensor(v);
     if (!added) {
       if (!visible || mask.scalar_type() != ScalarType::Bool) return false;
@@ -493,7 +494,7 @@ class Match {
   // Before and behind the tensor mask; all behind if there is none.
   std::vector<Step> steps_[2];
   std::vector<Step> after_, out_steps_;
-  bool has_mask_ = false, has_tensor_mask_ = false;
+  bool has_mask_ = false, has_tensor_mask_ = false, scales_mask_ = false;
   Graph::Chain mask_;
   Attention::Mask mask_kind_ = Attention::Mask::None;
   std::optional<Triangle> triangle_;

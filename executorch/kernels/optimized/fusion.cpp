@@ -51,6 +51,7 @@ class Rewriter {
     std::vector<std::pair<int, char*>> places;
     if (!arena_.ok() || !place_values(graph_, places)) {
       graph_.undo_forwards();
+      text_ = "nothing fused: values cannot be placed\n";
       return;
     }
     // Nothing can fail from here on.

@@ -171,14 +171,19 @@ void Graph::define(int n) {
 std::vector<Graph::StaticView> Graph::find_static_views() const {
   std::vector<StaticView> views;
   std::vector<bool> seen(values_.size());
-  for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
-    for (int v : nodes_[n].inputs) {
-      const Value& value = values_[v];
-      if (seen[v]) continue;
-      seen[v] = true;
-      if (value.data == nullptr || value.constant || value.input || value.n_defs > 0) continue;
-      if (const auto view = find_base(v, n)) views.push_back(*view);
-    }
+  const auto read = [&](int v, int node) {
+    const Value& value = values_[v];
+    if (seen[v]) return;
+    seen[v] = true;
+    if (value.data == nullptr || value.constant || value.input || value.n_defs > 0) return;
+    if (const auto view = find_base(v, node)) views.push_back(*view);
+  };
+  const int end = static_cast<int>(nodes_.size());
+  for (int n = 0; n < end; ++n) {
+    for (int v : nodes_[n].inputs) read(v, n);
+  }
+  for (int v = 0; v < static_cast<int>(values_.size()); ++v) {
+    if (values_[v].output) read(v, end);
   }
   return views;
 }
@@ -197,7 +202,9 @@ std::optional<Graph::StaticView> Graph::find_base(int view, int first_use) const
            tensor(v).scalar_type() == tensor(view).scalar_type() && default_order(tensor(v)) &&
            default_order(tensor(view));
   };
-  for (int n = first_use - 1; n >= 0 && nodes_[n].block == nodes_[first_use].block; --n) {
+  const int n_nodes = static_cast<int>(nodes_.size());
+  const int block = first_use < n_nodes ? nodes_[first_use].block : n_blocks_ - 1;
+  for (int n = first_use - 1; n >= 0 && nodes_[n].block == block; --n) {
     for (int v : nodes_[n].outputs) {
       if (!overlaps(v) || nodes_[n].op == "et_view.default") continue;
       if (!fits(v)) return std::nullopt;

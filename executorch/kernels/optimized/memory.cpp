@@ -27,6 +27,8 @@ struct Block {
   int first = INT_MAX;
   int last = -1;
   bool movable = false;
+  /// Values that the program planned into these bytes one after the other, each made in place.
+  std::vector<int> successors = {};
 };
 
 bool coexist(const Block& a, const Block& b) {
@@ -39,9 +41,10 @@ class Planner {
 
   bool run(std::vector<std::pair<int, char*>>& places) {
     find_lifetimes();
+    keep_in_place();
     find_room();
     for (const Block& block : blocks_) {
-      if (block.last >= 0 && !block.movable) placed_.push_back(&block);
+      if (block.last >= 0 && !block.movable && block.nbytes > 0) placed_.push_back(&block);
     }
     if (!fixed_stay_intact()) return false;
     std::vector<Block*> order;
@@ -51,8 +54,9 @@ class Planner {
     std::stable_sort(order.begin(), order.end(),
                      [](const Block* a, const Block* b) { return a->nbytes > b->nbytes; });
     for (Block* block : order) {
-      if (!place(*block)) return false;
+      if (!place(*block) && !allocate(*block)) return false;
       places.emplace_back(block->value, block->range.begin);
+      for (int v : block->successors) places.emplace_back(v, block->range.begin);
     }
     return true;
   }
@@ -102,6 +106,29 @@ class Planner {
       if (block.movable) continue;
       if (value(v).input || !straight || !starts || value(v).foreign) block.first = -1;
       if (!value(v).input || !straight || is_output[v] || value(v).foreign) block.last = INT_MAX;
+    }
+  }
+
+  // A result that the program planned over an operand that ends there stays with it.
+  void keep_in_place() {
+    std::vector<int> owner(blocks_.size());
+    for (size_t v = 0; v < owner.size(); ++v) owner[v] = static_cast<int>(v);
+    for (int n = 0; n < static_cast<int>(graph_.nodes().size()); ++n) {
+      const auto& node = graph_.nodes()[n];
+      if (!node.live || node.fused != nullptr || node.outputs.size() != 1) continue;
+      Block& out = blocks_[node.outputs[0]];
+      for (int v : node.inputs) {
+        Block& in = blocks_[owner[value(v).root]];
+        if (!out.movable || !in.movable || in.last != n || &in == &out ||
+            value(out.value).data != value(in.value).data || out.nbytes > in.nbytes) {
+          continue;
+        }
+        owner[out.value] = in.value;
+        in.last = std::max(in.last, out.last);
+        in.successors.push_back(out.value);
+        out.last = -1;
+        break;
+      }
     }
   }
 
@@ -181,6 +208,12 @@ class Planner {
       return true;
     }
     return false;
+  }
+  bool allocate(Block& block) {
+    auto* const bytes =
+        static_cast<char*>(graph_.draft().allocator.allocate(block.nbytes, kAlignment));
+    block.range = {bytes, bytes + block.nbytes};
+    return bytes != nullptr;
   }
   static bool fits(char* at, const Block& block, const Range& room) {
     return at <= room.end && static_cast<size_t>(room.end - at) >= block.nbytes;
