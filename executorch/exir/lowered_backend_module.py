@@ -197,7 +197,7 @@ class LoweredBackendModule(torch.nn.Module):
         if memory_planning is not None:
             config.memory_planning_pass = memory_planning
         program = self.exported_program()
-        return to_executorch({"forward": program}, None, config, named_data_of([program]))
+        return to_executorch({"forward": program}, None, config)
 
 
 def _stored(program: ExportedProgram, spec: Any) -> torch.Tensor:

@@ -33,7 +33,7 @@ TAG = "delegation_tag"
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
-@dataclass
+@dataclass(eq=False)
 class Part:
     """The nodes of one tag, and the program they make.
 
@@ -221,10 +221,11 @@ class Parts:
         for number, part in enumerate(self.parts.values(), count):
             module.add_module(f"{LOWERED_PREFIX}{number}", part.lowered)
             self._insert_call(part, f"{LOWERED_PREFIX}{number}")
+        outputs = self._without_kept_mutations()
         for part in self.parts.values():
             for node in reversed(part.nodes):
                 self.graph.erase_node(node)
-        self._drop_owned()
+        self._drop_owned(outputs)
         module.recompile()
 
     def _insert_call(self, part: Part, name: str) -> None:
@@ -244,29 +245,38 @@ class Parts:
                 last, delete_user_cb=lambda user: self.part_of.get(user) is not part
             )
 
-    def _drop_owned(self) -> None:
-        """Take the delegates' own data and its mutations out of graph and signature."""
-        kept_values = {n for part in self.parts.values() for n in part.mutated}
-        kept = {self.specs[n.name].target for n in kept_values}
-        signature, output = self.program.graph_signature, self.graph.output_node()
+    def _without_kept_mutations(self) -> list[OutputSpec]:
+        """Take the next values that delegates keep out of the graph's outputs; returns the others'
+        specifications."""
+        kept = {self.specs[n.name].target for part in self.parts.values() for n in part.mutated}
+        output = self.graph.output_node()
         pairs = [
             (spec, value)
-            for spec, value in zip(signature.output_specs, output.args[0], strict=True)  # type: ignore
+            for spec, value in zip(
+                self.program.graph_signature.output_specs,
+                output.args[0],  # type: ignore[arg-type]
+                strict=True,
+            )
             if spec.kind is not OutputKind.BUFFER_MUTATION or spec.target not in kept
         ]
         output.args = (tuple(value for _, value in pairs),)
+        for spec, value in pairs:
+            if isinstance(value, Node):
+                spec.arg.name = value.name  # type: ignore[union-attr]
+        return [spec for spec, _ in pairs]
+
+    def _drop_owned(self, outputs: list[OutputSpec]) -> None:
+        """Take the delegates' own data out of graph, signature and program."""
         gone = []
         for node in dict.fromkeys(n for part in self.parts.values() for n in part.owned):
             if not node.users:
                 gone.append(self.specs[node.name])
                 self.graph.erase_node(node)
         names = {spec.arg.name for spec in gone}
-        specs = [s for s in signature.input_specs if getattr(s.arg, "name", None) not in names]
+        given = self.program.graph_signature.input_specs
+        specs = [s for s in given if getattr(s.arg, "name", None) not in names]
         targets = {s.target for s in gone} - {s.target for s in specs}
-        for spec, value in pairs:
-            if isinstance(value, Node):
-                spec.arg.name = value.name
-        self.program._graph_signature = ExportGraphSignature(specs, [spec for spec, _ in pairs])
+        self.program._graph_signature = ExportGraphSignature(specs, outputs)
         for store in (self.program._state_dict, self.program._constants):
             for target in targets & store.keys():
                 del store[target]

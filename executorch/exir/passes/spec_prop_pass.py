@@ -65,13 +65,36 @@ def make_spec(node: Node, value: Any) -> Any:
     return None
 
 
+# Kernels that take or give complex numbers; those that only move elements, and arithmetic.
+_COMPLEX = frozenset(
+    "_fft_c2c _fft_c2r _fft_r2c complex view_as_complex_copy view_as_real_copy _conj_copy "
+    "_conj_physical abs add div mul neg sub alias_copy clone _clone_dim_order detach_copy cat "
+    "expand_copy flip gather index index_select permute_copy repeat roll select_copy slice_copy "
+    "split_copy split_with_sizes_copy squeeze_copy stack t_copy transpose_copy unbind_copy "
+    "unsqueeze_copy view_copy".split()
+)
+
+
+def _takes_complex(node: Node) -> bool:
+    op = overload_of(node.target)
+    return op is None or op._opname in _COMPLEX
+
+
+def _complex_dtype(node: Node, value: torch.Tensor) -> torch.dtype | None:
+    """The complex dtype of the node's result, or else of an input."""
+    for other in (value, *(source.meta.get("val") for source in node.all_input_nodes)):
+        if isinstance(other, torch.Tensor) and other.dtype.is_complex:
+            return other.dtype
+    return None
+
+
 def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
     """Kernels write contiguous results, and channels-last ones where PyTorch would; other orders,
     such as that of a transposed view, are those of memory that this program does not have."""
     try:
         scalar_type_enum(value.dtype)
-        if value.dtype.is_complex:
-            raise ValueError(f"{value.dtype} has no kernels; compute with real and imaginary parts")
+        if not _takes_complex(node) and (found := _complex_dtype(node, value)):
+            raise ValueError(f"{found} has no kernel here; compute with real and imaginary parts")
         spec = TensorSpec(value.dtype, value.shape, value.layout, requires_grad=value.requires_grad)
         if value.layout is not torch.strided:
             raise ValueError(f"a {value.layout} tensor cannot be in a program; use a strided one")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Output
 from torch.fx import GraphModule
 
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
-from executorch.exir.program._splice import Splicer
+from executorch.exir.program._splice import Splicer, Wanted
 from executorch.exir.program._template import NeedsFunctionalization, Table, no_cpu_kernels
 
 log = logging.getLogger(__name__)
@@ -37,22 +38,24 @@ def core_table() -> dict[OpOverload, Callable[..., Any]]:
     return table
 
 
-def decompose(program: ExportedProgram, keep: Sequence[OpOverload] = ()) -> ExportedProgram:
-    """`program` in core operators, as a new program; operators in `keep` stay.
+def decompose(
+    program: ExportedProgram, keep: Mapping[OpOverload, Wanted | None] = MappingProxyType({})
+) -> ExportedProgram:
+    """`program` in core operators, as a new program; operators in `keep` stay: all calls of them,
+    or those that their function wants.
 
     Programs with control flow, mutated inputs or writes through views go through
-    `ExportedProgram.run_decompositions`; all others are put together from templates, with the same
-    result in a fraction of the time.
+    `ExportedProgram.run_decompositions`, where an operator stays if all its calls are wanted; all
+    others are put together from templates, with the same result in a fraction of the time.
     """
-    kept = set(keep)
-    for op in kept:
+    for op in keep:
         if op._schema.is_mutable or copy_variant(op) is not None:
             raise ValueError(f"preserve_ops: {op} writes or returns a view; it cannot be preserved")
-    table = {op: how for op, how in _cached_table().items() if op not in kept}
     try:
-        return _spliced(program, table, kept)
+        return _spliced(program, _cached_table(), keep)
     except Exception as reason:  # whatever it is, the general way is still open
         log.info("decomposing through run_decompositions: %s", reason)
+        kept = {op for op, wanted in keep.items() if wanted is None or _all(program, op, wanted)}
         table = core_table()  # anew: it knows all custom operators registered by now
         with no_cpu_kernels():
             new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
@@ -60,7 +63,13 @@ def decompose(program: ExportedProgram, keep: Sequence[OpOverload] = ()) -> Expo
         return new
 
 
-def _spliced(program: ExportedProgram, table: Table, keep: Set[OpOverload]) -> ExportedProgram:
+def _all(program: ExportedProgram, op: OpOverload, wanted: Wanted) -> bool:
+    return all(map(wanted, program.graph.find_nodes(op="call_function", target=op)))
+
+
+def _spliced(
+    program: ExportedProgram, table: Table, keep: Mapping[OpOverload, Wanted | None]
+) -> ExportedProgram:
     signature = program.graph_signature
     _refuse_what_needs_torch(program)
     old = program.graph_module

@@ -17,6 +17,7 @@ from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit._operator_check import check_operators, known_operators
+from executorch.exir.lowered_backend_module import named_data_of
 from executorch.exir.pass_manager import run_pass
 from executorch.exir.passes.external_constants_pass import (
     external_constants_pass,
@@ -46,7 +47,6 @@ def to_executorch(
     edge_programs: dict[str, ExportedProgram],
     constant_methods: dict[str, Any] | None,
     config: ExecutorchBackendConfig,
-    named_data: NamedDataStoreOutput | None = None,
 ) -> ExecutorchProgramManager:
     """Plan and emit edge programs; their graphs are edited in place.
 
@@ -62,6 +62,7 @@ def to_executorch(
     for planning in _unique(_for_method(config.memory_planning_pass, n) for n in planned):
         if getattr(planning, "share_mutable_buffers", False):
             planning.run_multimethod()
+    named_data = named_data_of(planned.values())
     return ExecutorchProgramManager(planned, constant_methods, config, named_data)
 
 

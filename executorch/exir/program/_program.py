@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
 from executorch.exir.pass_manager import run_passes
+from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._to_edge import to_edge_program
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ class EdgeProgramManager:
         self._config_methods = constant_methods
         self._core_exceptions = core_aten_ops_exception_list
         self._preserve_ops = preserve_ops
-        self._named_data_store: Any = None
         self._etrecord_source: dict[str, ExportedProgram] | None = None
         verifier = EXIREdgeDialectVerifier(
             self.compile_config, False, core_aten_ops_exception_list, preserve_ops
@@ -82,7 +81,6 @@ class EdgeProgramManager:
         new._config_methods = getattr(like, "_config_methods", like)
         new._core_exceptions = getattr(like, "_core_exceptions", None)
         new._preserve_ops = getattr(like, "_preserve_ops", None)
-        new._named_data_store = getattr(like, "_named_data_store", None)
         new._etrecord_source = getattr(like, "_etrecord_source", None)
         return new
 
@@ -120,21 +118,15 @@ class EdgeProgramManager:
 
     def to_backend(self, partitioner: Any) -> EdgeProgramManager:
         """Delegate what `partitioner` (an instance or class; or a dict per method) claims."""
-        backend_api = _backend_api("EdgeProgramManager.to_backend")
-        partitioners = partitioner if isinstance(partitioner, dict) else None
-        chosen = {
-            name: _instance(partitioners[name] if partitioners is not None else partitioner)
-            for name in self._edge_programs
-            if partitioners is None or name in partitioners
-        }
-        lowered = backend_api.to_backend(
-            backend_api.MethodProgramsPartitionerSpec(
-                {name: self._edge_programs[name] for name in chosen}, chosen
-            )
-        )
-        return EdgeProgramManager._verified(
-            {**self._edge_programs, **lowered}, self, self.compile_config
-        )
+        from executorch.exir.backend.backend_api import MethodProgramsPartitionerSpec, to_backend
+
+        chosen = partitioner
+        if not isinstance(partitioner, dict):
+            chosen = dict.fromkeys(self._edge_programs, partitioner)
+        elif unknown := sorted(set(chosen) - set(self._edge_programs)):
+            raise KeyError(f"to_backend: no methods {unknown}; there are {sorted(self.methods)}")
+        lowered = to_backend(MethodProgramsPartitionerSpec(self._edge_programs, chosen))
+        return EdgeProgramManager._verified(lowered, self, self.compile_config)
 
     def to_executorch(self, config: ExecutorchBackendConfig | None = None) -> Any:
         """Plan memory and write the program: an ExecutorchProgramManager."""
@@ -142,10 +134,7 @@ class EdgeProgramManager:
         from executorch.exir.program._executorch import to_executorch
 
         return to_executorch(
-            self._edge_programs,
-            self._config_methods,
-            config or ExecutorchBackendConfig(),
-            self._named_data_store,
+            self._edge_programs, self._config_methods, config or ExecutorchBackendConfig()
         )
 
     def _verifier(self, config: EdgeCompileConfig) -> type:
@@ -156,20 +145,6 @@ class EdgeProgramManager:
 
 def _passes_of(method: str, passes: Passes) -> Any:
     return passes.get(method, ()) if isinstance(passes, Mapping) else passes
-
-
-def _instance(partitioner: Any) -> Any:
-    return partitioner() if isinstance(partitioner, type) else partitioner
-
-
-def _backend_api(caller: str) -> Any:
-    """The delegation half of the exporter, where it is installed."""
-    if importlib.util.find_spec("executorch.exir.backend.backend_api") is None:
-        raise NotImplementedError(
-            f"{caller}: delegation needs executorch.exir.backend.backend_api, which this build "
-            "does not have; lower without partitioners"
-        )
-    return importlib.import_module("executorch.exir.backend.backend_api")
 
 
 def to_edge(
@@ -211,10 +186,10 @@ def to_edge_transform_and_lower(
     partitioners = {name: _partitioners_of(name, partitioner) for name in methods}
     edge = {}
     for name, program in methods.items():
-        keep: list[Any] = []
+        keep: dict[Any, Any] = {}
         for each in partitioners[name]:
             program = each.transform_for_pre_decomposition(program)
-            keep.extend(each.ops_to_not_decompose(program)[0])
+            _keep_whole(keep, *each.ops_to_not_decompose(program))
         edge[name] = to_edge_program(program, config, keep)
     manager = EdgeProgramManager._verified(edge, constant_methods, config)
     manager._etrecord_source = methods if generate_etrecord else None
@@ -231,7 +206,21 @@ def _partitioners_of(method: str, partitioner: Any) -> list[Any]:
         partitioner = partitioner.get(method)
     if partitioner is None:
         return []
+    from executorch.exir.backend.backend_api import instance_of
+
     listed = partitioner if isinstance(partitioner, (list, tuple)) else [partitioner]
-    if listed:
-        _backend_api("to_edge_transform_and_lower(partitioner=...)")
-    return [_instance(p) for p in listed]
+    return [instance_of(p) for p in listed]
+
+
+def _keep_whole(keep: dict[Any, Any], ops: list[Any], wanted: Any) -> None:
+    """Add what one partitioner wants whole; writing operators and views cannot stay."""
+    for op in ops:
+        if op._schema.is_mutable or copy_variant(op) is not None:
+            continue
+        other = keep.get(op, wanted)
+        if op not in keep or other is wanted:
+            keep[op] = wanted
+        elif other is None or wanted is None:
+            keep[op] = None
+        else:
+            keep[op] = lambda node, a=other, b=wanted: a(node) or b(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Set
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sympy
@@ -17,6 +17,9 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 from executorch.exir.passes.graph_edit import value_of
 from executorch.exir.program._template import NeedsFunctionalization, Ref, Table, Template, trace
 
+# Whether a call stays whole whose operator may.
+Wanted = Callable[[Node], bool]
+
 _SYMBOLIC = (SymInt, SymFloat, SymBool)
 _NOT_INHERITED = ("val", "tensor_meta", "unbacked_bindings", "eager_input_vals")
 _DROPPED = {torch.ops.aten._assert_tensor_metadata.default}
@@ -29,11 +32,17 @@ class Splicer:
     """
 
     def __init__(
-        self, graph_module: GraphModule, table: Table, keep: Set[OpOverload], fake_mode: Any
+        self,
+        graph_module: GraphModule,
+        table: Table,
+        keep: Mapping[OpOverload, Wanted | None],
+        fake_mode: Any,
     ) -> None:
         self.old = graph_module
-        self.table = table
-        self.keep = keep
+        self.full_table = table
+        self.table = {op: how for op, how in table.items() if op not in keep}
+        self.wanted = keep
+        self.keep = set(keep)
         self.fake_mode = fake_mode
         self.graph = Graph()
         self.new_values: dict[Node, Any] = {}
@@ -163,7 +172,8 @@ class Splicer:
 
     def _splice(self, node: Node) -> None:
         tensors: list[Node] = []
-        key = (node.target, self._key(node.args, tensors), self._key(node.kwargs, tensors))
+        arguments = (self._key(node.args, tensors), self._key(node.kwargs, tensors))
+        key = (node.target, self._is_refused(node), *arguments)
         template = self.templates.get(key)
         if template is None:
             template = self.templates[key] = self._trace(node, tensors)
@@ -204,7 +214,17 @@ class Splicer:
         args = torch.fx.node.map_arg(node.args, argument)
         kwargs = torch.fx.node.map_arg(node.kwargs, argument)
         assert isinstance(node.target, OpOverload)
-        return trace(node.target, args, kwargs, inputs, self.table, self.keep, self.fake_mode)
+        table, keep = self.table, self.keep
+        if self._is_refused(node):
+            keep = keep - {node.target}
+            if node.target in self.full_table:
+                table = {**table, node.target: self.full_table[node.target]}
+        return trace(node.target, args, kwargs, inputs, table, keep, self.fake_mode)
+
+    def _is_refused(self, node: Node) -> bool:
+        """Whether the operator stays whole in general, but not here."""
+        wanted = self.wanted.get(node.target)  # type: ignore[call-overload]
+        return wanted is not None and not wanted(node)
 
     def _filled(self, tree: Any, refs: dict[Ref, Any]) -> Any:
         def fill(a: Any) -> Any:

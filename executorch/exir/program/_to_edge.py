@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -37,6 +38,8 @@ from executorch.exir.passes.sym_to_tensor_pass import SymToTensorPass
 from executorch.exir.program._decompose import decompose
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
+Keep = Mapping[torch._ops.OpOverload, Callable[[torch.fx.Node], bool] | None]
+
 PRE_OP_REPLACE: tuple[type[GraphEdit], ...] = (
     RemoveNonCoreAtenOpGraphAssertsPass,
     ReplaceSymSizeOpPass,
@@ -53,16 +56,17 @@ PRE_OP_REPLACE: tuple[type[GraphEdit], ...] = (
 
 
 def to_edge_program(
-    program: ExportedProgram, config: Any, keep: Sequence[torch._ops.OpOverload] = ()
+    program: ExportedProgram, config: Any, keep: Keep = MappingProxyType({})
 ) -> ExportedProgram:
     """`program` in the edge dialect, as a new exported program; `program` stays as it is.
 
-    `keep` are operators not to decompose, beside those of `config.preserve_ops`. Raises
+    `keep` are operators not to decompose, beside those of `config.preserve_ops`, and which calls of
+    them (None: all). Raises
     SpecViolationError where the result breaks the dialect and `config` has checks on, and
     RuntimeError where a dimension declared dynamic could not stay so.
     """
     dynamic = _dynamic_dims(program)
-    edge = decompose(program, [*config.preserve_ops, *keep])
+    edge = decompose(program, {**dict.fromkeys(config.preserve_ops), **keep})
     _check_still_dynamic(edge, dynamic)
     remove_unused_parameters(edge)
     make_constants_dense(edge)
@@ -70,7 +74,7 @@ def to_edge_program(
 
 
 def convert_to_edge(
-    program: ExportedProgram, config: Any, keep: Sequence[torch._ops.OpOverload] = ()
+    program: ExportedProgram, config: Any, keep: Keep = MappingProxyType({})
 ) -> ExportedProgram:
     """The steps after decomposition, on `program` itself, which is returned."""
     graph_module = program.graph_module
