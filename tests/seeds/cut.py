@@ -41,9 +41,13 @@ def left_out(cut: Cut) -> str:
 
 
 def code(cut: Cut) -> str:
-    """`text` as it is run: with the added lines, without the one that has to wait."""
+    """`text` as it is run: with the added lines, without the one that has to wait, corrected."""
     lines = text(cut).split("\n")
     if left_out(cut):
         lines.remove(left_out(cut))
+    for printed, correct in cut.corrects:
+        if not any(printed in line for line in lines):
+            raise ValueError(f"row {cut.row}, seed {cut.seed}: {printed!r} is not in the text")
+        lines = [line.replace(printed, correct) for line in lines]
     added = ([cut.before] if cut.before else [], [cut.after] if cut.after else [])
     return "\n".join(added[0] + lines + added[1]) + "\n"

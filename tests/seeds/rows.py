@@ -32,6 +32,7 @@ class Cut:
     before: str = ""
     after: str = ""
     awaits: tuple[str, str] | None = None  # (line, folder): left out while the folder is not there
+    corrects: tuple[tuple[str, str], ...] = ()  # (as printed, as run) where the text is not valid
     note: str = ""  # what else differs from the page
     expects: tuple[str, ...] = ()  # regular expressions found in what it prints
 
@@ -64,6 +65,17 @@ class Project:
     prompt_tokens: int = 0  # 0: as many as the prompt has
     n_tokens: int = 30
     files: tuple[Cut, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class CustomOperator:
+    """Cuts that make one custom operator: its library, and the rewrite of a model that uses it."""
+
+    seed: str
+    schemas: Cut
+    kernel: Cut  # custom_linear.cpp
+    wrapper: tuple[Cut, ...]  # custom_linear_pytorch.cpp
+    model: tuple[Cut, ...]  # loads the library; replace_linear_with_custom_linear
 
 
 DOWNLOADS = (
@@ -289,17 +301,93 @@ PROJECTS = (
     ),
 )
 
+# The page leaves the computation out. Its result is [weight.size(1), input.size(1)], so its weight
+# and input have the inner dimension first.
+CALCULATION = """
+  const auto k = weight.size(0), m = weight.size(1), n = input.size(1);
+  const float* w = weight.const_data_ptr<float>();
+  const float* x = input.const_data_ptr<float>();
+  const float* b = bias.has_value() ? bias->const_data_ptr<float>() : nullptr;
+  float* y = out.mutable_data_ptr<float>();
+  for (long i = 0; i < m; ++i)
+    for (long j = 0; j < n; ++j) {
+      y[i * n + j] = b == nullptr ? 0 : b[i];
+      for (long l = 0; l < k; ++l) y[i * n + j] += w[l * m + i] * x[l * n + j];
+    }
+"""
+_OPTIONAL = ("Tensor(?) bias", "Tensor? bias")
+# Without a dispatch key the operator is traced through, and an exporter's tensors have no data.
+_FOR_CPU = ('-> Tensor", custom_linear)', '-> Tensor", torch::dispatch(c10::kCPU, custom_linear))')
+_KERNEL_BEFORE = '#include "custom_linear.h"'
+_WRAPPER_BEFORE = "#include <executorch/extension/aten_util/make_aten_functor_from_et_functor.h>"
+
+CUSTOM_OPERATORS = (
+    CustomOperator(
+        "B",
+        Cut(79, "B", 786, 788, "custom_linear(Tensor", corrects=(_OPTIONAL,)),
+        Cut(
+            80,
+            "B",
+            792,
+            801,
+            "// custom_linear.h",
+            before=_KERNEL_BEFORE,
+            corrects=(("// calculation", CALCULATION),),
+            note="with the computation",
+        ),
+        (
+            Cut(81, "B", 805, 819, "// custom_linear_pytorch.cpp", before=_WRAPPER_BEFORE),
+            Cut(82, "B", 821, 825, "// Register", corrects=(_OPTIONAL, _FOR_CPU)),
+        ),
+        (Cut(84, "B", 831, 840, "def  replace_linear"),),
+    ),
+    CustomOperator(
+        "D",
+        Cut(79, "D", 542, 544, "custom_linear(Tensor", corrects=(_OPTIONAL,)),
+        Cut(
+            80,
+            "D",
+            549,
+            559,
+            "// custom_linear.h",
+            before=_KERNEL_BEFORE,
+            corrects=(("// calculation", CALCULATION),),
+            note="with the computation",
+        ),
+        (
+            Cut(81, "D", 565, 578, "// custom_linear_pytorch.cpp", before=_WRAPPER_BEFORE),
+            Cut(82, "D", 580, 586, "// standard API", corrects=(_OPTIONAL, _FOR_CPU)),
+        ),
+        (
+            Cut(
+                83,
+                "D",
+                598,
+                599,
+                "import torch",
+                corrects=(("libcustom_linear.so/dylib", "cmake-out/libcustom_linear.so"),),
+            ),
+            Cut(
+                84,
+                "D",
+                612,
+                621,
+                "def  replace_linear",
+                "0123444323",
+                note="invalid as printed: the else belongs to the if",
+            ),
+        ),
+    ),
+)
+
 # Rows that run in a shell alone.
 SHELL = (Cut(77, "D", 21, 22, "mkdir  third-party"),)
 
 # Rows nothing is run for, and why.
 NOT_RUN: dict[str, tuple[int, ...]] = {
     "not run: clones and installs over the network (conda, pyenv)": (75, 76),
-    "invalid: Tensor(?) is no syntax of torch's schemas, it is Tensor?": (79, 82),
-    "invalid: libcustom_linear.so/dylib is a placeholder": (83,),
     "later: with the XNNPACK backend": (*range(18, 32), 67, 68, 70),
     "later: with the developer tools": tuple(range(32, 58)),
-    "later: with custom kernels": (80, 81, 84),
     "later: with delegation": tuple(range(88, 93)),
     "no code in the text": (93,),
 }

@@ -18,6 +18,8 @@ def _cuts() -> list[rows.Cut]:
     for p in rows.PROJECTS:
         cuts += [*p.source_cuts, *p.cmake_cuts, p.console, *p.files]
         cuts += [cut for build in p.builds for cut in build]
+    for c in rows.CUSTOM_OPERATORS:
+        cuts += [c.schemas, c.kernel, *c.wrapper, *c.model]
     return cuts
 
 

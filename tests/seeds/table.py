@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Callable
 
-from tests.seeds import rows, run_cpp, run_python, scratch
+from tests.seeds import rows, run_cpp, run_custom, run_python, scratch
 from tests.seeds.cut import ROOT, text
 from tests.seeds.results import Result
 
@@ -55,11 +55,17 @@ def project(seed: str) -> list[Result]:
     return run_cpp.run(chosen, WORK / f"cpp-{seed}", program)
 
 
+def custom(seed: str) -> list[Result]:
+    chosen = next(c for c in rows.CUSTOM_OPERATORS if c.seed == seed)
+    return run_custom.run(chosen, WORK / f"custom-{seed}")
+
+
 GROUPS: dict[str, Callable[[], list[Result]]] = {
     "downloads": downloads,
     "shell": shell,
     **{f"python-{s.seed}": lambda seed=s.seed: script(seed) for s in rows.SCRIPTS},
     **{f"cpp-{p.seed}": lambda seed=p.seed: project(seed) for p in rows.PROJECTS},
+    **{f"cpp-custom-{c.seed}": lambda seed=c.seed: custom(seed) for c in rows.CUSTOM_OPERATORS},
 }
 
 
