@@ -71,6 +71,16 @@ void finish(const Gemm<T>& g, int64_t s, const Accumulator<T>* sums, int64_t ld,
   }
 }
 
+/// to[j] = from[j], j < n
+template <class T>
+void convert(const T* from, int64_t n, Accumulator<T>* to) {
+  if constexpr (std::is_class_v<T>) {
+    storage_kernels<T>().convert(from, n, to);
+  } else {
+    std::copy_n(from, n, to);
+  }
+}
+
 /// to[j] = from[j * stride], j < n
 template <class T>
 void gather(const T* from, int64_t stride, int64_t n, Accumulator<T>* to) {
@@ -92,14 +102,13 @@ template <class T>
 void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<T>* to,
                   int64_t ld) {
   if constexpr (kHasStorageKernels<T>) {
-    const StorageKernels<T>& kernels = storage_kernels<T>();
     if (a.col_stride == 1) {
-      for (int64_t i = 0; i < ni; ++i) kernels.convert(a.data + i * a.row_stride, np, to + i * ld);
+      for (int64_t i = 0; i < ni; ++i) convert(a.data + i * a.row_stride, np, to + i * ld);
       return;
     }
     if (a.row_stride == 1) {
       Prefetch none;
-      return kernels.pack_columns(a.data, a.col_stride, ni, np, to, ld, none);
+      return storage_kernels<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld, none);
     }
   }
   for (int64_t i = 0; i < ni; ++i) gather(element(a, i, 0), a.col_stride, np, to + i * ld);

@@ -280,6 +280,7 @@ HWY_INLINE V Read(const Matrix<const T>& x, int64_t i, int64_t j, int64_t n) {
   if (x.col_stride == 1) {
     return n == kLanes ? LoadFloats(d, at) : LoadFloatsN(d, at, static_cast<size_t>(n));
   }
+  if (x.col_stride == 0) return hn::Set(d, hn::GetLane(LoadFloatsN(d, at, 1)));
   HWY_ALIGN T lanes[kLanes] = {};
   for (int64_t l = 0; l < n; ++l) lanes[l] = at[l * x.col_stride];
   return LoadFloats(d, lanes);

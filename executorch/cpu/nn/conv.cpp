@@ -11,6 +11,9 @@ namespace {
 
 using gemm::convert;
 
+// Multiply-adds that are worth another thread.
+constexpr int64_t kGrainWork = 1 << 15;
+
 // The distance between neighbours when all positions of a kind are walked as one; 0 if they cannot.
 int64_t joint_stride(const ConvAxis* axis, int64_t ConvAxis::*extent, int64_t ConvAxis::*stride) {
   int64_t joint = 0, count = 1;
@@ -176,7 +179,10 @@ class Products {
       }
     };
     // Many products share threads among them, a few are divided themselves.
-    if (n_jobs >= 4 * threads) return parallel_for(n_jobs, 1, run_jobs);
+    if (n_jobs >= 4 * threads) {
+      const int64_t work = c_.group_out * c_.group_in * c_.taps() * n_pixels;
+      return parallel_for(n_jobs, gemm::ceil_div(kGrainWork, work), run_jobs);
+    }
     run_jobs(0, n_jobs);
   }
 
@@ -277,7 +283,8 @@ bool run_depthwise(const Conv<T>& c) {
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   if (w.in_stride == 1 && w.out_stride == 1) {
-    parallel_for(c.batch * c.groups, 1, [&](int64_t begin, int64_t end) {
+    const int64_t grain = gemm::ceil_div(kGrainWork, c.pixels() * c.taps());
+    parallel_for(c.batch * c.groups, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) kernels.plane(c, i / c.groups, i % c.groups);
     });
     return true;
@@ -293,7 +300,8 @@ bool run_depthwise(const Conv<T>& c) {
   }
   if (biases != nullptr) convert(c.bias, c.groups, biases);
   const int64_t rows = z.out * h.out;
-  parallel_for(c.batch * rows, 1, [&](int64_t begin, int64_t end) {
+  const int64_t grain = gemm::ceil_div(kGrainWork, w.out * taps * c.groups);
+  parallel_for(c.batch * rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kernels.pixels(c, i / rows, i % rows, weights, biases);
   });
   return true;

@@ -1,4 +1,7 @@
+#include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/nn/conv.h>
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
 #include <executorch/kernels/portable/internal/spatial.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
@@ -9,13 +12,10 @@
 #include <cinttypes>
 #include <utility>
 
-// Convolution as a matrix product: for each image and group,
-//   out[oc, (od, oh, ow)] = sum over p = (ic, kd, kh, kw) of weight[oc, p] * patches[p, (od, oh,
-//   ow)]
-// The patches are not stored: Gemm asks for the panel it needs and pack_patches reads it from the
-// input, zeros where the window lies in the padding (or, transposed, between the strides).
+// Convolution and its gradients: argument checks around the engine's Conv and Gemm.
 namespace torch::executor::native {
 
+namespace cpu = ::executorch::cpu;
 using namespace internal;
 using executorch::runtime::Kernel;
 using executorch::runtime::Span;
@@ -23,122 +23,29 @@ using executorch::runtime::toString;
 
 namespace {
 
-// One spatial dim.
-struct Axis {
-  int64_t in = 1, kernel = 1, out = 1;
-  int64_t stride = 1, padding = 0, dilation = 1;
-  int64_t in_step = 0;
+// A convolution but for its operands' element type: of a Conv<float>, all but the addresses.
+using Geometry = cpu::Conv<float>;
 
-  // Input position that output `o` meets with tap `k`; -1 outside.
-  int64_t position(int64_t o, int64_t k, bool transposed) const {
-    int64_t at = transposed ? o + padding - k * dilation : o * stride - padding + k * dilation;
-    if (transposed) {
-      if (at < 0 || at % stride != 0) return -1;
-      at /= stride;
-    }
-    return at >= 0 && at < in ? at : -1;
-  }
-};
-
-struct Conv {
-  Axis axis[kSpatial];
-  bool transposed = false;
-  int64_t n_batch = 0, n_groups = 1;
-  int64_t group_in = 0, group_out = 0;  // channels per group
-  int64_t in_batch = 0, in_channel = 0;
-  int64_t out_batch = 0, out_channel = 0, out_pixel = 0;
-  // Weight of one group: output channel, input channel, tap; and from group to group.
-  int64_t weight_out = 0, weight_in = 0, weight_tap = 0, weight_group = 0;
-
-  int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
-  int64_t pixels() const { return axis[0].out * axis[1].out * axis[2].out; }
-};
-
-// The channels of one group of one image.
 template <class T>
-struct Patches {
-  const Conv* conv;
-  const T* image;
-};
-
-// Outputs [ow, ow + n) of one row that meets the input row `src` with tap `k`.
-template <class T>
-void read_row(const Axis& a, bool transposed, const T* src, int64_t k, int64_t ow, int64_t n,
-              Accumulator<T>* dst) {
-  using Acc = Accumulator<T>;
-  if (transposed) {
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = a.position(ow + i, k, true);
-      dst[i] = at < 0 ? Acc(0) : static_cast<Acc>(src[at * a.in_step]);
-    }
-    return;
-  }
-  const int64_t first = ow * a.stride - a.padding + k * a.dilation;
-  const auto outputs_before =
-      [&](int64_t position) {  // how many i have first + i * stride < position
-        const int64_t distance = position - first;
-        return distance <= 0 ? 0 : std::min(n, (distance + a.stride - 1) / a.stride);
-      };
-  const int64_t begin = outputs_before(0), end = outputs_before(a.in);
-  std::fill(dst, dst + begin, Acc(0));
-  const int64_t step = a.stride * a.in_step;
-  const T* from = src + first * a.in_step;
-  if (step == 1) {
-    for (int64_t i = begin; i < end; ++i) dst[i] = static_cast<Acc>(from[i]);
-  } else {
-    for (int64_t i = begin; i < end; ++i) dst[i] = static_cast<Acc>(from[i * step]);
-  }
-  std::fill(dst + std::max(begin, end), dst + n, Acc(0));
+EngineType<T>* elements(const Tensor& t) {
+  return reinterpret_cast<EngineType<T>*>(t.mutable_data_ptr<T>());
 }
 
 template <class T>
-void pack_patches(const void* matrix, int64_t p0, int64_t np, int64_t j0, int64_t nj,
-                  Accumulator<T>* panel, int64_t width) {
-  const auto& patches = *static_cast<const Patches<T>*>(matrix);
-  const Conv& c = *patches.conv;
-  const Axis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-  for (int64_t p = p0; p < p0 + np; ++p, panel += width) {
-    const int64_t kw = p % w.kernel, kh = p / w.kernel % h.kernel;
-    const int64_t kd = p / (w.kernel * h.kernel) % d.kernel, ic = p / c.taps();
-    const T* channel = patches.image + ic * c.in_channel;
-    for (int64_t j = 0; j < nj;) {
-      const int64_t ow = (j0 + j) % w.out, row = (j0 + j) / w.out;
-      const int64_t n = std::min(w.out - ow, nj - j);
-      const int64_t id = d.position(row / h.out, kd, c.transposed);
-      const int64_t ih = h.position(row % h.out, kh, c.transposed);
-      if (id < 0 || ih < 0) {
-        std::fill_n(panel + j, n, Accumulator<T>(0));
-      } else {
-        read_row(w, c.transposed, channel + id * d.in_step + ih * h.in_step, kw, ow, n, panel + j);
-      }
-      j += n;
-    }
-    std::fill(panel + nj, panel + width, Accumulator<T>(0));
-  }
-}
-
-template <class T>
-void convolve(const Conv& c, const Tensor& input, const Tensor& weight,
+void convolve(const Geometry& g, const Tensor& input, const Tensor& weight,
               const std::optional<Tensor>& bias, Tensor& out) {
-  const T* bias_data = bias.has_value() ? bias->const_data_ptr<T>() : nullptr;
-  for (int64_t n = 0; n < c.n_batch; ++n) {
-    for (int64_t g = 0; g < c.n_groups; ++g) {
-      const Patches<T> patches = {
-          &c, input.const_data_ptr<T>() + n * c.in_batch + g * c.group_in * c.in_channel};
-      T* to = out.mutable_data_ptr<T>() + n * c.out_batch + g * c.group_out * c.out_channel;
-      Gemm<T>{.m = c.group_out,
-              .n = c.pixels(),
-              .k = c.group_in * c.taps(),
-              .a = {weight.const_data_ptr<T>() + g * c.weight_group, c.weight_out, c.weight_tap},
-              .b = {},
-              .c = {to, c.out_channel, c.out_pixel},
-              .addend = {bias_data == nullptr ? nullptr : bias_data + g * c.group_out, 1, 0},
-              .b_source = {pack_patches<T>, &patches},
-              .a_inner = c.taps(),
-              .a_outer_stride = c.weight_in}
-          .run();
-    }
-  }
+  cpu::Conv<EngineType<T>> c;
+  std::copy_n(g.axis, kSpatial, c.axis);
+  c.transposed = g.transposed;
+  c.batch = g.batch, c.groups = g.groups, c.group_in = g.group_in, c.group_out = g.group_out;
+  c.in_batch = g.in_batch, c.in_channel = g.in_channel;
+  c.weight_group = g.weight_group, c.weight_out = g.weight_out, c.weight_in = g.weight_in;
+  c.out_batch = g.out_batch, c.out_channel = g.out_channel;
+  c.input = elements<T>(input);
+  c.weight = elements<T>(weight);
+  c.bias = bias.has_value() ? elements<T>(*bias) : nullptr;
+  c.out = elements<T>(out);
+  c.run();
 }
 
 // The stride between neighbours when the dims of `layout` from `first` on are walked as one; 0 if
@@ -186,7 +93,7 @@ bool require_conv_tensors(KernelRuntimeContext& ctx, const char* op, const Tenso
 // Fills the axes of `c` and the shape of the result.
 bool read_axes(KernelRuntimeContext& ctx, const char* op, const Tensor& input, const Tensor& weight,
                IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-               IntArrayRef output_padding, Conv& c, Shape& shape) {
+               IntArrayRef output_padding, Geometry& c, Shape& shape) {
   const int n = static_cast<int>(input.dim()) - 2;
   int64_t strides[kSpatial], paddings[kSpatial], dilations[kSpatial], extra[kSpatial] = {};
   const int64_t ones[kSpatial] = {1, 1, 1}, zeros[kSpatial] = {};
@@ -198,7 +105,7 @@ bool read_axes(KernelRuntimeContext& ctx, const char* op, const Tensor& input, c
     return false;
   }
   for (int d = 0; d < n; ++d) {
-    Axis& a = c.axis[kSpatial - n + d];
+    cpu::ConvAxis& a = c.axis[kSpatial - n + d];
     a = {.in = input.size(d + 2),
          .kernel = weight.size(d + 2),
          .stride = strides[d],
@@ -222,28 +129,26 @@ bool read_axes(KernelRuntimeContext& ctx, const char* op, const Tensor& input, c
 }
 
 // Reads channels and strides; c.transposed and the axes are set, the shapes agree.
-bool bind(KernelRuntimeContext& ctx, const char* op, const Tensor& input, const Tensor& weight,
-          int64_t groups, const Tensor& out, Conv& c) {
+void bind(const Tensor& input, const Tensor& weight, int64_t groups, const Tensor& out,
+          Geometry& c) {
   const Layout in(input), w(weight), result(out);
-  c.n_batch = input.size(0);
-  c.n_groups = groups;
+  c.batch = input.size(0);
+  c.groups = groups;
   c.group_in = input.size(1) / groups;
   c.group_out = out.size(1) / groups;
   c.in_batch = in.strides[0];
   c.in_channel = in.strides[1];
+  c.out_batch = result.strides[0];
+  c.out_channel = result.strides[1];
   for (int64_t d = 2; d < input.dim(); ++d) {
-    c.axis[kSpatial + d - input.dim()].in_step = in.strides[d];
+    cpu::ConvAxis& a = c.axis[kSpatial + d - input.dim()];
+    a.in_stride = in.strides[d];
+    a.weight_stride = w.strides[d];
+    a.out_stride = result.strides[d];
   }
   c.weight_out = w.strides[c.transposed ? 1 : 0];
   c.weight_in = w.strides[c.transposed ? 0 : 1];
   c.weight_group = (c.transposed ? c.group_in : c.group_out) * w.strides[0];
-  c.weight_tap = joint_stride(w, 2);
-  c.out_batch = result.strides[0];
-  c.out_channel = result.strides[1];
-  c.out_pixel = joint_stride(result, 2);
-  ET_REQUIRE(ctx, c.weight_tap != 0 && c.out_pixel != 0, InvalidArgument, false,
-             "%s: weight and the result must be contiguous or channels last", op);
-  return true;
 }
 
 }  // namespace
@@ -254,15 +159,16 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
                         int64_t groups, Tensor& out) {
   constexpr const char* kOp = "convolution.out";
   if (!require_conv_tensors(ctx, kOp, input, weight, bias, transposed, groups, out)) return out;
-  Conv c;
+  Geometry c;
   c.transposed = transposed;
   Shape shape;
   shape.push(input.size(0));
   shape.push(transposed ? weight.size(1) * groups : weight.size(0));
   if (!read_axes(ctx, kOp, input, weight, stride, padding, dilation, output_padding, c, shape) ||
-      !resize_out(ctx, kOp, out, shape) || !bind(ctx, kOp, input, weight, groups, out, c)) {
+      !resize_out(ctx, kOp, out, shape)) {
     return out;
   }
+  bind(input, weight, groups, out, c);
   with_gemm_dtype(out.scalar_type(),
                   [&](auto tag) { convolve<decltype(tag)>(c, input, weight, bias, out); });
   return out;
@@ -270,28 +176,34 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
 
 namespace {
 
+// One group of one image, for pack_positions.
+template <class E>
+struct Image {
+  const Geometry& c;
+  const E* data;
+};
+
 // Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits: the
-// transpose of pack_patches.
-template <class T>
-void pack_positions(const void* matrix, int64_t p0, int64_t np, int64_t j0, int64_t nj,
-                    Accumulator<T>* panel, int64_t width) {
-  using Acc = Accumulator<T>;
-  const auto& patches = *static_cast<const Patches<T>*>(matrix);
-  const Conv& c = *patches.conv;
-  const Axis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+// transpose of its patches.
+template <class E>
+void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
+                    cpu::Accumulator<E>* panel, int64_t width) {
+  const auto& image = *static_cast<const Image<E>*>(matrix);
+  const Geometry& c = image.c;
+  const cpu::ConvAxis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   for (int64_t p = p0; p < p0 + np; ++p, panel += width) {
     const int64_t ow = p % w.out, oh = p / w.out % h.out, od = p / (w.out * h.out);
+    std::fill(panel, panel + width, cpu::Accumulator<E>(0));
     for (int64_t j = 0; j < nj; ++j) {
       const int64_t tap = (j0 + j) % c.taps(), channel = (j0 + j) / c.taps();
       const int64_t id = d.position(od, tap / (w.kernel * h.kernel), false);
       const int64_t ih = h.position(oh, tap / w.kernel % h.kernel, false);
       const int64_t iw = w.position(ow, tap % w.kernel, false);
-      panel[j] = id < 0 || ih < 0 || iw < 0
-                     ? Acc(0)
-                     : static_cast<Acc>(patches.image[channel * c.in_channel + id * d.in_step +
-                                                      ih * h.in_step + iw * w.in_step]);
+      if (id < 0 || ih < 0 || iw < 0) continue;
+      cpu::gemm::convert(image.data + channel * c.in_channel + id * d.in_stride + ih * h.in_stride +
+                             iw * w.in_stride,
+                         1, panel + j);
     }
-    std::fill(panel + nj, panel + width, Acc(0));
   }
 }
 
@@ -299,26 +211,26 @@ void pack_positions(const void* matrix, int64_t p0, int64_t np, int64_t j0, int6
 // Forward, the rows are the output's gradient and the image is the input; transposed, they change
 // places, and the weight keeps its first dim with the rows.
 template <class T>
-void weight_gradient(const Conv& c, const Tensor& rows, const Tensor& image, Tensor& grad) {
+void weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, Tensor& grad) {
+  using E = EngineType<T>;
   const Layout r(rows), i(image);
   const int64_t n = c.group_in * c.taps();
-  T* to = grad.mutable_data_ptr<T>();
-  std::fill_n(to, grad.numel(), T(0));
-  for (int64_t batch = 0; batch < c.n_batch; ++batch) {
-    for (int64_t g = 0; g < c.n_groups; ++g) {
-      const Patches<T> patches = {
-          &c, image.const_data_ptr<T>() + batch * i.strides[0] + g * c.group_in * i.strides[1]};
-      T* part = to + g * c.group_out * n;
-      Gemm<T>{
-          .m = c.group_out,
-          .n = n,
-          .k = c.pixels(),
-          .a = {rows.const_data_ptr<T>() + batch * r.strides[0] + g * c.group_out * r.strides[1],
-                r.strides[1], joint_stride(r, 2)},
-          .b = {},
-          .c = {part, n, 1},
-          .addend = {part, n, 1},
-          .b_source = {pack_positions<T>, &patches}}
+  E* const to = elements<T>(grad);
+  std::fill_n(grad.mutable_data_ptr<T>(), grad.numel(), T(0));
+  for (int64_t batch = 0; batch < c.batch; ++batch) {
+    for (int64_t g = 0; g < c.groups; ++g) {
+      const Image<E> patches = {
+          c, elements<T>(image) + batch * i.strides[0] + g * c.group_in * i.strides[1]};
+      E* const part = to + g * c.group_out * n;
+      cpu::Gemm<E>{.m = c.group_out,
+                   .n = n,
+                   .k = c.pixels(),
+                   .a = {elements<T>(rows) + batch * r.strides[0] + g * c.group_out * r.strides[1],
+                         r.strides[1], joint_stride(r, 2)},
+                   .b = {},
+                   .c = {part, n, 1},
+                   .residual = {part, n, 1},
+                   .b_source = {pack_positions<E>, &patches}}
           .run();
     }
   }
@@ -331,10 +243,10 @@ void bias_gradient(const Tensor& grad_output, Tensor& grad) {
   int64_t pixels = 1;
   for (int64_t d = 2; d < grad_output.dim(); ++d) pixels *= grad_output.size(d);
   for (int64_t channel = 0; channel < grad_output.size(1); ++channel) {
-    Accumulator<T> sum = 0;
+    cpu::Accumulator<EngineType<T>> sum = 0;
     for (int64_t n = 0; n < n_batch; ++n) {
       const T* at = grad_output.const_data_ptr<T>() + n * g.strides[0] + channel * g.strides[1];
-      for (int64_t i = 0; i < pixels; ++i) sum += static_cast<Accumulator<T>>(at[i * pixel]);
+      for (int64_t i = 0; i < pixels; ++i) sum += static_cast<decltype(sum)>(at[i * pixel]);
     }
     grad.mutable_data_ptr<T>()[channel] = static_cast<T>(sum);
   }
@@ -371,7 +283,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
   std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
   ET_REQUIRE(ctx, output_mask.size() == 3, InvalidArgument, result,
              "%s: output_mask must have 3 values; it has %zu", kOp, output_mask.size());
-  Conv c;
+  Geometry c;
   c.transposed = transposed;
   Shape shape;
   if (!require_conv_tensors(ctx, kOp, input, weight, std::nullopt, transposed, groups,
@@ -385,26 +297,22 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
     return result;
   }
   // The gradient of a convolution's input is the transposed convolution of that of its output.
-  Conv back = c;
+  Geometry back = c;
   back.transposed = !transposed;
-  for (Axis& a : back.axis) std::swap(a.in, a.out);
+  for (cpu::ConvAxis& a : back.axis) std::swap(a.in, a.out);
   if (output_mask[0]) {
-    if (!resize_out(ctx, kOp, out0, input.sizes()) ||
-        !bind(ctx, kOp, grad_output, weight, groups, out0, back)) {
-      return result;
-    }
+    if (!resize_out(ctx, kOp, out0, input.sizes())) return result;
+    bind(grad_output, weight, groups, out0, back);
     with_gemm_dtype(input.scalar_type(), [&](auto tag) {
       convolve<decltype(tag)>(back, grad_output, weight, std::nullopt, out0);
     });
   }
   if (output_mask[1]) {
-    Conv& forward = transposed ? back : c;  // the one of the two that is not transposed
+    Geometry& forward = transposed ? back : c;  // the one of the two that is not transposed
     const Tensor& rows = transposed ? input : grad_output;
     const Tensor& image = transposed ? grad_output : input;
-    if (!resize_out(ctx, kOp, out1, weight.sizes()) ||
-        !bind(ctx, kOp, image, weight, groups, rows, forward)) {
-      return result;
-    }
+    if (!resize_out(ctx, kOp, out1, weight.sizes())) return result;
+    bind(image, weight, groups, rows, forward);
     ET_REQUIRE(ctx, is_contiguous(out1), InvalidArgument, result,
                "%s: the weight's gradient must be contiguous", kOp);
     with_gemm_dtype(input.scalar_type(),
