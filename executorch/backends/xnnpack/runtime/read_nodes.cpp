@@ -12,7 +12,7 @@ namespace fb = fb_xnnpack;
 using Kind = fb::XNodeUnion;
 
 // Extents of windows and images that are resized to.
-constexpr uint32_t kMaxExtent = 1 << 24;
+constexpr uint32_t kMaxExtent = 1 << 16;
 
 template <class T>
 void read_unary(const T& from, Node& node) {
