@@ -1,0 +1,179 @@
+#include <executorch/backends/example/runtime/text.h>
+#include <executorch/runtime/platform/log.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace executorch::backends::example {
+namespace {
+
+using runtime::Error;
+using runtime::Result;
+
+// Larger texts come from no exporter of ours.
+constexpr uint32_t kMaxSteps = 1 << 20;
+constexpr size_t kMaxRank = 16;
+
+struct Name {
+  std::string_view text;
+  Op op;
+};
+constexpr Name kExampleNames[] = {{"add", Op::Add}, {"sub", Op::Sub},   {"mul", Op::Mul},
+                                  {"mm", Op::Mm},   {"relu", Op::Relu}, {"sin", Op::Sin}};
+constexpr Name kDemoNames[] = {{"aten.add.Tensor", Op::Add},    {"aten.sub.Tensor", Op::Sub},
+                               {"aten.mul.Tensor", Op::Mul},    {"aten.mm.default", Op::Mm},
+                               {"aten.relu.default", Op::Relu}, {"aten.sin.default", Op::Sin}};
+
+template <size_t N>
+bool find(const Name (&names)[N], std::string_view text, Op& op) {
+  for (const Name& name : names) {
+    if (name.text == text) {
+      op = name.op;
+      return true;
+    }
+  }
+  return false;
+}
+
+// What is left to read. Every function takes what it found, or nothing.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  bool done() const { return rest_.empty(); }
+
+  bool take(std::string_view text) {
+    if (rest_.substr(0, text.size()) != text) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+
+  /// Everything before `stop`, and `stop` itself.
+  bool until(char stop, std::string_view& out) {
+    const size_t at = rest_.find(stop);
+    if (at == std::string_view::npos) return false;
+    out = rest_.substr(0, at);
+    rest_.remove_prefix(at + 1);
+    return true;
+  }
+
+  bool number(uint32_t& out) {
+    uint64_t value = 0;
+    size_t digits = 0;
+    while (digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9') {
+      value = value * 10 + static_cast<uint64_t>(rest_[digits] - '0');
+      if (value > uint64_t{std::numeric_limits<int32_t>::max()}) return false;
+      ++digits;
+    }
+    rest_.remove_prefix(digits);
+    out = static_cast<uint32_t>(value);
+    return digits > 0;
+  }
+
+  bool numbers(char separator, std::vector<uint32_t>& out) {
+    do {
+      out.emplace_back();
+      if (!number(out.back())) return false;
+    } while (take(std::string_view(&separator, 1)));
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+bool add_step(Op op, const std::vector<uint32_t>& operands, Steps& out) {
+  if (operands.size() != static_cast<size_t>(operand_count(op))) return false;
+  out.steps.push_back({op, {operands.front(), operands.back()}});
+  return true;
+}
+
+Error read_constant(Reader& line, const runtime::NamedDataMap* data, Steps& out) {
+  std::string_view key;
+  std::vector<uint32_t> sizes;
+  if (!line.until(' ', key) || (!line.done() && !line.numbers(' ', sizes)) || !line.done() ||
+      sizes.size() > kMaxRank) {
+    return Error::DelegateInvalidCompatibility;
+  }
+  if (data == nullptr) return Error::NotFound;
+  Result<runtime::FreeableBuffer> bytes = data->get_data(key);
+  if (!bytes.ok()) return bytes.error();
+  uint64_t numel = 1;
+  for (const uint32_t size : sizes) {
+    if (__builtin_mul_overflow(numel, uint64_t{size}, &numel)) {
+      return Error::DelegateInvalidCompatibility;
+    }
+  }
+  if (bytes->size() % sizeof(float) != 0 || bytes->size() / sizeof(float) != numel) {
+    ET_LOG(Error, "ExampleBackend: constant %.*s has %zu bytes, which its shape does not fill",
+           static_cast<int>(key.size()), key.data(), bytes->size());
+    return Error::DelegateInvalidCompatibility;
+  }
+  out.constants.push_back({{sizes.begin(), sizes.end()}, std::move(*bytes)});
+  return Error::Ok;
+}
+
+}  // namespace
+
+Result<Steps> read_example(std::string_view text, const runtime::NamedDataMap* data) {
+  Reader reader(text);
+  Steps out;
+  std::string_view line;
+  while (reader.until('\n', line)) {
+    Reader words(line);
+    Op op{};
+    std::string_view name;
+    std::vector<uint32_t> numbers;
+    if (!words.until(' ', name)) break;
+    if (name == "constant") {
+      const Error error = read_constant(words, data, out);
+      if (error != Error::Ok) return error;
+    } else if (!words.numbers(' ', numbers) || !words.done()) {
+      break;
+    } else if (name == "outputs") {
+      if (!reader.done()) break;
+      out.outputs = std::move(numbers);
+      return out;
+    } else if (!find(kExampleNames, name, op) || !add_step(op, numbers, out)) {
+      break;
+    }
+  }
+  ET_LOG(Error, "ExampleBackend: cannot read the line \"%.*s\"", static_cast<int>(line.size()),
+         line.data());
+  return Error::DelegateInvalidCompatibility;
+}
+
+Result<Steps> read_compiler_demo(std::string_view text) {
+  Reader reader(text);
+  Steps out;
+  uint32_t n_steps = 0;
+  bool fits =
+      reader.number(n_steps) && n_steps > 0 && n_steps <= kMaxSteps && reader.take("version:0#");
+  for (uint32_t i = 0; fits && i < n_steps; ++i) {
+    std::string_view name;
+    uint32_t ignored = 0;
+    Op op{};
+    std::vector<uint32_t> operands;
+    fits = reader.take("op:demo::") && reader.until(',', name) && find(kDemoNames, name, op) &&
+           reader.take(" numel:") && reader.number(ignored) &&
+           reader.take(", dtype:torch.float32<debug_handle>") && reader.number(ignored);
+    if (fits && reader.take("<args>")) {
+      fits = reader.numbers(',', operands);
+    } else {
+      operands.assign(static_cast<size_t>(operand_count(op)), i);  // the result before this
+    }
+    fits = fits && reader.take("#") && add_step(op, operands, out);
+  }
+  if (fits && reader.take("outputs:")) {
+    fits = reader.numbers(',', out.outputs) && reader.take("#");
+  } else {
+    out.outputs.push_back(n_steps);
+  }
+  if (!fits || !reader.done()) {
+    ET_LOG(Error, "BackendWithCompilerDemo: cannot read step %zu of the text", out.steps.size());
+    return Error::DelegateInvalidCompatibility;
+  }
+  return out;
+}
+
+}  // namespace executorch::backends::example
