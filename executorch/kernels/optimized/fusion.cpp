@@ -44,6 +44,7 @@ class Rewriter {
     fuse_attention(graph_, arena_);
     graph_.refresh();
     fuse_linear(graph_, arena_);
+    fuse_convolution(graph_, arena_);
     graph_.refresh();
     for (int n = 0; n < n_nodes(); ++n) {
       if (node(n).live && node(n).fused != nullptr) prepare(n);

@@ -314,3 +314,127 @@ def test_a_triangle_in_a_buffer() -> None:
     inputs = [tuple(torch.randn(2, 3, t, 8) for _ in range(3)) for t in (5, 1, T - 1)]
     dim = {2: Dim("t", max=T - 1)}
     run(Case(Hand(), inputs, 8 * T, (dim, dim, dim), ["attention+causal"]))
+
+
+class Convolutions(nn.Module):
+    """An inverted residual of MobileNet and a basic block of ResNet."""
+
+    def __init__(self, act: nn.Module) -> None:
+        super().__init__()
+
+        def conv(i: int, o: int, k: int, groups: int = 1) -> nn.Sequential:
+            return nn.Sequential(
+                nn.Conv2d(i, o, k, padding=k // 2, groups=groups, bias=False), nn.BatchNorm2d(o)
+            )
+
+        self.widen, self.depthwise, self.narrow = (
+            conv(6, 12, 1),
+            conv(12, 12, 3, 12),
+            conv(12, 6, 1),
+        )
+        self.first, self.second = conv(6, 6, 3), conv(6, 6, 3)
+        self.act = act
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                nn.init.normal_(module.running_mean)
+                nn.init.uniform_(module.running_var, 0.5, 2)
+                nn.init.normal_(module.weight)
+                nn.init.normal_(module.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.narrow(self.act(self.depthwise(self.act(self.widen(x)))))
+        return F.relu(x + self.second(F.relu(self.first(x))))
+
+
+@pytest.mark.parametrize(
+    ("act", "name"),
+    [(nn.ReLU6(), "+clamp"), (nn.SiLU(), "+silu"), (nn.Hardswish(), "+hardswish")],
+    ids=lambda value: type(value).__name__,
+)
+def test_convolutions(act: nn.Module, name: str) -> None:
+    case = Case(
+        Convolutions(act),
+        [(torch.randn(n, 6, 9, 9),) for n in (2, 1, 3)],
+        16 * 6 * 9 * 5,
+        ({0: Dim("n", max=4)},),
+    )
+    runs = run(case)
+    found = [n.replace("+norm", "") for n in runs.names]
+    wanted = [name, name, "+residual", "+clamp", "+residual+clamp"]
+    relu = ["convolution" + w for w in wanted]
+    assert [n.replace("+relu", "+clamp") for n in found] == relu, runs.lines
+
+
+def test_a_result_that_others_read_stays() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.f = nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            y = self.f(x)
+            z = F.relu(y)
+            return y, z, y.transpose(0, 1) @ z
+
+    inputs = [(torch.randn(n, WIDTH),) for n in (6, 1, 3)]
+    run(Case(Shared(), inputs, 16 * WIDTH, ({0: Dim("n", max=8)},)))
+
+
+def test_a_buffer_is_read_before_it_changes() -> None:
+    class State(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("state", torch.randn(WIDTH, WIDTH))
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.state.transpose(0, 1).clone()
+            self.state.add_(1)
+            return torch.relu(x @ y) + self.state
+
+    module = State().eval()
+    x = torch.randn(WIDTH, WIDTH)
+    with torch.no_grad():
+        program = to_edge(export(module, (x,))).to_executorch()
+    runs = Runs(bytes(program.buffer))
+    for _ in range(3):
+        (fused,), (plain,) = runs.fused[1].call((x,)), runs.plain[1].call((x,))
+        bound = torch.finfo(x.dtype).eps * 8 * WIDTH * plain.abs().max().item()
+        torch.testing.assert_close(fused, plain, rtol=0, atol=bound)
+
+
+def test_branches_are_fused_within_themselves() -> None:
+    class Branches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.f, self.g = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x: Tensor) -> Tensor:
+            def yes(x: Tensor) -> Tensor:
+                return F.relu(self.f(x)) + x
+
+            def no(x: Tensor) -> Tensor:
+                return F.gelu(self.g(x)) - x
+
+            return torch.cond(x.sum() > 0, yes, no, [x]) * 2
+
+    x = torch.rand(4, WIDTH)
+    runs = run(Case(Branches(), [(x,), (-x,)], 16 * WIDTH))
+    assert "linear+bias+gelu" in runs.names, runs.lines
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype: torch.dtype) -> None:
+    runs = run(Case(Block().to(dtype), [(torch.randn(2, 8, WIDTH, dtype=dtype),)], 4 * WIDTH))
+    assert "attention+causal" in runs.names, runs.lines
+
+
+def test_a_shape_error_names_the_operators() -> None:
+    class Masked(SelfAttention):
+        def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(x, mask)
+
+    t = Dim("t", max=T)
+    inputs = (torch.randn(2, 8, WIDTH), torch.randn(8, 8))
+    runs = run(Case(Masked(causal=False), [inputs], 8 * WIDTH, ({1: t}, {0: t, 1: t})))
+    with pytest.raises(RuntimeError, match=r"add.out: .*(\n.*)*add.out, fused as attention\+mask"):
+        runs.fused[1].call((inputs[0], torch.randn(5, 5)))

@@ -1,8 +1,7 @@
 #include <executorch/cpu/gemm/gemm.h>
+#include <executorch/kernels/optimized/epilogue.h>
 #include <executorch/kernels/optimized/loops.h>
 #include <executorch/kernels/optimized/patterns.h>
-
-#include <limits>
 
 namespace executorch::optimized {
 namespace {
@@ -207,21 +206,20 @@ class Match {
       : graph_(graph), arena_(arena), root_(root), block_(graph.nodes()[root].block) {}
 
   void run() {
-    const bool addmm = is(root_, "addmm.out"), batched = is(root_, "bmm.out");
-    const size_t first = addmm ? 1 : 0;
+    const bool batched = is(root_, "bmm.out");
+    const size_t first = is(root_, "addmm.out") ? 1 : 0;
     const int a = graph_.arg_id(root_, first), b = graph_.arg_id(root_, first + 1);
     type_ = graph_.tensor(a).scalar_type();
     if (!is_operand(a) || !is_operand(b) || !is_operand(graph_.out(root_))) return;
-    if (addmm && !add_addmm_bias()) return;
-    if (is(root_, "linear.out") && !graph_.arg(root_, 2)->isNone()) {
-      if (!take_addend(graph_.arg_id(root_, 2), 0)) return;
-    }
+    Epilogue::Term bias;
+    if (!find_bias(bias)) return;
     const auto accepts = batched ? is_batch_step : is_matrix_step;
-    a_ = graph_.strip(a, block_, accepts);
-    b_ = graph_.strip(b, block_, accepts);
-    last_ = root_;
-    walk();
-    if (last_ != root_ || copies(a_) || copies(b_)) emit();
+    const auto chain_a = graph_.strip(a, block_, accepts);
+    const auto chain_b = graph_.strip(b, block_, accepts);
+    const Epilogue epilogue(graph_, root_, true, bias);
+    if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b)) {
+      emit(chain_a, chain_b, epilogue, bias.value >= 0);
+    }
   }
 
  private:
@@ -229,157 +227,53 @@ class Match {
   bool is_operand(int v) const {
     return graph_.is_float(v) && graph_.tensor(v).scalar_type() == type_ && graph_.stable(v);
   }
-  bool is_number(int n, size_t i, double number) const {
-    return graph_.constant_number(graph_.arg(n, i)) == number;
-  }
   static bool copies(const Graph::Chain& chain) {
     return std::any_of(chain.steps.begin(), chain.steps.end(),
                        [](const Step& step) { return !step.keeps_order(); });
   }
 
-  bool add_addmm_bias() {
-    return is_number(root_, 3, 1) && is_number(root_, 4, 1) &&
-           take_addend(graph_.arg_id(root_, 0), 0);
-  }
-  bool take_addend(int v, size_t n_steps) {
-    if (!is_operand(v)) return false;
-    addend_ = v;
-    addend_steps_ = n_steps;
-    return true;
+  // The product's own.
+  bool find_bias(Epilogue::Term& bias) const {
+    const auto is_one = [&](size_t i) {
+      return graph_.constant_number(graph_.arg(root_, i)) == 1.0;
+    };
+    if (is(root_, "addmm.out")) {
+      bias.value = graph_.arg_id(root_, 0);
+      return is_one(3) && is_one(4) && is_operand(bias.value);
+    }
+    if (!is(root_, "linear.out") || graph_.arg(root_, 2)->isNone()) return true;
+    bias.value = graph_.arg_id(root_, 2);
+    return is_operand(bias.value);
   }
 
-  // Forward from the product through views, additions and activations.
-  void walk() {
-    std::string name;
-    size_t kept = 0;
-    for (int v = graph_.out(root_); graph_.interior(v, block_);) {
-      const auto& uses = graph_.values()[v].uses;
-      int next = uses.size() == 1 ? uses.front() : -1;
-      if (uses.size() == 2) next = take_silu(v, uses);
-      if (next < 0 || graph_.nodes()[next].block != block_ || !graph_.deferrable(next)) break;
-      const int out = graph_.out(next);
-      if (!graph_.is_float(out) || graph_.tensor(out).scalar_type() != type_) break;
-      if (uses.size() == 2) {
-        name += "+silu";
-      } else if (const auto step = graph_.step(next, out)) {
-        if (!step->keeps_order()) break;
-        out_steps_.push_back(*step);
-      } else if (const char* what = take_activation(next)) {
-        name += what;
-      } else if (const char* term = take_term(next, v)) {
-        name += term;
-      } else {
-        break;
-      }
-      v = out;
-      if (!graph_.is_view(next)) {
-        last_ = next;
-        kept = out_steps_.size();
-        committed_ = {name, act_, act_last_, addend_, addend_steps_, residual_, residual_steps_};
-      }
-    }
-    out_steps_.resize(kept);
-    if (last_ == root_) {
-      act_ = {};
-      residual_ = -1;
-    }
-  }
-
-  const char* set(Activation act, const char* name) {
-    if (act_.kind != Activation::Kind::None) return nullptr;
-    act_ = act;
-    act_last_ = residual_ >= 0;
-    return name;
-  }
-  static Activation plain(Activation::Kind kind) {
-    Activation act;
-    act.kind = kind;
-    return act;
-  }
-
-  const char* take_activation(int n) {
-    using Kind = Activation::Kind;
-    if (is(n, "relu.out")) return set(cpu::relu(), "+relu");
-    if (is(n, "sigmoid.out")) return set(plain(Kind::Sigmoid), "+sigmoid");
-    if (is(n, "tanh.out")) return set(plain(Kind::Tanh), "+tanh");
-    if (is(n, "gelu.out") && graph_.arg(n, 1)->isString()) {
-      return graph_.arg(n, 1)->toString() == "tanh" ? set(plain(Kind::GeluTanh), "+gelu")
-                                                    : set(plain(Kind::Gelu), "+gelu");
-    }
-    if (is(n, "hardtanh.out") || is(n, "clamp.out")) {
-      Activation act = plain(Kind::Clamp);
-      return bound(n, 1, act.low) && bound(n, 2, act.high) ? set(act, "+clamp") : nullptr;
-    }
-    return nullptr;
-  }
-  bool bound(int n, size_t i, float& bound) const {
-    const auto number = graph_.constant_number(graph_.arg(n, i));
-    if (number.has_value()) bound = static_cast<float>(*number);
-    return number.has_value() || graph_.arg(n, i)->isNone();
-  }
-
-  // x * sigmoid(x): the multiplication, or -1.
-  int take_silu(int v, const std::vector<int>& uses) {
-    const int sigmoid = uses[0], product = uses[1];
-    if (!is(sigmoid, "sigmoid.out") || !is(product, "mul.out") || !graph_.deferrable(sigmoid) ||
-        graph_.nodes()[sigmoid].block != block_) {
-      return -1;
-    }
-    const int gate = graph_.out(sigmoid);
-    const int x = graph_.arg_id(product, 0), y = graph_.arg_id(product, 1);
-    const bool fits = (x == v && y == gate) || (x == gate && y == v);
-    if (!fits || graph_.only_use(gate) != product || !graph_.interior(gate, block_)) return -1;
-    return set(plain(Activation::Kind::Silu), "") != nullptr ? product : -1;
-  }
-
-  const char* take_term(int n, int v) {
-    if (!is(n, "add.out") || !is_number(n, 2, 1)) return nullptr;
-    const int x = graph_.arg_id(n, 0), y = graph_.arg_id(n, 1);
-    const int other = x == v ? y : x;
-    if (other == v || !is_operand(other)) return nullptr;
-    const size_t bytes = graph_.tensor(v).nbytes();
-    if (graph_.tensor(graph_.out(n)).nbytes() != bytes) return nullptr;
-    const bool full = graph_.tensor(other).nbytes() == bytes;
-    if (!full && addend_ < 0 && act_.kind == Activation::Kind::None && residual_ < 0) {
-      return take_addend(other, out_steps_.size()) ? "+bias" : nullptr;
-    }
-    if (residual_ >= 0) return nullptr;
-    residual_ = other;
-    residual_steps_ = out_steps_.size();
-    return "+residual";
-  }
-
-  Term term(int v, size_t n_steps, Span<const Step> steps, std::vector<int>& inputs) {
-    if (v < 0) return {};
-    const Graph::Chain chain{v, {}};
+  Term term(const Epilogue::Term& found, Span<const Step> steps, std::vector<int>& inputs) {
+    if (found.value < 0) return {};
+    const Graph::Chain chain{found.value, {}};
     add_inputs(graph_, chain, inputs);
-    return {true, arena_.operand(graph_, chain), {steps.data(), n_steps}};
+    return {true, arena_.operand(graph_, chain), {steps.data(), found.n_steps}};
   }
 
-  void emit() {
+  void emit(const Graph::Chain& a, const Graph::Chain& b, const Epilogue& epilogue, bool bias) {
     auto* const call = arena_.make<LinearCall>();
     if (call == nullptr) return;
-    if (last_ == root_) committed_ = {"", {}, false, addend_, addend_steps_, -1, 0};
     std::vector<int> inputs;
-    add_inputs(graph_, a_, inputs);
-    add_inputs(graph_, b_, inputs);
-    add_numbers(graph_, out_steps_, inputs);
-    call->a = arena_.operand(graph_, a_);
-    call->b = arena_.operand(graph_, b_);
+    add_inputs(graph_, a, inputs);
+    add_inputs(graph_, b, inputs);
+    add_numbers(graph_, epilogue.steps(), inputs);
+    call->a = arena_.operand(graph_, a);
+    call->b = arena_.operand(graph_, b);
     call->is_linear = is(root_, "linear.out");
-    call->out_steps = arena_.steps(out_steps_);
-    const Committed& c = committed_;
-    call->addend = term(c.addend, c.addend_steps, call->out_steps, inputs);
-    call->residual = term(c.residual, c.residual_steps, call->out_steps, inputs);
-    call->act = c.act;
-    call->act_last = c.act_last;
+    call->out_steps = arena_.steps(epilogue.steps());
+    call->addend = term(epilogue.addend(), call->out_steps, inputs);
+    call->residual = term(epilogue.residual(), call->out_steps, inputs);
+    call->act = epilogue.act();
+    call->act_last = epilogue.act_last();
     call->run = run_linear;
-    const int out = graph_.out(last_);
-    call->out = graph_.values()[out].value;
-    const bool bias = !is(root_, "mm.out") && !is(root_, "bmm.out") && c.addend >= 0;
-    call->name = arena_.copy((is(root_, "bmm.out") ? "matmul" : "linear") +
-                             std::string(bias ? "+bias" : "") + c.name);
-    if (arena_.ok()) graph_.replace(last_, call, inputs);
+    call->out = graph_.values()[graph_.out(epilogue.last())].value;
+    std::string name = is(root_, "bmm.out") ? "matmul" : "linear";
+    name.append(bias ? "+bias" : "").append(epilogue.name());
+    call->name = arena_.copy(name);
+    if (arena_.ok()) graph_.replace(epilogue.last(), call, inputs);
   }
 
   Graph& graph_;
@@ -387,23 +281,6 @@ class Match {
   const int root_;
   const int block_;
   ScalarType type_ = ScalarType::Float;
-  Graph::Chain a_, b_;
-  int last_ = -1;
-  int addend_ = -1, residual_ = -1;
-  size_t addend_steps_ = 0, residual_steps_ = 0;
-  Activation act_;
-  bool act_last_ = false;
-  std::vector<Step> out_steps_;
-  // As far as the last tensor with memory of its own.
-  struct Committed {
-    std::string name;
-    Activation act;
-    bool act_last = false;
-    int addend = -1;
-    size_t addend_steps = 0;
-    int residual = -1;
-    size_t residual_steps = 0;
-  } committed_;
 };
 
 }  // namespace

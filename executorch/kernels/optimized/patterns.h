@@ -17,6 +17,10 @@ void fuse_attention(Graph& graph, Arena& arena);
 /// result are read and written through views, so that no weight is transposed.
 void fuse_linear(Graph& graph, Arena& arena);
 
+/// A convolution with an inference batch norm of constants (its factors are put into a copy of the
+/// weights), an activation, and the addition of a residual.
+void fuse_convolution(Graph& graph, Arena& arena);
+
 /// Values that a pattern's kernel reads at run time: the base and the numbers of the steps.
 void add_inputs(const Graph& graph, const Graph::Chain& chain, std::vector<int>& inputs);
 void add_numbers(const Graph& graph, const std::vector<Step>& steps, std::vector<int>& inputs);

@@ -1,0 +1,65 @@
+/// What follows a matrix product or a convolution and can be done while its result is in registers.
+#pragma once
+
+#include <executorch/cpu/activation.h>
+#include <executorch/kernels/optimized/graph.h>
+
+#include <string>
+
+namespace executorch::optimized {
+
+struct EpilogueTerm {
+  int value = -1;
+  /// The views before it.
+  size_t n_steps = 0;
+};
+
+/// act(x + addend) + residual, or act(x + addend + residual), with views in between that keep the
+/// order of the elements.
+class Epilogue {
+ public:
+  using Term = EpilogueTerm;
+
+  /// Follows node `root`, whose result is of the type of all the tensors here. `addend` is one that
+  /// the root has itself; without `takes_more` nothing but an activation and a residual of the same
+  /// shape is taken.
+  Epilogue(const Graph& graph, int root, bool takes_more, Term addend = {});
+
+  /// The last node that is included: the root if none.
+  int last() const { return last_; }
+  /// "+bias+gelu"
+  const std::string& name() const { return kept_.name; }
+  const Term& addend() const { return kept_.addend; }
+  const Term& residual() const { return kept_.residual; }
+  const cpu::Activation& act() const { return kept_.act; }
+  bool act_last() const { return kept_.act_last; }
+  /// All the views, up to the last node.
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  struct State {
+    std::string name;
+    Term addend, residual;
+    cpu::Activation act;
+    bool act_last = false;
+  };
+
+  bool is(int n, std::string_view op) const { return graph_.is(n, op); }
+  bool is_operand(int v) const;
+  bool take(int node, int value);
+  bool set(cpu::Activation act, const char* name);
+  bool take_activation(int node);
+  bool take_term(int node, int value);
+  bool bound(int node, size_t arg, float& bound) const;
+  int find_gated(int value, const std::vector<int>& uses);
+
+  const Graph& graph_;
+  const int block_;
+  const bool takes_more_;
+  aten::ScalarType type_;
+  int last_;
+  State state_, kept_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace executorch::optimized
