@@ -42,6 +42,7 @@ class Rewriter {
     if (!graph_.ok()) return;
     forward_copies(graph_);
     fuse_attention(graph_, arena_);
+    fuse_norm(graph_, arena_);
     graph_.refresh();
     fuse_linear(graph_, arena_);
     fuse_convolution(graph_, arena_);

@@ -238,6 +238,29 @@ def test_grouped_queries(repeat: str) -> None:
     inputs = [(torch.randn(2, t, WIDTH),) for t in (8, 1, T)]
     runs = run(Case(Grouped(repeat), inputs, 32 * WIDTH, ({1: Dim("t", max=T)},)))
     assert "attention+causal" in runs.names, runs.lines
+    assert runs.names.count("rms_norm") == 2, runs.lines
+
+
+@pytest.mark.parametrize("form", ["var", "square"])
+def test_a_layer_norm_by_hand(form: str) -> None:
+    class Norm(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.bias = (
+                nn.Parameter(torch.rand(WIDTH)),
+                nn.Parameter(torch.rand(WIDTH)),
+            )
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = x - x.mean(-1, keepdim=True)
+            if form == "var":
+                y = y / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5)
+            else:
+                y = y * torch.rsqrt((y * y).mean(-1, keepdim=True) + 1e-5)
+            return y * self.weight + self.bias
+
+    inputs = [(torch.randn(2, t, WIDTH) + 3,) for t in (5, 1)]
+    run(Case(Norm(), inputs, 16 * WIDTH, ({1: Dim("t", max=T)},), ["layer_norm"]))
 
 
 class Bert(nn.Module):
