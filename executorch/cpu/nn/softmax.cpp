@@ -101,38 +101,53 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, T* HWY_RESTRICT y) {
                     HWY_ATTR { store(hn::Mul(load(e + i), share), y + i); });
 }
 
-/// `width` neighbouring lines; element i of them at x + i * step.
+/// Lines that are done together.
+constexpr int64_t kBlock = 256;
+
+/// `width` <= kBlock neighbouring lines; element i of them at x + i * step. Rows of memory are
+/// walked in order, three times.
 template <class T>
 void Columns(const T* HWY_RESTRICT x, int64_t n, int64_t step, int64_t width, bool log,
              T* HWY_RESTRICT y) {
   const Floats d;
-  ForVectors(width, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
-    V max = hn::Set(d, -kInfinity), sum = hn::Zero(d), lost = sum;
-    for (int64_t i = 0; i < n; ++i) max = hn::Max(max, load(x + i * step + c));
-    for (int64_t i = 0; i < n; ++i) {
-      const V e = Exp(d, hn::Sub(load(x + i * step + c), max));
-      const V before = sum;  // Kahan: `lost` is what rounding took
-      const V term = hn::Sub(e, lost);
-      sum = hn::Add(sum, term);
-      lost = hn::Sub(hn::Sub(sum, before), term);
-      if (!log && sizeof(T) == sizeof(float)) store(e, y + i * step + c);
-    }
-    HWY_ALIGN float last[static_cast<size_t>(kLanes)];  // log(s) or 1 / s
-    hn::StoreU(sum, d, last);
-    for (float& s : last) s = log ? std::log(s) : 1 / s;
-    const V factor = hn::LoadU(d, last);
-    for (int64_t i = 0; i < n; ++i) {
+  HWY_ALIGN float max[kBlock], sum[kBlock], lost[kBlock];
+  std::fill_n(max, kBlock, -kInfinity);
+  std::fill_n(sum, kBlock, 0.0f);
+  std::fill_n(lost, kBlock, 0.0f);
+  for (int64_t i = 0; i < n; ++i) {
+    ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
+      hn::StoreU(hn::Max(hn::LoadU(d, max + c), load(x + i * step + c)), d, max + c);
+    });
+  }
+  constexpr bool kKeep = sizeof(T) == sizeof(float);  // exponentials, in y
+  for (int64_t i = 0; i < n; ++i) {
+    ForVectors(width, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
+      const V e = Exp(d, hn::Sub(load(x + i * step + c), hn::LoadU(d, max + c)));
+      const V before = hn::LoadU(d, sum + c);  // Kahan: `lost` is what rounding took
+      const V term = hn::Sub(e, hn::LoadU(d, lost + c));
+      const V after = hn::Add(before, term);
+      hn::StoreU(hn::Sub(hn::Sub(after, before), term), d, lost + c);
+      hn::StoreU(after, d, sum + c);
+      if constexpr (kKeep) {
+        if (!log) store(e, y + i * step + c);
+      }
+    });
+  }
+  for (int64_t c = 0; c < width; ++c) sum[c] = log ? std::log(sum[c]) : 1 / sum[c];
+  for (int64_t i = 0; i < n; ++i) {
+    ForVectors(width, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
+      const V factor = hn::LoadU(d, sum + c), m = hn::LoadU(d, max + c);
       V v;
       if (log) {
-        v = hn::Sub(hn::Sub(load(x + i * step + c), max), factor);
-      } else if (sizeof(T) == sizeof(float)) {
+        v = hn::Sub(hn::Sub(load(x + i * step + c), m), factor);
+      } else if constexpr (kKeep) {
         v = hn::Mul(load(y + i * step + c), factor);
       } else {
-        v = hn::Mul(Exp(d, hn::Sub(load(x + i * step + c), max)), factor);
+        v = hn::Mul(Exp(d, hn::Sub(load(x + i * step + c), m)), factor);
       }
       store(v, y + i * step + c);
-    }
-  });
+    });
+  }
 }
 
 template <class T>
@@ -146,8 +161,6 @@ void RunAs(const Softmax& s) {
     });
     return;
   }
-  // Lines in blocks of a cache line, so that none is read twice.
-  constexpr int64_t kBlock = 64;
   const int64_t blocks = (s.inner + kBlock - 1) / kBlock;
   parallel_for(s.outer * blocks, std::max<int64_t>(grain / kBlock, 1),
                [&](int64_t begin, int64_t end) {

@@ -1,5 +1,9 @@
+#include <executorch/cpu/nn/pool.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
 #include <executorch/kernels/portable/internal/spatial.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
@@ -39,14 +43,15 @@ struct Pooling {
   int64_t n_batch = 1, n_channels = 1;
   int64_t in_batch = 0, in_channel = 0, out_batch = 0, out_channel = 0;
 
-  // f(input offset of the plane, output offset of the plane)
+  // f(input offset of the plane, output offset of the plane), on several threads
   template <class F>
   void for_each_plane(F&& f) const {
-    for (int64_t n = 0; n < n_batch; ++n) {
-      for (int64_t c = 0; c < n_channels; ++c) {
+    executorch::cpu::parallel_for(n_batch * n_channels, 1, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) {
+        const int64_t n = i / n_channels, c = i % n_channels;
         f(n * in_batch + c * in_channel, n * out_batch + c * out_channel);
       }
-    }
+    });
   }
   // f(output position along the three axes, its offset in the plane)
   template <class F>
@@ -136,6 +141,64 @@ bool read_windows(KernelRuntimeContext& ctx, Pooling& p, const Tensor& self, Int
   return true;
 }
 
+// Whether planes lie dense in [n,c,h,w], or images in [n,h,w,c] if `last`.
+bool is_dense(const Pooling& p, bool last, bool of_out) {
+  const Axis &h = p.axis[1], &w = p.axis[2];
+  const int64_t height = of_out ? h.out : h.in, width = of_out ? w.out : w.in;
+  const auto is = [](int64_t extent, int64_t step, int64_t wanted) {
+    return extent <= 1 || step == wanted;
+  };
+  const int64_t c = last ? p.n_channels : 1;
+  return is(width, of_out ? w.out_step : w.in_step, c) &&
+         is(height, of_out ? h.out_step : h.in_step, c * width) &&
+         is(p.n_channels, of_out ? p.out_channel : p.in_channel, last ? 1 : height * width) &&
+         is(p.n_batch, of_out ? p.out_batch : p.in_batch, p.n_channels * height * width);
+}
+
+// Pools by the engine, where it can; window(o, axis, begin, count) and divisor(axis number, o,
+// begin, count) are per axis. `indices` (max only) is bound to `q`.
+template <class Window, class Divisor>
+bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, const Pooling* q,
+                    int64_t* indices, const Window& window, const Divisor& divisor) {
+  const auto type = engine_type(self.scalar_type());
+  const bool last = !is_dense(p, false, false);
+  if (!type.has_value() || p.axis[0].in != 1 || p.axis[0].out != 1 || p.axis[0].size != 1 ||
+      p.axis[1].in * p.axis[2].in > INT32_MAX || !is_dense(p, last, false) ||
+      !is_dense(p, last, true) || (q != nullptr && !is_dense(*q, last, true))) {
+    return false;
+  }
+  static thread_local executorch::cpu::Workspace workspace;
+  float* room = workspace.floats(static_cast<size_t>(3 * (p.axis[1].out + p.axis[2].out)));
+  executorch::cpu::PoolAxis axes[2];
+  for (int d = 0; d < 2; ++d) {
+    const Axis& a = p.axis[d + 1];
+    int32_t* begins = reinterpret_cast<int32_t*>(room);
+    int32_t* counts = begins + a.out;
+    float* divisors = room + 2 * a.out;
+    room += 3 * a.out;
+    for (int64_t o = 0; o < a.out; ++o) {
+      int64_t begin, count;
+      window(o, a, begin, count);
+      if (count < 1) return false;
+      begins[o] = static_cast<int32_t>(begin);
+      counts[o] = static_cast<int32_t>(count);
+      divisors[o] = divisor(d, a, o, count);
+    }
+    axes[d] = {a.in, a.out, a.dilation, begins, counts, divisors};
+  }
+  executorch::cpu::Pool2d pool;
+  pool.type = *type;
+  pool.max = indices != nullptr;
+  pool.channels_last = last;
+  pool.batch = p.n_batch, pool.channels = p.n_channels;
+  pool.h = axes[0], pool.w = axes[1];
+  pool.x = self.const_data_ptr();
+  pool.y = out.mutable_data_ptr();
+  pool.index = indices;
+  pool.run();
+  return true;
+}
+
 // Values and the positions they came from, row-major in the input plane.
 template <class T>
 void max_plane(const Pooling& p, const T* in, T* out, const int64_t* index_steps,
@@ -189,6 +252,16 @@ Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Te
   q.bind(self, indices);
   const int64_t index_steps[kSpatial] = {q.axis[0].out_step, q.axis[1].out_step,
                                          q.axis[2].out_step};
+  const auto clip = [](int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
+    const int64_t first = a.begin(o), skip = first < 0 ? (a.dilation - 1 - first) / a.dilation : 0;
+    begin = first + skip * a.dilation;
+    const int64_t inside = begin < a.in ? (a.in - 1 - begin) / a.dilation + 1 : 0;
+    count = std::min(a.size - skip, inside);
+  };
+  if (pool_by_engine(p, self, out, &q, indices.mutable_data_ptr<int64_t>(), clip,
+                     [](int, const Axis&, int64_t, int64_t) { return 1.0f; })) {
+    return result;
+  }
   const bool known = with_gemm_dtype(self.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     for (int64_t n = 0; n < p.n_batch; ++n) {
@@ -289,15 +362,27 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
     begin = std::max<int64_t>(a.begin(o), 0);
     end = std::min(a.begin(o) + a.size, a.in);
   };
+  const auto extent = [&](const Axis& a, int64_t o, int64_t count) {
+    return count_include_pad ? std::min(a.begin(o) + a.size, a.in + a.padding) - a.begin(o)
+                             : std::max<int64_t>(count, 1);
+  };
+  const auto clip = [&](int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
+    window(o, a, begin, count);
+    count -= begin;
+  };
+  if (pool_by_engine(p, self, out, nullptr, nullptr, clip,
+                     [&](int d, const Axis& a, int64_t o, int64_t count) {
+                       if (!divisor_override.has_value()) {
+                         return static_cast<float>(extent(a, o, count));
+                       }
+                       return d == 0 ? static_cast<float>(*divisor_override) : 1.0f;
+                     })) {
+    return out;
+  }
   average(p, self, out, window, [&](const int64_t* o, const int64_t* begin, const int64_t* end) {
     if (divisor_override.has_value()) return *divisor_override;
     int64_t count = 1;
-    for (int d = 0; d < kSpatial; ++d) {
-      const Axis& a = p.axis[d];
-      count *= count_include_pad
-                   ? std::min(a.begin(o[d]) + a.size, a.in + a.padding) - a.begin(o[d])
-                   : std::max<int64_t>(end[d] - begin[d], 1);
-    }
+    for (int d = 0; d < kSpatial; ++d) count *= extent(p.axis[d], o[d], end[d] - begin[d]);
     return count;
   });
   return out;
@@ -324,6 +409,15 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
     begin = o * a.in / a.out;
     end = ((o + 1) * a.in + a.out - 1) / a.out;
   };
+  const auto clip = [&](int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
+    window(o, a, begin, count);
+    count -= begin;
+  };
+  if (pool_by_engine(
+          p, self, out, nullptr, nullptr, clip,
+          [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); })) {
+    return out;
+  }
   average(p, self, out, window, [](const int64_t*, const int64_t* begin, const int64_t* end) {
     return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
   });

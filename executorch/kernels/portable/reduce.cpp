@@ -68,8 +68,9 @@ Tensor& sum(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   ET_REQUIRE(ctx, !mean || is_float(out.scalar_type()), InvalidArgument, out,
              "%s: a mean is a floating type, but out is %s", op, toString(out.scalar_type()));
   if (!prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) return out;
+  const double n = static_cast<double>(r.reduced.numel);
+  if (reduce_by_engine(r, out, executorch::cpu::Reduce::Op::Sum, mean ? n : 1)) return out;
   if (mean) {
-    const double n = static_cast<double>(r.reduced.numel);
     reduce_into<Sum>(r, out, [n](const auto& s) { return static_cast<double>(s.value) / n; });
   } else {
     reduce_into<Sum>(r, out, [](const auto& s) { return s.value; });
@@ -89,6 +90,23 @@ Tensor& product(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return out;
 }
 
+/// any() of runs of Bool as they lie in memory.
+void any_of_bytes(const Reduction& r, Tensor& out) {
+  constexpr int64_t kBlock = 4096;
+  const int64_t n = r.reduced.numel, grain = 65536 / (n > 0 ? n : 1);
+  executorch::cpu::parallel_for(r.kept.numel, grain > 1 ? grain : 1, [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) {
+      const uint8_t* x = static_cast<const uint8_t*>(r.in) + r.kept.offset(1, i);
+      uint8_t seen = 0;
+      for (int64_t at = 0; at < n && seen == 0; at += kBlock) {
+        const int64_t m = n - at < kBlock ? n - at : kBlock;
+        for (int64_t j = 0; j < m; ++j) seen |= x[at + j];
+      }
+      store_at(seen != 0, out, r.kept.offset(0, i));
+    }
+  });
+}
+
 Tensor& any(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
             const std::optional<IntArrayRef>& dims, bool keepdim, Tensor& out) {
   uint32_t mask;
@@ -97,6 +115,10 @@ Tensor& any(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
              op, toString(out.scalar_type()));
   if (!dim_mask(ctx, op, dims, self.dim(), false, mask) ||
       !prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) {
+    return out;
+  }
+  if (self.scalar_type() == ScalarType::Bool && r.reduced.is_dense(0)) {
+    any_of_bytes(r, out);
     return out;
   }
   with_compute(compute_of(self.scalar_type()), [&](auto tag) {

@@ -1,5 +1,7 @@
 #include <executorch/kernels/portable/internal/reduce.h>
 
+#include <executorch/kernels/portable/internal/engine.h>
+
 namespace torch::executor::native::internal {
 
 bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in, uint32_t mask,
@@ -41,6 +43,32 @@ bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in, uint32
   reduction.reduced.collapse();
   reduction.in = in.const_data_ptr();
   reduction.in_type = in.scalar_type();
+  return true;
+}
+
+bool reduce_by_engine(const Reduction& r, const Tensor& out, executorch::cpu::Reduce::Op op,
+                      double divisor) {
+  const auto type = engine_type(r.in_type);
+  const Loop& kept = r.kept;
+  if (!type.has_value() || out.scalar_type() != r.in_type || r.reduced.ndim > 1 ||
+      r.reduced.numel == 0 || kept.n_operands != 2 || !kept.is_dense(0)) {
+    return false;
+  }
+  const int64_t step = r.reduced.ndim == 0 ? 1 : r.reduced.strides[0][0];
+  executorch::cpu::Reduce a;
+  a.type = *type;
+  a.op = op;
+  a.divisor = divisor;
+  a.n = r.reduced.numel;
+  a.x_step = step;
+  a.x = r.in;
+  a.y = out.mutable_data_ptr();
+  const bool across = step != 1 && kept.inner_stride(1) == 1;
+  if (across ? kept.ndim > 2 : step != 1 || kept.ndim > 1) return false;
+  a.inner = across ? kept.sizes[kept.ndim - 1] : 1;
+  a.outer = kept.numel / (a.inner > 0 ? a.inner : 1);
+  a.x_outer = kept.ndim > (across ? 1 : 0) ? kept.strides[1][0] : 0;
+  a.run();
   return true;
 }
 

@@ -8,6 +8,8 @@
 /// the layout and type of the input.
 #pragma once
 
+#include <executorch/cpu/nn/reduce.h>
+#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/internal/loop.h>
 
 namespace torch::executor::native::internal {
@@ -25,20 +27,26 @@ struct Reduction {
                            uint32_t mask, bool keepdim, bool ordered,
                            std::initializer_list<Tensor*> outs, Reduction& reduction);
 
-constexpr int64_t kReduceChunk = 1024;  // elements handed to a fold at once
-constexpr int64_t kColumns = 64;        // states kept at once where the input is walked across
+/// out = r reduced by the engine, where it can: F32, F16, BF16 that stay, in a plain layout.
+[[nodiscard]] bool reduce_by_engine(const Reduction& r, const Tensor& out,
+                                    executorch::cpu::Reduce::Op op, double divisor);
+
+constexpr int64_t kReduceGrain = 16384;  // elements of the input
+constexpr int64_t kReduceChunk = 1024;   // elements handed to a fold at once
+constexpr int64_t kColumns = 64;         // states kept at once where the input is walked across
 constexpr int64_t kColumnRows = 16;
 
 /// Reduced dims innermost in memory: one state at a time over runs of the input.
 template <class C, class State, class Finish>
 void reduce_rows(const Reduction& r, int in_operand, const State& initial, Finish& finish) {
-  C chunk[kReduceChunk];
   const bool direct = r.in_type == scalar_type_of(kComputeOf<C>) && r.reduced.is_dense(0);
   const int64_t size = static_cast<int64_t>(elementSize(r.in_type));
-  for_each_run(r.kept, [&](const int64_t* at, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
+  const int64_t grain = kReduceGrain / (r.reduced.numel > 0 ? r.reduced.numel : 1);
+  const auto some = [&](int64_t begin, int64_t end) {
+    C chunk[kReduceChunk];
+    for (int64_t i = begin; i < end; ++i) {
       int64_t offsets[kMaxOperands] = {};
-      for (int k = 0; k < r.kept.n_operands; ++k) offsets[k] = at[k] + i * r.kept.inner_stride(k);
+      for (int k = 0; k < r.kept.n_operands; ++k) offsets[k] = r.kept.offset(k, i);
       const char* base = static_cast<const char*>(r.in) + offsets[in_operand] * size;
       State state = initial;
       for (int64_t pos = 0; pos < r.reduced.numel; pos += kReduceChunk) {
@@ -54,45 +62,52 @@ void reduce_rows(const Reduction& r, int in_operand, const State& initial, Finis
       }
       finish(state, offsets);
     }
-  });
+  };
+  executorch::cpu::parallel_for(r.kept.numel, grain > 1 ? grain : 1, some);
 }
 
 /// Kept dims innermost in memory: tiles of kColumns outputs, so that whole cache lines are used.
 template <class C, class State, class Finish>
 void reduce_columns(const Reduction& r, int in_operand, const State& initial, Finish& finish) {
-  C tile[kColumns][kColumnRows];
-  C line[kColumns];
   const int64_t size = static_cast<int64_t>(elementSize(r.in_type));
   const int64_t step = r.kept.inner_stride(in_operand);
-  for_each_run(r.kept, [&](const int64_t* at, int64_t n) {
-    for (int64_t first = 0; first < n; first += kColumns) {
-      const int64_t width = n - first < kColumns ? n - first : kColumns;
-      const char* base = static_cast<const char*>(r.in) + (at[in_operand] + first * step) * size;
-      State states[kColumns];
-      for (int64_t w = 0; w < width; ++w) states[w] = initial;
-      for (int64_t pos = 0; pos < r.reduced.numel; pos += kColumnRows) {
-        const int64_t rows =
-            r.reduced.numel - pos < kColumnRows ? r.reduced.numel - pos : kColumnRows;
-        for (int64_t row = 0; row < rows; ++row) {
-          load(base + r.reduced.offset(0, pos + row) * size, r.in_type, step, width, line);
-          for (int64_t w = 0; w < width; ++w) tile[w][row] = line[w];
-        }
-        for (int64_t w = 0; w < width; ++w) states[w].fold(tile[w], rows, pos);
+  const int64_t row = r.kept.ndim > 0 ? r.kept.sizes[r.kept.ndim - 1] : 1;
+  const auto tile_of = [&](int64_t first, int64_t width) {
+    C tile[kColumns][kColumnRows];
+    C line[kColumns];
+    int64_t at[kMaxOperands] = {};
+    for (int k = 0; k < r.kept.n_operands; ++k) at[k] = r.kept.offset(k, first);
+    const char* base = static_cast<const char*>(r.in) + at[in_operand] * size;
+    State states[kColumns];
+    for (int64_t w = 0; w < width; ++w) states[w] = initial;
+    for (int64_t pos = 0; pos < r.reduced.numel; pos += kColumnRows) {
+      const int64_t rows =
+          r.reduced.numel - pos < kColumnRows ? r.reduced.numel - pos : kColumnRows;
+      for (int64_t i = 0; i < rows; ++i) {
+        load(base + r.reduced.offset(0, pos + i) * size, r.in_type, step, width, line);
+        for (int64_t w = 0; w < width; ++w) tile[w][i] = line[w];
       }
-      for (int64_t w = 0; w < width; ++w) {
-        int64_t offsets[kMaxOperands] = {};
-        for (int k = 0; k < r.kept.n_operands; ++k) {
-          offsets[k] = at[k] + (first + w) * r.kept.inner_stride(k);
-        }
-        finish(states[w], offsets);
-      }
+      for (int64_t w = 0; w < width; ++w) states[w].fold(tile[w], rows, pos);
+    }
+    for (int64_t w = 0; w < width; ++w) {
+      finish(states[w], at);
+      for (int k = 0; k < r.kept.n_operands; ++k) at[k] += r.kept.inner_stride(k);
+    }
+  };
+  const int64_t per_row = (row + kColumns - 1) / kColumns;
+  executorch::cpu::parallel_for(r.kept.numel / row * per_row, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % per_row * kColumns;
+      tile_of(i / per_row * row + column, row - column < kColumns ? row - column : kColumns);
     }
   });
 }
 
-/// Calls finish(state, offsets) for each output element; offsets[k] is its place in output k.
+/// Calls finish(state, offsets) for each output element, on several threads; offsets[k] is its
+/// place in output k.
 template <class C, class State, class Finish>
 void reduce(const Reduction& r, const State& initial, Finish finish) {
+  if (r.kept.numel == 0) return;
   const int in_operand = r.kept.n_operands - 1;
   const bool across =
       r.kept.inner_stride(in_operand) == 1 && r.reduced.ndim > 0 && r.reduced.inner_stride(0) != 1;

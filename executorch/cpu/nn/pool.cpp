@@ -1,0 +1,239 @@
+#include <executorch/cpu/nn/pool.h>
+
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/pool.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <executorch/cpu/storage-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+
+using Floats = hn::ScalableTag<float>;
+using Ints = hn::RebindToSigned<Floats>;
+using V = hn::Vec<Floats>;
+using VI = hn::Vec<Ints>;
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+constexpr int64_t kGrain = 16384;  // elements of x
+
+/// Calls f(i, load, store) for vectors of n elements.
+template <class F>
+HWY_INLINE void ForVectors(int64_t n, const F& f) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    f(
+        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
+        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); });
+  }
+  const size_t rest = static_cast<size_t>(n - i);
+  if (rest == 0) return;
+  f(
+      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
+      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); });
+}
+
+/// Takes v and its place where it is larger or NaN.
+HWY_INLINE void Take(V v, VI place, V& best, VI& at) {
+  const auto taken = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
+  best = hn::IfThenElse(taken, v, best);
+  at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
+}
+
+/// First down the columns of a plane, by vectors, then along the row that gives.
+template <class T>
+void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRICT y,
+            int64_t* HWY_RESTRICT index, float* HWY_RESTRICT best, int32_t* HWY_RESTRICT row) {
+  const Floats d;
+  const Ints di;
+  const int64_t width = a.w.in;
+  ForVectors(width, [&](int64_t c, const auto& load, const auto&) HWY_ATTR {
+    int64_t h = a.h.begin[oh];
+    V v = load(x + h * width + c);
+    VI at = hn::Set(di, static_cast<int32_t>(h));
+    for (int64_t t = 1; t < a.h.count[oh]; ++t) {
+      h += a.h.dilation;
+      Take(load(x + h * width + c), hn::Set(di, static_cast<int32_t>(h)), v, at);
+    }
+    hn::StoreU(v, d, best + c);
+    hn::StoreU(at, di, row + c);
+  });
+  float* values = best + width + kLanes;
+  for (int64_t o = 0; o < a.w.out; ++o) {
+    int64_t c = a.w.begin[o];
+    float value = best[c];
+    int64_t at = row[c] * width + c;
+    for (int64_t t = 1; t < a.w.count[o]; ++t) {
+      c += a.w.dilation;
+      const float other = best[c];
+      const int64_t place = row[c] * width + c;
+      const bool nan = std::isnan(other);
+      const bool taken =
+          nan ? !std::isnan(value) || place > at : other > value || (other == value && place < at);
+      value = taken ? other : value;
+      at = taken ? place : at;
+    }
+    values[o] = value;
+    index[o] = at;
+  }
+  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store)
+                          HWY_ATTR { store(load(values + o), y + o); });
+}
+
+template <class T>
+void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRICT y,
+                float* HWY_RESTRICT sums) {
+  const Floats d;
+  const int64_t width = a.w.in;
+  ForVectors(width, [&](int64_t c, const auto& load, const auto&) HWY_ATTR {
+    const T* at = x + a.h.begin[oh] * width + c;
+    V sum = load(at);
+    for (int64_t t = 1; t < a.h.count[oh]; ++t) sum = hn::Add(sum, load(at += width));
+    hn::StoreU(sum, d, sums + c);
+  });
+  float* values = sums + width + kLanes;
+  for (int64_t o = 0; o < a.w.out; ++o) {
+    const float* at = sums + a.w.begin[o];
+    const int64_t n = a.w.count[o];
+    float part[4] = {};
+    int64_t t = 0;
+    for (; t + 4 <= n; t += 4) {
+      for (int64_t k = 0; k < 4; ++k) part[k] += at[t + k];
+    }
+    for (; t < n; ++t) part[0] += at[t];
+    values[o] = (part[0] + part[1] + (part[2] + part[3])) / (a.h.divisor[oh] * a.w.divisor[o]);
+  }
+  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store)
+                          HWY_ATTR { store(load(values + o), y + o); });
+}
+
+template <class T>
+void Planes(const Pool2d& a) {
+  const T* x = static_cast<const T*>(a.x);
+  T* y = static_cast<T*>(a.y);
+  const int64_t in = a.h.in * a.w.in, out = a.h.out * a.w.out;
+  const auto planes = [&](int64_t p, int64_t end) {
+    static thread_local Workspace workspace;
+    float* row = workspace.floats(static_cast<size_t>(2 * a.w.in + a.w.out + 4 * kLanes));
+    int32_t* places = reinterpret_cast<int32_t*>(row + a.w.in + a.w.out + 2 * kLanes);
+    for (; p < end; ++p) {
+      for (int64_t oh = 0; oh < a.h.out; ++oh) {
+        T* to = y + p * out + oh * a.w.out;
+        if (a.max) {
+          MaxRow(a, x + p * in, oh, to, a.index + p * out + oh * a.w.out, row, places);
+        } else {
+          AverageRow(a, x + p * in, oh, to, row);
+        }
+      }
+    }
+  };
+  parallel_for(a.batch * a.channels, std::max<int64_t>(kGrain / in, 1), planes);
+}
+
+/// One output pixel of [n,h,w,c]: x is the image, y and index the pixel's channels.
+template <class T>
+void MaxPixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t ow, T* HWY_RESTRICT y,
+              int64_t* HWY_RESTRICT index) {
+  const Ints di;
+  const int64_t first = a.h.begin[oh] * a.w.in + a.w.begin[ow];
+  ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store) HWY_ATTR {
+    V best = load(x + first * a.channels + c);
+    VI at = hn::Set(di, static_cast<int32_t>(first));
+    for (int64_t i = 0; i < a.h.count[oh]; ++i) {
+      const int64_t row = first + i * a.h.dilation * a.w.in;
+      for (int64_t j = 0; j < a.w.count[ow]; ++j) {
+        const int64_t place = row + j * a.w.dilation;
+        Take(load(x + place * a.channels + c), hn::Set(di, static_cast<int32_t>(place)), best, at);
+      }
+    }
+    store(best, y + c);
+    HWY_ALIGN int32_t places[static_cast<size_t>(kLanes)];
+    hn::StoreU(at, di, places);
+    const int64_t n = std::min(kLanes, a.channels - c);
+    for (int64_t k = 0; k < n; ++k) index[c + k] = places[k];
+  });
+}
+
+template <class T>
+void AveragePixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t ow,
+                  T* HWY_RESTRICT y) {
+  const Floats d;
+  constexpr int64_t kBlock = 512;  // channels
+  const int64_t first = a.h.begin[oh] * a.w.in + a.w.begin[ow];
+  const V share = hn::Set(d, 1 / (a.h.divisor[oh] * a.w.divisor[ow]));
+  HWY_ALIGN float sums[kBlock];
+  for (int64_t begin = 0; begin < a.channels; begin += kBlock) {
+    const int64_t n = std::min(kBlock, a.channels - begin);
+    std::fill_n(sums, n, 0.0f);
+    for (int64_t i = 0; i < a.h.count[oh]; ++i) {
+      for (int64_t j = 0; j < a.w.count[ow]; ++j) {
+        const T* at = x + (first + i * a.w.in + j) * a.channels + begin;
+        ForVectors(n, [&](int64_t c, const auto& load, const auto& store)
+                          HWY_ATTR { store(hn::Add(load(sums + c), load(at + c)), sums + c); });
+      }
+    }
+    ForVectors(n, [&](int64_t c, const auto& load, const auto& store)
+                      HWY_ATTR { store(hn::Mul(load(sums + c), share), y + begin + c); });
+  }
+}
+
+template <class T>
+void Pixels(const Pool2d& a) {
+  const T* x = static_cast<const T*>(a.x);
+  T* y = static_cast<T*>(a.y);
+  const int64_t image = a.h.in * a.w.in * a.channels;
+  const int64_t grain = std::max<int64_t>(kGrain * a.h.out / image, 1);  // rows
+  parallel_for(a.batch * a.h.out, grain, [&](int64_t row, int64_t end) {
+    for (; row < end; ++row) {
+      const T* from = x + row / a.h.out * image;
+      for (int64_t ow = 0; ow < a.w.out; ++ow) {
+        const int64_t at = (row * a.w.out + ow) * a.channels;
+        if (a.max) {
+          MaxPixel(a, from, row % a.h.out, ow, y + at, a.index + at);
+        } else {
+          AveragePixel(a, from, row % a.h.out, ow, y + at);
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void RunAs(const Pool2d& a) {
+  a.channels_last ? Pixels<T>(a) : Planes<T>(a);
+}
+
+void RunPool2d(const Pool2d& a) {
+  if (a.batch * a.channels * a.h.out * a.w.out == 0) return;
+  switch (a.type) {
+    case Type::F32:
+      return RunAs<float>(a);
+    case Type::F16:
+      return RunAs<F16>(a);
+    case Type::BF16:
+      return RunAs<BF16>(a);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(RunPool2d);
+
+void Pool2d::run() const {
+  HWY_DYNAMIC_DISPATCH(RunPool2d)(*this);
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

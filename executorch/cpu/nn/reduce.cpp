@@ -1,0 +1,242 @@
+#include <executorch/cpu/nn/reduce.h>
+
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/reduce.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <executorch/cpu/storage-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+
+using Floats = hn::ScalableTag<float>;
+using V = hn::Vec<Floats>;
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+constexpr int64_t kRun = 2048;    // elements, or rows times 32, whose sum is kept in float
+constexpr int64_t kWide = 1024;   // columns of one task
+constexpr int64_t kPart = 65536;  // elements of one task where there are few outputs
+constexpr int64_t kMaxParts = 32;
+
+/// The operations on vectors, and on the doubles that runs are merged in.
+struct SumOp {
+  static constexpr float kStart = 0;
+  static V Fold(V a, V b) { return hn::Add(a, b); }
+  static float Lanes(V v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
+  static double Merge(double a, double b) { return a + b; }
+};
+struct MaxOp {
+  static constexpr float kStart = -std::numeric_limits<float>::infinity();
+  static V Fold(V a, V b) {  // NaN if either is
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(b, a), a, b));
+  }
+  static float Lanes(V v) {
+    HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
+    hn::StoreU(v, Floats(), lanes);
+    double result = lanes[0];
+    for (float x : lanes) result = Merge(result, x);
+    return static_cast<float>(result);
+  }
+  static double Merge(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+};
+struct MinOp {
+  static constexpr float kStart = std::numeric_limits<float>::infinity();
+  static V Fold(V a, V b) {
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
+  }
+  static float Lanes(V v) {
+    HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
+    hn::StoreU(v, Floats(), lanes);
+    double result = lanes[0];
+    for (float x : lanes) result = Merge(result, x);
+    return static_cast<float>(result);
+  }
+  static double Merge(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+};
+
+template <class Op, class T>
+double Row(const T* HWY_RESTRICT x, int64_t n) {
+  const Floats d;
+  double total = static_cast<double>(Op::kStart);
+  for (int64_t begin = 0; begin < n; begin += kRun) {
+    const int64_t m = std::min(kRun, n - begin);
+    const V start = hn::Set(d, Op::kStart);
+    V acc[4] = {start, start, start, start};
+    int64_t i = 0;
+    for (; i + 4 * kLanes <= m; i += 4 * kLanes) {
+      for (int64_t k = 0; k < 4; ++k) {
+        acc[k] = Op::Fold(acc[k], LoadFloats(d, x + begin + i + k * kLanes));
+      }
+    }
+    for (; i + kLanes <= m; i += kLanes) acc[0] = Op::Fold(acc[0], LoadFloats(d, x + begin + i));
+    if (i < m) {
+      const size_t rest = static_cast<size_t>(m - i);
+      const V v = LoadFloatsN(d, x + begin + i, rest);
+      acc[1] = Op::Fold(acc[1], hn::IfThenElse(hn::FirstN(d, rest), v, start));
+    }
+    total =
+        Op::Merge(total, Op::Lanes(Op::Fold(Op::Fold(acc[0], acc[1]), Op::Fold(acc[2], acc[3]))));
+  }
+  return total;
+}
+
+/// `width` <= kWide neighbouring columns over n rows.
+template <class Op, class T>
+void Columns(const T* HWY_RESTRICT x, int64_t step, int64_t n, int64_t width,
+             double* HWY_RESTRICT result) {
+  const Floats d;
+  constexpr int64_t kRows = kRun / 32;
+  HWY_ALIGN float acc[kWide];
+  std::fill_n(result, width, static_cast<double>(Op::kStart));
+  for (int64_t begin = 0; begin < n; begin += kRows) {
+    const int64_t end = std::min(n, begin + kRows);
+    std::fill_n(acc, width, Op::kStart);
+    for (int64_t i = begin; i < end;) {
+      const T* row = x + i * step;
+      const bool four = i + 4 <= end;
+      int64_t c = 0;
+      for (; c + kLanes <= width; c += kLanes) {
+        const T* at = row + c;
+        V v = LoadFloats(d, at);
+        if (four) {
+          v = Op::Fold(Op::Fold(v, LoadFloats(d, at + step)),
+                       Op::Fold(LoadFloats(d, at + 2 * step), LoadFloats(d, at + 3 * step)));
+        }
+        hn::StoreU(Op::Fold(hn::LoadU(d, acc + c), v), d, acc + c);
+      }
+      if (c < width) {
+        const size_t rest = static_cast<size_t>(width - c);
+        for (int64_t k = 0; k < (four ? 4 : 1); ++k) {
+          const V v = LoadFloatsN(d, row + k * step + c, rest);
+          StoreFloatsN(Op::Fold(LoadFloatsN(d, acc + c, rest), v), d, acc + c, rest);
+        }
+      }
+      i += four ? 4 : 1;
+    }
+    for (int64_t c = 0; c < width; ++c) result[c] = Op::Merge(result[c], acc[c]);
+  }
+}
+
+template <class T>
+void Store(const double* result, int64_t n, double divisor, T* y) {
+  const Floats d;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    HWY_ALIGN float lanes[static_cast<size_t>(kLanes)] = {};
+    const int64_t m = std::min(kLanes, n - i);
+    for (int64_t k = 0; k < m; ++k) lanes[k] = static_cast<float>(result[i + k] / divisor);
+    StoreFloatsN(hn::LoadU(d, lanes), d, y + i, static_cast<size_t>(m));
+  }
+}
+
+/// The outputs [first, first + count) over rows [begin, end), count <= kWide, within one `outer`
+/// unless inner is 1.
+template <class Op, class T>
+void Block(const Reduce& a, int64_t first, int64_t count, int64_t begin, int64_t end,
+           double* result) {
+  const T* x = static_cast<const T*>(a.x) + begin * a.x_step;
+  if (a.inner == 1) {
+    for (int64_t o = 0; o < count; ++o) {
+      result[o] = Row<Op>(x + (first + o) * a.x_outer, end - begin);
+    }
+  } else {
+    Columns<Op>(x + first / a.inner * a.x_outer + first % a.inner, a.x_step, end - begin, count,
+                result);
+  }
+}
+
+template <class Op, class T>
+void RunAs(const Reduce& a) {
+  T* y = static_cast<T*>(a.y);
+  // Blocks of outputs: some rows, or a piece of a row of columns.
+  const int64_t rows_per_block = std::clamp<int64_t>(16384 / a.n, 1, kWide);
+  const int64_t wide = a.inner == 1 ? rows_per_block : std::min(a.inner, kWide);
+  const int64_t per_outer = a.inner == 1 ? 1 : (a.inner + wide - 1) / wide;
+  const int64_t blocks = a.inner == 1 ? (a.outer + wide - 1) / wide : a.outer * per_outer;
+  const auto extent = [&](int64_t block, int64_t& first) {
+    first = a.inner == 1 ? block * wide : block / per_outer * a.inner + block % per_outer * wide;
+    return a.inner == 1 ? std::min(wide, a.outer - first)
+                        : std::min(wide, a.inner - block % per_outer * wide);
+  };
+  const int64_t parts =
+      blocks >= 8 ? 1 : std::clamp<int64_t>(a.n * wide / kPart, 1, std::min(kMaxParts, a.n));
+  if (parts == 1) {
+    const int64_t grain = std::max<int64_t>(16384 / (a.n * wide), 1);
+    parallel_for(blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+      double result[kWide];
+      for (int64_t b = begin; b < end; ++b) {
+        int64_t first;
+        const int64_t count = extent(b, first);
+        Block<Op, T>(a, first, count, 0, a.n, result);
+        Store(result, count, a.divisor, y + first);
+      }
+    });
+    return;
+  }
+  // Few outputs of many elements: parts of the sums, merged in order.
+  static thread_local Workspace workspace;
+  const int64_t outputs = a.outer * a.inner;
+  double* partial =
+      reinterpret_cast<double*>(workspace.floats(static_cast<size_t>(2 * parts * outputs)));
+  parallel_for(blocks * parts, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t part = i / blocks;
+      int64_t first;
+      const int64_t count = extent(i % blocks, first);
+      Block<Op, T>(a, first, count, a.n * part / parts, a.n * (part + 1) / parts,
+                   partial + part * outputs + first);
+    }
+  });
+  for (int64_t part = 1; part < parts; ++part) {
+    for (int64_t i = 0; i < outputs; ++i) {
+      partial[i] = Op::Merge(partial[i], partial[part * outputs + i]);
+    }
+  }
+  Store(partial, outputs, a.divisor, y);
+}
+
+template <class Op>
+void WithType(const Reduce& a) {
+  switch (a.type) {
+    case Type::F32:
+      return RunAs<Op, float>(a);
+    case Type::F16:
+      return RunAs<Op, F16>(a);
+    case Type::BF16:
+      return RunAs<Op, BF16>(a);
+  }
+}
+
+void RunReduce(const Reduce& a) {
+  if (a.outer * a.inner == 0) return;
+  switch (a.op) {
+    case Reduce::Op::Sum:
+      return WithType<SumOp>(a);
+    case Reduce::Op::Max:
+      return WithType<MaxOp>(a);
+    case Reduce::Op::Min:
+      return WithType<MinOp>(a);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(RunReduce);
+
+void Reduce::run() const {
+  HWY_DYNAMIC_DISPATCH(RunReduce)(*this);
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,28 @@
+/// Sums and extremes over one dim.
+#pragma once
+
+#include <executorch/cpu/types.h>
+
+#include <cstdint>
+
+namespace executorch::cpu {
+
+/// y[o,c] = op over i < n of x[o * x_outer + i * x_step + c],   o < outer, c < inner, y dense
+///   Sum       the sum divided by `divisor`; runs are added in float, their sums in double
+///   Max, Min  NaN if there is one
+/// n >= 1; inner = 1 needs x_step = 1. Threads share the work; results do not depend on their
+/// number.
+struct Reduce {
+  enum class Op : uint8_t { Sum, Max, Min };
+  Type type = Type::F32;  // of x and y
+  Op op = Op::Sum;
+  double divisor = 1;
+  int64_t outer = 1, n = 1, inner = 1;
+  int64_t x_outer = 0, x_step = 1;
+  const void* x = nullptr;
+  void* y = nullptr;
+
+  void run() const;
+};
+
+}  // namespace executorch::cpu
