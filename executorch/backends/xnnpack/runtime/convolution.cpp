@@ -3,7 +3,7 @@
 #include <executorch/backends/xnnpack/runtime/integer_weights.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
-#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/nn/conv.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/cpu/workspace.h>
 
@@ -16,12 +16,13 @@ namespace {
 using Kind = fb_xnnpack::XNodeUnion;
 
 constexpr int64_t kMaxChannels = 1 << 24;
+constexpr int64_t kElementsPerTask = 16384;
 
 struct Layer {
   const Value &x, &w, &y;
   const Value* bias;
   const Window& window;
-  bool transposed;
+  bool transposed, depthwise;
   int64_t groups, inputs, outputs;  // channels of a group
 
   Layer(const Graph& graph, const Node& node)
@@ -31,6 +32,7 @@ struct Layer {
         bias(graph.has_input(node, 2) ? &graph.in(node, 2) : nullptr),
         window(node.window),
         transposed(node.kind == Kind::XNNConvTranspose2d),
+        depthwise(node.kind == Kind::XNNDepthwiseConv2d),
         groups(node.groups),
         inputs(node.group_inputs),
         outputs(node.group_outputs) {}
@@ -72,77 +74,61 @@ struct Layer {
   }
 };
 
-/// Columns [p0, p0 + np) of rows [i0, i0 + ni) of A, as a matrix product asks for them.
-void produce(const void* matrix, int64_t group, int64_t i0, int64_t ni, int64_t p0, int64_t np,
-             float* to, int64_t ld) {
-  const Layer& layer = *static_cast<const Layer*>(matrix);
-  const int64_t c = layer.inputs;
-  for (int64_t i = 0; i < ni; ++i) {
-    for (int64_t p = p0; p < p0 + np;) {
-      const int64_t tap = p / c, channel = p % c, n = std::min(c - channel, p0 + np - p);
-      const int64_t first = layer.pixel_source(i0 + i, tap);
-      float* room = to + i * ld + (p - p0);
-      if (first < 0) {
-        std::fill_n(room, n, 0.0f);
-      } else {
-        const float* from = read_run(layer.x, first + group * c + channel, n, room);
-        if (from != room) std::copy_n(from, n, room);
-      }
-      p += n;
+/// All elements as floats, in memory of the thread's unless they are.
+const float* floats(const Value& value, cpu::Workspace& workspace) {
+  const int64_t n = value.shape.numel();
+  if (value.type == Type::fp32) return value.as<float>();
+  float* const room = workspace.floats(static_cast<size_t>(n));
+  cpu::parallel_for(n, kElementsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kRun) {
+      read_run(value, i, std::min(kRun, end - i), room + i);
     }
-  }
+  });
+  return room;
 }
 
-cpu::Activation bounds(const Node& node) {
-  return {cpu::Activation::Kind::Clamp, node.low, node.high};
-}
-
-const float* float_bias(const Layer& layer, Node& node) {
-  if (layer.bias == nullptr || layer.bias->type == Type::fp32) {
-    return layer.bias == nullptr ? nullptr : layer.bias->as<float>();
+void run_float(const Layer& layer, const Node& node) {
+  static thread_local cpu::Workspace x_room, bias_room, y_room;
+  const int64_t in = layer.channels_in(), out = layer.channels_out();
+  const Shape &x = layer.x.shape, &y = layer.y.shape;
+  const Window& w = layer.window;
+  cpu::Conv<float> conv;
+  for (size_t d = 0; d < 2; ++d) {
+    cpu::ConvAxis& axis = conv.axis[1 + d];
+    axis = {x[1 + d], w.size[d], y[1 + d], w.stride[d], w.before[d], w.dilation[d]};
+    axis.in_stride = in * (d == 0 ? x[2] : 1);
+    axis.out_stride = out * (d == 0 ? y[2] : 1);
+    axis.weight_stride = (layer.depthwise ? out : layer.inputs) * (d == 0 ? w.size[1] : 1);
   }
-  const int64_t n = layer.channels_out();
-  node.weight_scales.resize(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; i += kRun) {
-    read_run(*layer.bias, i, std::min(kRun, n - i), node.weight_scales.data() + i);
-  }
-  return node.weight_scales.data();
-}
-
-void run_float(const Layer& layer, Node& node) {
-  static thread_local cpu::Workspace workspace;
-  const int64_t rows = layer.y.shape[0] * layer.pixels(), n = layer.channels_out();
+  conv.transposed = layer.transposed;
+  conv.batch = x[0];
+  conv.groups = layer.groups;
+  conv.group_in = layer.inputs;
+  conv.group_out = layer.outputs;
+  conv.input = floats(layer.x, x_room);
+  conv.in_batch = x[1] * x[2] * in;
+  conv.in_channel = 1;
+  conv.weight = layer.w.as<float>();
+  conv.weight_out = layer.depthwise ? 1 : layer.terms();
+  conv.weight_group = layer.outputs * conv.weight_out;
+  conv.weight_in = 1;
+  conv.bias = layer.bias == nullptr ? nullptr : floats(*layer.bias, bias_room);
+  const int64_t n = y.numel();
   const bool direct = layer.y.type == Type::fp32;
-  cpu::Gemm<float> gemm;
-  gemm.m = rows;
-  gemm.n = layer.outputs;
-  gemm.k = layer.terms();
-  gemm.batch = layer.groups;
-  if (layer.is_pointwise() && layer.x.type == Type::fp32) {
-    gemm.a = {layer.x.as<float>(), layer.channels_in(), 1};
-    gemm.a_batch = layer.inputs;
-  } else {
-    gemm.a_source = {produce, &layer};
-  }
-  gemm.b = {layer.w.as<float>(), 1, gemm.k};
-  gemm.b_batch = layer.outputs * gemm.k;
-  float* const result =
-      direct ? layer.y.as<float>() : workspace.floats(static_cast<size_t>(rows * n));
-  gemm.c = {result, n, 1};
-  gemm.c_batch = layer.outputs;
-  if (const float* bias = float_bias(layer, node)) {
-    gemm.addend = {bias, 0, 1};
-    gemm.addend_batch = layer.outputs;
-  }
-  gemm.act = bounds(node);
-  gemm.run();
+  conv.out = direct ? layer.y.as<float>() : y_room.floats(static_cast<size_t>(n));
+  conv.out_batch = y[1] * y[2] * out;
+  conv.out_channel = 1;
+  conv.act = {cpu::Activation::Kind::Clamp, node.low, node.high};
+  conv.run();
   if (direct) return;
-  for (int64_t i = 0; i < rows * n; i += kRun) {
-    write_run(layer.y, i, std::min(kRun, rows * n - i), result + i);
-  }
+  cpu::parallel_for(n, kElementsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kRun) {
+      write_run(layer.y, i, std::min(kRun, end - i), conv.out + i);
+    }
+  });
 }
 
-/// As produce(), of bytes and whole rows; padding is what stands for 0.
+/// Rows [i0, i0 + ni) of A; padding is what stands for 0.
 void copy_windows(const Layer& layer, int64_t group, int64_t i0, int64_t ni, int8_t padding,
                   int8_t* to) {
   const int64_t c = layer.inputs;
@@ -200,74 +186,55 @@ void run_integer(const Graph& graph, const Layer& layer, Node& node) {
   });
 }
 
-/// One output pixel's channels [c0, c0 + n) of a depthwise convolution in `sums`, without bias.
-/// `x_of` gives the input's channels as T.
-template <class T, class W, class XOf>
-void sum_taps(const Layer& layer, int64_t pixel, int64_t c0, int64_t n, const W* w, T* sums,
-              const XOf& x_of) {
-  std::fill_n(sums, n, T{0});
+/// Channels [c0, c0 + n) of one output pixel of a depthwise convolution.
+void depthwise_run(const Layer& layer, const float* scales, int64_t pixel, int64_t c0, int64_t n,
+                   float* result) {
+  int32_t sums[kRun] = {};
+  const auto zero = static_cast<int16_t>(layer.x.zero_point);
   for (int64_t tap = 0; tap < layer.taps(); ++tap) {
     const int64_t first = layer.pixel_source(pixel, tap);
     if (first < 0) continue;
-    const auto* x = x_of(first);
-    const W* row = w + tap * layer.channels_out() + c0;
-    for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<T>(x[i]) * static_cast<T>(row[i]);
-  }
-}
-
-/// Channels [c0, c0 + n) of outputs read from channels c0 / outputs...: each repeated.
-template <class T>
-const T* repeated(const Layer& layer, const T* x, int64_t c0, int64_t n, T* room) {
-  if (layer.outputs == 1) return x + c0;
-  for (int64_t i = 0; i < n; ++i) room[i] = x[(c0 + i) / layer.outputs];
-  return room;
-}
-
-void depthwise_float(const Layer& layer, const float* bias, int64_t pixel, int64_t c0, int64_t n,
-                     float* sums) {
-  float room[kRun], read[kRun];
-  sum_taps(layer, pixel, c0, n, layer.w.as<float>(), sums, [&](int64_t first) {
-    if (layer.x.type == Type::fp32) {
-      return repeated(layer, layer.x.as<float>() + first, c0, n, room);
-    }
-    // Of another type: the channels that are needed, then repeated.
-    const int64_t from = c0 / layer.outputs, to = (c0 + n - 1) / layer.outputs + 1;
-    const float* x = read_run(layer.x, first + from, to - from, read);
-    if (layer.outputs == 1) return x;
-    for (int64_t i = 0; i < n; ++i) room[i] = x[(c0 + i) / layer.outputs - from];
-    return static_cast<const float*>(room);
-  });
-  if (bias != nullptr) {
-    for (int64_t i = 0; i < n; ++i) sums[i] += bias[c0 + i];
-  }
-}
-
-void depthwise_integer(const Layer& layer, const float* scales, int64_t pixel, int64_t c0,
-                       int64_t n, float* result) {
-  int32_t sums[kRun];
-  int16_t room[kRun];
-  const auto zero = static_cast<int16_t>(layer.x.zero_point);
-  sum_taps(layer, pixel, c0, n, layer.w.as<int8_t>(), sums, [&](int64_t first) {
     const int8_t* x = layer.x.as<int8_t>() + first;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t c = layer.outputs == 1 ? c0 + i : (c0 + i) / layer.outputs;
-      room[i] = static_cast<int16_t>(x[c] - zero);
+    const int8_t* w = layer.w.as<int8_t>() + tap * layer.channels_out() + c0;
+    if (layer.outputs == 1) {
+      x += c0;
+      for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<int16_t>(x[i] - zero) * int16_t{w[i]};
+    } else {
+      for (int64_t i = 0; i < n; ++i) sums[i] += (x[(c0 + i) / layer.outputs] - zero) * w[i];
     }
-    return room;
-  });
+  }
   const int32_t* bias = layer.bias == nullptr ? nullptr : layer.bias->as<int32_t>() + c0;
   for (int64_t i = 0; i < n; ++i) {
-    const auto sum =
+    // Wraps rather than overflows where a file says nonsense.
+    const uint32_t sum =
         static_cast<uint32_t>(sums[i]) + (bias == nullptr ? 0 : static_cast<uint32_t>(bias[i]));
     result[i] = static_cast<float>(static_cast<int32_t>(sum)) * (layer.x.scale * scales[c0 + i]);
   }
+}
+
+void run_depthwise(const Layer& layer, Node& node) {
+  const int64_t n = layer.channels_out();
+  const float* scales = weight_scales(layer.w, node, n);
+  const int64_t pixels = layer.y.shape[0] * layer.pixels();
+  const int64_t grain = std::max<int64_t>(1, kElementsPerTask / (n * layer.taps()));
+  cpu::parallel_for(pixels, grain, [&](int64_t begin, int64_t end) {
+    float room[kRun];
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      for (int64_t c = 0; c < n; c += kRun) {
+        const int64_t count = std::min(kRun, n - c);
+        depthwise_run(layer, scales, pixel, c, count, room);
+        clamp_run(room, count, node.low, node.high);
+        write_run(layer.y, pixel * n + c, count, room);
+      }
+    }
+  });
 }
 
 }  // namespace
 
 Error check_convolution(const Graph& graph, const Node& node) {
   const Layer layer(graph, node);
-  const bool depthwise = node.kind == Kind::XNNDepthwiseConv2d;
+  const bool depthwise = layer.depthwise;
   ET_XNN_REQUIRE(layer.x.shape.rank == 4 && layer.w.shape.rank == 4 && layer.y.shape.rank == 4,
                  node, "ranks %u, %u and %u, expected 4", layer.x.shape.rank, layer.w.shape.rank,
                  layer.y.shape.rank);
@@ -320,33 +287,8 @@ void run_convolution(const Graph& graph, Node& node) {
   const Layer layer(graph, node);
   if (layer.y.shape.numel() == 0) return;
   if (layer.w.type == Type::fp32) return run_float(layer, node);
+  if (layer.depthwise) return run_depthwise(layer, node);
   run_integer(graph, layer, node);
-}
-
-void run_depthwise(const Graph& graph, Node& node) {
-  const Layer layer(graph, node);
-  const int64_t n = layer.channels_out();
-  const bool floating = layer.w.type == Type::fp32;
-  const float* bias = floating ? float_bias(layer, node) : nullptr;
-  const float* scales = floating ? nullptr : weight_scales(layer.w, node, n);
-  const int64_t pixels = layer.y.shape[0] * layer.pixels();
-  const int64_t grain = std::max<int64_t>(1, 16384 / (n * layer.taps()));
-  cpu::parallel_for(pixels, grain, [&](int64_t begin, int64_t end) {
-    float room[kRun];
-    for (int64_t pixel = begin; pixel < end; ++pixel) {
-      for (int64_t c = 0; c < n; c += kRun) {
-        const int64_t count = std::min(kRun, n - c), first = pixel * n + c;
-        float* to = place_of_run(layer.y, first, room);
-        if (floating) {
-          depthwise_float(layer, bias, pixel, c, count, to);
-        } else {
-          depthwise_integer(layer, scales, pixel, c, count, to);
-        }
-        clamp_run(to, count, node.low, node.high);
-        write_run(layer.y, first, count, to);
-      }
-    }
-  });
 }
 
 }  // namespace executorch::backends::xnnpack

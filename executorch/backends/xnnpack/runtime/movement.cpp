@@ -1,7 +1,7 @@
 /// Nodes that move elements of any type: transpose, reshape, copy, slice, pad, concatenate.
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
-#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/nn/copy.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,68 +9,47 @@
 namespace executorch::backends::xnnpack {
 namespace {
 
-constexpr int64_t kElementsPerTask = 16384;
-
 bool can_move(const Value& x, const Value& y) {
   return (has_runs(x.type) || x.type == Type::int32) && same_type(x, y);
 }
 
-size_t bytes_of(const Value& value, int64_t elements) {
-  return static_cast<size_t>(elements) * element_size(value.type);
+using Strides = std::array<int64_t, kMaxRank>;
+
+Strides strides_of(const Shape& shape) {
+  Strides strides{};
+  int64_t step = 1;
+  for (size_t d = shape.rank; d-- > 0; step *= shape[d]) strides[d] = step;
+  return strides;
 }
 
-/// Copies an innermost line of n elements, whose source is `step` apart.
-template <class T>
-void gather(const T* from, int64_t step, int64_t n, T* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
+int64_t dot(const Strides& strides, const std::array<uint32_t, kMaxRank>& index) {
+  int64_t sum = 0;
+  for (size_t d = 0; d < kMaxRank; ++d) sum += strides[d] * index[d];
+  return sum;
 }
 
-template <class F>
-void with_element(size_t size, const F& f) {
-  if (size == 1) return f(uint8_t{});
-  if (size == 2) return f(uint16_t{});
-  f(uint32_t{});
-}
-
-/// A box of a row-major array: its extents, and where and how far apart it lies in the array.
-struct Box {
-  Shape extent;
-  int64_t first = 0;
-  std::array<int64_t, kMaxRank> stride{};
-
-  /// The box `extent` at `offsets` of an array of shape `whole`.
-  Box(const Shape& box, const Shape& whole, const std::array<int64_t, kMaxRank>& offsets)
-      : extent(box) {
-    int64_t step = 1;
-    for (size_t d = whole.rank; d-- > 0;) {
-      stride[d] = step;
-      first += offsets[d] * step;
-      step *= whole[d];
+/// Copies a box of elements, `x_step` and `y_step` apart in each dim, from its first in x to that
+/// in y.
+void copy_box(const Shape& box, const Value& x, int64_t x_first, const Strides& x_step,
+              const Value& y, int64_t y_first, const Strides& y_step) {
+  if (box.numel() == 0) return;
+  cpu::Copy::Dim dims[kMaxRank];
+  cpu::Copy copy;
+  for (size_t d = 0; d < box.rank; ++d) {
+    if (box[d] == 1) continue;
+    cpu::Copy::Dim* outer = copy.n_dims == 0 ? nullptr : &dims[copy.n_dims - 1];
+    if (outer != nullptr && outer->src == x_step[d] * box[d] && outer->dst == y_step[d] * box[d]) {
+      *outer = {outer->size * box[d], x_step[d], y_step[d]};
+    } else {
+      dims[copy.n_dims++] = {box[d], x_step[d], y_step[d]};
     }
   }
-  int64_t lines() const { return extent.rank == 0 ? 1 : extent.product(0, extent.rank - 1); }
-  int64_t line(int64_t index) const {
-    int64_t at = first;
-    for (size_t d = extent.rank; d-- > 1;) {
-      at += index % extent[d - 1] * stride[d - 1];
-      index /= extent[d - 1];
-    }
-    return at;
-  }
-};
-
-/// Copies a box, of the same extents in both.
-void copy_box(const Value& x, const Box& from, const Value& y, const Box& to) {
-  const int64_t n = from.extent.last();
-  if (from.extent.numel() == 0) return;
-  const int64_t grain = std::max<int64_t>(1, kElementsPerTask / n);
-  const size_t bytes = bytes_of(x, n);
-  cpu::parallel_for(from.lines(), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(y.as<uint8_t>() + bytes_of(y, to.line(i)),
-                  x.as<uint8_t>() + bytes_of(x, from.line(i)), bytes);
-    }
-  });
+  const size_t size = element_size(x.type);
+  copy.dims = dims;
+  copy.element_size = size;
+  copy.src = x.as<uint8_t>() + static_cast<size_t>(x_first) * size;
+  copy.dst = y.as<uint8_t>() + static_cast<size_t>(y_first) * size;
+  copy.run();
 }
 
 void fill(const Value& y, float number) {
@@ -89,8 +68,6 @@ void fill(const Value& y, float number) {
   }
 }
 
-constexpr std::array<int64_t, kMaxRank> kOrigin{};
-
 }  // namespace
 
 Error check_moved(const Graph& graph, const Node& node) {
@@ -104,7 +81,9 @@ Error check_moved(const Graph& graph, const Node& node) {
 
 void run_copy(const Graph& graph, Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
-  if (x.data != y.data) std::memcpy(y.data, x.data, bytes_of(x, x.shape.numel()));
+  if (x.data != y.data && x.shape.numel() != 0) {
+    std::memcpy(y.data, x.data, static_cast<size_t>(nbytes(x)));
+  }
 }
 
 Error check_transpose(const Graph& graph, const Node& node) {
@@ -128,28 +107,10 @@ bool infer_transpose(Graph& graph, const Node& node) {
 
 void run_transpose(const Graph& graph, Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
-  const Shape& shape = y.shape;
-  if (shape.numel() == 0) return;
-  const Box whole(x.shape, x.shape, kOrigin);
-  Box from = whole;
-  from.extent = shape;
-  for (size_t d = 0; d < shape.rank; ++d) from.stride[d] = whole.stride[node.list[d]];
-  const int64_t n = shape.last(), step = shape.rank == 0 ? 1 : from.stride[shape.rank - 1];
-  const int64_t grain = std::max<int64_t>(1, kElementsPerTask / n);
-  with_element(element_size(x.type), [&](auto zero) {
-    using T = decltype(zero);
-    cpu::parallel_for(from.lines(), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* line = x.as<T>() + from.line(i);
-        T* to = y.as<T>() + i * n;
-        if (step == 1) {
-          std::memcpy(to, line, bytes_of(x, n));
-        } else {
-          gather(line, step, n, to);
-        }
-      }
-    });
-  });
+  const Strides own = strides_of(x.shape);
+  Strides turned{};
+  for (size_t d = 0; d < x.shape.rank; ++d) turned[d] = own[node.list[d]];
+  copy_box(y.shape, x, 0, turned, y, 0, strides_of(y.shape));
 }
 
 bool infer_reshape(Graph& graph, const Node& node) {
@@ -191,9 +152,8 @@ bool infer_slice(Graph& graph, const Node& node) {
 
 void run_slice(const Graph& graph, Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
-  std::array<int64_t, kMaxRank> offsets{};
-  std::copy(node.list.begin(), node.list.end(), offsets.begin());
-  copy_box(x, Box(y.shape, x.shape, offsets), y, Box(y.shape, y.shape, kOrigin));
+  const Strides from = strides_of(x.shape);
+  copy_box(y.shape, x, dot(from, node.list), from, y, 0, strides_of(y.shape));
 }
 
 bool infer_pad(Graph& graph, const Node& node) {
@@ -208,9 +168,8 @@ bool infer_pad(Graph& graph, const Node& node) {
 void run_pad(const Graph& graph, Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
   fill(y, node.number);
-  std::array<int64_t, kMaxRank> offsets{};
-  std::copy(node.list.begin(), node.list.end(), offsets.begin());
-  copy_box(x, Box(x.shape, x.shape, kOrigin), y, Box(x.shape, y.shape, offsets));
+  const Strides to = strides_of(y.shape);
+  copy_box(x.shape, x, 0, strides_of(x.shape), y, dot(to, node.list), to);
 }
 
 Error check_concatenate(const Graph& graph, const Node& node) {
@@ -250,17 +209,12 @@ bool infer_concatenate(Graph& graph, const Node& node) {
 void run_concatenate(const Graph& graph, Node& node) {
   const Value& y = graph.out(node);
   const size_t axis = axis_of(node, y.shape);
-  std::array<int64_t, kMaxRank> offsets{};
+  const Strides to = strides_of(y.shape);
+  int64_t first = 0;
   for (uint32_t i = 0; i < node.n_inputs; ++i) {
     const Value& x = graph.in(node, i);
-    // What lies behind the axis is one line.
-    const auto merged = [&](const Shape& s) {
-      return Shape{2, {s.product(0, axis), s.product(axis, s.rank)}};
-    };
-    const Shape from = merged(x.shape);
-    offsets[1] = i == 0 ? 0 : offsets[1];
-    copy_box(x, Box(from, from, kOrigin), y, Box(from, merged(y.shape), offsets));
-    offsets[1] += from[1];
+    copy_box(x.shape, x, 0, strides_of(x.shape), y, first, to);
+    first += x.shape[axis] * to[axis];
   }
 }
 

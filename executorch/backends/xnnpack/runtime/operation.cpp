@@ -40,12 +40,12 @@ constexpr Operation view(const char* name, Form form, bool (*infer)(Graph&, cons
           .run = run_copy,
           .is_view = true};
 }
-constexpr Operation convolution(const char* name, void (*run)(const Graph&, Node&)) {
+constexpr Operation convolution(const char* name) {
   return {.name = name,
           .form = Form::Convolution,
           .check = check_convolution,
           .infer = infer_convolution,
-          .run = run};
+          .run = run_convolution};
 }
 
 /// In the order of the union's members.
@@ -70,7 +70,7 @@ constexpr Operation kOperations[] = {
      .infer = infer_transpose,
      .run = run_transpose},
     unary("Clamp"),
-    convolution("Conv2d", run_convolution),
+    convolution("Conv2d"),
     binary("Div"),
     {.name = "StaticResizeBilinear2D",
      .form = Form::Resize,
@@ -84,7 +84,7 @@ constexpr Operation kOperations[] = {
      .run = run_pad},
     pooling("AvgPooling2d"),
     binary("Minimum"),
-    convolution("DepthwiseConv2d", run_depthwise),
+    convolution("DepthwiseConv2d"),
     pooling("MaxPooling2d"),
     binary("Multiply"),
     binary("Subtract"),
@@ -135,7 +135,7 @@ constexpr Operation kOperations[] = {
      .infer = infer_batch_matmul,
      .run = run_batch_matmul},
     concatenate("Concatenate5"),
-    convolution("ConvTranspose2d", run_convolution),
+    convolution("ConvTranspose2d"),
     unary("ReciprocalSquareRoot"),
     unary("Log"),
     unary("Gelu"),

@@ -81,7 +81,6 @@ void run_batch_matmul(const Graph&, Node&);
 Error check_convolution(const Graph&, const Node&);
 bool infer_convolution(Graph&, const Node&);
 void run_convolution(const Graph&, Node&);
-void run_depthwise(const Graph&, Node&);
 
 Error check_pooling(const Graph&, const Node&);
 bool infer_pooling(Graph&, const Node&);
