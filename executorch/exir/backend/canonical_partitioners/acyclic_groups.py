@@ -92,8 +92,7 @@ class _Levels:
         waits = {unit: set(self._sources(unit)) for unit in self.members}
         while True:
             found = _sorted(waits)
-            stuck = [u for u in waits if u not in set(found)] if len(found) < len(waits) else []
-            torn = [u for u in stuck if len(self.members[u]) > 1]
+            torn = [u for u in waits.keys() - set(found) if len(self.members[u]) > 1]
             if not torn:
                 return found
             for unit in torn:
