@@ -15,11 +15,9 @@ namespace executorch::cpu::gemm {
 /// Panels of a block: a quarter of a second-level cache of 1 MiB, so that they, the block that is
 /// being fetched and the rows of A fit. What has half of that cache loses little.
 constexpr int64_t kPanelBytes = 256 * 1024;
-/// A deeper product is summed in parts; a tile's height of A at this depth fills a first-level
-/// cache of 48 KiB or more. Where A must be converted, wider blocks repay it.
-constexpr int64_t kDepth = 1536, kConvertedDepth = 768;
-/// Of few rows of A the limit is memory, and rows of B are read in long stretches.
-constexpr int64_t kMemoryRows = 128, kMemoryDepth = 768;
+/// A deeper product is summed in parts. A tile's height of A at this depth fits a first-level cache
+/// of 48 KiB, and a block is wide enough to repay reading those rows, or converting them.
+constexpr int64_t kDepth = 768;
 /// Rows of a block whose sums are kept between such parts.
 constexpr int64_t kBlockRows = 1024;
 /// Multiply-adds that are worth another thread.
@@ -33,10 +31,7 @@ class Blocks {
   explicit Blocks(const Gemm<T>& g) : g_(g), kernels_(tile_kernels<Acc>()) {
     width_ = 2 * kernels_.lanes;
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
-    const bool from_memory =
-        g.m <= kMemoryRows && g.b.col_stride == 1 && g.b_source.produce == nullptr;
-    const int64_t most = from_memory ? kMemoryDepth : a_in_place_ ? kDepth : kConvertedDepth;
-    n_parts_ = std::max<int64_t>(ceil_div(g.k, most), 1);
+    n_parts_ = std::max<int64_t>(ceil_div(g.k, kDepth), 1);
     depth_ = std::max<int64_t>(ceil_div(g.k, n_parts_), 1);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(depth_, kMostLanes);
     const int64_t panels =
