@@ -6,8 +6,12 @@ import pytest
 import torch
 
 from executorch.runtime import Runtime
-from tests.ops import samples_of_quantized, samples_of_shapes  # noqa: F401  (add their rows)
-from tests.ops.oracle import expected, overload, tolerance
+from tests.ops import (  # noqa: F401  (they add their rows)
+    samples_of_gradients,
+    samples_of_quantized,
+    samples_of_shapes,
+)
+from tests.ops.oracle import ANY_VALUE, FIRST_ONLY, expected, overload, tolerance
 from tests.ops.program import Call, run
 from tests.ops.samples import SAMPLES, Maker
 
@@ -28,8 +32,13 @@ def test_kernel_agrees_with_eager(name: str, dtype: torch.dtype) -> None:
     ]
     for args, found, want in zip(samples, run(calls), wants, strict=True):
         assert len(found) == len(want)
+        if out._schema.name in FIRST_ONLY:
+            found, want = found[:1], want[:1]
         for got, right in zip(found, want, strict=True):
-            rtol, atol = tolerance(args, right)
+            if out._schema.name in ANY_VALUE:
+                assert got.shape == right.shape and got.dtype == right.dtype
+                continue
+            rtol, atol = tolerance(args, right, out._schema.name)
             torch.testing.assert_close(
                 got,
                 right,
@@ -47,11 +56,7 @@ NOT_SAMPLED = {
     "aten::_local_scalar_dense",
     "aten::_native_batch_norm_legit.out",
     "aten::copy_",
-    "aten::empty.out",
     "aten::index_put_",
-    "aten::native_dropout.out",
-    "aten::rand.out",
-    "aten::randn.out",
     "aten::sym_numel",
     "aten::sym_size.int",
     "aten::sym_stride.int",

@@ -21,14 +21,14 @@ ALIGNMENT = 16
 class Call:
     """`name` (as registered) on `args`, where a tuple is a list of optional tensors.
 
-    `results` have the dtypes, extents and layouts of its outputs. `in_place`: the operator changes
-    its first argument and has no other output; `list_out`: it has one output, a list.
+    `results` have the dtypes, extents and layouts of its outputs, the arguments that it changes
+    first; `written` are the places of those. `list_out`: it has one output, a list.
     """
 
     name: str
     args: Sequence[Any]
     results: Sequence[torch.Tensor]
-    in_place: bool = False
+    written: tuple[int, ...] = ()
     list_out: bool = False
 
 
@@ -102,6 +102,11 @@ class Builder:
                 return self.value(made(arg))
         raise TypeError(f"{arg!r} is no argument of an operator")
 
+    def variable(self, t: torch.Tensor) -> int:
+        """A tensor in planned memory with the values of `t`."""
+        self.initial.append(schema.Buffer(storage(t)))
+        return self.tensor(t, buffer=len(self.initial) - 1, planned=True)
+
     def list_value(self, items: list[Any]) -> Any:
         if any(isinstance(item, torch.Tensor) for item in items):
             return schema.TensorList([self.argument(item) for item in items])
@@ -113,23 +118,24 @@ class Builder:
 
     def call(self, call: Call) -> None:
         name, _, overload = call.name.partition(".")
-        if call.in_place:
-            self.initial.append(schema.Buffer(storage(call.args[0])))
-            target = self.tensor(call.args[0], buffer=len(self.initial) - 1, planned=True)
-            args = [target, *map(self.argument, call.args[1:]), target]
-            outs = [target]
+        args = [
+            self.variable(arg) if i in call.written else self.argument(arg)
+            for i, arg in enumerate(call.args)
+        ]
+        changed = [args[i] for i in call.written]
+        results = call.results[len(changed) :]
+        slack = 0 if call.list_out else 1
+        outs = [self.tensor(t, buffer=0, planned=True, slack=slack) for t in results]
+        if call.list_out:
+            args += [self.value(schema.TensorList(outs))] * 2
+        elif outs:
+            args += outs + outs[:1] * (len(outs) == 1)
         else:
-            args = [self.argument(arg) for arg in call.args]
-            slack = 0 if call.list_out else 1
-            outs = [self.tensor(t, buffer=0, planned=True, slack=slack) for t in call.results]
-            if call.list_out:
-                args += [self.value(schema.TensorList(outs))] * 2
-            else:
-                args += outs + outs[:1] * (len(outs) == 1)
+            args += changed
         self.operators.append(schema.Operator(name, overload))
         kernel = schema.KernelCall(len(self.operators) - 1, args)
         self.instructions.append(schema.Instruction(kernel))
-        self.outputs += outs
+        self.outputs += changed + outs
 
     def program(self) -> bytes:
         plan = schema.ExecutionPlan(
@@ -163,4 +169,4 @@ def run(calls: Sequence[Call]) -> list[list[torch.Tensor]]:
     method = Runtime.get().load_program(builder.program()).load_method("forward")
     assert method is not None
     found = iter(method.execute([]))
-    return [[next(found) for _ in range(1 if c.in_place else len(c.results))] for c in calls]
+    return [[next(found) for _ in c.results] for c in calls]

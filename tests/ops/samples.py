@@ -30,7 +30,7 @@ class Maker:
     def __call__(self, *shape: int, low: float = -4, high: float = 4) -> torch.Tensor:
         """Values in [low, high]: floats are multiples of 1/8, which every type holds exactly."""
         steps = 8 if self.dtype.is_floating_point else 1
-        if self.dtype in (torch.uint8, torch.bool):
+        if not (self.dtype.is_signed or self.dtype.is_complex):
             low = max(low, 0)
         if self.dtype == torch.bool:
             low, high = min(low, 1), min(high, 1)
@@ -110,7 +110,7 @@ def binary(m: Maker) -> list[list[Any]]:
 def divisor(m: Maker) -> list[list[Any]]:
     """Pairs whose second is not zero."""
     ones = [[m(3, 40), m(3, 40, low=1)], [m(3, 1, 5), m(4, 1, low=2)], [m(3), m(low=3)]]
-    if m.dtype not in (torch.uint8, torch.bool):
+    if m.dtype.is_signed:
         ones.append([m(30), -m(30, low=1)])
     if m.dtype.is_floating_point:
         ones.append([m(20), m(20, low=0, high=0)])
@@ -150,6 +150,11 @@ row(
 row("acos.out asin.out atanh.out acosh.out", ALL, inside_unit)
 row("sign.out logical_not.out isinf.out isnan.out _conj_physical.out", ALL, unary)
 row("bitwise_not.out", INTS + BOOL, unary)
+row("erfc.out exp2.out lgamma.out angle.out signbit.out _conj_copy.out", ALL, unary)
+row("erfinv.out", ALL, inside_unit)
+row("copysign.out fmax.out fmin.out", ALL, lambda m: binary(m))
+row("hypot.out", FLOATS, lambda m: binary(m))
+row("round.decimals_out", FLOATS, lambda m: [[m(40), d] for d in (0, 1, -1, 3)])
 rows(
     FLOATS,
     gelu__out=lambda m: [args + [a] for args in unary(m)[:-1] for a in ("none", "tanh")],

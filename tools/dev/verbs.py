@@ -200,6 +200,13 @@ def verb_bench(args: list[str]) -> int:
     return python(str(script), *environments, *args[1:])
 
 
+def verb_conformance(args: list[str]) -> int:
+    """Run every operator against eager PyTorch: ./dev conformance [--ops REGEX] [--json FILE]."""
+    setup()
+    build("dev", *PYTHON_TARGETS)
+    return python("-m", "tests.conformance", *args)
+
+
 def verb_interop(args: list[str]) -> int:
     """Exchange programs with upstream's wheel, both ways, and compare with eager PyTorch."""
     setup()

@@ -68,8 +68,8 @@ def make_spec(node: Node, value: Any) -> Any:
 # Kernels that take or give complex numbers; those that only move elements, and arithmetic.
 _COMPLEX = frozenset(
     "_fft_c2c _fft_c2r _fft_r2c complex view_as_complex_copy view_as_real_copy _conj_copy "
-    "_conj_physical abs add div mul neg sub alias_copy clone _clone_dim_order detach_copy cat "
-    "expand_copy flip gather index index_select permute_copy repeat roll select_copy slice_copy "
+    "_conj_physical abs add div mul neg sub alias_copy as_strided_copy clone _clone_dim_order "
+    "detach_copy diagonal_copy narrow_copy unfold_copy cat expand_copy flip gather index index_select permute_copy repeat roll select_copy slice_copy "
     "split_copy split_with_sizes_copy squeeze_copy stack t_copy transpose_copy unbind_copy "
     "unsqueeze_copy view_copy".split()
 )
@@ -93,7 +93,8 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
     such as that of a transposed view, are those of memory that this program does not have."""
     try:
         scalar_type_enum(value.dtype)
-        if not _takes_complex(node) and (found := _complex_dtype(node, value)):
+        found = _complex_dtype(node, value)
+        if found is torch.complex32 or (found and not _takes_complex(node)):
             raise ValueError(f"{found} has no kernel here; compute with real and imaginary parts")
         spec = TensorSpec(value.dtype, value.shape, value.layout, requires_grad=value.requires_grad)
         if value.layout is not torch.strided:

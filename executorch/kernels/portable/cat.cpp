@@ -255,6 +255,10 @@ Tensor& roll_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef shif
   ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, out,
              "%s: out has dtype %s; the input's dtype %s was expected", kOp,
              toString(out.scalar_type()), toString(self.scalar_type()));
+  if (self.numel() == 0) {  // whatever the dims are, as in eager
+    (void)resize_out(ctx, kOp, out, self.sizes());
+    return out;
+  }
   int64_t by_dim[kTensorDimensionLimit] = {};
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t dim = dims[i];

@@ -1,6 +1,7 @@
 /// Arithmetic of two or three operands.
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -133,6 +134,10 @@ bool value_for(KernelRuntimeContext& ctx, const char* op, ScalarType type, const
 
 Tensor& add_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                 const Scalar& alpha, Tensor& out) {
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "add.out", ComplexOp::Add, self, other, scalar_as<double>(alpha),
+                              out);
+  }
   return add_scaled(ctx, "add.out", self, other, alpha, false, out);
 }
 
@@ -143,6 +148,10 @@ Tensor& add_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scal
 
 Tensor& sub_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                 const Scalar& alpha, Tensor& out) {
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "sub.out", ComplexOp::Add, self, other,
+                              -scalar_as<double>(alpha), out);
+  }
   return add_scaled(ctx, "sub.out", self, other, alpha, true, out);
 }
 
@@ -157,6 +166,9 @@ Tensor& rsub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Sca
 }
 
 Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "mul.out", ComplexOp::Multiply, self, other, 1, out);
+  }
   return elementwise(ctx, {.op = "mul.out"}, out, kMultiply, self, other);
 }
 
@@ -166,6 +178,9 @@ Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scal
 }
 
 Tensor& div_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "div.out", ComplexOp::Divide, self, other, 1, out);
+  }
   return divide(ctx, "div.out", self, other, std::nullopt, out);
 }
 

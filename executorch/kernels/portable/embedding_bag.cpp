@@ -134,21 +134,29 @@ Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& w
   const int64_t n_bags = offsets.size(0) - include_last_offset, width = weight.size(1);
   const Bags bags{weight, indices,    offsets, static_cast<Mode>(mode), per_sample_weights,
                   n_bags, padding_idx};
-  const bool simple =  // where eager keeps no map from indices to bags
-      bags.mode == Mode::Sum && padding_idx < 0 &&
-      (weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half);
+  // Where eager keeps no map from indices to bags; for some types its fake results have one.
+  const bool simple =
+      offset2bag.numel() == 0 ||
+      (bags.mode == Mode::Sum && padding_idx < 0 &&
+       (weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half));
   Shape shape, index_shape, bag_shape;
   shape.push(n_bags);
   shape.push(width);
   index_shape.push(simple ? 0 : indices.numel());
-  bag_shape.push(n_bags);
+  // Some of eager's fake results count the last offset as a bag of its own.
+  const bool one_more = bag_size.dim() == 1 && bag_size.size(0) == offsets.size(0);
+  bag_shape.push(one_more ? offsets.size(0) : n_bags);
+  Shape best_shape = bag_shape;
+  if (bags.mode == Mode::Max) best_shape.push(width);
   if (!require_bags(ctx, op, bags) || !resize_out(ctx, op, out, shape) ||
       !resize_out(ctx, op, offset2bag, index_shape) || !resize_out(ctx, op, bag_size, bag_shape) ||
-      !resize_out(ctx, op, max_indices, bags.mode == Mode::Max ? shape : bag_shape)) {
+      !resize_out(ctx, op, max_indices, best_shape)) {
     return results;
   }
   ET_REQUIRE(ctx, is_contiguous(out) && is_contiguous(max_indices), InvalidArgument, results,
              "%s: a contiguous out was expected", op);
+  fill(Scalar(0), bag_size);
+  fill(Scalar(0), max_indices);
   for (int64_t bag = 0; bag < n_bags; ++bag) {
     int64_t count = 0;
     for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) {

@@ -350,7 +350,9 @@ Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Te
                            std::optional<int64_t> compute_mode, Tensor& out);
 Tensor& _pdist_forward_out(KernelRuntimeContext& ctx, const Tensor& self, double p, Tensor& out);
 
-// Fourier transforms (fft.cpp).
+// Complex numbers and Fourier transforms (complex.cpp, fft.cpp).
+UnaryOut _conj_copy_out, view_as_complex_copy_out;
+Tensor& complex_out(KernelRuntimeContext& ctx, const Tensor& real, const Tensor& imag, Tensor& out);
 Tensor& _fft_c2c_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
                      int64_t normalization, bool forward, Tensor& out);
 Tensor& _fft_c2r_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,

@@ -113,9 +113,9 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
                    bool sparse_grad, Tensor& out) {
   constexpr const char* kOp = "gather.out";
   (void)sparse_grad;
-  if (!normalize_dim(ctx, kOp, dim, self.dim()) || !require_index_dtype(ctx, kOp, index))
-    return out;
+  if (!normalize_dim(ctx, kOp, dim, self.dim())) return out;
   if (!require_same_dtype(ctx, kOp, self, out, "out")) return out;
+  if (index.numel() > 0 && !require_index_dtype(ctx, kOp, index)) return out;
   if (index.numel() > 0 && !require_index_shape(ctx, kOp, self, "the input", index, dim, true)) {
     return out;
   }

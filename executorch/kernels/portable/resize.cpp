@@ -107,15 +107,17 @@ struct Linear {
   C step;
   bool align_corners;
   struct Pair {
-    int64_t first, second;
+    int64_t first, second, n;
     C w0, w1;
+    C weight(int64_t i) const { return n == 1 ? w0 + w1 : i == 0 ? w0 : w1; }
   };
   Pair at(int64_t o) const {
     const C position = align_corners ? step * static_cast<C>(o)
                                      : std::max(step * (static_cast<C>(o) + C(0.5)) - C(0.5), C(0));
     const int64_t first = std::min(static_cast<int64_t>(position), in - 1);
     const C w1 = std::clamp(position - static_cast<C>(first), C(0), C(1));
-    return {first, first + (first < in - 1), C(1) - w1, w1};
+    const int64_t second = first + (first < in - 1);
+    return {first, second, second - first + 1, C(1) - w1, w1};
   }
 };
 
@@ -163,20 +165,57 @@ bool with_image_dtype(ScalarType type, F&& f) {
       f(BFloat16{}, float{});
       return true;
     case ScalarType::Byte:
-      f(uint8_t{}, float{});
+      f(uint8_t{}, double{});
       return true;
     default:
       return false;
   }
 }
 
-template <class T, class C>
-T stored(C value) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(std::clamp(std::floor(value + C(0.5)), C(0), C(255)));
-  } else {
-    return static_cast<T>(value);
+/// Images of bytes are resampled along one axis after the other, in integers, as eager does:
+/// weights are rounded to `bits` fraction bits, the most that 16 bits hold, and so is each axis'
+/// result.
+template <class Filter>
+struct ByteAxis {
+  const Filter& filter;
+  int bits = 0;
+
+  ByteAxis(const Filter& f, int64_t out) : filter(f) {
+    double largest = 0;
+    for (int64_t o = 0; o < out; ++o) {
+      const auto window = filter.at(o);
+      for (int64_t i = 0; i < window.n; ++i) largest = std::max(largest, window.weight(i));
+    }
+    while (bits < 22 && 0.5 + largest * static_cast<double>(2 << bits) < 32768) ++bits;
   }
+  /// The weighted sum of pixel(i) over the window of output position `o`.
+  template <class Pixel>
+  uint8_t sum(int64_t o, const Pixel& pixel) const {
+    const auto window = filter.at(o);
+    int total = 1 << bits >> 1;
+    for (int64_t i = 0; i < window.n; ++i) {
+      const double weight = window.weight(i) * static_cast<double>(1 << bits);
+      total += static_cast<int>(weight + 0.5) * pixel(window.first + i);
+    }
+    return static_cast<uint8_t>(std::clamp(total >> bits, 0, 255));
+  }
+};
+
+template <class Filter>
+void resample_bytes(const Images& images, const Filter& vertical, const Filter& horizontal) {
+  const int64_t* a = images.from.strides;
+  const int64_t* b = images.to.strides;
+  const auto* in = static_cast<const uint8_t*>(images.in.const_data_ptr());
+  auto* out = static_cast<uint8_t*>(images.out.mutable_data_ptr());
+  const ByteAxis<Filter> v(vertical, images.out.size(2)), h(horizontal, images.out.size(3));
+  for_each_row(images, [&](int64_t n, int64_t y) {
+    for_each_in_row(images, [&](int64_t c, int64_t x) {
+      const uint8_t* plane = in + n * a[0] + c * a[1];
+      out[n * b[0] + c * b[1] + y * b[2] + x * b[3]] = v.sum(y, [&](int64_t i) {
+        return h.sum(x, [&](int64_t j) { return plane[i * a[2] + j * a[3]]; });
+      });
+    });
+  });
 }
 
 template <class T, class C>
@@ -197,7 +236,7 @@ void bilinear(const Images& images, const Linear<C>& vertical, const Linear<C>& 
         return h.w0 * static_cast<C>(line[h.first * a[3]]) +
                h.w1 * static_cast<C>(line[h.second * a[3]]);
       };
-      row[c * b[1] + x * b[3]] = stored<T>(v.w0 * along(upper) + v.w1 * along(lower));
+      row[c * b[1] + x * b[3]] = static_cast<T>(v.w0 * along(upper) + v.w1 * along(lower));
     });
   });
 }
@@ -222,7 +261,7 @@ void antialiased(const Images& images, const Triangle<C>& vertical, const Triang
           }
           sum += v.weight(i) * line;
         }
-        out[n * b[0] + c * b[1] + y * b[2] + x * b[3]] = stored<T>(sum);
+        out[n * b[0] + c * b[1] + y * b[2] + x * b[3]] = static_cast<T>(sum);
       }
     }
   });
@@ -269,7 +308,11 @@ Tensor& upsample_bilinear2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inp
                        step_of<C>(input.size(d), out.size(d), align_corners, scales[d - 2]),
                        align_corners};
     };
-    bilinear<decltype(stored_tag), C>(Images(input, out), axis(2), axis(3));
+    if constexpr (std::is_same_v<decltype(stored_tag), uint8_t>) {
+      resample_bytes(Images(input, out), axis(2), axis(3));
+    } else {
+      bilinear<decltype(stored_tag), C>(Images(input, out), axis(2), axis(3));
+    }
   });
   ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
              toString(input.scalar_type()));
@@ -291,7 +334,11 @@ Tensor& _upsample_bilinear2d_aa_out(KernelRuntimeContext& ctx, const Tensor& sel
       return Triangle<C>{self.size(d),
                          step_of<C>(self.size(d), out.size(d), align_corners, scales[d - 2])};
     };
-    antialiased<decltype(stored_tag), C>(Images(self, out), axis(2), axis(3));
+    if constexpr (std::is_same_v<decltype(stored_tag), uint8_t>) {
+      resample_bytes(Images(self, out), axis(2), axis(3));
+    } else {
+      antialiased<decltype(stored_tag), C>(Images(self, out), axis(2), axis(3));
+    }
   });
   ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
              toString(self.scalar_type()));

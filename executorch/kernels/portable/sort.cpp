@@ -148,6 +148,7 @@ Pair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64
   Pair result(values, indices);
   if (!normalize_dim(ctx, kOp, dim, self.dim())) return result;
   const int64_t extent = self.dim() == 0 ? 1 : self.size(dim);
+  if (self.dim() == 0 && k == 0) k = 1;  // a 0-d result has an element
   ET_REQUIRE(ctx, k >= 0 && k <= extent, InvalidArgument, result,
              "%s: k is %" PRId64 "; dim %" PRId64 " of shape %s has %" PRId64 " elements", kOp, k,
              dim, ShapeText(self).c_str(), extent);

@@ -28,6 +28,7 @@
   _(create)                     \
   _(sort)                       \
   _(glu)                        \
+  _(complex)                    \
   _(scan)                       \
   _(scatter)                    \
   _(resize)                     \

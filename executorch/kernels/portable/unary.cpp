@@ -2,6 +2,7 @@
 #include <executorch/cpu/nn/elementwise.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -129,6 +130,7 @@ ET_ROUNDING_OP(trunc, std::trunc(x))
 #undef ET_ROUNDING_OP
 
 Tensor& abs_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  if (is_complex(self.scalar_type())) return complex_abs(ctx, self, out);
   return elementwise(
       ctx, {.op = "abs.out", .allow_bool = false}, out,
       [](auto x) {
@@ -142,6 +144,7 @@ Tensor& abs_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
 }
 
 Tensor& neg_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  if (is_complex(self.scalar_type())) return complex_neg(ctx, self, out);
   return elementwise(
       ctx, {.op = "neg.out", .allow_bool = false}, out,
       [](auto x) {

@@ -1,0 +1,34 @@
+"""The fast slice of `./dev conformance`: few samples of each operator in few types."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.__main__ import check, operators
+from tests.conformance.report import unsampled
+from tests.conformance.samples import Sample
+
+# Operators of one kernel with many others stand for them here.
+DTYPES = ["float32", "int64", "bool", "complex64"]
+N_SLICES = 8
+
+
+@pytest.mark.parametrize("part", range(N_SLICES))
+def test_every_operator_agrees_with_eager_in_a_program(part: int) -> None:
+    rows = [row for name in operators()[part::N_SLICES] for row in check(name, 2, DTYPES)]
+    assert not [reason for row in rows if row.failed for reason in row.reasons]
+
+
+def test_an_operator_without_samples_is_named() -> None:
+    rows = check("aten::_local_scalar_dense", 1, ["float32"])
+    assert unsampled(rows) == ["aten::_local_scalar_dense"]
+
+
+def test_a_wrong_result_fails() -> None:
+    import torch
+
+    from tests.conformance.runs import difference
+
+    sample = Sample(torch.ops.aten.relu.default, [torch.ones(2)], {}, torch.float32)
+    assert "not close" in difference(sample, [torch.zeros(2)], [torch.ones(2)])
+    assert "instead of" in difference(sample, [torch.ones(3)], [torch.ones(2)])
