@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -162,6 +163,7 @@ class Judge:
                 row["sides"][side.name] |= {"version": answer.get("version", "")}
             except Failure as e:
                 row["sides"][side.name] = {"error": str(e)}
+        before = self.processor_seconds()
         for _ in range(self.options.rounds):
             for name, n in calls.items():
                 time.sleep(SETTLE)
@@ -169,16 +171,29 @@ class Judge:
                 seconds = self.worker(SIDES[name]).ask(do="run", calls=n)["seconds"]
                 row["sides"][name]["seconds"] += seconds
             advance()
+        clock, everything, sides = (
+            b - a for a, b in zip(before, self.processor_seconds(), strict=True)
+        )
+        row["work"]["others"] = max(0.0, everything - sides) / clock / (os.cpu_count() or 1)
         for cell in row["sides"].values():
             if samples := cell.pop("seconds", None):
                 cell |= {"median": statistics.median(samples), "min": min(samples)}
                 cell["calls"] = len(samples)
         return row
 
-    def profile(self, case: Case) -> list[dict]:
+    def profile(self, case: Case) -> dict:
         side = SIDES["here"]
         self.open(side, case, write_inputs(case))
-        return self.worker(side).ask(do="profile", calls=10)["rows"]
+        return self.worker(side).ask(do="profile", calls=10)
+
+    def processor_seconds(self) -> tuple[float, float, float]:
+        """On the clock, and used by everything and by the sides and this process."""
+        pids = [os.getpid(), *(w.process.pid for w in self.workers.values())]
+        stats = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids]
+        sides = sum(int(user) + int(system) for stat in stats for user, system in [stat[11:13]])
+        everything = sum(map(int, Path("/proc/stat").read_text().split()[1:4]))
+        tick = os.sysconf("SC_CLK_TCK")
+        return time.monotonic(), everything / tick, sides / tick
 
     def close(self) -> None:
         for worker in self.workers.values():

@@ -42,6 +42,8 @@ def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) ->
         result.add_column(side, justify="right")
     result.add_column("share of limit", justify="right")
     result.add_column("best peer / here", justify="right")
+    disturbed = max((row["work"]["others"] for row in rows.values()), default=0)
+    result.caption = f"other processes used up to {disturbed:.0%} of the processors meanwhile"
     for name, row in rows.items():
         times = {s: c["median"] for s, c in row["sides"].items() if "median" in c}
         own = times.get(HERE)
@@ -89,7 +91,7 @@ def plot(path: Path, title: str, rows: dict[str, dict], sides: list[str], machin
             if "median" in row.get(side, {}):
                 places.append(y + (i + 0.5) * height - 0.425)
                 ratios.append(row[side]["median"] / row[HERE]["median"])
-        bars = axes.barh(places, ratios, height, label=side)
+        bars = axes.barh(places, [r - 1 for r in ratios], height, left=1, label=side)
         axes.bar_label(bars, [f"{r:.2f}" for r in ratios], fontsize=7, padding=2)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log")
@@ -120,23 +122,45 @@ def operations(op: str, shapes: str) -> float:
     return 0
 
 
-def profile(console: Console, name: str, rows: list[dict], machine: dict, most: int = 25) -> None:
+def with_fused(rows: list[dict], fused: str) -> list[dict]:
+    """The rows that take time; a fused one has the operations, weights and shapes of the products
+    before it that take none."""
+    names = dict(re.findall(r"^(\d+): (.*) <- ", fused, re.MULTILINE))
+    result, flops, moved, shapes = [], 0.0, 0, ""
+    for row in rows:
+        row["flops"] = operations(row["op"], row["shapes"])
+        if row["seconds"] == 0:
+            flops += row["flops"]
+            moved += row["bytes"] if row["flops"] and "bmm" not in row["op"] else 0
+            shapes = row["shapes"] if row["flops"] else shapes
+            continue
+        if name := names.get(str(row["instruction"])):
+            row["op"] = f"[bold]{name}[/]"
+            row["flops"] += flops
+            row["bytes"] += moved
+            row["shapes"] = shapes or row["shapes"]
+            flops, moved, shapes = 0.0, 0, ""
+        result.append(row)
+    return result
+
+
+def profile(console: Console, name: str, answer: dict, machine: dict, most: int = 25) -> None:
     """Where a call's time goes: instructions of one operator and shape together."""
+    rows = with_fused(answer["rows"], answer["fused"])
     groups: dict[tuple[str, str], list[dict]] = defaultdict(list)
     for row in rows:
-        groups[row["op"], row["shapes"]].append(row)
+        groups[row["op"], f"{row['shapes']}|{row['flops']}"].append(row)
     total = sum(row["seconds"] for row in rows)
     result = Table(title=f"{name}: {seconds(total)} in {len(rows)} instructions")
     for column in ("operator", "shapes", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit"):
         result.add_column(column, justify="left" if column in ("operator", "shapes") else "right")
     ranked = sorted(groups.items(), key=lambda g: -sum(r["seconds"] for r in g[1]))
-    for (op, shapes), group in ranked[:most]:
+    for (op, _), group in ranked[:most]:
         time = sum(r["seconds"] for r in group)
-        flops = operations(op, shapes) * len(group)
+        flops = sum(r["flops"] for r in group)
         moved = sum(r["bytes"] for r in group)
         bound = max(flops / machine["peak"], moved / machine["read"])
         rates = (f"{flops / time / 1e9:.0f}" if flops else "", f"{moved / time / 1e9:.1f}")
-        share = f"{time / total:.1%}"
-        row = (str(len(group)), seconds(time), share, *rates, f"{bound / time:.0%}")
-        result.add_row(op.removeprefix("aten::"), shapes, *row)
+        row = (str(len(group)), seconds(time), f"{time / total:.1%}", *rates, f"{bound / time:.0%}")
+        result.add_row(op.replace("aten::", ""), group[0]["shapes"], *row)
     console.print(result)

@@ -111,9 +111,11 @@ void OperatorProfile::end_profiling(Entry entry) {
 nlohmann::json OperatorProfile::rows() const {
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [place, row] : rows_) {
-    if (row.least == 0) continue;
-    rows.push_back(
-        {{"op", row.name}, {"shapes", row.shapes}, {"bytes", row.bytes}, {"seconds", row.least}});
+    rows.push_back({{"instruction", place.second},
+                    {"op", row.name},
+                    {"shapes", row.shapes},
+                    {"bytes", row.bytes},
+                    {"seconds", row.least}});
   }
   return rows;
 }

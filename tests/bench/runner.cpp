@@ -12,6 +12,7 @@
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/extension/threadpool/threadpool.h>
+#include <executorch/kernels/optimized/fusion.h>
 
 #include <chrono>
 #include <fstream>
@@ -93,11 +94,12 @@ class Session {
     call(named);
     Module timed(path_, Module::LoadMode::Mmap);
     check(timed.load_method("forward", nullptr, &profile), "load");
+    const std::string fused = executorch::optimized::last_fusion();
     for (int i = 0; i < calls; ++i) {
       call(timed);
       profile.end_call();
     }
-    return {{"rows", profile.rows()}};
+    return {{"rows", profile.rows()}, {"fused", fused}};
   }
 
  private:
