@@ -47,6 +47,8 @@ class Rewriter {
     fuse_linear(graph_, arena_);
     fuse_convolution(graph_, arena_);
     graph_.refresh();
+    fuse_elementwise(graph_, arena_);
+    graph_.refresh();
     for (int n = 0; n < n_nodes(); ++n) {
       if (node(n).live && node(n).fused != nullptr) prepare(n);
     }

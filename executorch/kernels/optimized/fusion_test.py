@@ -292,7 +292,7 @@ def test_bert() -> None:
         [inputs(*s) for s in ((2, 8), (1, 1), (4, 31))],
         8 * WIDTH,
         ({0: b, 1: t}, {0: b, 1: t}),
-        ["attention+mask", "linear+bias+residual"],
+        ["elementwise", "attention+mask", "linear+bias+residual"],
     )
     run(case)
 
@@ -386,6 +386,25 @@ def test_convolutions(act: nn.Module, name: str) -> None:
     wanted = [name, name, "+residual", "+clamp", "+residual+clamp"]
     relu = ["convolution" + w for w in wanted]
     assert [n.replace("+relu", "+clamp") for n in found] == relu, runs.lines
+
+
+class Elementwise(nn.Module):
+    """GELU written out, gates, rows and columns that broadcast, a permuted operand."""
+
+    def forward(self, x: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        y = 0.5 * x * (1.0 + torch.tanh(0.7978845608 * (x + 0.044715 * torch.pow(x, 3.0))))
+        z = (y - row) / (column.abs() + 1) + torch.exp(-torch.maximum(x, row))
+        return (1 - z).permute(1, 0, 2) * x.permute(1, 0, 2).sigmoid() + row
+
+
+def test_elementwise_operators_run_in_one_pass() -> None:
+    def inputs(t: int) -> tuple[Tensor, ...]:
+        return torch.randn(3, t, WIDTH), torch.randn(WIDTH), torch.randn(t, 1)
+
+    t = Dim("t", max=T)
+    case = Case(Elementwise(), [inputs(n) for n in (5, 1, T)], 40, ({1: t}, None, {0: t}))
+    runs = run(case)
+    assert set(runs.names) == {"elementwise"} and len(runs.names) <= 3, runs.lines
 
 
 def test_a_result_that_others_read_stays() -> None:

@@ -24,6 +24,10 @@ void fuse_convolution(Graph& graph, Arena& arena);
 /// Layer norm and RMS norm of rows, written by hand.
 void fuse_norm(Graph& graph, Arena& arena);
 
+/// Elementwise operators whose results only other elementwise operators read, in one pass over
+/// tiles; operands broadcast and are read through views.
+void fuse_elementwise(Graph& graph, Arena& arena);
+
 /// Values that a pattern's kernel reads at run time: the base and the numbers of the steps.
 void add_inputs(const Graph& graph, const Graph::Chain& chain, std::vector<int>& inputs);
 void add_numbers(const Graph& graph, const std::vector<Step>& steps, std::vector<int>& inputs);

@@ -1,0 +1,209 @@
+#include <executorch/cpu/nn/expression.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/expression.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/storage-inl.h>
+#include <executorch/cpu/threadpool.h>
+
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+
+using Floats = hn::ScalableTag<float>;
+using Op = Expression::Op;
+
+/// Elements of a tile: the registers of a usual expression fit a first-level cache.
+constexpr int64_t kTile = 512;
+/// Elements that are worth a thread's while.
+constexpr int64_t kShare = 16384;
+
+/// y[i] = f(a[i], b[i])
+template <class F>
+HWY_INLINE void Zip(const float* a, const float* b, float* y, int64_t count, const F& f) {
+  const Floats d;
+  const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(count);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  }
+  if (i < n) {
+    const auto x = LoadFloatsN(d, a + i, n - i), z = LoadFloatsN(d, b + i, n - i);
+    StoreFloatsN(f(d, x, z), d, y + i, n - i);
+  }
+}
+
+template <class F>
+HWY_INLINE void Each(const float* a, float* y, int64_t n, const F& f) {
+  Zip(a, a, y, n, [&](auto d, auto v, auto) HWY_ATTR { return f(d, v); });
+}
+
+void ApplyAct(const Activation& act, const float* a, float* y, int64_t n) {
+  using Kind = Activation::Kind;
+  const auto each = [&](auto kind) HWY_ATTR {
+    const Activation fixed = {decltype(kind)::value, act.low, act.high};
+    Each(a, y, n, [&](auto d, auto v) HWY_ATTR { return Apply(d, fixed, v); });
+  };
+  switch (act.kind) {
+#define ET_CASE(kind) \
+  case Kind::kind:    \
+    return each(std::integral_constant<Kind, Kind::kind>());
+    ET_CASE(None)
+    ET_CASE(Clamp)
+    ET_CASE(Gelu)
+    ET_CASE(GeluTanh)
+    ET_CASE(Silu)
+    ET_CASE(Sigmoid)
+    ET_CASE(Tanh)
+    ET_CASE(HardSwish)
+#undef ET_CASE
+  }
+}
+
+void RunStep(const Expression::Step& s, const float* a, const float* b, float* y, int64_t n) {
+  const Floats tag;
+  const auto scale = hn::Set(tag, s.scale), shift = hn::Set(tag, s.shift);
+#define ET_BINARY(op, expression) \
+  case Op::op:                    \
+    return Zip(a, b, y, n, [&](auto, auto v, auto w) HWY_ATTR { return expression; });
+#define ET_UNARY(op, expression) \
+  case Op::op:                   \
+    return Each(a, y, n, [&]([[maybe_unused]] auto d, auto v) HWY_ATTR { return expression; });
+  switch (s.op) {
+    ET_BINARY(Add, hn::Add(v, w))
+    ET_BINARY(Subtract, hn::Sub(v, w))
+    ET_BINARY(Multiply, hn::Mul(v, w))
+    ET_BINARY(Divide, hn::Div(v, w))
+    // NaN from either side, as eager.
+    ET_BINARY(Maximum,
+              hn::IfThenElse(hn::IsNaN(v), v,
+                             hn::IfThenElse(hn::Lt(v, w), w, hn::IfThenElse(hn::IsNaN(w), w, v))))
+    ET_BINARY(Minimum,
+              hn::IfThenElse(hn::IsNaN(v), v,
+                             hn::IfThenElse(hn::Lt(w, v), w, hn::IfThenElse(hn::IsNaN(w), w, v))))
+    ET_UNARY(Linear, hn::Add(hn::Mul(v, scale), shift))
+    ET_UNARY(Quotient, hn::Div(v, scale))
+    ET_UNARY(Over, hn::Div(scale, v))
+    ET_UNARY(Sqrt, hn::Sqrt(v))
+    ET_UNARY(Exp, Exp(d, v))
+    ET_UNARY(Erf, Erf(d, v))
+    ET_UNARY(Abs, hn::Abs(v))
+    case Op::Act:
+      return ApplyAct(s.act, a, y, n);
+  }
+#undef ET_BINARY
+#undef ET_UNARY
+}
+
+/// n elements `stride` apart as floats: where they lie, or in `room`.
+template <class T>
+const float* LoadTile(const T* from, int64_t stride, int64_t n, float* room) {
+  const Floats d;
+  if constexpr (std::is_same_v<T, float>) {
+    if (stride == 1) return from;
+  }
+  const int64_t taken = stride == 0 ? 1 : n;
+  T dense[kTile];
+  if (stride > 1 || stride < 0) {
+    for (int64_t i = 0; i < n; ++i) dense[i] = from[i * stride];
+    from = dense;
+  }
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= taken; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, room + i);
+  const auto rest = static_cast<size_t>(taken - i);
+  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, room + i, rest);
+  if (stride == 0) std::fill_n(room + 1, n - 1, room[0]);
+  return room;
+}
+
+template <class T>
+void StoreTile(const float* from, T* to, int64_t stride, int64_t n) {
+  const Floats d;
+  T dense[kTile];
+  T* const target = stride == 1 ? to : dense;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) StoreFloats(hn::LoadU(d, from + i), d, target + i);
+  const auto rest = static_cast<size_t>(n - i);
+  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, target + i, rest);
+  for (int64_t j = 0; stride != 1 && j < n; ++j) to[j * stride] = dense[j];
+}
+
+template <class T>
+void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, float (*room)[kTile]) {
+  const float* registers[Expression::kMaxRegisters];
+  for (int w = 0; w < e.n_inputs; ++w) {
+    registers[w] =
+        LoadTile(static_cast<const T*>(e.inputs[w]) + in[w], e.dims[0].in[w], n, room[w]);
+  }
+  T* const target = static_cast<T*>(e.out) + out;
+  const bool direct = std::is_same_v<T, float> && e.dims[0].out == 1;
+  for (int s = 0; s < e.n_steps; ++s) {
+    const auto& step = e.steps[s];
+    const bool last = s + 1 == e.n_steps;
+    float* const y = last && direct ? reinterpret_cast<float*>(target) : room[step.to];
+    RunStep(step, registers[step.a], registers[step.b], y, n);
+    registers[step.to] = y;
+  }
+  if (!direct) StoreTile(registers[e.steps[e.n_steps - 1].to], target, e.dims[0].out, n);
+}
+
+/// Tiles [begin, end): those of the innermost loop first, then its repetitions.
+template <class T>
+void RunTiles(const Expression& e, int64_t begin, int64_t end) {
+  HWY_ALIGN float room[Expression::kMaxRegisters][kTile];
+  const auto& inner = e.dims[0];
+  const int64_t per_row = (inner.size + kTile - 1) / kTile;
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t first = t % per_row * kTile;
+    int64_t row = t / per_row;
+    int64_t in[Expression::kMaxInputs];
+    for (int w = 0; w < e.n_inputs; ++w) in[w] = first * inner.in[w];
+    int64_t out = first * inner.out;
+    for (int d = 1; d < e.n_dims; ++d) {
+      const int64_t at = row % e.dims[d].size;
+      row /= e.dims[d].size;
+      for (int w = 0; w < e.n_inputs; ++w) in[w] += at * e.dims[d].in[w];
+      out += at * e.dims[d].out;
+    }
+    RunTile<T>(e, in, out, std::min(kTile, inner.size - first), room);
+  }
+}
+
+void RunExpression(const Expression& e) {
+  const int64_t per_row = (e.dims[0].size + kTile - 1) / kTile;
+  int64_t tiles = per_row;
+  for (int d = 1; d < e.n_dims; ++d) tiles *= e.dims[d].size;
+  const int64_t grain = std::max<int64_t>(1, kShare / std::min(kTile, e.dims[0].size));
+  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
+    switch (e.type) {
+      case Type::F16:
+        return RunTiles<F16>(e, begin, end);
+      case Type::BF16:
+        return RunTiles<BF16>(e, begin, end);
+      default:
+        return RunTiles<float>(e, begin, end);
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(RunExpression);
+
+void Expression::run() const {
+  HWY_DYNAMIC_DISPATCH(RunExpression)(*this);
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

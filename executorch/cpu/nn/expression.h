@@ -1,0 +1,64 @@
+/// Several elementwise operations in one pass: tile by tile, with what lies between them in cache.
+#pragma once
+
+#include <executorch/cpu/activation.h>
+#include <executorch/cpu/types.h>
+
+#include <cstdint>
+
+namespace executorch::cpu {
+
+/// out[i] = the last step's result, for every i of the nest of loops `dims`, computed in float.
+///
+/// Registers hold a tile each: the first n_inputs the inputs, the others what steps write. A step
+/// may write the register that it reads.
+struct Expression {
+  static constexpr int kMaxInputs = 8;
+  static constexpr int kMaxRegisters = 16;
+  static constexpr int kMaxDims = 6;
+
+  enum class Op : uint8_t {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Maximum,
+    Minimum,
+    Linear,    // scale * a + shift
+    Quotient,  // a / scale
+    Over,      // scale / a
+    Sqrt,
+    Exp,
+    Erf,
+    Abs,
+    Act,
+  };
+  struct Step {
+    Op op = Op::Add;
+    uint8_t to = 0, a = 0, b = 0;
+    float scale = 1, shift = 0;
+    Activation act = {};
+  };
+  /// Strides in elements; 0 broadcasts.
+  struct Dim {
+    int64_t size = 1;
+    int64_t in[kMaxInputs] = {};
+    int64_t out = 0;
+  };
+
+  Type type = Type::F32;  // of all operands
+  int n_inputs = 0;
+  const void* inputs[kMaxInputs] = {};
+  void* out = nullptr;
+  const Step* steps = nullptr;
+  int n_steps = 0;
+  /// Innermost first; fastest where the innermost is long and of strides 1 or 0.
+  int n_dims = 0;
+  Dim dims[kMaxDims];
+
+  /// out must not overlap an input, unless it is the same elements in the same order. Sizes >= 1;
+  /// at least one step. Threads share the tiles.
+  void run() const;
+};
+
+}  // namespace executorch::cpu

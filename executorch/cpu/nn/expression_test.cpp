@@ -1,0 +1,91 @@
+#include <executorch/cpu/nn/expression.h>
+#include <executorch/cpu/threadpool.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace executorch::cpu {
+namespace {
+
+using Op = Expression::Op;
+
+// (x * y + 0.5) / w over [rows, n], y of one row, w of one column, x and out strided.
+struct Case {
+  int64_t rows, n, stride;
+
+  std::vector<float> run() const {
+    std::vector<float> x(static_cast<size_t>(rows * n * stride)), y(static_cast<size_t>(n)),
+        w(static_cast<size_t>(rows)), out(x.size());
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = std::cos(static_cast<float>(i));
+    for (size_t i = 0; i < w.size(); ++i) w[i] = 2.0f + static_cast<float>(i % 3);
+    const Expression::Step steps[] = {{.op = Op::Multiply, .to = 3, .a = 0, .b = 1},
+                                      {.op = Op::Linear, .to = 3, .a = 3, .shift = 0.5f},
+                                      {.op = Op::Divide, .to = 4, .a = 3, .b = 2}};
+    Expression e;
+    e.n_inputs = 3;
+    e.inputs[0] = x.data();
+    e.inputs[1] = y.data();
+    e.inputs[2] = w.data();
+    e.out = out.data();
+    e.steps = steps;
+    e.n_steps = 3;
+    e.n_dims = 2;
+    e.dims[0] = {n, {stride, 1, 0}, stride};
+    e.dims[1] = {rows, {n * stride, 0, 1}, n * stride};
+    e.run();
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < n; ++i) {
+        const auto at = static_cast<size_t>((r * n + i) * stride);
+        const float product = x[at] * y[static_cast<size_t>(i)];
+        const float expected = (product + 0.5f) / w[static_cast<size_t>(r)];
+        // A fused multiplication and addition may round once less.
+        EXPECT_NEAR(out[at], expected, 2 * std::numeric_limits<float>::epsilon())
+            << r << ", " << i << " of " << rows << " x " << n;
+      }
+    }
+    return out;
+  }
+};
+
+TEST(Expression, WalksRowsTilesAndTails) {
+  for (const int64_t n : {1, 15, 16, 17, 511, 512, 513, 1500}) {
+    for (const int64_t rows : {1, 3, 40}) Case{rows, n, 1}.run();
+  }
+}
+
+TEST(Expression, TakesStrides) {
+  Case{5, 700, 3}.run();
+}
+
+TEST(Expression, GivesTheSameForAnyNumberOfThreads) {
+  const Case c{64, 2000, 1};
+  const auto many = c.run();
+  const UsePool alone(nullptr);
+  EXPECT_EQ(many, c.run());
+}
+
+TEST(Expression, MaximumAndMinimumKeepNaN) {
+  const float nan = std::nanf("");
+  const float a[] = {1, nan, 2, nan}, b[] = {2, 1, nan, nan};
+  for (const Op op : {Op::Maximum, Op::Minimum}) {
+    float out[4];
+    const Expression::Step step = {.op = op, .to = 2, .a = 0, .b = 1};
+    Expression e;
+    e.n_inputs = 2;
+    e.inputs[0] = a;
+    e.inputs[1] = b;
+    e.out = out;
+    e.steps = &step;
+    e.n_steps = 1;
+    e.n_dims = 1;
+    e.dims[0] = {4, {1, 1}, 1};
+    e.run();
+    EXPECT_EQ(out[0], op == Op::Maximum ? 2 : 1);
+    for (int i = 1; i < 4; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
+  }
+}
+
+}  // namespace
+}  // namespace executorch::cpu
