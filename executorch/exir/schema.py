@@ -12,7 +12,7 @@ from executorch.exir.backend.compile_spec_schema import CompileSpec as CompileSp
 from executorch.exir.scalar_type import ScalarType as ScalarType
 
 # Bytes of a weight are borrowed from the tensor that owns them: anything with the buffer protocol.
-Bytes = bytes | bytearray | memoryview
+Bytes = Union[bytes, bytearray, memoryview, "TransposedBytes"]
 
 
 @dataclass

@@ -180,6 +180,45 @@ SCRIPTS = (
                 expects=(r"Transformed Edge Dialect Graph[\s\S]*aten_?\.?sigmoid",),
             ),
             Cut(
+                88,
+                "E",
+                275,
+                302,
+                "class LowerableModule",
+                "01212" + "0" * 9 + "1000100000000" + "1",
+                expects=(
+                    r"LoweredBackendModule\(\)\nBackendWithCompilerDemo\n"
+                    r"b'1version:0#op:demo::aten.sin.default",
+                ),
+            ),
+            Cut(
+                89,
+                "E",
+                314,
+                340,
+                "class NotLowerableModule",
+                "0122120122212222" + "0" * 11,
+                expects=(r"executorch_call_delegate\(lowered_module_0", "Lowered Module within"),
+            ),
+            Cut(
+                90,
+                "E",
+                358,
+                377,
+                "def f(a, x, b):",
+                "0" + "1" * 6 + "0" * 13,
+                expects=(r"Delegated program[\s\S]*lowered_module_0[\s\S]*lowered_module_1",),
+            ),
+            Cut(
+                91,
+                "E",
+                385,
+                399,
+                "def f(a, x, b):",
+                "0" + "1" * 6 + "0" * 8,
+                expects=(r"Delegated program[\s\S]*executorch_call_delegate",),
+            ),
+            Cut(
                 86,
                 "E",
                 407,
@@ -388,7 +427,7 @@ NOT_RUN: dict[str, tuple[int, ...]] = {
     "not run: clones and installs over the network (conda, pyenv)": (75, 76),
     "later: with the XNNPACK backend": (*range(18, 32), 67, 68, 70),
     "later: with the developer tools": tuple(range(32, 58)),
-    "later: with delegation": tuple(range(88, 93)),
+    "commented out on the page": (92,),
     "no code in the text": (93,),
 }
 N_ROWS = 93

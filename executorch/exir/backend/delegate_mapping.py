@@ -38,7 +38,7 @@ class DelegateMappingBuilder:
         key: Any = len(self._entries) if self._generates else identifier
         if key in self._entries:
             raise ValueError(f"the identifier {key!r} has an entry already")
-        if any(type(key) is not type(other) for other in self._entries):
+        if self._entries and type(key) is not type(next(iter(self._entries))):
             raise ValueError(f"identifiers are all int or all str; {key!r} differs")
         if nodes is not None:
             listed = nodes if isinstance(nodes, (list, tuple)) else [nodes]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph_module import all_graph_modules
@@ -58,6 +60,24 @@ def index_Tensor(args: Any, kwargs: Any) -> list[int | None]:
     return [numel]
 
 
+def _bound_masked_select(node: Node) -> None:
+    """The range PyTorch gives the number of elements picked is that of `self` alone, and none for
+    few elements; a mask that broadcasts picks more of them."""
+    extent = node.meta["spec"].shape[0]
+    if isinstance(extent, int) or not extent.node.expr.is_Symbol:
+        return
+    shapes = [[upper_bound(s) for s in n.meta["val"].shape] for n in node.all_input_nodes]
+    if any(bound is None for shape in shapes for bound in shape):
+        return
+    assumed = math.prod(upper_bound(s) or 0 for s in node.all_input_nodes[0].meta["val"].shape)
+    picked = math.prod(torch.broadcast_shapes(*shapes))
+    bound = upper_bound(extent)
+    if bound is None or (bound == assumed and picked > assumed):
+        shape_env = extent.node.shape_env
+        shape_env.var_to_range[extent.node.expr] = ValueRanges(0, picked)
+        shape_env._update_version_counter()
+
+
 class _SymShapeEval(PassBase):
     """Replaces symbolic extents and strides of specs by numbers, keeps order and dynamism."""
 
@@ -65,6 +85,9 @@ class _SymShapeEval(PassBase):
         self._bounds: dict[Any, int | None] = {}
         for gm in all_graph_modules(graph_module):
             for node in gm.graph.nodes:
+                op = overload_of(node.target)
+                if op is torch.ops.aten.masked_select.default:
+                    _bound_masked_select(node)
                 for spec in _own_specs(node):
                     if any(not isinstance(s, int) for s in spec.shape):
                         spec.shape = self.extents(node, spec)
