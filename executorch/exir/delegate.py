@@ -46,7 +46,7 @@ def _call_fake(mode: FakeTensorMode, lowered_module: Any, *args: Any) -> Any:
 
 
 @executorch_call_delegate.py_impl(ProxyTorchDispatchMode)
-def _trace(mode: ProxyTorchDispatchMode, lowered_module: Any, *args: Any) -> Any:
+def _trace(mode: Any, lowered_module: Any, *args: Any) -> Any:
     result = executorch_call_delegate(lowered_module, *args)
     name = add_lowered_module(mode.tracer.root, lowered_module)
     proxies = pytree.tree_map(mode.tracer.unwrap_proxy, args)

@@ -280,7 +280,8 @@ def named_data_of(programs: Any) -> NamedDataStoreOutput | None:
     for program in programs:
         for gm in all_graph_modules(program.graph_module):
             for module in get_lowered_backend_modules(gm):
-                if getattr(module, "named_data_store_output", None) is not None:
-                    store.merge_named_data_store(module.named_data_store_output)
+                data = getattr(module, "named_data_store_output", None)
+                if data is not None:
+                    store.merge_named_data_store(data)
                     found = True
     return store.get_named_data_store_output() if found else None

@@ -7,12 +7,13 @@ again from a file. A union field holds the object itself; its class is the discr
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from executorch.exir.backend.compile_spec_schema import CompileSpec as CompileSpec
 from executorch.exir.scalar_type import ScalarType as ScalarType
 
 # Bytes of a weight are borrowed from the tensor that owns them: anything with the buffer protocol.
-Bytes = Union[bytes, bytearray, memoryview, "TransposedBytes"]
+Bytes = Any
 
 
 @dataclass

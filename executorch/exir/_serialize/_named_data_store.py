@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 
@@ -54,7 +55,7 @@ class NamedDataStore:
             if tensor_layout is None:
                 kind = scalar_type_enum(data.dtype)
                 tensor_layout = TensorLayout(kind, list(data.shape), order)
-            data = tensor_bytes(data, order)
+            data = cast(Bytes, tensor_bytes(data, order))
         index = self._pool.add_bytes(memoryview(data).cast("B")) - 1
         if self.key_to_buffer_idx.setdefault(key, index) != index:
             raise ValueError(f"the named data key {key!r} has other bytes already")

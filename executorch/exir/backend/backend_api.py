@@ -44,7 +44,7 @@ class MethodProgramsPartitionerSpec:
 
 
 @singledispatch
-def to_backend(args: Any) -> Any:
+def to_backend(*args: Any) -> Any:
     """Hand programs to backends, in one of three ways; the programs given stay as they are.
 
     to_backend(backend_id, edge_program, compile_specs)  all of it: a LoweredBackendModule
@@ -55,7 +55,7 @@ def to_backend(args: Any) -> Any:
 
     NotImplementedError for a backend id that no imported subclass of BackendDetails has.
     """
-    raise TypeError(f"to_backend: expected a backend's name or a program, got {type(args)}")
+    raise TypeError(f"to_backend: expected a backend's name or a program, got {type(args[0])}")
 
 
 @to_backend.register
@@ -152,8 +152,8 @@ def _preprocess_all(methods: dict[str, list[Parts]]) -> None:
             for name, parts in chosen.items()
         }
         results = backend.preprocess_multimethod(programs, specs)
-        for name, parts in chosen.items():
-            for part, result in zip(parts, results[name], strict=True):
+        for name, lowering in chosen.items():
+            for part, result in zip(lowering, results[name], strict=True):
                 part.lowered = _lowered(part.program, backend_id, part.spec.compile_specs, result)
 
 

@@ -88,7 +88,7 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
 
 def copy_graph_module(graph_module: GraphModule) -> GraphModule:
     graph = Graph()
-    output = graph.graph_copy(graph_module.graph, {}, return_output_node=True)
+    output: Any = graph.graph_copy(graph_module.graph, {}, return_output_node=True)
     graph.output(output[0])
     graph.output_node().meta = dict(output[1].meta)
     root = torch.nn.Module()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from torch.fx import GraphModule, Node
 
@@ -25,7 +26,7 @@ def _lines(graph_module: GraphModule, indent: str) -> Iterator[str]:
         if text:
             yield indent + text
         if node.op == "get_attr":
-            module = getattr(graph_module, str(node.target), None)
+            module: Any = getattr(graph_module, str(node.target), None)
             if is_lowered_module(module):
                 yield f"{indent}  backend_id: {module.backend_id}"
                 yield f"{indent}  lowered graph():"

@@ -32,9 +32,8 @@ def tensor_bytes(tensor: torch.Tensor, dim_order: Sequence[int]) -> Data:
     if ordered.dim() == 2 and not ordered.is_contiguous() and ordered.mT.is_contiguous():
         from executorch.exir import _native
 
-        return _native.TransposedBytes(
-            _plain_bytes(ordered.mT), *ordered.shape, ordered.element_size()
-        )
+        rows, cols = ordered.shape
+        return _native.TransposedBytes(_plain_bytes(ordered.mT), rows, cols, ordered.element_size())
     return _plain_bytes(ordered.contiguous())
 
 

@@ -21,7 +21,7 @@ from executorch.exir.emit._values import Index
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.passes.external_constants_pass import CONSTANT_TAG
 from executorch.exir.passes.init_mutable_pass import INIT_BUFFER
-from executorch.exir.schema import Buffer, ExecutionPlan, Program, TensorDataLocation
+from executorch.exir.schema import Buffer, Bytes, ExecutionPlan, Program, TensorDataLocation
 from executorch.exir.tensor import TensorSpec
 
 _DATA_KINDS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -203,7 +203,7 @@ def _argument_name(spec: InputSpec) -> str:
     return str(spec.arg.name)  # type: ignore[union-attr]
 
 
-def _checked_bytes(tensor: torch.Tensor, spec: TensorSpec) -> memoryview:
+def _checked_bytes(tensor: torch.Tensor, spec: TensorSpec) -> Bytes:
     data = tensor_bytes(tensor, spec.dim_order)
     if data.nbytes != spec.nbytes() or tensor.dtype != spec.dtype:
         raise ValueError(

@@ -76,7 +76,7 @@ def _fused(conv: Node, norm: Node, known: Mapping[Node, Tensor]) -> tuple[Tensor
         return known[parameter].detach().double()
 
     mean, variance = (known[p].detach().double() for p in norm.args[3:5])  # type: ignore[index]
-    scale = wide(norm.args[1], 1.0) / torch.sqrt(variance + norm.args[6])  # type: ignore[operator]
+    scale = wide(norm.args[1], 1.0) / torch.sqrt(variance + float(norm.args[6]))  # type: ignore[arg-type]
     weight = known[conv.args[1]].detach()  # type: ignore[index]
     bias = (wide(conv.args[2], 0.0) - mean) * scale + wide(norm.args[2], 0.0)
     transposed, groups = conv.args[6], int(conv.args[8])  # type: ignore[arg-type]

@@ -115,7 +115,7 @@ def _edit_outputs(graph_module: GraphModule) -> bool:
 def _make_views(nodes: Iterable[Node]) -> bool:
     modified = False
     for node in nodes:
-        base, spec = node.args[0].meta["spec"], node.meta["spec"]
+        base, spec = node.all_input_nodes[0].meta["spec"], node.meta["spec"]
         if base.dtype != spec.dtype or base.is_static_shape_tensor != spec.is_static_shape_tensor:
             continue
         if base.dim_order != tuple(range(len(base.shape))):

@@ -66,13 +66,17 @@ def make_spec(node: Node, value: Any) -> Any:
 
 
 # Kernels that take or give complex numbers; those that only move elements, and arithmetic.
-_COMPLEX = frozenset(
-    "_fft_c2c _fft_c2r _fft_r2c complex view_as_complex_copy view_as_real_copy _conj_copy "
-    "_conj_physical abs add div mul neg sub alias_copy as_strided_copy clone _clone_dim_order "
-    "detach_copy diagonal_copy narrow_copy unfold_copy cat expand_copy flip gather index index_select permute_copy repeat roll select_copy slice_copy "
-    "split_copy split_with_sizes_copy squeeze_copy stack t_copy transpose_copy unbind_copy "
-    "unsqueeze_copy view_copy".split()
-)
+# fmt: off
+_COMPLEX = frozenset((
+    "_fft_c2c", "_fft_c2r", "_fft_r2c", "complex", "view_as_complex_copy", "view_as_real_copy",
+    "_conj_copy", "_conj_physical", "abs", "add", "div", "mul", "neg", "sub", "alias_copy",
+    "as_strided_copy", "clone", "_clone_dim_order", "detach_copy", "diagonal_copy", "narrow_copy",
+    "unfold_copy", "cat", "expand_copy", "flip", "gather", "index", "index_select",
+    "permute_copy", "repeat", "roll", "select_copy", "slice_copy", "split_copy",
+    "split_with_sizes_copy", "squeeze_copy", "stack", "t_copy", "transpose_copy", "unbind_copy",
+    "unsqueeze_copy", "view_copy",
+))
+# fmt: on
 
 
 def _takes_complex(node: Node) -> bool:
