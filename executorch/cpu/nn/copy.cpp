@@ -11,6 +11,22 @@
 
 #include <executorch/cpu/nn/transpose-inl.h>
 
+#ifndef ET_COPY_BLOCK  // once, not per target
+#define ET_COPY_BLOCK
+namespace executorch::cpu {
+namespace {
+
+/// Blocks that are transposed at a time: 4 lines of dst from each of their columns, 8 lines of src
+/// from each of their rows, which a first-level cache holds.
+template <class T>
+constexpr int64_t kBlockRows = 256 / (sizeof(T) < 2 ? 2 : static_cast<int64_t>(sizeof(T)));
+template <class T>
+constexpr int64_t kBlockColumns = sizeof(T) < 4 ? 128 : 512 / static_cast<int64_t>(sizeof(T));
+
+}  // namespace
+}  // namespace executorch::cpu
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
@@ -24,9 +40,8 @@ void TransposeBlock(const T* HWY_RESTRICT src, int64_t src_row, int64_t rows, in
   const hn::ScalableTag<T> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   constexpr int64_t kColumns = static_cast<int64_t>(kTransposedColumns<hn::ScalableTag<T>>);
-  constexpr int64_t kSide = sizeof(T) < 4 ? 128 : 64;
-  constexpr int64_t kPitch = kSide + 16 / static_cast<int64_t>(sizeof(T));
-  HWY_ALIGN T block[kSide * kPitch];
+  constexpr int64_t kPitch = kBlockColumns<T> + 16 / static_cast<int64_t>(sizeof(T));
+  HWY_ALIGN T block[kBlockRows<T> * kPitch];
   for (int64_t r = 0; r < rows; ++r) {
     memcpy(block + r * kPitch, src + r * src_row, static_cast<size_t>(columns) * sizeof(T));
   }
@@ -69,6 +84,7 @@ HWY_EXPORT(Transpose32);
 HWY_EXPORT(Transpose64);
 
 constexpr int64_t kGrainBytes = 65536;
+constexpr int kMaxDims = 40;
 
 struct alignas(8) Bits128 {
   uint64_t word[2];
@@ -98,7 +114,6 @@ class Position {
   int64_t src = 0, dst = 0;
 
  private:
-  static constexpr int kMaxDims = 40;
   const Copy::Dim* dims_;
   int n_;
   int64_t index_[kMaxDims];
@@ -136,9 +151,9 @@ void transpose(const T* src, int64_t src_row, int64_t rows, int64_t columns, T* 
 /// two in blocks.
 template <class T>
 void copy_planes(const Copy& a, int across) {
-  constexpr int64_t kSide = sizeof(T) < 4 ? 128 : 64;
+  constexpr int64_t kRows = kBlockRows<T>, kColumns = kBlockColumns<T>;
   const Copy::Dim row = a.dims[a.n_dims - 1], column = a.dims[across];
-  Copy::Dim outer[40];
+  Copy::Dim outer[kMaxDims];
   int n_outer = 0;
   int64_t planes = 1;
   for (int d = 0; d < a.n_dims - 1; ++d) {
@@ -146,21 +161,25 @@ void copy_planes(const Copy& a, int across) {
     planes *= a.dims[d].size;
     outer[n_outer++] = a.dims[d];
   }
-  const int64_t wide = (row.size + kSide - 1) / kSide, high = (column.size + kSide - 1) / kSide;
-  const int64_t grain =
-      std::max<int64_t>(kGrainBytes / (std::min(row.size, kSide) * std::min(column.size, kSide) *
-                                       static_cast<int64_t>(sizeof(T))),
-                        1);
+  const int64_t wide = (row.size + kRows - 1) / kRows;
+  const int64_t high = (column.size + kColumns - 1) / kColumns;
+  // Along the shorter side first: its pages are those that come again.
+  const bool columns_first = column.size < row.size;
+  const int64_t block_bytes =
+      std::min(row.size, kRows) * std::min(column.size, kColumns) * static_cast<int64_t>(sizeof(T));
   const T* src = static_cast<const T*>(a.src);
   T* dst = static_cast<T*>(a.dst);
-  parallel_for(planes * high * wide, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+  const auto blocks = [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) {
       const Position plane(outer, n_outer, i / (high * wide));
-      const int64_t c = i / wide % high * kSide, r = i % wide * kSide;
-      transpose(src + plane.src + r * row.src + c, row.src, std::min(kSide, row.size - r),
-                std::min(kSide, column.size - c), dst + plane.dst + c * column.dst + r, column.dst);
+      const int64_t c = (columns_first ? i % high : i / wide % high) * kColumns;
+      const int64_t r = (columns_first ? i / high % wide : i % wide) * kRows;
+      transpose(src + plane.src + r * row.src + c, row.src, std::min(kRows, row.size - r),
+                std::min(kColumns, column.size - c), dst + plane.dst + c * column.dst + r,
+                column.dst);
     }
-  });
+  };
+  parallel_for(planes * high * wide, std::max<int64_t>(kGrainBytes / block_bytes, 1), blocks);
 }
 
 template <class T>
@@ -201,7 +220,7 @@ void copy_elements(const Copy& a) {
   }
   if (a.n_dims > 1 && across >= 0 && row.size < kNarrow && row.src != 1) {
     // A few planes woven together: long runs of src instead.
-    Copy::Dim dims[40];
+    Copy::Dim dims[kMaxDims];
     std::copy_n(a.dims, a.n_dims, dims);
     std::swap(dims[across], dims[a.n_dims - 1]);
     Copy swapped = a;

@@ -47,49 +47,97 @@ HWY_INLINE void Take(V v, VI place, V& best, VI& at) {
   at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
 }
 
-/// First down the columns of a plane, by vectors, then along the row that gives.
+/// The same for places in any order: the last NaN, else the first maximum.
+HWY_INLINE void TakeByPlace(V v, VI place, V& best, VI& at) {
+  const Floats d;
+  const auto later = hn::RebindMask(d, hn::Gt(place, at));
+  const auto sooner = hn::RebindMask(d, hn::Lt(place, at));
+  const auto by_value = hn::Or(hn::Gt(v, best), hn::And(hn::Eq(v, best), sooner));
+  const auto by_nan = hn::And(hn::IsNaN(v), hn::Or(hn::Not(hn::IsNaN(best)), later));
+  const auto taken = hn::Or(by_value, by_nan);
+  best = hn::IfThenElse(taken, v, best);
+  at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
+}
+
+/// Elements p[0], p[stride] ... for a stride of 1 or 2; 2 kLanes elements are read.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadEvery(D d, const T* p, int64_t stride) {
+  if (stride == 1) return hn::LoadU(d, p);
+  hn::Vec<D> even, odd;
+  hn::LoadInterleaved2(d, p, even, odd);
+  return even;
+}
+
+/// Calls vector(o) for kLanes outputs with whole windows a stride of 1 or 2 apart, else one(o).
+template <class Vector, class One>
+HWY_INLINE void AlongRow(const PoolAxis& w, const Vector& vector, const One& one) {
+  const int64_t whole = *std::max_element(w.count, w.count + w.out);
+  const bool plain = w.stride == 1 || w.stride == 2;
+  for (int64_t o = 0; o < w.out;) {
+    if (plain && o + kLanes <= w.out && w.count[o] == whole && w.count[o + kLanes - 1] == whole) {
+      vector(o);
+      o += kLanes;
+    } else {
+      one(o++);
+    }
+  }
+}
+
+/// First down the columns of a plane, then along the row that gives: `best` and `place` have room
+/// for a row of x, `values` and `index` for one of y.
 template <class T>
 void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRICT y,
-            int64_t* HWY_RESTRICT index, float* HWY_RESTRICT best, int32_t* HWY_RESTRICT row) {
+            int64_t* HWY_RESTRICT index, float* best, int32_t* place, float* values) {
   const Floats d;
   const Ints di;
   const int64_t width = a.w.in;
   ForVectors(width, [&](int64_t c, const auto& load, const auto&) HWY_ATTR {
-    int64_t h = a.h.begin[oh];
-    V v = load(x + h * width + c);
-    VI at = hn::Set(di, static_cast<int32_t>(h));
+    int64_t h = a.h.begin[oh] * width + c;
+    V v = load(x + h);
+    VI at = hn::Iota(di, static_cast<int32_t>(h));
     for (int64_t t = 1; t < a.h.count[oh]; ++t) {
-      h += a.h.dilation;
-      Take(load(x + h * width + c), hn::Set(di, static_cast<int32_t>(h)), v, at);
+      h += a.h.dilation * width;
+      Take(load(x + h), hn::Iota(di, static_cast<int32_t>(h)), v, at);
     }
     hn::StoreU(v, d, best + c);
-    hn::StoreU(at, di, row + c);
+    hn::StoreU(at, di, place + c);
   });
-  float* values = best + width + kLanes;
-  for (int64_t o = 0; o < a.w.out; ++o) {
+  const auto vector = [&](int64_t o) HWY_ATTR {
     int64_t c = a.w.begin[o];
-    float value = best[c];
-    int64_t at = row[c] * width + c;
+    V v = LoadEvery(d, best + c, a.w.stride);
+    VI at = LoadEvery(di, place + c, a.w.stride);
     for (int64_t t = 1; t < a.w.count[o]; ++t) {
       c += a.w.dilation;
-      const float other = best[c];
-      const int64_t place = row[c] * width + c;
-      const bool nan = std::isnan(other);
-      const bool taken =
-          nan ? !std::isnan(value) || place > at : other > value || (other == value && place < at);
-      value = taken ? other : value;
-      at = taken ? place : at;
+      TakeByPlace(LoadEvery(d, best + c, a.w.stride), LoadEvery(di, place + c, a.w.stride), v, at);
+    }
+    hn::StoreU(v, d, values + o);
+    HWY_ALIGN int32_t lanes[static_cast<size_t>(kLanes)];
+    hn::StoreU(at, di, lanes);
+    for (int64_t k = 0; k < kLanes; ++k) index[o + k] = lanes[k];
+  };
+  const auto one = [&](int64_t o) HWY_ATTR {
+    int64_t c = a.w.begin[o];
+    float value = best[c];
+    int32_t at = place[c];
+    for (int64_t t = 1; t < a.w.count[o]; ++t) {
+      c += a.w.dilation;
+      const bool taken = std::isnan(best[c])
+                             ? !std::isnan(value) || place[c] > at
+                             : best[c] > value || (best[c] == value && place[c] < at);
+      value = taken ? best[c] : value;
+      at = taken ? place[c] : at;
     }
     values[o] = value;
     index[o] = at;
-  }
+  };
+  AlongRow(a.w, vector, one);
   ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store)
                           HWY_ATTR { store(load(values + o), y + o); });
 }
 
 template <class T>
 void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRICT y,
-                float* HWY_RESTRICT sums) {
+                float* sums, float* values) {
   const Floats d;
   const int64_t width = a.w.in;
   ForVectors(width, [&](int64_t c, const auto& load, const auto&) HWY_ATTR {
@@ -98,8 +146,15 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
     for (int64_t t = 1; t < a.h.count[oh]; ++t) sum = hn::Add(sum, load(at += width));
     hn::StoreU(sum, d, sums + c);
   });
-  float* values = sums + width + kLanes;
-  for (int64_t o = 0; o < a.w.out; ++o) {
+  const auto vector = [&](int64_t o) HWY_ATTR {
+    const float* at = sums + a.w.begin[o];
+    V sum = LoadEvery(d, at, a.w.stride);
+    for (int64_t t = 1; t < a.w.count[o]; ++t) {
+      sum = hn::Add(sum, LoadEvery(d, at + t, a.w.stride));
+    }
+    hn::StoreU(sum, d, values + o);
+  };
+  const auto one = [&](int64_t o) HWY_ATTR {
     const float* at = sums + a.w.begin[o];
     const int64_t n = a.w.count[o];
     float part[4] = {};
@@ -108,10 +163,13 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
       for (int64_t k = 0; k < 4; ++k) part[k] += at[t + k];
     }
     for (; t < n; ++t) part[0] += at[t];
-    values[o] = (part[0] + part[1] + (part[2] + part[3])) / (a.h.divisor[oh] * a.w.divisor[o]);
-  }
-  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store)
-                          HWY_ATTR { store(load(values + o), y + o); });
+    values[o] = part[0] + part[1] + (part[2] + part[3]);
+  };
+  AlongRow(a.w, vector, one);
+  const V height = hn::Set(d, a.h.divisor[oh]);
+  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store) HWY_ATTR {
+    store(hn::Div(load(values + o), hn::Mul(height, load(a.w.divisor + o))), y + o);
+  });
 }
 
 template <class T>
@@ -121,15 +179,17 @@ void Planes(const Pool2d& a) {
   const int64_t in = a.h.in * a.w.in, out = a.h.out * a.w.out;
   const auto planes = [&](int64_t p, int64_t end) {
     static thread_local Workspace workspace;
-    float* row = workspace.floats(static_cast<size_t>(2 * a.w.in + a.w.out + 4 * kLanes));
-    int32_t* places = reinterpret_cast<int32_t*>(row + a.w.in + a.w.out + 2 * kLanes);
+    const int64_t room = a.w.in + 3 * kLanes;  // whole vectors, also every second element
+    float* row = workspace.floats(static_cast<size_t>(2 * room + a.w.out + kLanes));
+    int32_t* places = reinterpret_cast<int32_t*>(row + room);
+    float* values = row + 2 * room;
     for (; p < end; ++p) {
       for (int64_t oh = 0; oh < a.h.out; ++oh) {
         T* to = y + p * out + oh * a.w.out;
         if (a.max) {
-          MaxRow(a, x + p * in, oh, to, a.index + p * out + oh * a.w.out, row, places);
+          MaxRow(a, x + p * in, oh, to, a.index + p * out + oh * a.w.out, row, places, values);
         } else {
-          AverageRow(a, x + p * in, oh, to, row);
+          AverageRow(a, x + p * in, oh, to, row, values);
         }
       }
     }

@@ -155,11 +155,12 @@ bool is_dense(const Pooling& p, bool last, bool of_out) {
          is(p.n_batch, of_out ? p.out_batch : p.in_batch, p.n_channels * height * width);
 }
 
-// Pools by the engine, where it can; window(o, axis, begin, count) and divisor(axis number, o,
-// begin, count) are per axis. `indices` (max only) is bound to `q`.
+// Pools by the engine, where it can; window(o, axis, begin, count) and divisor(axis number, axis,
+// o, count) are per axis; `regular` windows lie the axis's stride apart. `indices` (max only) is
+// bound to `q`.
 template <class Window, class Divisor>
 bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, const Pooling* q,
-                    int64_t* indices, const Window& window, const Divisor& divisor) {
+                    int64_t* indices, bool regular, const Window& window, const Divisor& divisor) {
   const auto type = engine_type(self.scalar_type());
   const bool last = !is_dense(p, false, false);
   if (!type.has_value() || p.axis[0].in != 1 || p.axis[0].out != 1 || p.axis[0].size != 1 ||
@@ -184,7 +185,7 @@ bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, const Poo
       counts[o] = static_cast<int32_t>(count);
       divisors[o] = divisor(d, a, o, count);
     }
-    axes[d] = {a.in, a.out, a.dilation, begins, counts, divisors};
+    axes[d] = {a.in, a.out, a.dilation, regular ? a.stride : 0, begins, counts, divisors};
   }
   executorch::cpu::Pool2d pool;
   pool.type = *type;
@@ -258,7 +259,7 @@ Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Te
     const int64_t inside = begin < a.in ? (a.in - 1 - begin) / a.dilation + 1 : 0;
     count = std::min(a.size - skip, inside);
   };
-  if (pool_by_engine(p, self, out, &q, indices.mutable_data_ptr<int64_t>(), clip,
+  if (pool_by_engine(p, self, out, &q, indices.mutable_data_ptr<int64_t>(), true, clip,
                      [](int, const Axis&, int64_t, int64_t) { return 1.0f; })) {
     return result;
   }
@@ -370,7 +371,7 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
     window(o, a, begin, count);
     count -= begin;
   };
-  if (pool_by_engine(p, self, out, nullptr, nullptr, clip,
+  if (pool_by_engine(p, self, out, nullptr, nullptr, true, clip,
                      [&](int d, const Axis& a, int64_t o, int64_t count) {
                        if (!divisor_override.has_value()) {
                          return static_cast<float>(extent(a, o, count));
@@ -414,7 +415,7 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
     count -= begin;
   };
   if (pool_by_engine(
-          p, self, out, nullptr, nullptr, clip,
+          p, self, out, nullptr, nullptr, false, clip,
           [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); })) {
     return out;
   }

@@ -118,7 +118,8 @@ void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst
     });
     return;
   }
-  with_compute(compute_of(src_type), [&](auto tag) {
+  const bool exact = src_type == ScalarType::Bool && is_float(dst_type);
+  with_compute(compute_of(exact ? dst_type : src_type), [&](auto tag) {
     using C = decltype(tag);
     if (dst_type == scalar_type_of(kComputeOf<C>) && dst_stride == 1) {
       load(src, src_type, src_stride, n, static_cast<C*>(dst));

@@ -1,0 +1,66 @@
+#include <executorch/cpu/nn/copy.h>
+#include <executorch/cpu/nn/testing.h>
+
+#include <numeric>
+
+namespace executorch::cpu {
+namespace {
+
+/// Transposes the last two of [planes, rows, columns], whose src rows have `gap` elements more.
+template <class T>
+void expect_transposed(int64_t planes, int64_t rows, int64_t columns, int64_t gap) {
+  SCOPED_TRACE(testing::Message() << sizeof(T) << " bytes, " << rows << " x " << columns);
+  const int64_t row = columns + gap;
+  std::vector<T> src(static_cast<size_t>(planes * rows * row)), dst;
+  std::iota(src.begin(), src.end(), T{});
+  dst.resize(static_cast<size_t>(planes * rows * columns));
+  const Copy::Dim dims[] = {
+      {planes, rows * row, rows * columns}, {columns, 1, rows}, {rows, row, 1}};
+  const Copy copy{dims, 3, sizeof(T), src.data(), dst.data()};
+  copy.run();
+  for (int64_t p = 0; p < planes; ++p) {
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < rows; ++r) {
+        ASSERT_EQ(dst[static_cast<size_t>((p * columns + c) * rows + r)],
+                  src[static_cast<size_t>((p * rows + r) * row + c)]);
+      }
+    }
+  }
+  expect_same_on_any_threads(dst, [&] { copy.run(); });
+}
+
+TEST(Copy, TransposesBlocksAndWhatIsLeftOfThem) {
+  for (int64_t rows : {2, 3, 16, 64, 130, 300}) {
+    for (int64_t columns : {2, 5, 64, 131, 257}) {
+      expect_transposed<uint8_t>(2, rows, columns, 1);
+      expect_transposed<uint16_t>(2, rows, columns, 0);
+      expect_transposed<uint32_t>(3, rows, columns, 7);
+      expect_transposed<uint64_t>(1, rows, columns, 0);
+    }
+  }
+}
+
+TEST(Copy, ReversesRepeatsAndSpreads) {
+  std::vector<uint32_t> src(1000), dst(3000, 0);
+  std::iota(src.begin(), src.end(), 0u);
+  const Copy::Dim reversed = {1000, -1, 1}, repeated = {1000, 0, 1}, spread = {1000, 1, 3};
+  Copy{&reversed, 1, 4, src.data() + 999, dst.data()}.run();
+  EXPECT_EQ(dst[0], 999u);
+  EXPECT_EQ(dst[999], 0u);
+  Copy{&repeated, 1, 4, src.data() + 7, dst.data()}.run();
+  EXPECT_EQ(dst[999], 7u);
+  Copy{&spread, 1, 4, src.data(), dst.data()}.run();
+  EXPECT_EQ(dst[2997], 999u);
+}
+
+TEST(Copy, NothingAndOneElementAreCopied) {
+  uint64_t src[2] = {1, 2}, dst[2] = {};
+  const Copy::Dim none = {0, 1, 1};
+  Copy{&none, 1, 8, src, dst}.run();
+  EXPECT_EQ(dst[0], 0u);
+  Copy{nullptr, 0, 16, src, dst}.run();
+  EXPECT_EQ(dst[1], 2u);
+}
+
+}  // namespace
+}  // namespace executorch::cpu
