@@ -212,6 +212,7 @@ rows(
 )
 rows(
     COMPLEX,
+    _conj_copy__out=lambda m: [[as_complex(m, Maker(torch.float64)(3, 4))]],
     _fft_c2c__out=lambda m: [
         [as_complex(m, x), d, n, forward] for x, d, n in transformed(m) for forward in (True, False)
     ],

@@ -75,7 +75,7 @@ def _bound_masked_select(node: Node) -> None:
     if bound is None or (bound == assumed and picked > assumed):
         shape_env = extent.node.shape_env
         shape_env.var_to_range[extent.node.expr] = ValueRanges(0, picked)
-        shape_env._update_version_counter()
+        shape_env._version_counter += 1  # bounds known by now are to be forgotten
 
 
 class _SymShapeEval(PassBase):

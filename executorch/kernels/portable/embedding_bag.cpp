@@ -144,9 +144,12 @@ Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& w
   shape.push(width);
   index_shape.push(simple ? 0 : indices.numel());
   // Some of eager's fake results count the last offset as a bag of its own.
-  const bool one_more = bag_size.dim() == 1 && bag_size.size(0) == offsets.size(0);
-  bag_shape.push(one_more ? offsets.size(0) : n_bags);
-  Shape best_shape = bag_shape;
+  const auto bags_of = [&](const Tensor& t) {
+    return t.dim() > 0 && t.size(0) == offsets.size(0) ? offsets.size(0) : n_bags;
+  };
+  bag_shape.push(bags_of(bag_size));
+  Shape best_shape;
+  best_shape.push(bags_of(max_indices));
   if (bags.mode == Mode::Max) best_shape.push(width);
   if (!require_bags(ctx, op, bags) || !resize_out(ctx, op, out, shape) ||
       !resize_out(ctx, op, offset2bag, index_shape) || !resize_out(ctx, op, bag_size, bag_shape) ||
