@@ -11,7 +11,7 @@ def splicer_of(function, *args, **options):
 
     program = torch.export.export(as_module(function), args, **options)
     mode = detect_fake_mode([n.meta.get("val") for n in program.graph.nodes])
-    splicer = Splicer(program.graph_module, _decompose._cached_table(), set(), mode)
+    splicer = Splicer(program.graph_module, _decompose._cached_table(), {}, mode)
     return splicer, splicer.run()
 
 
