@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir.backend.compile_spec_schema import CompileSpec
@@ -88,7 +88,12 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
 
 def copy_graph_module(graph_module: GraphModule) -> GraphModule:
     graph = Graph()
-    output: Any = graph.graph_copy(graph_module.graph, {}, return_output_node=True)
+    copies: dict[Node, Node] = {}
+    output: Any = graph.graph_copy(graph_module.graph, copies, return_output_node=True)
+    for old, copied in copies.items():
+        copied.name = (
+            old.name
+        )  # fx renames `input` and other names of Python, which signatures hold
     graph.output(output[0])
     graph.output_node().meta = dict(output[1].meta)
     root = torch.nn.Module()
