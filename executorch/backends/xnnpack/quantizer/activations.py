@@ -1,0 +1,76 @@
+"""Which values of a captured graph are activations: what can be observed and quantized."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+aten = torch.ops.aten
+
+# Beyond this a constant is no signal but a mask's "minus infinity".
+_LARGEST = 1e4
+
+_MASKING = {aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.where.self}
+_SUMS = {aten.add.Tensor, aten.add_.Tensor, aten.sub.Tensor, aten.sub_.Tensor}
+_BOUNDED = {aten.softmax.int, aten._softmax.default, aten.sigmoid.default, aten.tanh.default}
+
+
+def constant_of(node: Node) -> Tensor | None:
+    """The tensor that a get_attr node reads."""
+    if node.op != "get_attr":
+        return None
+    value: object = node.graph.owning_module
+    for name in str(node.target).split("."):
+        value = getattr(value, name, None)
+    return value if isinstance(value, Tensor) else None
+
+
+def is_float(node: object) -> bool:
+    """Whether a node's value is a float32 tensor, the one type that is quantized."""
+    if not isinstance(node, Node):
+        return False
+    value = node.meta.get("val")
+    if value is None:
+        value = constant_of(node)
+    return isinstance(value, Tensor) and value.dtype == torch.float32
+
+
+def is_moderate(value: float | Tensor) -> bool:
+    """Whether a constant is finite and of a size that eight bits can hold beside activations."""
+    return bool(torch.as_tensor(value).detach().abs().amax() <= _LARGEST)
+
+
+def is_number(node: Node) -> bool:
+    """Whether a node reads a constant of one element."""
+    value = constant_of(node)
+    return value is not None and value.numel() == 1
+
+
+def find_activations(graph_module: GraphModule) -> set[Node]:
+    """Float values that carry signal: inputs, weights, and what is computed from them.
+
+    Left out is arithmetic of masks: floats made from integers or comparisons alone, constants like
+    minus infinity, and what such a mask has been added to, until a softmax bounds it again. One
+    mask among the observed values would leave no bit for the others.
+    """
+    found: set[Node] = set()
+    for node in graph_module.graph.nodes:
+        if node.op == "output" or not is_float(node):
+            continue
+        constant = constant_of(node)
+        if constant is not None:
+            if constant.numel() > 1 and is_moderate(constant):
+                found.add(node)
+        elif node.op == "placeholder" or _carries_signal(node, found):
+            found.add(node)
+    return found
+
+
+def _carries_signal(node: Node, found: set[Node]) -> bool:
+    if node.target in _BOUNDED:
+        return True
+    known = [n in found for n in node.all_input_nodes if is_float(n) and not is_number(n)]
+    if not any(known) or node.target in _MASKING:
+        return False
+    return all(known) or node.target not in _SUMS

@@ -1,0 +1,293 @@
+"""XNNPACKQuantizer: int8 quantization of captured graphs, by torchao's prepare_pt2e.
+
+quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
+prepared = prepare_pt2e(torch.export.export(model, inputs).module(), quantizer)
+prepared(*calibration_inputs)
+quantized = convert_pt2e(prepared)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e import (
+    FakeQuantize,
+    FusedMovingAvgObsFakeQuantize,
+    HistogramObserver,
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    PerChannelMinMaxObserver,
+    PlaceholderObserver,
+)
+from torchao.quantization.pt2e.quantizer import Quantizer, get_module_name_filter
+
+from executorch.backends.xnnpack.quantizer.activations import aten, find_activations, is_moderate
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils import (
+    OP_TO_ANNOTATOR,
+    PATTERNS,
+    OperatorConfig,
+    OperatorPatternType,
+    QuantizationConfig,
+    QuantizationSpec,
+    QuantPattern,
+    propagate_annotation,
+)
+
+__all__ = [
+    "QuantPattern",
+    "XNNPACKQuantizer",
+    "get_symmetric_quantization_config",
+    "propagate_annotation",
+]
+
+# The least scale of static activations. XNNPACK refuses ratios of scales above 2^8, which a value
+# that calibration saw as zero would give. Weights and dynamic scales have no such limit, and keep
+# the bits that a floor would take from small values.
+_LEAST_SCALE = 2**-12
+_EPS = float(torch.finfo(torch.float32).eps)
+
+
+@functools.lru_cache
+def get_symmetric_quantization_config(
+    is_per_channel: bool = False,
+    is_qat: bool = False,
+    is_dynamic: bool = False,
+    act_qmin: int = -128,
+    act_qmax: int = 127,
+    weight_qmin: int = -127,
+    weight_qmax: int = 127,
+) -> QuantizationConfig:
+    """Affine int8 activations and symmetric integer weights.
+
+    is_per_channel  a weight scale per output channel instead of one
+    is_dynamic      activations get their parameters at run time, from their values
+    is_qat          fake quantization for training instead of observers
+    weight_qmin..   the integers used; -8 and 7 give weights of four bits, stored as int8
+    """
+    activation = QuantizationSpec(
+        dtype=torch.int8,
+        quant_min=act_qmin,
+        quant_max=act_qmax,
+        qscheme=torch.per_tensor_affine,
+        is_dynamic=is_dynamic,
+        observer_or_fake_quant_ctr=_activation_observer(is_qat, is_dynamic),
+    )
+    weight = QuantizationSpec(
+        dtype=torch.int8,
+        quant_min=weight_qmin,
+        quant_max=weight_qmax,
+        qscheme=torch.per_channel_symmetric if is_per_channel else torch.per_tensor_symmetric,
+        ch_axis=0 if is_per_channel else None,
+        observer_or_fake_quant_ctr=_weight_observer(is_qat, is_per_channel),
+    )
+    output = None if is_dynamic else activation
+    return QuantizationConfig(activation, output, weight, None, is_qat)
+
+
+def _activation_observer(is_qat: bool, is_dynamic: bool) -> Any:
+    if is_dynamic and is_qat:  # the newest values alone count, as at run time
+        newest = MovingAverageMinMaxObserver.with_args(averaging_constant=1)
+        return FakeQuantize.with_args(observer=newest, eps=_EPS)
+    if is_dynamic:
+        return PlaceholderObserver.with_args(eps=_EPS)
+    return (FusedMovingAvgObsFakeQuantize if is_qat else HistogramObserver).with_args(
+        eps=_LEAST_SCALE
+    )
+
+
+def _weight_observer(is_qat: bool, is_per_channel: bool) -> Any:
+    if not is_qat:
+        return (PerChannelMinMaxObserver if is_per_channel else MinMaxObserver).with_args(eps=_EPS)
+    observer = (
+        MovingAveragePerChannelMinMaxObserver if is_per_channel else MovingAverageMinMaxObserver
+    )
+    return FusedMovingAvgObsFakeQuantize.with_args(observer=observer, eps=_EPS)
+
+
+@dataclass
+class _Rule:
+    """Nodes that a setting is for; the first rule that accepts a node decides about it."""
+
+    accepts: Callable[[Node], bool]
+    config: QuantizationConfig | None  # None: these nodes stay as they are
+
+
+class XNNPACKQuantizer(Quantizer):
+    """Annotates what XNNPACK computes in integers. The most special setting decides:
+    module name (the deepest), module type, operator type, then the global one."""
+
+    def __init__(self) -> None:
+        self.global_config: QuantizationConfig | None = None
+        self.operator_type_config: dict[Any, QuantizationConfig | None] = {}
+        self.module_type_config: dict[Any, QuantizationConfig | None] = {}
+        self.module_name_config: dict[str, QuantizationConfig | None] = {}
+        self.filter_fn: Callable[[Node], bool] | None = None
+
+    def set_global(self, quantization_config: QuantizationConfig) -> XNNPACKQuantizer:
+        """For all nodes that no other setting is for."""
+        self.global_config = quantization_config
+        return self
+
+    def set_operator_type(
+        self, operator_type: Any, quantization_config: QuantizationConfig | None
+    ) -> XNNPACKQuantizer:
+        """For the calls of one operator, given as overload or packet (`aten.linear`)."""
+        self.operator_type_config[operator_type] = quantization_config
+        return self
+
+    def set_module_type(
+        self, module_type: Callable[..., Any], quantization_config: QuantizationConfig | None
+    ) -> XNNPACKQuantizer:
+        """For what modules of one class compute, those inside them included."""
+        self.module_type_config[module_type] = quantization_config
+        return self
+
+    def set_module_name(
+        self, module_name: str, quantization_config: QuantizationConfig | None
+    ) -> XNNPACKQuantizer:
+        """For what one module computes ("blocks.0.mlp"); None leaves it as it is."""
+        self.module_name_config[module_name] = quantization_config
+        return self
+
+    def set_filter_function(self, filter_fn: Callable[[Node], bool]) -> XNNPACKQuantizer:
+        """Annotate only nodes for which `filter_fn` is true, whatever setting they fall under."""
+        self.filter_fn = filter_fn
+        return self
+
+    def transform_for_annotation(self, model: GraphModule) -> GraphModule:
+        """Make constants of numbers in statically quantized sums and products of activations."""
+        rules = self._rules()
+        activations = find_activations(model)
+        for node in list(model.graph.nodes):
+            rule = self._rule_of(node, rules)
+            if rule is not None and rule.config is not None and not _is_dynamic(rule.config):
+                _make_number_a_constant(model, node, activations)
+        model.recompile()
+        return model
+
+    def annotate(self, model: GraphModule) -> GraphModule:
+        rules = self._rules()
+        rule_of = {node: self._rule_of(node, rules) for node in model.graph.nodes}
+        for rule in rules:
+            if rule.config is None:
+                continue
+            for name in _annotators_for(rule.config):
+                OP_TO_ANNOTATOR[name](
+                    model, rule.config, lambda node, rule=rule: rule_of.get(node) is rule
+                )
+        propagate_annotation(
+            model, lambda node: (rule := rule_of.get(node)) is None or rule.config is not None
+        )
+        return model
+
+    def validate(self, model: GraphModule) -> None:
+        """Nothing to refuse: annotators only claim what can be quantized."""
+
+    def _rules(self) -> list[_Rule]:
+        names = sorted(self.module_name_config.items(), key=lambda item: -item[0].count("."))
+        rules = [_Rule(get_module_name_filter(name), config) for name, config in names]
+        for module_type, config in self.module_type_config.items():
+            rules.append(_Rule(_module_type_filter(module_type), config))
+        for operator_type, config in self.operator_type_config.items():
+            rules.append(_Rule(_operator_filter(operator_type), config))
+        rules.append(_Rule(lambda node: True, self.global_config))
+        return rules
+
+    def _rule_of(self, node: Node, rules: list[_Rule]) -> _Rule | None:
+        if node.op != "call_function" or (self.filter_fn and not self.filter_fn(node)):
+            return None
+        return next(rule for rule in rules if rule.accepts(node))
+
+    @classmethod
+    def get_supported_quantization_configs(cls) -> list[QuantizationConfig]:
+        return [
+            get_symmetric_quantization_config(per_channel, is_qat, is_dynamic)
+            for is_dynamic in (False, True)
+            for is_qat in (False, True)
+            for per_channel in (False, True)
+        ]
+
+    @classmethod
+    def get_supported_operators(cls) -> list[OperatorConfig]:
+        return [
+            OperatorConfig(config, cls.get_supported_operator_for_quantization_config(config))
+            for config in cls.get_supported_quantization_configs()
+        ]
+
+    @classmethod
+    def get_supported_operator_for_quantization_config(
+        cls, quantization_config: QuantizationConfig | None
+    ) -> list[OperatorPatternType]:
+        """One list of operators for each pattern; None: of all configurations."""
+        return [
+            sorted(pattern.op_overloads, key=str)
+            for pattern in PATTERNS
+            if quantization_config is None or _is_for(pattern, quantization_config)
+        ]
+
+
+def _is_dynamic(config: QuantizationConfig) -> bool:
+    return config.input_activation is not None and config.input_activation.is_dynamic
+
+
+def _is_for(pattern: QuantPattern, config: QuantizationConfig) -> bool:
+    return (pattern.is_dynamic, pattern.is_qat) == (_is_dynamic(config), config.is_qat)
+
+
+def _annotators_for(config: QuantizationConfig) -> list[str]:
+    """Ours by the table; those registered by others decide for themselves."""
+    known = {pattern.name for pattern in PATTERNS}
+    ours = {pattern.name for pattern in PATTERNS if _is_for(pattern, config)}
+    return [name for name in OP_TO_ANNOTATOR if name in ours or name not in known]
+
+
+def _module_type_filter(module_type: Callable[..., Any]) -> Callable[[Node], bool]:
+    wanted = module_type
+    if inspect.isclass(module_type):
+        wanted = f"{module_type.__module__}.{module_type.__qualname__}"  # type: ignore[assignment]
+
+    def accepts(node: Node) -> bool:
+        types = [t for _, t in node.meta.get("nn_module_stack", {}).values()]
+        return any(t is module_type or t == wanted for t in types)
+
+    return accepts
+
+
+def _operator_filter(operator_type: Any) -> Callable[[Node], bool]:
+    return lambda node: (
+        operator_type
+        in (
+            node.target,
+            getattr(node.target, "overloadpacket", None),
+        )
+    )
+
+
+_TAKE_NUMBERS = {aten.add.Tensor, aten.add_.Tensor, aten.mul.Tensor, aten.mul_.Tensor}
+
+
+def _make_number_a_constant(model: GraphModule, node: Node, activations: set[Node]) -> None:
+    if node.target not in _TAKE_NUMBERS or node not in activations or len(node.args) < 2:
+        return
+    x, number = node.args[:2]
+    if x not in activations or isinstance(number, bool) or not isinstance(number, (int, float)):
+        return
+    if not math.isfinite(number) or not is_moderate(number):
+        return
+    name = next(
+        name for i in range(len(model.graph.nodes)) if not hasattr(model, name := f"_number_{i}")
+    )
+    model.register_buffer(name, torch.tensor(float(number)))
+    with model.graph.inserting_before(node):
+        constant = model.graph.get_attr(name)
+    value = node.meta["val"]
+    constant.meta["val"] = value.fake_mode.from_tensor(getattr(model, name))
+    node.update_arg(1, constant)

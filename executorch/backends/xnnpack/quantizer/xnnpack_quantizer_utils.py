@@ -1,0 +1,328 @@
+"""The annotators of XNNPACKQuantizer: for each operator, which of its values become integers.
+
+An annotator is a function of one node, registered by `@annotates` with the operators it is for. It
+writes the node's annotation and returns the nodes it covers, or None where it does not apply.
+Upstream's public spelling `register_annotator` adds one that walks the graph by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e import MinMaxObserver
+from torchao.quantization.pt2e.quantizer import (
+    OperatorConfig,
+    OperatorPatternType,
+    QuantizationAnnotation,
+    QuantizationConfig,
+    QuantizationSpec,
+    SharedQuantizationSpec,
+    get_bias_qspec,
+    get_input_act_qspec,
+    get_output_act_qspec,
+    get_weight_qspec,
+)
+
+from executorch.backends.xnnpack.quantizer.activations import (
+    aten,
+    constant_of,
+    find_activations,
+    is_float,
+    is_moderate,
+    is_number,
+)
+
+__all__ = [
+    "OP_TO_ANNOTATOR",
+    "PATTERNS",
+    "OperatorConfig",
+    "OperatorPatternType",
+    "QuantPattern",
+    "QuantizationConfig",
+    "QuantizationSpec",
+    "annotates",
+    "change_quantization_config",
+    "get_bias_qspec",
+    "get_input_act_qspec",
+    "get_output_act_qspec",
+    "get_weight_qspec",
+    "is_relu_node",
+    "propagate_annotation",
+    "register_annotator",
+]
+
+KEY = "quantization_annotation"  # torchao's, in Node.meta
+Filter = Callable[[Node], bool] | None
+Annotator = Callable[[GraphModule, QuantizationConfig | None, Filter], list[list[Node]] | None]
+
+OP_TO_ANNOTATOR: dict[str, Annotator] = {}
+
+
+@dataclass
+class QuantPattern:
+    """A row of the table: the operators of one annotator, and in which ways it quantizes them."""
+
+    name: str
+    is_dynamic: bool
+    is_qat: bool
+    op_overloads: set[Any]
+
+
+PATTERNS: list[QuantPattern] = []
+
+
+def register_annotator(op: str) -> Callable[[Annotator], None]:
+    """Register `annotate(graph_module, config, filter_fn)` under the name `op`."""
+
+    def decorator(annotator: Annotator) -> None:
+        OP_TO_ANNOTATOR[op] = annotator
+
+    return decorator
+
+
+@dataclass
+class Site:
+    """A node to annotate, and what an annotator may know of its graph."""
+
+    node: Node
+    config: QuantizationConfig
+    activations: set[Node]
+    wanted: Callable[[Node], bool]
+
+    def only_user(self, node: Node, ops: set[Any]) -> Node | None:
+        """The one user of `node`, if it calls one of `ops` and may be quantized together."""
+        user = next(iter(node.users), None)
+        if user is None or len(node.users) != 1 or user.target not in ops:
+            return None
+        return user if self.wanted(user) and not is_annotated(user) else None
+
+
+def annotates(name: str, *ops: Any, dynamic: bool = False) -> Callable[[Any], Any]:
+    """Register a function of a Site for the calls of `ops`; static ways, and dynamic if said."""
+
+    def decorator(annotate_node: Callable[[Site], list[Node] | None]) -> Any:
+        def annotate(
+            gm: GraphModule, config: QuantizationConfig | None, filter_fn: Filter = None
+        ) -> list[list[Node]]:
+            if config is None:
+                return []
+            activations = find_activations(gm)
+            wanted = filter_fn or (lambda node: True)
+            found = []
+            for node in gm.graph.nodes:
+                if node.target not in ops or not is_float(node) or is_annotated(node):
+                    continue
+                if wanted(node) and (
+                    covered := annotate_node(Site(node, config, activations, wanted))
+                ):
+                    found.append(covered)
+            return found
+
+        OP_TO_ANNOTATOR[name] = annotate
+        for is_dynamic in (False, True) if dynamic else (False,):
+            PATTERNS.extend(QuantPattern(name, is_dynamic, qat, set(ops)) for qat in (False, True))
+        return annotate_node
+
+    return decorator
+
+
+def is_annotated(node: Node) -> bool:
+    return KEY in node.meta and node.meta[KEY]._annotated
+
+
+def _annotate(node: Node, inputs: dict[Node, Any] | None = None, output: Any = None) -> None:
+    node.meta[KEY] = QuantizationAnnotation(inputs or {}, output, _annotated=True)
+
+
+_RELU = {aten.relu.default, aten.relu_.default}
+_CLAMP = {aten.hardtanh.default, aten.hardtanh_.default, aten.relu6.default}
+_BATCH_NORM = {aten.batch_norm.default}
+
+
+def is_relu_node(node: Node) -> bool:
+    return node.op == "call_function" and node.target in _RELU
+
+
+def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
+    """node(x, weight, bias), with the batch norm (in training) and the relu after it."""
+    node, config = site.node, site.config
+    x, weight, *rest = node.args
+    if x not in site.activations or not isinstance(weight, Node) or constant_of(weight) is None:
+        return None
+    if not is_float(weight):
+        return None
+    inputs: dict[Node, Any] = {x: get_input_act_qspec(config), weight: weight_spec}  # type: ignore[dict-item]
+    bias = rest[0] if rest else None
+    if isinstance(bias, Node) and get_bias_qspec(config) is not None:
+        inputs[bias] = get_bias_qspec(config)
+    covered = [node]
+    if config.is_qat and (norm := site.only_user(node, _BATCH_NORM)):
+        covered.append(norm)
+    if relu := site.only_user(covered[-1], _RELU | _CLAMP):
+        covered.append(relu)
+    for each in covered:
+        _annotate(each)
+    _annotate(node, inputs)
+    covered[-1].meta[KEY].output_qspec = get_output_act_qspec(config)
+    return covered
+
+
+@annotates("linear", aten.linear.default, dynamic=True)
+def _annotate_linear(site: Site) -> list[Node] | None:
+    return _annotate_product(site, get_weight_qspec(site.config))
+
+
+@annotates(
+    "conv", aten.conv1d.default, aten.conv1d.padding, aten.conv2d.default, aten.conv2d.padding
+)
+def _annotate_conv(site: Site) -> list[Node] | None:
+    return _annotate_product(site, get_weight_qspec(site.config))
+
+
+@annotates("conv_transpose", aten.conv_transpose1d.default, aten.conv_transpose2d.input)
+def _annotate_conv_transpose(site: Site) -> list[Node] | None:
+    """The weight is [in, out / groups, ...]; across groups the channels of dim 1 are not the
+    output's, so that a grouped one has one scale."""
+    spec = get_weight_qspec(site.config)
+    if spec is not None and spec.qscheme == torch.per_channel_symmetric:
+        groups = site.node.args[6] if len(site.node.args) > 6 else 1
+        per_channel = groups == 1
+        spec = replace(spec, ch_axis=1) if per_channel else _per_tensor(spec, site.config.is_qat)
+    return _annotate_product(site, spec)
+
+
+def _per_tensor(spec: QuantizationSpec, is_qat: bool) -> QuantizationSpec:
+    from torchao.quantization.pt2e import FakeQuantize, MovingAverageMinMaxObserver
+
+    observer: Any = MinMaxObserver
+    if is_qat:
+        observer = FakeQuantize.with_args(observer=MovingAverageMinMaxObserver)
+    return replace(
+        spec,
+        qscheme=torch.per_tensor_symmetric,
+        ch_axis=None,
+        observer_or_fake_quant_ctr=observer,
+    )
+
+
+def _annotate_sum_or_product(site: Site) -> list[Node] | None:
+    """Two activations, or one and a constant, and the relu after them."""
+    operands = site.node.args[:2]
+    if site.node.kwargs.get("alpha", 1) != 1 or not any(n in site.activations for n in operands):
+        return None
+    inputs: dict[Node, Any] = {}
+    for operand in operands:
+        if not isinstance(operand, Node):
+            return None
+        if operand not in site.activations and not _is_constant_number(operand):
+            return None
+        inputs[operand] = get_input_act_qspec(site.config)
+    covered = [site.node]
+    if relu := site.only_user(site.node, _RELU | _CLAMP):
+        covered.append(relu)
+    for each in covered:
+        _annotate(each)
+    _annotate(site.node, inputs)
+    covered[-1].meta[KEY].output_qspec = get_output_act_qspec(site.config)
+    return covered
+
+
+def _is_constant_number(node: Node) -> bool:
+    value = constant_of(node)
+    return value is not None and is_float(node) and is_number(node) and is_moderate(value)
+
+
+@annotates("add", aten.add.Tensor, aten.add_.Tensor)
+def _annotate_add(site: Site) -> list[Node] | None:
+    return _annotate_sum_or_product(site)
+
+
+@annotates("mul", aten.mul.Tensor, aten.mul_.Tensor)
+def _annotate_mul(site: Site) -> list[Node] | None:
+    return _annotate_sum_or_product(site)
+
+
+@annotates("cat", aten.cat.default)
+def _annotate_cat(site: Site) -> list[Node] | None:
+    """All parts and the result have the parameters of the first part."""
+    parts: Any = site.node.args[0]
+    if not all(p in site.activations for p in parts):
+        return None
+    first = parts[0]
+    shared = SharedQuantizationSpec((first, site.node))
+    inputs = {p: shared for p in parts} | {first: get_input_act_qspec(site.config)}
+    _annotate(site.node, inputs, shared)
+    return [site.node]
+
+
+# Whose result has no value beyond those of the first operand: it keeps the operand's parameters.
+PASSING_ON = {
+    *_RELU,
+    *_CLAMP,
+    aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten.avg_pool2d.default,
+    aten.clone.default,
+    aten.constant_pad_nd.default,
+    aten.contiguous.default,
+    aten.dropout.default,
+    aten.expand.default,
+    aten.flatten.using_ints,
+    aten.max_pool2d.default,
+    aten.mean.default,
+    aten.mean.dim,
+    aten.pad.default,
+    aten.permute.default,
+    aten.permute_copy.default,
+    aten.pixel_shuffle.default,
+    aten.reshape.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.slice_copy.Tensor,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.squeeze_copy.default,
+    aten.squeeze_copy.dim,
+    aten.t.default,
+    aten.transpose.int,
+    aten.unsqueeze.default,
+    aten.upsample_nearest2d.vec,
+    aten.view.default,
+    aten.view_copy.default,
+}
+_PADS = {aten.constant_pad_nd.default: 2, aten.pad.default: 3}  # place of the value
+
+
+def propagate_annotation(model: GraphModule, filter_fn: Filter = None) -> None:
+    """Let operators that pass values on share the parameters of a quantized operand."""
+    for node in model.graph.nodes:
+        if node.target not in PASSING_ON or is_annotated(node) or not is_float(node):
+            continue
+        source = node.args[0]
+        if (filter_fn is not None and not filter_fn(node)) or not is_float(source):
+            continue
+        if not is_annotated(source) or source.meta[KEY].output_qspec is None:
+            continue
+        if not _stays_in_range(node):
+            continue
+        shared = SharedQuantizationSpec(source)
+        _annotate(node, {source: shared}, shared)
+
+
+def _stays_in_range(node: Node) -> bool:
+    """Whether a padding adds what it finds in the operand, or zeros, which every range holds."""
+    place = _PADS.get(node.target)
+    return place is None or len(node.args) <= place or not node.args[place]
+
+
+def change_quantization_config(
+    original_qspec: QuantizationSpec, dtype: torch.dtype | None = None, **changes: Any
+) -> QuantizationSpec:
+    """`original_qspec` with the fields that are given and not None."""
+    given = {k: v for k, v in {"dtype": dtype, **changes}.items() if v is not None}
+    return replace(original_qspec, **given)
