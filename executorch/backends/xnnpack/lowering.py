@@ -1,0 +1,222 @@
+"""From the calls of a sub-graph to the nodes of a payload.
+
+Images are NHWC in the payload and NCHW in the graph. A value is kept in the layout that it was
+computed in, and turned when a reader needs the other one; elementwise calls take it as it is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+
+from executorch.backends.xnnpack.serialization.payload import (
+    DATATYPES,
+    EXTERNAL_INPUT,
+    EXTERNAL_OUTPUT,
+    Bounds,
+    Field,
+    Payload,
+)
+from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.sym_util import eval_upper_bound
+
+aten = exir_ops.edge.aten
+INFINITY = float("inf")
+_NHWC, _NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
+
+
+def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
+    """Placeholder -> tensor, of what the sub-graph owns."""
+    data = program.state_dict | program.constants
+    return {
+        s.arg.name: data[s.target]  # type: ignore[union-attr, index]
+        for s in program.graph_signature.input_specs
+        if s.kind is not InputKind.USER_INPUT
+    }
+
+
+def tensor_of(node: Node) -> Tensor:
+    """The fake tensor that a node stands for; of a call with several results, the first."""
+    value = node.meta["val"]
+    return value if isinstance(value, Tensor) else value[0]
+
+
+def shape_of(node: Node) -> list[int]:
+    """Upper bounds."""
+    return [eval_upper_bound(extent) for extent in tensor_of(node).shape]
+
+
+def argument(node: Node, name: str, default: Any = None) -> Any:
+    """An argument by its name in the operator's schema."""
+    if name in node.kwargs:
+        return node.kwargs[name]
+    for i, each in enumerate(node.target._op._schema.arguments):  # type: ignore[union-attr]
+        if each.name == name:
+            if i < len(node.args):
+                return node.args[i]
+            return each.default_value if each.has_default_value() else default
+    return default
+
+
+@dataclass
+class Rule:
+    lower: Callable[[Lowering, Node], None]
+    refuse: Callable[[Node], str | None]
+
+
+RULES: dict[Any, Rule] = {}
+
+
+def lowers(
+    *targets: Any, unless: Callable[[Node], str | None] = lambda node: None
+) -> Callable[[Callable[[Lowering, Node], None]], Callable[[Lowering, Node], None]]:
+    """Let the decorated function lower the calls of these operators, but those for which `unless`
+    gives a reason not to: partitioner and serializer read the same table."""
+
+    def register(
+        lower: Callable[[Lowering, Node], None],
+    ) -> Callable[[Lowering, Node], None]:
+        for target in targets:
+            RULES[target] = Rule(lower, unless)
+        return lower
+
+    return register
+
+
+class Lowering:
+    """One sub-graph on its way into a payload."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self.payload = Payload()
+        graph = program.graph_module.graph
+        owned = constants_of(program)
+        self.tensors: dict[Node, Tensor] = {}
+        self._ids: dict[tuple[Node, bool], int] = {}  # (node, is NHWC)
+        self._slots: dict[Node, int] = {}
+        self._done: set[Node] = set()
+        n_inputs = 0
+        for node in graph.find_nodes(op="placeholder"):
+            if node.name in owned:
+                self.tensors[node] = owned[node.name]
+            else:
+                self._ids[node, False] = self._value(node, (n_inputs, EXTERNAL_INPUT), False)
+                n_inputs += 1
+        results = cast("list[Node]", graph.output_node().args[0])
+        again = []
+        for slot, node in enumerate(results, start=n_inputs):
+            if node.op == "placeholder" or node in self._slots:
+                again.append((slot, node))
+            else:
+                self._slots[node] = slot
+        for node in graph.nodes:
+            if node.op == "call_function" and node not in self._done:
+                self._lower(node)
+        for node in self._slots:
+            self.read(node)
+        for slot, node in again:  # a result that is an input, or given twice
+            to = self._value(node, (slot, EXTERNAL_OUTPUT), False)
+            self.payload.node("Copy", self.read(node), to)
+
+    def _lower(self, node: Node) -> None:
+        if node.target is operator.getitem:
+            return
+        constant = all(n in self.tensors for n in node.all_input_nodes) and node.all_input_nodes
+        if constant and node not in self._slots and node.target is aten.permute_copy.default:
+            x, dims = node.args
+            self.tensors[node] = self.tensors[cast("Node", x)].permute(cast("list[int]", dims))
+            return
+        RULES[node.target].lower(self, node)
+
+    def _value(self, node: Node, external: tuple[int, int], nhwc: bool) -> int:
+        dims = shape_of(node)
+        if nhwc:
+            dims = [dims[i] for i in _NHWC]
+        return self.payload.value(DATATYPES[tensor_of(node).dtype], dims, external)
+
+    def is_nhwc(self, node: Any) -> bool:
+        """Whether the value exists as NHWC only."""
+        return (node, True) in self._ids and (node, False) not in self._ids
+
+    def read(self, node: Node, nhwc: bool = False, like: Node | None = None) -> int:
+        """The id of a node's value in that layout; constants get the type of `like`."""
+        if (node, nhwc) not in self._ids:
+            if node in self.tensors:
+                tensor = self.tensors[node]
+                if like is not None:
+                    tensor = tensor.to(tensor_of(like).dtype)
+                self._ids[node, nhwc] = self.payload.constant(
+                    tensor.permute(_NHWC) if nhwc and tensor.dim() == 4 else tensor
+                )
+            else:
+                other = self._ids[node, not nhwc]
+                to = self.write(node, nhwc)
+                self.payload.node("StaticTranspose", 4, _NHWC if nhwc else _NCHW, other, to)
+        return self._ids[node, nhwc]
+
+    def write(self, node: Node, nhwc: bool = False) -> int:
+        """The id of a value that a node's result is to be written to."""
+        if not nhwc and node in self._slots:
+            external = (self._slots[node], EXTERNAL_OUTPUT)
+            self._ids[node, nhwc] = self._value(node, external, nhwc)
+        else:
+            self._ids[node, nhwc] = self.payload.value(
+                DATATYPES[tensor_of(node).dtype],
+                [shape_of(node)[i] for i in _NHWC] if nhwc else shape_of(node),
+            )
+        return self._ids[node, nhwc]
+
+    def emit(self, node: Node, kind: str, *fields: Field, bounds: Bounds = None) -> None:
+        handle = node.meta.get("debug_handle")
+        self.payload.node(
+            kind, *fields, bounds=bounds, debug_handle=handle if isinstance(handle, int) else 65535
+        )
+
+    def only_user(self, node: Node) -> Node | None:
+        """The one call that reads the node's result, unless the sub-graph gives it away too."""
+        users = list(node.users)
+        if len(users) == 1 and users[0].op == "call_function" and node not in self._slots:
+            return users[0]
+        return None
+
+    def skip(self, *nodes: Node) -> None:
+        """Computed together with another call."""
+        self._done.update(nodes)
+
+    def with_activation(self, node: Node) -> tuple[Node, Bounds]:
+        """Whose result to write, and within which bounds: the clamp behind it, if there is one."""
+        user = self.only_user(node)
+        if user is None or user.target not in CLAMPS:
+            return node, None
+        self.skip(user)
+        return user, clamp_bounds(user)
+
+    def unary(
+        self, node: Node, kind: str, *before: Field, bounds: Bounds = None, nhwc: bool | None = None
+    ) -> None:
+        """A node of one input, in the layout that is given, or that the input has."""
+        (x,) = node.all_input_nodes[:1]
+        nhwc = self.is_nhwc(x) if nhwc is None else nhwc
+        ids = (self.read(x, nhwc), self.write(node, nhwc))
+        self.emit(node, kind, *before, *ids, bounds=bounds)
+
+
+CLAMPS = (aten.relu.default, aten.hardtanh.default, aten.clamp.default)
+
+
+def clamp_bounds(node: Node) -> Bounds:
+    if node.target is aten.relu.default:
+        return (0.0, INFINITY)
+    names = ("min_val", "max_val") if node.target is aten.hardtanh.default else ("min", "max")
+    low, high = (argument(node, name) for name in names)
+    return (-INFINITY if low is None else float(low), INFINITY if high is None else float(high))
+
+
+def is_static(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int) for v in values)

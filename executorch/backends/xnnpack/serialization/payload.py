@@ -1,0 +1,87 @@
+"""A payload in the making: values and nodes in order, constants as named data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from executorch.backends.xnnpack.serialization import _native
+from executorch.exir._serialize._named_data_store import NamedDataStore
+
+NO_ID = 0xFFFFFFFF
+MAX_RANK = 6
+
+# XNNDatatype of plain tensors.
+DATATYPES = {torch.float32: 1, torch.float16: 2, torch.int32: 12}
+
+# Members of XNodeUnion in order, from 1.
+_KINDS = [
+    "Add", "FullyConnected", "Softmax", "Sigmoid", "StaticTranspose", "Clamp", "Conv2d", "Div",
+    "StaticResizeBilinear2D", "StaticConstantPad", "AvgPooling2d", "Minimum", "DepthwiseConv2d",
+    "MaxPooling2d", "Multiply", "Subtract", "Floor", "Convert", "GlobalAvgPooling2d",
+    "StaticReshape", "ArgMaxPooling2d", "SquareRoot", "Ceiling", "Hardswish", "LeakyReLU",
+    "Maximum", "Negate", "Square", "ELU", "Abs", "PReLU", "Concatenate2", "Concatenate3",
+    "Concatenate4", "StaticSlice", "ScaledDotProductAttention", "BatchMatrixMultiply",
+    "Concatenate5", "ConvTranspose2d", "ReciprocalSquareRoot", "Log", "Gelu", "Tanh", "Exp",
+    "Sin", "Copy", "Cos",
+]  # fmt: skip
+KINDS = {name: i for i, name in enumerate(_KINDS, start=1)}
+
+Field = int | float | list[int] | None
+Bounds = tuple[float, float] | None
+EXTERNAL_INPUT, EXTERNAL_OUTPUT = 1, 2
+
+
+@dataclass
+class Payload:
+    store: NamedDataStore = field(default_factory=NamedDataStore)
+    values: list[tuple[int, list[int], int, int, int, _native.Member | None]] = field(
+        default_factory=list
+    )
+    nodes: list[tuple[_native.Member, int, Bounds]] = field(default_factory=list)
+    constants: list[tuple[int, str]] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def value(
+        self,
+        datatype: int,
+        dims: Sequence[int],
+        external: tuple[int, int] = (NO_ID, 0),
+        constant: int = 0,
+        quantisation: _native.Member | None = None,
+    ) -> int:
+        """A new value's id. `external`: position among the call's arguments, and which kind."""
+        slot, flags = external
+        # A scalar is a vector of one.
+        self.values.append((datatype, list(dims) or [1], constant, slot, flags, quantisation))
+        number = len(self.values) - 1
+        if flags:
+            (self.inputs if flags == EXTERNAL_INPUT else self.outputs).append(number)
+        return number
+
+    def constant(self, tensor: torch.Tensor) -> int:
+        return self.value(DATATYPES[tensor.dtype], tensor.shape, constant=self.data(tensor))
+
+    def data(self, tensor: torch.Tensor, prefix: str = "") -> int:
+        """The entry of a tensor's bytes; equal bytes are stored once in a program."""
+        flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+        key = prefix + hashlib.sha256(flat).hexdigest()
+        self.store.add_named_data(key, flat.data, alignment=16)
+        self.constants.append((flat.nbytes, key))
+        return len(self.constants)
+
+    def node(
+        self, kind: str, *fields: Field, bounds: Bounds = None, debug_handle: int = 65535
+    ) -> None:
+        """`fields` in the order of schema.fbs."""
+        self.nodes.append(((KINDS[kind], fields), debug_handle, bounds))
+
+    def to_bytes(self) -> bytes:
+        n_externals = len(self.inputs) + len(self.outputs)
+        return _native.write_payload(
+            self.values, self.nodes, self.constants, n_externals, self.inputs, self.outputs
+        )

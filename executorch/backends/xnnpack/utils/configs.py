@@ -1,0 +1,21 @@
+"""How programs for the XNNPACK backend are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig
+
+
+def get_xnnpack_edge_compile_config(skip_dim_order: bool = False) -> EdgeCompileConfig:
+    return EdgeCompileConfig(_check_ir_validity=False, _skip_dim_order=skip_dim_order)
+
+
+def get_transform_passes(additional_passes: list[Any] | None = None) -> list[Any]:
+    return list(additional_passes or [])
+
+
+def get_xnnpack_executorch_backend_config(
+    additional_passes: list[Any] | None = None,
+) -> ExecutorchBackendConfig:
+    return ExecutorchBackendConfig(passes=get_transform_passes(additional_passes))
