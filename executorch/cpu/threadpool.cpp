@@ -13,7 +13,7 @@ namespace executorch::cpu {
 namespace {
 
 // Ranges per thread: a thread that is late leaves the rest of its share to the others.
-constexpr int64_t kRangesPerThread = 4;
+constexpr int64_t kRangesPerThread = 16;
 
 thread_local bool serial = false;
 thread_local ThreadPool* pool_in_use = nullptr;

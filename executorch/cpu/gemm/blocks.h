@@ -18,6 +18,8 @@ constexpr int64_t kPanelBytes = 256 * 1024;
 /// A deeper product is summed in parts. A tile's height of A at this depth fits a first-level cache
 /// of 48 KiB, and a block is wide enough to repay reading those rows, or converting them.
 constexpr int64_t kDepth = 768;
+/// Rows of A up to which packing B costs more than it saves where its rows are contiguous.
+constexpr int64_t kUnpackedRows = 48;
 /// Rows of a block whose sums are kept between such parts.
 constexpr int64_t kBlockRows = 1024;
 /// Multiply-adds that are worth another thread.
@@ -31,13 +33,12 @@ class Blocks {
   explicit Blocks(const Gemm<T>& g) : g_(g), kernels_(tile_kernels<Acc>()) {
     width_ = 2 * kernels_.lanes;
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
+    b_in_place_ = std::is_same_v<T, float> && g.b.col_stride == 1 &&
+                  g.b_source.produce == nullptr && g.m <= kUnpackedRows;
     n_parts_ = std::max<int64_t>(ceil_div(g.k, kDepth), 1);
     depth_ = std::max<int64_t>(ceil_div(g.k, n_parts_), 1);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(depth_, kMostLanes);
-    const int64_t panels =
-        std::max<int64_t>(kPanelBytes / static_cast<int64_t>(sizeof(Acc)) / (depth_ * width_), 1);
-    columns_ = std::min(panels, ceil_div(g.n, width_)) * width_;
-    n_column_blocks_ = ceil_div(g.n, columns_);
+    choose_columns();
     choose_rows();
     plain_ = std::is_same_v<T, Acc> && n_parts_ == 1 && g.c.col_stride == 1 && g.alpha == Acc(1) &&
              (g.addend.data == nullptr || g.beta == Acc(0)) && g.residual.data == nullptr &&
@@ -62,10 +63,30 @@ class Blocks {
     Acc *panels, *sums, *rows;
   };
 
+  /// As few blocks as the cache allows, of equal width to within a vector, a multiple of the
+  /// threads where there are few.
+  void choose_columns() {
+    n_vectors_ = ceil_div(g_.n, kernels_.lanes);
+    const int64_t most = std::max<int64_t>(
+        kPanelBytes / static_cast<int64_t>(sizeof(Acc)) / (depth_ * width_) * 2, 2);
+    const auto threads = static_cast<int64_t>(loop_threads());
+    n_column_blocks_ = ceil_div(n_vectors_, most);
+    if (n_column_blocks_ > 1 && n_column_blocks_ < 4 * threads) {
+      n_column_blocks_ = std::min(round_up(n_column_blocks_, threads), n_vectors_);
+    }
+    columns_ = ceil_div(n_vectors_, n_column_blocks_) * kernels_.lanes;
+  }
+
+  /// Where column block `block` begins.
+  int64_t first_column(int64_t block) const {
+    return block * n_vectors_ / n_column_blocks_ * kernels_.lanes;
+  }
+
   /// Rows are divided only as far as threads have work: each block of rows packs B again.
   void choose_rows() {
     const auto threads = static_cast<int64_t>(loop_threads());
-    const int64_t wanted = threads == 1 ? 1 : 4 * threads;
+    // Producing an operand costs more than its share of an idle thread.
+    const int64_t wanted = threads == 1 || g_.b_source.produce != nullptr ? threads : 4 * threads;
     const int64_t most = std::max<int64_t>(g_.m / (4 * kernels_.rows), 1);
     int64_t n = std::clamp<int64_t>(ceil_div(wanted, g_.batch * n_column_blocks_), 1, most);
     n = std::max(n, ceil_div(g_.m, kBlockRows));
@@ -91,8 +112,8 @@ class Blocks {
     t.s = block / (n_row_blocks_ * n_column_blocks_);
     t.i0 = row * rows_;
     t.ni = std::min(rows_, g_.m - t.i0);
-    t.j0 = column * columns_;
-    t.nj = std::min(columns_, g_.n - t.j0);
+    t.j0 = first_column(column);
+    t.nj = std::min(first_column(column + 1), g_.n) - t.j0;
     t.p0 = index % n_parts_ * depth_;
     t.np = std::min(depth_, g_.k - t.p0);
     return t;
@@ -102,6 +123,9 @@ class Blocks {
   int64_t panel_width(const Part& t, int64_t j) const {
     return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
   }
+
+  /// Whole panels' worth of columns, if B is used where it lies; the rest is packed.
+  int64_t columns_in_place(const Part& t) const { return b_in_place_ ? t.nj / width_ * width_ : 0; }
 
   const T* b_at(const Part& t) const { return element(g_.b, t.p0, t.j0) + t.s * g_.b_batch; }
 
@@ -131,7 +155,7 @@ class Blocks {
                            static_cast<double>(ceil_div(lines.row_bytes, Prefetch::kLine) + 1);
     const double pack_cycles = g_.b.col_stride == 1 ? 2 : 5;
     const double tile_rows = static_cast<double>(t.ni);
-    const double packing = pack_cycles / (pack_cycles + 0.5 * tile_rows);
+    const double packing = b_in_place_ ? 0 : pack_cycles / (pack_cycles + 0.5 * tile_rows);
     const double n_tiles = static_cast<double>(ceil_div(t.ni, kernels_.rows));
     const double steps = n_tiles * vectors / (2 * kPrefetchSteps);
     // A step of packing is two or four vectors.
@@ -164,7 +188,9 @@ class Blocks {
     if (g_.b_source.produce == nullptr) b.data = b_at(t);
     if constexpr (kHasStorageKernels<T>) {
       if (g_.b_source.produce == nullptr && b.col_stride == 1) {
-        return storage_kernels<T>().pack_rows(b.data, b.row_stride, t.np, t.nj, panel, prefetch);
+        const int64_t in_place = columns_in_place(t);
+        return storage_kernels<T>().pack_rows(b.data + in_place, b.row_stride, t.np,
+                                              t.nj - in_place, panel, prefetch);
       }
     }
     for (int64_t j = 0; j < t.nj;) {
@@ -210,14 +236,14 @@ class Blocks {
                 Prefetch& prefetch) const {
     const bool last = t.p0 + t.np >= g_.k;
     if (last) fetch_result(t, i, height);
-    Tile<Acc> tile = {rows_of_a(t, i, height, buffers.rows),
-                      lda_,
-                      buffers.panels,
-                      t.np,
-                      nullptr,
-                      columns_,
-                      t.p0 > 0,
-                      &prefetch};
+    Tile<Acc> tile;
+    tile.a = rows_of_a(t, i, height, buffers.rows);
+    tile.lda = lda_;
+    tile.k = t.np;
+    tile.accumulate = t.p0 > 0;
+    tile.prefetch = &prefetch;
+    const Acc* panel = buffers.panels;
+    const int64_t in_place = columns_in_place(t);
     Acc* const sums = buffers.sums + (n_parts_ == 1 ? 0 : i * columns_);
     int64_t finished = 0;
     for (int64_t j = 0; j < t.nj;) {
@@ -231,8 +257,16 @@ class Blocks {
           finished = j + width;
         }
       }
+      tile.b = panel;
+      tile.ldb = width;
+      if (j >= in_place) panel += t.np * width;
+      if constexpr (std::is_same_v<T, Acc>) {
+        if (j < in_place) {
+          tile.b = b_at(t) + j;
+          tile.ldb = g_.b.row_stride;
+        }
+      }
       kernels_.tile[width / kernels_.lanes - 1][height](tile);
-      tile.panel += t.np * width;
       j += width;
     }
     if (!last || finished >= t.nj) return;
@@ -243,10 +277,11 @@ class Blocks {
   const TileKernels<Acc>& kernels_;
   int64_t width_;            // of two vectors
   bool a_in_place_;          // rows of A are used where they lie
+  bool b_in_place_;          // rows of B too, but for the last columns
   int64_t n_parts_, depth_;  // of the sum
   int64_t lda_;
   int64_t rows_, columns_;  // of a block
-  int64_t n_row_blocks_, n_column_blocks_;
+  int64_t n_row_blocks_, n_column_blocks_, n_vectors_;
   bool plain_;  // the sums are the result
 };
 

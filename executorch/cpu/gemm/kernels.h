@@ -44,12 +44,13 @@ struct Prefetch {
   static const char* line_of(const char* p) { return p - reinterpret_cast<uintptr_t>(p) % kLine; }
 };
 
-/// One tile: sums[i * ld_sums + j] (+)= sum_p a[i * lda + p] * panel[p * width + j].
+/// One tile: sums[i * ld_sums + j] (+)= sum_p a[i * lda + p] * b[p * ldb + j].
 template <class Acc>
 struct Tile {
   const Acc* a;
   int64_t lda;
-  const Acc* panel;
+  const Acc* b;
+  int64_t ldb;  // the width of a packed panel; or of B itself where its rows are contiguous
   int64_t k;
   Acc* sums;
   int64_t ld_sums;

@@ -37,17 +37,17 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// Sums += columns [p, p + n) of A times as many rows of the panel.
+// Sums += columns [p, p + n) of A times as many rows of B.
 template <int n, class Acc, int kHeight, int kVectors>
-HWY_INLINE void MultiplyAdd(const Acc* HWY_RESTRICT a, int64_t lda, const Acc* HWY_RESTRICT panel,
-                            Sums<Acc, kHeight, kVectors>& sums) {
+HWY_INLINE void MultiplyAdd(const Acc* HWY_RESTRICT a, int64_t lda, const Acc* HWY_RESTRICT rows,
+                            int64_t ldb, Sums<Acc, kHeight, kVectors>& sums) {
   const Tag<Acc> d;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
 #pragma GCC unroll 4
-  for (int p = 0; p < n; ++p, panel += kVectors * kLanes) {
+  for (int p = 0; p < n; ++p, rows += ldb) {
     hn::Vec<Tag<Acc>> b[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, panel + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, rows + v * kLanes);
 #pragma GCC unroll 12
     for (int i = 0; i < kHeight; ++i) {
       const auto x = hn::Set(d, a[i * lda + p]);
@@ -68,16 +68,16 @@ void RunTile(const Tile<Acc>& t) {
     for (int v = 0; v < kVectors; ++v) sums.of[i][v] = hn::Zero(d);
   }
   const Acc* a = t.a;
-  const Acc* panel = t.panel;
+  const Acc* b = t.b;
   Prefetch prefetch = *t.prefetch;
   int64_t p = t.k;
   for (; p >= kPrefetchSteps; p -= kPrefetchSteps) {
     prefetch.advance();
-    MultiplyAdd<kPrefetchSteps>(a, t.lda, panel, sums);
+    MultiplyAdd<kPrefetchSteps>(a, t.lda, b, t.ldb, sums);
     a += kPrefetchSteps;
-    panel += kPrefetchSteps * kVectors * kLanes;
+    b += kPrefetchSteps * t.ldb;
   }
-  for (; p > 0; --p, ++a, panel += kVectors * kLanes) MultiplyAdd<1>(a, t.lda, panel, sums);
+  for (; p > 0; --p, ++a, b += t.ldb) MultiplyAdd<1>(a, t.lda, b, t.ldb, sums);
   *t.prefetch = prefetch;
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
@@ -147,7 +147,7 @@ void run_scalar_tile(const Tile<uint64_t>& t) {
   uint64_t sums[kHeight][kWidth] = {};
   for (int64_t p = 0; p < t.k; ++p) {
     for (int i = 0; i < kHeight; ++i) {
-      for (int j = 0; j < kWidth; ++j) sums[i][j] += t.a[i * t.lda + p] * t.panel[p * kWidth + j];
+      for (int j = 0; j < kWidth; ++j) sums[i][j] += t.a[i * t.lda + p] * t.b[p * t.ldb + j];
     }
   }
   for (int i = 0; i < kHeight; ++i) {

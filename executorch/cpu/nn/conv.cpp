@@ -289,7 +289,7 @@ bool run_depthwise(const Conv<T>& c) {
     });
     return true;
   }
-  if (c.in_channel != 1 || c.out_channel != 1 || z.kernel * h.kernel > kDepthwiseRows) return false;
+  if (c.in_channel != 1 || c.out_channel != 1 || c.taps() > kDepthwiseTaps) return false;
   static thread_local Workspace workspace;
   const int64_t taps = c.taps();
   float* const weights = workspace.floats(static_cast<size_t>((taps + 1) * c.groups));

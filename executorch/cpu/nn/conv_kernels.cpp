@@ -48,22 +48,42 @@ HWY_INLINE int64_t FindStretches(const ConvAxis* axis, int64_t j0, int64_t n, St
   return count;
 }
 
-HWY_INLINE int64_t FindSources(const ConvAxis* axis, const Stretch* stretches, int64_t n,
-                               int64_t kd, int64_t kh, int64_t kw, Source* to) {
+// The input rows that stretches meet with one row of taps: offsets, and positions along width with
+// tap 0. Stretches outside the image are left out.
+struct Row {
+  int64_t begin, end, offset, iw;
+};
+
+HWY_INLINE int64_t FindRows(const ConvAxis* axis, const Stretch* stretches, int64_t n, int64_t kd,
+                            int64_t kh, Row* to) {
   const ConvAxis& w = axis[2];
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) {
     const Stretch& s = stretches[i];
     const int64_t id = axis[0].position(s.od, kd, false), ih = axis[1].position(s.oh, kh, false);
     if (id < 0 || ih < 0) continue;
-    const int64_t iw = s.ow * w.stride - w.padding + kw * w.dilation;  // of lane s.begin
-    const int64_t skipped = iw >= 0 ? 0 : (-iw + w.stride - 1) / w.stride;
-    const int64_t inside = iw >= w.in ? 0 : (w.in - iw + w.stride - 1) / w.stride;
-    const int64_t begin = s.begin + skipped, end = std::min(s.end, s.begin + inside);
+    to[count++] = {s.begin, s.end, id * axis[0].in_stride + ih * axis[1].in_stride,
+                   s.ow * w.stride - w.padding};
+  }
+  return count;
+}
+
+// a / stride rounded up; strides of 1 and 2 are the usual ones, and a division is slow.
+HWY_INLINE int64_t Steps(int64_t a, int64_t stride) {
+  return stride == 1 ? a : stride == 2 ? (a + 1) >> 1 : (a + stride - 1) / stride;
+}
+
+HWY_INLINE int64_t FindSources(const ConvAxis& w, const Row* rows, int64_t n, int64_t kw,
+                               Source* to) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Row& row = rows[i];
+    const int64_t iw = row.iw + kw * w.dilation;  // of lane row.begin
+    const int64_t skipped = iw >= 0 ? 0 : Steps(-iw, w.stride);
+    const int64_t inside = iw >= w.in ? 0 : Steps(w.in - iw, w.stride);
+    const int64_t begin = row.begin + skipped, end = std::min(row.end, row.begin + inside);
     if (begin >= end) continue;
-    const int64_t offset =
-        id * axis[0].in_stride + ih * axis[1].in_stride + (iw - s.begin * w.stride) * w.in_stride;
-    to[count++] = {offset, begin, end};
+    to[count++] = {row.offset + (iw - row.begin * w.stride) * w.in_stride, begin, end};
   }
   return count;
 }
@@ -94,6 +114,18 @@ HWY_INLINE void CopyChannels(const float* image, int64_t channel_stride, int64_t
                              const Source* sources, int64_t n_sources, float* to,
                              int64_t row_step) {
   const Floats d;
+  if (n_sources == 1 && sources[0].begin == 0 && sources[0].end == kLanes) {
+    const auto but_last = hn::FirstN(d, static_cast<size_t>(kLanes - 1));
+    image += sources[0].offset;
+    for (int64_t c = 0; c < n_channels; ++c, image += channel_stride, to += row_step) {
+      V x = hn::LoadU(d, image);
+      if constexpr (kStep == 2) {
+        x = hn::ConcatEven(d, hn::MaskedLoad(but_last, d, image + kLanes), x);
+      }
+      hn::StoreU(x, d, to);
+    }
+    return;
+  }
   hn::Mask<Floats> low[kLanes], high[kLanes];
   for (int64_t i = 0; i < n_sources; ++i) {
     const int64_t begin = kStep * sources[i].begin, end = kStep * (sources[i].end - 1) + 1;
@@ -131,6 +163,7 @@ void Gather(const PatchRows& r, int64_t j0, int64_t nj, int64_t p0, int64_t np, 
   const int64_t step = axis[2].stride * axis[2].in_stride;
   const auto ceil_div = [](int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 1) / b; };
   Stretch stretches[kLanes];
+  Row rows[kLanes];
   Source sources[kLanes];
   for (int64_t v = 0; v < ld; v += kLanes) {
     const int64_t n_lanes = std::clamp<int64_t>(nj - v, 0, kLanes);
@@ -138,12 +171,13 @@ void Gather(const PatchRows& r, int64_t j0, int64_t nj, int64_t p0, int64_t np, 
     int64_t tap = 0;
     for (int64_t kd = 0; kd < axis[0].kernel; ++kd) {
       for (int64_t kh = 0; kh < axis[1].kernel; ++kh) {
+        const int64_t n_rows = FindRows(axis, stretches, n_stretches, kd, kh, rows);
         for (int64_t kw = 0; kw < axis[2].kernel; ++kw, ++tap) {
           const int64_t first = p0 - tap * r.tap_rows;
           const int64_t c0 = ceil_div(first, r.channel_rows);
           const int64_t c1 = std::min(r.n_channels, ceil_div(first + np, r.channel_rows));
           if (c0 >= c1) continue;
-          const int64_t n = FindSources(axis, stretches, n_stretches, kd, kh, kw, sources);
+          const int64_t n = FindSources(axis[2], rows, n_rows, kw, sources);
           const float* image = r.image + c0 * r.channel_stride;
           float* at = to + (c0 * r.channel_rows - first) * ld + v;
           const int64_t row_step = r.channel_rows * ld;
@@ -229,28 +263,131 @@ HWY_INLINE void SumTaps(const float* plane, const int64_t* parts, const float* w
   }
 }
 
-// What follows the sum: the residual and the function.
+// What follows the sum of n <= kLanes results: the residual and the function.
 template <class T>
-HWY_INLINE void Finish(const Conv<T>& c, const float* sums, int64_t n, const T* residual, T* to) {
+HWY_INLINE void Finish(const Conv<T>& c, V x, size_t n, int64_t at) {
   const Floats d;
-  const Activation act = c.act;
-  for (int64_t j = 0; j < n; j += kLanes) {
-    const auto m = static_cast<size_t>(std::min(kLanes, n - j));
-    V x = LoadFloatsN(d, sums + j, m);
-    const V r = residual == nullptr ? hn::Zero(d) : LoadFloatsN(d, residual + j, m);
-    if (residual != nullptr && c.act_last) x = hn::Add(x, r);
-    if (act.kind != Activation::Kind::None) x = Apply(d, act, x);
-    if (residual != nullptr && !c.act_last) x = hn::Add(x, r);
-    if (m == static_cast<size_t>(kLanes)) {
-      StoreFloats(x, d, to + j);
-    } else {
-      StoreFloatsN(x, d, to + j, m);
+  const bool adds = c.residual != nullptr;
+  const V r = adds ? LoadFloatsN(d, c.residual + at, n) : hn::Zero(d);
+  if (adds && c.act_last) x = hn::Add(x, r);
+  if (c.act.kind != Activation::Kind::None) x = Apply(d, c.act, x);
+  if (adds && !c.act_last) x = hn::Add(x, r);
+  if (n == static_cast<size_t>(kLanes)) {
+    StoreFloats(x, d, c.out + at);
+  } else {
+    StoreFloatsN(x, d, c.out + at, n);
+  }
+}
+
+// The usual windows: kSize x kSize taps side by side, steps of 1 or 2. A vector of outputs goes
+// down the plane; masks stand for the padding at both sides, rows outside are skipped.
+template <int kSize, int kStep>
+struct Window {
+  hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
+  int64_t first;                             // position that lane 0 meets with tap 0
+
+  Window(const ConvAxis& w, int64_t ow) : first(ow * kStep - w.padding) {
+    for (int kw = 0; kw < kSize; ++kw) {
+      low[kw] = Between(-(first + kw), w.in - (first + kw));
+      high[kw] = Between(-(first + kw + kLanes), w.in - (first + kw + kLanes));
+    }
+  }
+
+  // sum += the row's taps.
+  HWY_INLINE void Add(const float* HWY_RESTRICT row, const float* HWY_RESTRICT weights,
+                      V& sum) const {
+    const Floats d;
+#pragma GCC unroll 5
+    for (int kw = 0; kw < kSize; kw += kStep) {
+      const float* at = row + first + kw;
+      const V x = hn::MaskedLoad(low[kw], d, at);
+      if constexpr (kStep == 1) {
+        sum = hn::MulAdd(hn::Set(d, weights[kw]), x, sum);
+      } else {
+        const V y = hn::MaskedLoad(high[kw], d, at + kLanes);
+        sum = hn::MulAdd(hn::Set(d, weights[kw]), hn::ConcatEven(d, y, x), sum);
+        if (kw + 1 < kSize) {
+          sum = hn::MulAdd(hn::Set(d, weights[kw + 1]), hn::ConcatOdd(d, y, x), sum);
+        }
+      }
+    }
+  }
+};
+
+template <int kSize, int kStep, class T>
+HWY_INLINE void WindowPlane(const Conv<T>& c, const float* image, int64_t row_stride,
+                            const float* weights, float bias, int64_t to) {
+  const Floats d;
+  const ConvAxis &h = c.axis[1], &w = c.axis[2];
+  for (int64_t ow = 0; ow < w.out; ow += kLanes) {
+    const Window<kSize, kStep> window(w, ow);
+    const auto n = static_cast<size_t>(std::min(kLanes, w.out - ow));
+    for (int64_t oh = 0; oh < h.out; ++oh) {
+      const int64_t ih = oh * kStep - h.padding;
+      V sum = hn::Set(d, bias);
+#pragma GCC unroll 5
+      for (int kh = 0; kh < kSize; ++kh) {
+        if (ih + kh < 0 || ih + kh >= h.in) continue;
+        window.Add(image + (ih + kh) * row_stride, weights + kh * kSize, sum);
+      }
+      Finish(c, sum, n, to + oh * h.out_stride + ow);
     }
   }
 }
 
+// A plane of float, or converted to it.
+template <class T>
+HWY_INLINE const float* FloatPlane(const ConvAxis& h, const ConvAxis& w, const T* from,
+                                   int64_t* row_stride) {
+  if constexpr (std::is_same_v<T, float>) {
+    *row_stride = h.in_stride;
+    return from;
+  } else {
+    static thread_local Workspace workspace;
+    const Floats d;
+    float* const to = workspace.floats(static_cast<size_t>(h.in * w.in));
+    *row_stride = w.in;
+    for (int64_t y = 0; y < h.in; ++y) {
+      for (int64_t x = 0; x < w.in; x += kLanes) {
+        const T* at = from + y * h.in_stride + x;
+        const auto n = static_cast<size_t>(std::min(kLanes, w.in - x));
+        const V v = n == static_cast<size_t>(kLanes) ? LoadFloats(d, at) : LoadFloatsN(d, at, n);
+        StoreFloatsN(v, d, to + y * w.in + x, n);
+      }
+    }
+    return to;
+  }
+}
+
+// Whether the plane was computed so.
+template <class T>
+HWY_INLINE bool RunWindow(const Conv<T>& c, int64_t b, int64_t g) {
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  const bool alike = h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 &&
+                     w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0;
+  if (!kMasks || !alike || (w.kernel != 3 && w.kernel != 5) || w.stride > 2) return false;
+  float weights[25];
+  for (int64_t t = 0; t < w.kernel * w.kernel; ++t) {
+    weights[t] = ToFloat(c.weight + g * c.weight_group + t / w.kernel * h.weight_stride +
+                         t % w.kernel * w.weight_stride);
+  }
+  const float bias = c.bias == nullptr ? 0.0f : ToFloat(c.bias + g);
+  for (int64_t od = 0; od < z.out; ++od) {
+    int64_t ld;
+    const float* image =
+        FloatPlane(h, w, c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride, &ld);
+    const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
+    if (w.kernel == 3 && w.stride == 1) WindowPlane<3, 1>(c, image, ld, weights, bias, to);
+    if (w.kernel == 3 && w.stride == 2) WindowPlane<3, 2>(c, image, ld, weights, bias, to);
+    if (w.kernel == 5 && w.stride == 1) WindowPlane<5, 1>(c, image, ld, weights, bias, to);
+    if (w.kernel == 5 && w.stride == 2) WindowPlane<5, 2>(c, image, ld, weights, bias, to);
+  }
+  return true;
+}
+
 template <class T>
 void Plane(const Conv<T>& c, int64_t b, int64_t g) {
+  if (RunWindow(c, b, g)) return;
   static thread_local Workspace workspace;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   PaddedPlane plane;
@@ -289,63 +426,79 @@ void Plane(const Conv<T>& c, int64_t b, int64_t g) {
     const int64_t at = b * c.out_batch + g * c.out_channel + od * z.out_stride;
     for (int64_t oh = 0; oh < h.out; ++oh) {
       const int64_t row = at + oh * h.out_stride;
-      Finish(c, sums + oh * plane.width, w.out, c.residual == nullptr ? nullptr : c.residual + row,
-             c.out + row);
+      for (int64_t ow = 0; ow < w.out; ow += kLanes) {
+        const auto n = static_cast<size_t>(std::min(kLanes, w.out - ow));
+        Finish(c, LoadFloatsN(Floats(), sums + oh * plane.width + ow, n), n, row + ow);
+      }
     }
   }
 }
 
-// One output in n <= kLanes channels from g on.
+// The taps of one output that lie inside the image, from channel 0 on.
 template <class T>
-HWY_INLINE void PixelChannels(const Conv<T>& c, const T* const* rows, const int64_t* row_taps,
-                              int64_t n_rows, int64_t ow, int64_t g, size_t n, const float* weights,
-                              const float* biases, float* to) {
+struct Taps {
+  const T* x[kDepthwiseTaps];
+  const float* weight[kDepthwiseTaps];
+  int64_t n = 0;
+};
+
+// kVectors vectors of channels from g on.
+template <int kVectors, class T>
+HWY_INLINE void PixelChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, const float* biases,
+                              int64_t to) {
   const Floats d;
-  const ConvAxis& w = c.axis[2];
-  const bool whole = n == static_cast<size_t>(kLanes);
-  V sum = biases == nullptr ? hn::Zero(d) : LoadFloatsN(d, biases + g, n);
-  const int64_t iw = ow * w.stride - w.padding;
-  for (int64_t r = 0; r < n_rows; ++r) {
-    for (int64_t kw = 0; kw < w.kernel; ++kw) {
-      const int64_t at = iw + kw * w.dilation;
-      if (at < 0 || at >= w.in) continue;
-      const float* weight = weights + (row_taps[r] + kw) * c.groups + g;
-      const T* x = rows[r] + at * w.in_stride + g;
-      sum = whole ? hn::MulAdd(hn::LoadU(d, weight), LoadFloats(d, x), sum)
-                  : hn::MulAdd(LoadFloatsN(d, weight, n), LoadFloatsN(d, x, n), sum);
+  V sums[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    sums[v] = biases == nullptr ? hn::Zero(d) : hn::LoadU(d, biases + g + v * kLanes);
+  }
+  for (int64_t t = 0; t < taps.n; ++t) {
+    const T* x = taps.x[t] + g;
+    const float* weight = taps.weight[t] + g;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v] =
+          hn::MulAdd(hn::LoadU(d, weight + v * kLanes), LoadFloats(d, x + v * kLanes), sums[v]);
     }
   }
-  if (whole) {
-    hn::StoreU(sum, d, to);
-  } else {
-    StoreFloatsN(sum, d, to, n);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    Finish(c, sums[v], static_cast<size_t>(kLanes), to + g + v * kLanes);
   }
+}
+
+// The last n < kLanes channels.
+template <class T>
+HWY_INLINE void LastChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, size_t n,
+                             const float* biases, int64_t to) {
+  const Floats d;
+  V sum = biases == nullptr ? hn::Zero(d) : LoadFloatsN(d, biases + g, n);
+  for (int64_t t = 0; t < taps.n; ++t) {
+    sum = hn::MulAdd(LoadFloatsN(d, taps.weight[t] + g, n), LoadFloatsN(d, taps.x[t] + g, n), sum);
+  }
+  Finish(c, sum, n, to + g);
 }
 
 template <class T>
 void Pixels(const Conv<T>& c, int64_t b, int64_t row, const float* weights, const float* biases) {
-  static thread_local Workspace workspace;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   const int64_t od = row / h.out, oh = row % h.out;
-  const T* rows[kDepthwiseRows];
-  int64_t row_taps[kDepthwiseRows];
-  int64_t n_rows = 0;
-  for (int64_t kd = 0; kd < z.kernel; ++kd) {
-    for (int64_t kh = 0; kh < h.kernel; ++kh) {
-      const int64_t id = z.position(od, kd, false), ih = h.position(oh, kh, false);
-      if (id < 0 || ih < 0) continue;
-      rows[n_rows] = c.input + b * c.in_batch + id * z.in_stride + ih * h.in_stride;
-      row_taps[n_rows++] = (kd * h.kernel + kh) * w.kernel;
-    }
-  }
-  float* sums = workspace.floats(static_cast<size_t>(c.groups));
   for (int64_t ow = 0; ow < w.out; ++ow) {
-    for (int64_t g = 0; g < c.groups; g += kLanes) {
-      const auto n = static_cast<size_t>(std::min(kLanes, c.groups - g));
-      PixelChannels(c, rows, row_taps, n_rows, ow, g, n, weights, biases, sums + g);
+    Taps<T> taps;
+    for (int64_t t = 0; t < c.taps(); ++t) {
+      const int64_t id = z.position(od, t / (w.kernel * h.kernel), false);
+      const int64_t ih = h.position(oh, t / w.kernel % h.kernel, false);
+      const int64_t iw = w.position(ow, t % w.kernel, false);
+      if (id < 0 || ih < 0 || iw < 0) continue;
+      taps.x[taps.n] =
+          c.input + b * c.in_batch + id * z.in_stride + ih * h.in_stride + iw * w.in_stride;
+      taps.weight[taps.n++] = weights + t * c.groups;
     }
-    const int64_t at = b * c.out_batch + od * z.out_stride + oh * h.out_stride + ow * w.out_stride;
-    Finish(c, sums, c.groups, c.residual == nullptr ? nullptr : c.residual + at, c.out + at);
+    const int64_t to = b * c.out_batch + od * z.out_stride + oh * h.out_stride + ow * w.out_stride;
+    int64_t g = 0;
+    for (; g + 4 * kLanes <= c.groups; g += 4 * kLanes) PixelChannels<4>(c, taps, g, biases, to);
+    for (; g + kLanes <= c.groups; g += kLanes) PixelChannels<1>(c, taps, g, biases, to);
+    if (g < c.groups) LastChannels(c, taps, g, static_cast<size_t>(c.groups - g), biases, to);
   }
 }
 

@@ -21,14 +21,14 @@ using GatherPatches = void (*)(const PatchRows&, int64_t j0, int64_t nj, int64_t
                                float* to, int64_t ld);
 GatherPatches gather_patches();
 
-constexpr int64_t kDepthwiseRows = 64;
+constexpr int64_t kDepthwiseTaps = 128;
 
 template <class T>
 struct DepthwiseKernels {
   /// All pixels of channel g of image b; pixels of input and output are contiguous along width.
   void (*plane)(const Conv<T>&, int64_t b, int64_t g);
   /// Output row `row` (depth and height) of image b in all channels, which are contiguous.
-  /// weights[tap * groups + g], biases[g] or null; at most kDepthwiseRows rows of taps.
+  /// weights[tap * groups + g], biases[g] or null; at most kDepthwiseTaps taps.
   void (*pixels)(const Conv<T>&, int64_t b, int64_t row, const float* weights, const float* biases);
 };
 
