@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind
 from torch.fx import Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from executorch.exir.passes.constant_prop_pass import (
     get_constant_placeholder_dict,
@@ -21,6 +23,7 @@ from executorch.exir.passes.operator_kind import is_symbolic, overload_of
 _SMALL_BYTES = 16 * 1024
 
 _NAMESPACES = ("aten", "dim_order_ops")
+_QUANTIZE = "quantized_decomposed::quantize_per_"
 
 # Results that are the operand's memory in another order: nothing is copied before it is written.
 _AS_VIEWS: dict[str, Callable[..., Tensor]] = {
@@ -44,10 +47,13 @@ def fold_constants(programs: ExportedProgram | Mapping[str, ExportedProgram]) ->
               one of them reads stays.
     Ensures   equal values. A result takes no more bytes than the constants that nobody reads
               any more, or at most 16 KiB. Transposed weights remain views of the given ones.
-    Leaves    results that are graph outputs; random numbers; dequantization, which would undo the
-              compression of weights; operators of other libraries; anything in control flow.
+    Leaves    programs that compute gradients; results that are graph outputs; random numbers;
+              dequantization, which would undo the compression of weights; operators of other
+              libraries; anything in control flow.
     """
     methods = [programs] if isinstance(programs, ExportedProgram) else list(dict(programs).values())
+    if any(map(is_trained, methods)):
+        return False
     kept: set[Place] = set()
     while True:  # what is kept grows with every round
         plans = [_plan(program, kept) for program in methods]
@@ -78,9 +84,20 @@ def _evaluate(node: Node, program: ExportedProgram, known: Mapping[Node, Tensor]
 
 
 def constant_tensors(program: ExportedProgram) -> dict[Node, Tensor]:
-    """Placeholder -> tensor, of the constants whose values are there."""
+    """Placeholder -> tensor, of the constants whose values are there, in plain memory."""
     found = get_constant_placeholder_dict(program)
-    return {n: t for n, t in found.items() if not isinstance(t, FakeTensor) and not t.is_meta}
+    return {n: t for n, t in found.items() if _is_plain(t)}
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    special = isinstance(tensor, FakeTensor) or is_traceable_wrapper_subclass(tensor)
+    return not special and not tensor.is_meta and tensor.layout is torch.strided
+
+
+def is_trained(program: ExportedProgram) -> bool:
+    """Whether the program computes gradients: its parameters change from call to call."""
+    gradients = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
+    return any(s.kind in gradients for s in program.graph_signature.output_specs)
 
 
 def place_of(tensor: Tensor) -> Place:
@@ -121,7 +138,9 @@ def _bytes(node: Node) -> int:
 def _is_foldable(node: Node) -> bool:
     op = overload_of(node.target) if node.op == "call_function" else None
     value = node.meta.get("val")
-    if op is None or not isinstance(value, Tensor) or op.namespace not in _NAMESPACES:
+    if op is None or not isinstance(value, Tensor):
+        return False
+    if op.namespace not in _NAMESPACES and not op.name().startswith(_QUANTIZE):
         return False
     if op._schema.is_mutable or is_symbolic(op) or op._opname.startswith("empty"):
         return False

@@ -160,3 +160,40 @@ def test_external_constants_keep_their_names():
     program = to_edge(torch.export.export(linear, (torch.randn(2, 3),))).to_executorch(config)
     (names_in_file,) = program._emitter_output.external_constant_map.values()
     assert set(names_in_file) == {"weight", "bias"}
+
+
+def test_weights_that_are_trained_stay_as_they_are():
+    from torch.export.experimental import _export_forward_backward
+
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 2)
+
+        def forward(self, x, target):
+            return torch.nn.functional.mse_loss(self.linear(x), target)
+
+    exported = torch.export.export(Loss(), (torch.randn(1, 3), torch.randn(1, 2)))
+    program = to_edge(_export_forward_backward(exported)).exported_program()
+    assert not fold_constants(program)
+    assert set(program.state_dict) >= {"linear.weight", "linear.bias"}
+
+
+def test_quantization_is_folded_and_dequantization_is_not():
+    from torch.ao.quantization.fx import _decomposed  # noqa: F401 (defines the operators)
+
+    class Quantized(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.randn(64, 64))
+
+        def forward(self, x):
+            q = torch.ops.quantized_decomposed
+            scaled = q.quantize_per_tensor(self.w, 0.1, 0, -128, 127, torch.int8)
+            return x @ q.dequantize_per_tensor(scaled, 0.1, 0, -128, 127, torch.int8)
+
+    program = edge(Quantized(), torch.randn(1, 64))
+    assert fold_constants(program)
+    assert "quantized_decomposed.quantize_per_tensor.default" not in names(program)
+    assert "quantized_decomposed.dequantize_per_tensor.default" in names(program)
+    assert [t.dtype for t in program.constants.values()] == [torch.int8]

@@ -10,7 +10,12 @@ from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
-from executorch.exir.passes.fold_constants import Place, constant_tensors, place_of
+from executorch.exir.passes.fold_constants import (
+    Place,
+    constant_tensors,
+    is_trained,
+    place_of,
+)
 
 _aten = exir_ops.edge.aten
 _batch_norm = _aten._native_batch_norm_legit_no_training.default
@@ -26,9 +31,12 @@ def fuse_batch_norm_into_conv(programs: Mapping[str, ExportedProgram]) -> bool:
     Requires  edge dialect.
     Ensures   values equal within rounding: the new weights are computed in float64 and rounded
               once, as much as the convolution itself rounds each of its products.
-    Leaves    convolutions with other readers, weights that something else reads, in any of the
-              programs, other types than float32 and float64, statistics that give no finite weight.
+    Leaves    programs that compute gradients, convolutions with other readers, weights that
+              something else reads, in any of the programs, other types than float32 and float64,
+              statistics that give no finite weight.
     """
+    if any(map(is_trained, programs.values())):
+        return False
     readers: dict[Place, int] = {}
     for program in programs.values():
         for node, tensor in constant_tensors(program).items():
