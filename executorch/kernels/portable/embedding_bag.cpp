@@ -134,11 +134,11 @@ Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& w
   const int64_t n_bags = offsets.size(0) - include_last_offset, width = weight.size(1);
   const Bags bags{weight, indices,    offsets, static_cast<Mode>(mode), per_sample_weights,
                   n_bags, padding_idx};
-  // Where eager keeps no map from indices to bags; for some types its fake results have one.
+  // Where eager keeps no map from indices to bags; its fake results have one for BFloat16.
   const bool simple =
-      offset2bag.numel() == 0 ||
-      (bags.mode == Mode::Sum && padding_idx < 0 &&
-       (weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half));
+      bags.mode == Mode::Sum && padding_idx < 0 &&
+      (weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half ||
+       offset2bag.numel() < indices.numel());
   Shape shape, index_shape, bag_shape;
   shape.push(n_bags);
   shape.push(width);

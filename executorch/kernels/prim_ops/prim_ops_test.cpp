@@ -194,6 +194,25 @@ TEST(PrimView, CannotGrowBeyondItsBaseNorMakeItWritable) {
             Error::NotSupported);
 }
 
+TEST(PrimView, SeesChannelsLastMemoryWhereTheOrderOfElementsStays) {
+  TensorFactory<ScalarType::Float> tf;
+  Tensor self = tf.full_channels_last({2, 3, 4, 5}, 1);
+  EXPECT_EQ(view(self, {2, 3, 4, 5}, tf.full_channels_last({2, 3, 4, 5}, 0)), Error::Ok);
+  EXPECT_EQ(view(self, {2, 3, 4, 5}, tf.zeros({2, 3, 4, 5})), Error::InvalidArgument);
+  EXPECT_EQ(view(self, {2, 3, 20}, tf.zeros({2, 3, 20})), Error::InvalidArgument);
+  EXPECT_EQ(view(tf.ones({2, 3, 4, 5}), {2, 3, 4, 5}, tf.full_channels_last({2, 3, 4, 5}, 0)),
+            Error::InvalidArgument);
+  Tensor pixels = tf.full_channels_last({2, 3, 1, 1}, 1);  // as good as contiguous
+  EXPECT_EQ(view(pixels, {6}, tf.zeros({6})), Error::Ok);
+}
+
+TEST(PrimView, CutsDimsAnew) {
+  TensorFactory<ScalarType::Float> tf;
+  EXPECT_EQ(view(tf.ones({4, 6}), {6, 1, 4}, tf.zeros({6, 1, 4})), Error::Ok);
+  EXPECT_EQ(view(tf.ones({}), {1, 1}, tf.zeros({1, 1})), Error::Ok);
+  EXPECT_EQ(view(tf.ones({2, 3, 4}), {24}, tf.zeros({24})), Error::Ok);
+}
+
 TEST(PrimView, RefusesShapesOfAnotherSize) {
   TensorFactory<ScalarType::Float> tf;
   TensorFactory<ScalarType::Int> ints;

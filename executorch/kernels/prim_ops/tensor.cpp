@@ -71,8 +71,51 @@ void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
   } else if (type == ScalarType::Bool) {
     *args[1] = EValue(load_one<bool>(t.const_data_ptr(), type));
   } else {
-    *args[1] = EValue(load_one<int64_t>(t.const_data_ptr(), type));
+    const int64_t value = load_one<int64_t>(t.const_data_ptr(), type);
+    ET_REQUIRE(ctx, type != ScalarType::UInt64 || value >= 0, InvalidArgument, ,
+               "%s: %" PRIu64 " is beyond the integers of a program", kName,
+               static_cast<uint64_t>(value));
+    *args[1] = EValue(value);
   }
+}
+
+/// Whether the elements of `self` in row-major order, seen as `shape`, lie where a tensor with the
+/// dim order of `out` has them.
+bool is_view_of(const Tensor& self, const Shape& shape, const Tensor& out) {
+  int64_t place[executorch::runtime::kTensorDimensionLimit] = {};  // strides of `out`
+  int64_t stride = 1;
+  for (int64_t d = shape.ndim - 1; d >= 0; --d) {
+    const auto dim = out.dim_order()[static_cast<size_t>(d)];
+    place[dim] = stride;
+    stride *= shape.sizes[dim];
+  }
+  // Both are cut into blocks, from the last dim on, that hold as many elements and have one stride.
+  int64_t a = self.dim(), b = shape.ndim;
+  const auto next_a = [&] {
+    do --a;
+    while (a >= 0 && self.size(a) == 1);
+    return a >= 0;
+  };
+  const auto next_b = [&] {
+    do --b;
+    while (b >= 0 && shape.sizes[b] == 1);
+    return b >= 0;
+  };
+  while (next_a() & next_b()) {
+    const int64_t step = self.strides()[static_cast<size_t>(a)];
+    if (step != place[b]) return false;
+    int64_t n_a = self.size(a), n_b = shape.sizes[b];
+    while (n_a != n_b) {
+      if (n_a < n_b) {
+        if (!next_a() || self.strides()[static_cast<size_t>(a)] != step * n_a) return false;
+        n_a *= self.size(a);
+      } else {
+        if (!next_b() || place[b] != step * n_b) return false;
+        n_b *= shape.sizes[b];
+      }
+    }
+  }
+  return a < 0 && b < 0;
 }
 
 /// `size` with its -1, if any, replaced by what makes it hold `numel` elements.
@@ -124,10 +167,11 @@ void et_view(KernelRuntimeContext& ctx, Span<EValue*> args) {
   ET_REQUIRE(ctx, static_cast<int64_t>(size.size()) == out.dim(), InvalidArgument, ,
              "%s: the shape %s has rank %zu, out has rank %zd", kName, ShapeText(size).c_str(),
              size.size(), static_cast<ssize_t>(out.dim()));
-  ET_REQUIRE(ctx, native::internal::is_contiguous(self), InvalidArgument, ,
-             "%s: self of shape %s is not contiguous", kName, ShapeText(self).c_str());
   Shape shape;
   if (!infer_view_shape(ctx, kName, self, size, shape)) return;
+  ET_REQUIRE(ctx, self.numel() == 0 || is_view_of(self, shape, out), InvalidArgument, ,
+             "%s: the memory of self, of shape %s, does not hold its elements in the order of %s",
+             kName, ShapeText(self).c_str(), ShapeText(size).c_str());
   ET_REQUIRE(ctx, self.const_data_ptr() != nullptr || self.numel() == 0, InvalidState, ,
              "%s: self has no memory", kName);
   const auto& base = *self.unsafeGetTensorImpl();
