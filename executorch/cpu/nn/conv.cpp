@@ -1,6 +1,7 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv.h>
-#include <executorch/cpu/nn/conv_kernels.h>
+#include <executorch/cpu/nn/depthwise.h>
+#include <executorch/cpu/nn/patches.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/cpu/workspace.h>
 

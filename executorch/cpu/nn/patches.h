@@ -1,4 +1,4 @@
-/// Vector code of convolutions, chosen at run time.
+/// Patches of an image as panels of a matrix, gathered by vectors.
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
@@ -20,20 +20,5 @@ struct PatchRows {
 using GatherPatches = void (*)(const PatchRows&, int64_t j0, int64_t nj, int64_t p0, int64_t np,
                                float* to, int64_t ld);
 GatherPatches gather_patches();
-
-constexpr int64_t kDepthwiseTaps = 128;
-
-template <class T>
-struct DepthwiseKernels {
-  /// All pixels of channel g of image b; pixels of input and output are contiguous along width.
-  void (*plane)(const Conv<T>&, int64_t b, int64_t g);
-  /// Output row `row` (depth and height) of image b in all channels, which are contiguous.
-  /// weights[tap * groups + g], biases[g] or null; at most kDepthwiseTaps taps.
-  void (*pixels)(const Conv<T>&, int64_t b, int64_t row, const float* weights, const float* biases);
-};
-
-/// F32, F16, BF16.
-template <class T>
-const DepthwiseKernels<T>& depthwise_kernels();
 
 }  // namespace executorch::cpu

@@ -1,0 +1,41 @@
+/// Ranges of lanes, and whether loads under a mask stay inside it.
+// clang-format off
+#if defined(EXECUTORCH_CPU_NN_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
+#ifdef EXECUTORCH_CPU_NN_LANES_INL_H_
+#undef EXECUTORCH_CPU_NN_LANES_INL_H_
+#else
+#define EXECUTORCH_CPU_NN_LANES_INL_H_
+#endif
+// clang-format on
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// False: a masked load may touch what its mask leaves out.
+#if HWY_MEM_OPS_MIGHT_FAULT
+constexpr bool kMasks = false;
+#else
+constexpr bool kMasks = true;
+#endif
+
+/// Lanes [begin, end); both may lie outside the vector.
+template <class D>
+HWY_INLINE hn::Mask<D> Between(D d, int64_t begin, int64_t end) {
+  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+  return hn::AndNot(hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(begin, 0, kLanes))),
+                    hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(end, 0, kLanes))));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // once per target
