@@ -27,6 +27,7 @@ class Case:
     sizes: tuple[tuple[int, ...], ...]  # of the inputs
     dtype: torch.dtype = torch.float32  # of all inputs; int64: token numbers
     example: tuple[int, ...] | None = None  # sizes to export with, where dimension 1 may vary
+    plans_inputs: bool = True  # by default a program copies its inputs into memory of its own
 
     def module(self) -> nn.Module:
         """The same weights wherever it is called."""
@@ -84,7 +85,8 @@ class Call(nn.Module):
 
 
 def alone(name: str, build: Callable[[], nn.Module], *sizes: tuple[int, ...]) -> Case:
-    return Case(name, name.replace(" ", "_").replace("/", "_"), build, sizes)
+    program = name.replace(" ", "_").replace("/", "_")
+    return Case(name, program, build, sizes, plans_inputs=False)
 
 
 def function(name: str, f: Callable[..., Tensor], *sizes: tuple[int, ...]) -> Case:

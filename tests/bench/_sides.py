@@ -151,7 +151,8 @@ class Programs:
 
 def newest_source(kind: str) -> float:
     """When what decides a program's bytes was last changed."""
-    sources = [HERE / "_nets.py", ROOT / "examples" / "nanogpt" / "model.py"]
+    shared = [HERE / name for name in ("_cases.py", "_nets.py", "_worker.py")]
+    sources = [*shared, ROOT / "examples" / "nanogpt" / "model.py"]
     if kind == "ours":
         exir = ROOT / "executorch" / "exir"
         sources += [*exir.rglob("*.py"), *exir.glob("*.so")]

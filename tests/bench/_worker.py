@@ -143,7 +143,13 @@ def write_pte(case, path: Path, kind: str) -> None:
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+    from executorch.exir import (
+        EdgeCompileConfig,
+        ExecutorchBackendConfig,
+        to_edge,
+        to_edge_transform_and_lower,
+    )
+    from executorch.exir.passes import MemoryPlanningPass
 
     config = EdgeCompileConfig(_check_ir_validity=False)
     with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]):
@@ -159,7 +165,8 @@ def write_pte(case, path: Path, kind: str) -> None:
             )
         else:
             edge = to_edge(program, compile_config=config)
-        lowered = edge.to_executorch()
+        planning = MemoryPlanningPass(alloc_graph_input=case.plans_inputs)
+        lowered = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
     with path.open("wb") as f:
         lowered.write_to_file(f)
 
