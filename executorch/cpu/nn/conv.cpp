@@ -101,13 +101,79 @@ void gather_patch_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int
   }
 }
 
-// The same by vectors.
+// The channels of a group as floats, for patches gathered by vectors: the image itself; or a copy,
+// in which a transposed convolution finds its strides filled with zeros and so becomes one of step
+// 1 whose taps go backwards.
+struct FloatImage {
+  ConvAxis axis[3];
+  const float* data = nullptr;
+  int64_t channel_stride = 0;
+};
+
+template <class T>
+void copy_row(const T* from, const ConvAxis& w, int64_t step, float* to) {
+  if (step == 1) return gemm::gather(from, w.in_stride, w.in, to);
+  constexpr int64_t kChunk = 64;
+  float chunk[kChunk];
+  for (int64_t x = 0; x < w.in; x += kChunk) {
+    const int64_t n = std::min(kChunk, w.in - x);
+    gemm::gather(from + x * w.in_stride, w.in_stride, n, chunk);
+    for (int64_t i = 0; i < n; ++i) to[(x + i) * step] = chunk[i];
+  }
+}
+
+template <class T>
+FloatImage float_image(const Group<T>& g) {
+  const Conv<T>& c = g.c;
+  FloatImage f;
+  std::copy_n(c.axis, 3, f.axis);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!c.transposed) {
+      f.data = g.image;
+      f.channel_stride = c.in_channel;
+      return f;
+    }
+  }
+  int64_t size = 1, step[3];
+  for (int d = 2; d >= 0; --d) {
+    ConvAxis& a = f.axis[d];
+    step[d] = c.transposed ? a.stride : 1;
+    a.in = (a.in - 1) * step[d] + 1;
+    a.in_stride = size;
+    size *= a.in;
+    if (!c.transposed) continue;
+    a.padding = -a.padding;
+    a.dilation = -a.dilation;
+    a.stride = 1;
+  }
+  static thread_local Workspace workspace;
+  float* const image = workspace.floats(static_cast<size_t>(c.group_in * size));
+  parallel_for(c.group_in, gemm::ceil_div(kGrainWork, size), [&](int64_t begin, int64_t end) {
+    if (c.transposed) std::fill(image + begin * size, image + end * size, 0.0f);
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t y = 0; y < c.axis[0].in * c.axis[1].in; ++y) {
+        const int64_t id = y / c.axis[1].in, ih = y % c.axis[1].in;
+        copy_row(g.image + i * c.in_channel + id * c.axis[0].in_stride + ih * c.axis[1].in_stride,
+                 c.axis[2], step[2],
+                 image + i * size + id * step[0] * f.axis[0].in_stride +
+                     ih * step[1] * f.axis[1].in_stride);
+      }
+    }
+  });
+  f.data = image;
+  f.channel_stride = size;
+  return f;
+}
+
+// Patches [(channel, tap), pixel] as a panel of B, by vectors.
+struct FloatPatches {
+  PatchRows rows;
+  int64_t first_pixel;
+};
 void gather_float_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
                         float* to, int64_t ld) {
-  const auto& g = *static_cast<const Group<float>*>(matrix);
-  const PatchRows rows = {g.c.axis,     g.image,        g.c.in_channel,
-                          g.c.group_in, g.channel_rows, g.tap_rows};
-  gather_patches()(rows, g.first_pixel + j0, nj, p0, np, to, ld);
+  const auto& patches = *static_cast<const FloatPatches*>(matrix);
+  gather_patches()(patches.rows, patches.first_pixel + j0, nj, p0, np, to, ld);
 }
 
 // Patches [pixel, (tap, channel)] as rows of A where channels are contiguous. Taps along width that
@@ -217,6 +283,16 @@ class Products {
     } else {
       channels_by_pixels(g, n_pixels, product);
     }
+    if constexpr (gemm::kHasStorageKernels<T>) {
+      if (product.b_source.produce == gather_patch_panel<T>) {
+        const FloatImage image = float_image(g);
+        const FloatPatches patches = {
+            {image.axis, image.data, image.channel_stride, c_.group_in, g.channel_rows, g.tap_rows},
+            first_pixel};
+        product.b_source = {gather_float_panel, &patches};
+        return product.run();
+      }
+    }
     product.run();
   }
 
@@ -245,9 +321,6 @@ class Products {
       product.b = {g.image + g.first_pixel * in_pixel_, c_.in_channel, in_pixel_};
     } else {
       product.b_source = {gather_patch_panel<T>, &g};
-      if constexpr (std::is_same_v<T, float>) {
-        if (!c_.transposed) product.b_source.produce = gather_float_panel;
-      }
     }
   }
 

@@ -16,7 +16,7 @@ struct PatchRows {
 };
 
 /// Writes rows [p0, p0 + np) of pixels [j0, j0 + nj) to to[p * ld + j], zeros for nj <= j < ld (a
-/// multiple of a vector's lanes). Not for transposed convolutions.
+/// multiple of a vector's lanes). The axes' dilation may be negative; none is transposed.
 using GatherPatches = void (*)(const PatchRows&, int64_t j0, int64_t nj, int64_t p0, int64_t np,
                                float* to, int64_t ld);
 GatherPatches gather_patches();
