@@ -16,12 +16,12 @@
 namespace executorch::cpu {
 namespace {
 
-/// Blocks that are transposed at a time: 4 lines of dst from each of their columns, 8 lines of src
-/// from each of their rows, which a first-level cache holds.
+/// Blocks that are transposed at a time, which a first-level cache holds: 8 lines of dst from each
+/// of their columns, 4 lines of src from each of their rows.
 template <class T>
-constexpr int64_t kBlockRows = 256 / (sizeof(T) < 2 ? 2 : static_cast<int64_t>(sizeof(T)));
+constexpr int64_t kBlockRows = sizeof(T) < 4 ? 128 : 512 / static_cast<int64_t>(sizeof(T));
 template <class T>
-constexpr int64_t kBlockColumns = sizeof(T) < 4 ? 128 : 512 / static_cast<int64_t>(sizeof(T));
+constexpr int64_t kBlockColumns = 256 / (sizeof(T) < 2 ? 2 : static_cast<int64_t>(sizeof(T)));
 
 }  // namespace
 }  // namespace executorch::cpu

@@ -68,15 +68,17 @@ HWY_INLINE hn::Vec<D> LoadEvery(D d, const T* p, int64_t stride) {
   return even;
 }
 
-/// Calls vector(o) for kLanes outputs with whole windows a stride of 1 or 2 apart, else one(o).
+/// Calls vector(o) for kLanes outputs with whole windows a stride of 1 or 2 apart, else one(o);
+/// some outputs may be computed twice.
 template <class Vector, class One>
 HWY_INLINE void AlongRow(const PoolAxis& w, const Vector& vector, const One& one) {
-  const int64_t whole = *std::max_element(w.count, w.count + w.out);
-  const bool plain = w.stride == 1 || w.stride == 2;
-  for (int64_t o = 0; o < w.out;) {
-    if (plain && o + kLanes <= w.out && w.count[o] == whole && w.count[o + kLanes - 1] == whole) {
-      vector(o);
-      o += kLanes;
+  const int64_t vectors_end = w.stride == 1 || w.stride == 2 ? w.whole_end : 0;
+  int64_t o = 0;
+  while (o < w.out) {
+    const int64_t at = std::min(o, vectors_end - kLanes);
+    if (at >= w.whole_begin && at + kLanes > o) {
+      vector(at);
+      o = at + kLanes;
     } else {
       one(o++);
     }

@@ -12,8 +12,8 @@ namespace executorch::cpu {
 struct PoolAxis {
   int64_t in = 1, out = 1;
   int64_t dilation = 1;
-  /// Of begin, between windows with the largest count; 0 where it varies.
-  int64_t stride = 0;
+  /// Windows [whole_begin, whole_end) have one count and lie `stride` apart; 0 where that varies.
+  int64_t stride = 0, whole_begin = 0, whole_end = 0;
   const int32_t* begin = nullptr;
   const int32_t* count = nullptr;
   /// Average: what a window's sum is divided by is the product of both axes'.

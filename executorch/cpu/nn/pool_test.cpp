@@ -24,7 +24,10 @@ struct Windows {
       count.push_back(static_cast<int32_t>(n));
       divisor.push_back(static_cast<float>(n));
     }
-    axis = {in, out, dilation, stride, begin.data(), count.data(), divisor.data()};
+    int64_t first = 0, end = out;
+    while (first < end && count[static_cast<size_t>(first)] < size) ++first;
+    while (end > first && count[static_cast<size_t>(end - 1)] < size) --end;
+    axis = {in, out, dilation, stride, first, end, begin.data(), count.data(), divisor.data()};
   }
 };
 

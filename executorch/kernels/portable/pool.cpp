@@ -185,7 +185,11 @@ bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, const Poo
       counts[o] = static_cast<int32_t>(count);
       divisors[o] = divisor(d, a, o, count);
     }
-    axes[d] = {a.in, a.out, a.dilation, regular ? a.stride : 0, begins, counts, divisors};
+    int64_t first = 0, end = a.out;
+    while (first < end && counts[first] < a.size) ++first;
+    while (end > first && counts[end - 1] < a.size) --end;
+    axes[d] = {a.in,   a.out,  a.dilation, regular ? a.stride : 0, first, end,
+               begins, counts, divisors};
   }
   executorch::cpu::Pool2d pool;
   pool.type = *type;
