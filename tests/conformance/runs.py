@@ -18,14 +18,10 @@ from typing import Any
 import torch
 
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
+from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.runtime import Runtime
 from tests.conformance.samples import Sample
 from tests.ops.oracle import ANY_VALUE, FIRST_ONLY, map_tensors, results_of, tolerance
-
-# Operators whose fake results, of which programs are planned, are not as eager's.
-FAKES_DIFFER = {
-    "quantized_decomposed::choose_qparams_per_token": "its fake result has another dtype",
-}
 
 # The second result says where the first one was found.
 POSITIONS = {"aten::sort", "aten::topk"}
@@ -93,9 +89,6 @@ def run(name: str, samples: list[Sample]) -> list[Outcome]:
     wants: dict[int, list[torch.Tensor]] = {}
     with quiet():
         for i, sample in enumerate(samples):
-            if reason := FAKES_DIFFER.get(sample.op._schema.name):
-                outcomes[i] = Outcome(sample, "skipped", reason)
-                continue
             want = wanted(sample)
             if isinstance(want, str):
                 outcomes[i] = Outcome(sample, "refused", want)
@@ -148,8 +141,8 @@ def _halves(name: str, samples: Any, chosen: list[int], wants: Any) -> Iterator[
 def _export(batch: list[Sample]) -> Any:
     inputs = tuple(t for sample in batch for t in sample.tensors())
     exported = torch.export.export(_Batch(batch), inputs, strict=False)
-    config = EdgeCompileConfig(preserve_ops=[])
-    edge = to_edge(exported, compile_config=config)
+    kept = {s.op for s in batch if copy_variant(s.op) is None}  # not decomposed, unless a view
+    edge = to_edge(exported, compile_config=EdgeCompileConfig(preserve_ops=list(kept)))
     return edge.to_executorch(ExecutorchBackendConfig(remove_view_copy=False))
 
 

@@ -64,11 +64,12 @@ Tensor& angle_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   });
 }
 Tensor& signbit_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  const bool is_signed = !is_unsigned(self.scalar_type());
   return elementwise(
       ctx, {.op = "signbit.out", .to_bool = true}, out,
-      [](auto x) {
+      [is_signed](auto x) {
         if constexpr (kIsInt<decltype(x)>) {
-          return x < 0;
+          return is_signed && x < 0;
         } else {
           return std::signbit(x);
         }

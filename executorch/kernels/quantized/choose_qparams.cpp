@@ -19,16 +19,30 @@ namespace {
 
 using Pair = std::tuple<Tensor&, Tensor&>;
 
+constexpr int64_t kLanes = 16;
+
 struct Extremes {
   float low = 0, high = 0;  // zero always belongs to the range
   bool has_nan = false;
 
   void fold(const float* x, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      low = x[i] < low ? x[i] : low;
-      high = x[i] > high ? x[i] : high;
-      has_nan |= x[i] != x[i];
+    float lows[kLanes] = {}, highs[kLanes] = {};
+    uint32_t nans[kLanes] = {};
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int64_t j = 0; j < kLanes; ++j) {
+        lows[j] = x[i + j] < lows[j] ? x[i + j] : lows[j];
+        highs[j] = x[i + j] > highs[j] ? x[i + j] : highs[j];
+        nans[j] |= x[i + j] != x[i + j];
+      }
     }
+    for (int64_t j = 0; j < kLanes; ++j) merge({lows[j], highs[j], nans[j] != 0});
+    for (; i < n; ++i) merge({x[i], x[i], x[i] != x[i]});
+  }
+  void merge(const Extremes& other) {
+    low = other.low < low ? other.low : low;
+    high = other.high > high ? other.high : high;
+    has_nan |= other.has_nan;
   }
 };
 
@@ -51,36 +65,71 @@ bool require_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& inp
 
 constexpr int64_t kChunk = 1024;
 
-/// For each of `n_rows` runs of the input, in logical order, choose(extremes) -> Parameters.
+/// The input's elements in logical order, in runs of float.
+struct Elements {
+  const Tensor& input;
+  Loop loop;
+  bool direct;
+
+  explicit Elements(const Tensor& t) : input(t), loop(t.sizes()) {
+    loop.add(t).collapse();
+    direct = loop.is_dense(0) && t.scalar_type() == ScalarType::Float;
+  }
+  Extremes extremes(int64_t begin, int64_t end) const {
+    Extremes result;
+    float chunk[kChunk];
+    for (int64_t i = begin; i < end; i += kChunk) {
+      const int64_t n = std::min(kChunk, end - i);
+      if (direct) {
+        result.fold(input.const_data_ptr<float>() + i, n);
+        continue;
+      }
+      gather(loop, 0, input.const_data_ptr(), input.scalar_type(), i, n, chunk);
+      result.fold(chunk, n);
+    }
+    return result;
+  }
+};
+
+void put(const Parameters& p, int64_t i, Tensor& scale, Tensor& zero_point) {
+  store_one(p.scale, static_cast<char*>(scale.mutable_data_ptr()) + i * scale.element_size(),
+            scale.scalar_type());
+  store_one(p.zero_point,
+            static_cast<char*>(zero_point.mutable_data_ptr()) + i * zero_point.element_size(),
+            zero_point.scalar_type());
+}
+
+/// For each of `n_rows` runs of the input, in logical order, choose(extremes) -> Parameters. A
+/// single run is shared by the threads.
 template <class Choose>
 void choose_rows(KernelRuntimeContext& ctx, const char* op, const Tensor& input, int64_t n_rows,
                  Tensor& scale, Tensor& zero_point, const Choose& choose) {
+  constexpr int64_t kMaxParts = 64, kPart = 32768;
+  const Elements elements(input);
   const int64_t n = n_rows == 0 ? 0 : input.numel() / n_rows;
-  Loop loop(input.sizes());
-  loop.add(input).collapse();
   std::atomic<bool> has_nan = false;
-  executorch::cpu::parallel_for(
-      n_rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(n, 1)),
-      [&](int64_t begin, int64_t end) {
-        float chunk[kChunk];
-        for (int64_t row = begin; row < end; ++row) {
-          Extremes extremes;
-          for (int64_t i = 0; i < n; i += kChunk) {
-            const int64_t m = std::min(kChunk, n - i);
-            gather(loop, 0, input.const_data_ptr(), input.scalar_type(), row * n + i, m, chunk);
-            extremes.fold(chunk, m);
-          }
-          if (extremes.has_nan) has_nan = true;
-          const Parameters p = choose(extremes);
-          store_one(p.scale,
-                    static_cast<char*>(scale.mutable_data_ptr()) + row * scale.element_size(),
-                    scale.scalar_type());
-          store_one(
-              p.zero_point,
-              static_cast<char*>(zero_point.mutable_data_ptr()) + row * zero_point.element_size(),
-              zero_point.scalar_type());
-        }
-      });
+  if (n_rows == 1) {
+    Extremes parts[kMaxParts], whole;
+    const int64_t n_parts = std::clamp<int64_t>(n / kPart, 1, kMaxParts);
+    const int64_t part = (n + n_parts - 1) / n_parts;
+    executorch::cpu::parallel_for(n_parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        parts[i] = elements.extremes(i * part, std::min(n, (i + 1) * part));
+      }
+    });
+    for (const Extremes& e : parts) whole.merge(e);
+    has_nan = whole.has_nan;
+    put(choose(whole), 0, scale, zero_point);
+  } else {
+    executorch::cpu::parallel_for(n_rows, std::max<int64_t>(1, kPart / std::max<int64_t>(n, 1)),
+                                  [&](int64_t begin, int64_t end) {
+                                    for (int64_t row = begin; row < end; ++row) {
+                                      const Extremes e = elements.extremes(row * n, (row + 1) * n);
+                                      if (e.has_nan) has_nan = true;
+                                      put(choose(e), row, scale, zero_point);
+                                    }
+                                  });
+  }
   ET_REQUIRE(ctx, !has_nan, InvalidArgument, , "%s: the input contains NaN", op);
 }
 

@@ -47,12 +47,16 @@ void dequantize(const AffineLoop& loop, const AffineParameters& parameters, cons
   with_float_compute(wide ? Compute::Double : Compute::Float, [&](auto tag) {
     using C = decltype(tag);
     const auto run = has_wide_vectors() ? scale_wide<C> : scale_plain<C>;
+    const bool in_place =  // results are computed where they belong
+        loop.loop.inner_stride(0) == 1 && out.scalar_type() == scalar_type_of(kComputeOf<C>);
     loop.for_each_chunk([&](const int64_t* at, int64_t n) {
-      alignas(64) C x[kChunk], scale[kChunk], zero[kChunk];
+      alignas(64) C chunk[kChunk], scale[kChunk], zero[kChunk];
+      C* x = in_place ? static_cast<C*>(out.mutable_data_ptr()) + at[0] : chunk;
       parameters.read(at[2], loop.loop.inner_stride(2), n, scale, zero);
       load(static_cast<const char*>(input.const_data_ptr()) + at[1] * input.element_size(),
            input.scalar_type(), loop.loop.inner_stride(1), n, x);
       run(x, scale, zero, n);
+      if (in_place) return;
       store(x, n, static_cast<char*>(out.mutable_data_ptr()) + at[0] * out.element_size(),
             out.scalar_type(), loop.loop.inner_stride(0));
     });
