@@ -104,9 +104,9 @@ class Rewriter {
     std::vector<EValue*> intermediates;
     Prepared prepared{n, {}, {}};
     for (int i : nodes) {
-      const char* const op = arena_.copy(std::string(node(i).op));
+      const char* const op = arena_.copy(std::string(node(i).name));
       originals.push_back({op, node(i).instruction->kernel, node(i).instruction->args});
-      prepared.operators.append(prepared.operators.empty() ? "" : " ").append(node(i).op);
+      prepared.operators.append(prepared.operators.empty() ? "" : " ").append(node(i).name);
       for (int v : node(i).outputs) {
         const bool has_bytes = graph_.is_tensor(v) && graph_.values()[v].root == v;
         if (has_bytes && (i != n || graph_.values()[v].value != call.out)) {

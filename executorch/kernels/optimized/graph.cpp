@@ -1,4 +1,5 @@
 #include <executorch/kernels/optimized/graph.h>
+#include <executorch/kernels/optimized/signature.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/kernels/prim_ops/tables.h>
 
@@ -43,6 +44,14 @@ const Names& operator_names() {
     return all;
   }();
   return *names;
+}
+
+// Exporters repeat the outputs at the end, as a list if there are several. Where that is not so,
+// it cannot be told what is written.
+bool shows_outputs(std::string_view name, Span<EValue*> args) {
+  const size_t n = args.size();
+  return !args[n - 1]->isTensor() || name == "et_view.default" ||
+         (n >= 2 && args[n - 1] == args[n - 2]);
 }
 
 template <typename F>
@@ -135,8 +144,12 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
   node.block = block;
   if (instruction.kind == Instruction::Kind::Kernel && instruction.args.size() > 0) {
     const auto found = operator_names().find(instruction.kernel);
-    node.pure = found != operator_names().end();
-    node.op = node.pure ? found->second : std::string_view();
+    const bool ours = found != operator_names().end();
+    const auto signature =
+        ours ? check_signature(found->second, instruction.args) : Signature::Differs;
+    node.pure = signature != Signature::Differs && shows_outputs(found->second, instruction.args);
+    node.name = ours ? found->second : std::string_view();
+    if (node.pure && signature == Signature::Fits) node.op = found->second;
   }
   const size_t n = instruction.args.size();
   if (node.pure) mention(node.outputs, instruction.args[n - 1]);
@@ -243,7 +256,7 @@ bool Graph::insert_static_views(const std::vector<StaticView>& views) {
       *instruction = {Instruction::Kind::Kernel, false, 0, point_at, {args, 2}};
       Node node;
       node.instruction = instruction;
-      node.op = "static_view";
+      node.op = node.name = "static_view";
       node.block = behind < 0 ? 0 : nodes_[behind].block;
       node.pure = true;
       node.inputs = {view.base};

@@ -29,8 +29,10 @@ class Graph {
     Instruction* instruction = nullptr;
     /// Of the instruction in the file; -1: static view.
     int number = -1;
-    /// Empty unless pure; "addmm.out" of "aten::addmm.out".
+    /// "addmm.out" of "aten::addmm.out", where its arguments are what they should be; else empty.
     std::string_view op;
+    /// The same whatever the arguments are.
+    std::string_view name;
     int block = 0;
     bool pure = false;
     bool live = true;
