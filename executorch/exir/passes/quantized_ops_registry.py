@@ -1,5 +1,5 @@
-"""The `quantized_decomposed` library beyond what PyTorch defines in it: the out variants that the
-runtime has kernels for, and table lookups and products with packed weights.
+"""The `quantized_decomposed` library: what PyTorch defines in it, the out variants that the runtime
+has kernels for, and table lookups and products with packed weights.
 
 Importing this module registers the operators. Out variants are schemas only: programs call them.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.ao.quantization.fx import _decomposed  # noqa: F401 (defines PyTorch's part)
 from torch.library import Library, register_fake
 
 _TENSOR = "Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype"
