@@ -5,7 +5,8 @@
 
 namespace executorch::cpu {
 
-/// IEEE binary16 and bfloat16 as they lie in memory. Operators reinterpret their own types to these.
+/// IEEE binary16 and bfloat16 as they lie in memory. Operators reinterpret their own types to
+/// these.
 struct F16 {
   uint16_t bits;
 };
