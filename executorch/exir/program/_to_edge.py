@@ -11,12 +11,14 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.compact_quantized_weights import compact_quantized_weights
 from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
 from executorch.exir.passes.fold_redundant_dequantize_quantize_pass import (
     FoldRedundantDequantizeQuantizePass,
 )
 from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.lift_constants import lift_constants
+from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quantization
 from executorch.exir.passes.make_constants_dense import make_constants_dense
 from executorch.exir.passes.memory_format_ops_pass import MemoryFormatOpsPass
 from executorch.exir.passes.normalize_transpose_pass import NormalizeTransposePass
@@ -66,8 +68,10 @@ def to_edge_program(
     RuntimeError where a dimension declared dynamic could not stay so.
     """
     dynamic = _dynamic_dims(program)
+    program = lower_torchao_quantization(program)
     edge = decompose(program, {**dict.fromkeys(config.preserve_ops), **keep})
     _check_still_dynamic(edge, dynamic)
+    compact_quantized_weights(edge)
     remove_unused_parameters(edge)
     make_constants_dense(edge)
     return convert_to_edge(edge, config, keep)

@@ -1,0 +1,219 @@
+"""What torchao's `quantize_` leaves in an exported program, in operators that the runtime has."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature, InputSpec, TensorArgument
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.passes.operator_kind import overload_of
+
+
+def lower_torchao_quantization(program: ExportedProgram) -> ExportedProgram:
+    """The program with plain tensors for weights and `quantized_decomposed` operators; a new one,
+    or `program` itself where torchao had no part in it.
+
+    Requires  a program as torch.export gives it, before decomposition.
+    Ensures   equal values within float rounding: the zero point of a token may differ by one
+              where it lies half-way.
+    Leaves    other uses of subclasses than their parts, and other block shapes than tokens and
+              groups of a row: torch decomposes these to plain arithmetic.
+    """
+    if not any(_is_torchaos(node) for node in program.graph.nodes):
+        return program
+    new = copy.copy(program)
+    new._graph_module = copy.deepcopy(program.graph_module)
+    new._state_dict = dict(program.state_dict)
+    new._graph_signature = copy.deepcopy(program.graph_signature)
+    _unwrap_subclasses(new)
+    for graph_module in all_graph_modules(new.graph_module):
+        LowerAffineQuantization().edit(graph_module)
+    return new
+
+
+def quantized_operators() -> Any:
+    """`torch.ops.quantized_decomposed`, registered; imported late, as it takes its time."""
+    import torch.ao.quantization.fx._decomposed  # noqa: F401
+
+    from executorch.exir.passes import quantized_ops_registry  # noqa: F401
+
+    return torch.ops.quantized_decomposed
+
+
+def _is_torchaos(node: Node) -> bool:
+    return _is_access(node) or _name(node).startswith("torchao::")
+
+
+def _name(node: Node) -> str:
+    op = overload_of(node.target) if node.op == "call_function" else None
+    return op.name() if op is not None else ""
+
+
+def _is_access(node: Node) -> bool:
+    return _name(node).startswith("export::access_subclass_inner_tensor")
+
+
+def _unwrap_subclasses(program: ExportedProgram) -> None:
+    """Make the parts of each tensor subclass parameters of their own: "w" gives "w.qdata" ..."""
+    specs: list[InputSpec] = []
+    placeholders = {n.name: n for n in program.graph.find_nodes(op="placeholder")}
+    for spec in program.graph_signature.input_specs:
+        tensor = program.state_dict.get(spec.target or "")
+        node = placeholders.get(getattr(spec.arg, "name", ""))
+        if tensor is None or node is None or not _has_parts_only(node, tensor):
+            specs.append(spec)
+            continue
+        for place, part in _split(node, tensor, str(spec.target)):
+            program.state_dict[part] = torch.nn.Parameter(_part(tensor, spec, part), False)
+            argument = TensorArgument(name=place.name)
+            specs.append(InputSpec(spec.kind, argument, part, spec.persistent))
+        program.graph.erase_node(node)
+        if all(s.target != spec.target for s in program.graph_signature.input_specs if s != spec):
+            del program.state_dict[spec.target or ""]
+    program._graph_signature = ExportGraphSignature(specs, program.graph_signature.output_specs)
+
+
+def _has_parts_only(node: Node, tensor: Tensor) -> bool:
+    if not is_traceable_wrapper_subclass(tensor):
+        return False
+    users = list(node.users)
+    while users:
+        user = users.pop()
+        if not _is_access(user):
+            return False
+        if is_traceable_wrapper_subclass(user.meta["val"]):
+            users += list(user.users)
+    return True
+
+
+def _split(node: Node, tensor: Tensor, name: str) -> list[tuple[Node, str]]:
+    """Replace the reads of plain parts by placeholders before `node`; each with its name."""
+    made: dict[str, Node] = {}
+
+    def visit(source: Node, path: str) -> None:
+        for read in list(source.users):
+            part = f"{path}.{read.args[1]}"
+            if is_traceable_wrapper_subclass(read.meta["val"]):
+                visit(read, part)
+                node.graph.erase_node(read)
+                continue
+            if part not in made:
+                made[part] = _add_placeholder(node, part.removeprefix(name), read.meta["val"])
+            replace_node(read, made[part])
+
+    visit(node, name)
+    return [(place, part) for part, place in made.items()]
+
+
+def _add_placeholder(before: Node, suffix: str, value: Tensor) -> Node:
+    graph: Graph = before.graph
+    with graph.inserting_before(before):
+        place = graph.placeholder(before.name + suffix.replace(".", "_"))
+    place.meta = {**before.meta, "val": value}
+    return place
+
+
+def _part(tensor: Tensor, spec: InputSpec, part: str) -> Tensor:
+    value: Any = tensor
+    for attribute in part.removeprefix(f"{spec.target}.").split("."):
+        value = getattr(value, attribute)
+    return value.detach()
+
+
+class LowerAffineQuantization(GraphEdit):
+    """Name torchao's affine quantization by the granularity that it has.
+
+    Before    s, z = choose_qparams_affine(x, "ASYMMETRIC", [1, .., k], ...)
+              y = dequantize_affine(quantize_affine(x, [1, .., k], s, z), [1, .., k], s, z)
+              w = dequantize_affine(q, [1, group], scales, zeros)
+    After     choose_qparams_per_token_asymmetric, (de)quantize_per_token,
+              dequantize_per_channel_group
+    Requires  the ATen dialect, before decomposition.
+    Leaves    symmetric activations and other blocks.
+    """
+
+    def edit(self, graph_module: GraphModule) -> bool:
+        modified = False
+        for node in list(graph_module.graph.nodes):
+            if _name(node) == "torchao::choose_qparams_affine":
+                modified |= _lower_tokens(node)
+        for node in list(graph_module.graph.nodes):
+            if _name(node) == "torchao::dequantize_affine":
+                modified |= _lower_groups(node)
+        return modified
+
+
+def _arguments(node: Node) -> dict[str, Any]:
+    """The arguments of a call by name, with the defaults."""
+    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    found = {a.name: a.default_value for a in schema}
+    found.update(zip(found, node.args, strict=False))
+    return {**found, **node.kwargs}
+
+
+def _is_token(block: list[int], value: Tensor) -> bool:
+    return all(extent == 1 for extent in block[:-1]) and block[-1] == value.shape[-1]
+
+
+def _lower_tokens(choose: Node) -> bool:
+    given = _arguments(choose)
+    x, low, high = given["input"], given["quant_min"], given["quant_max"]
+    asymmetric = given["mapping_type"] == "ASYMMETRIC" and (low, high) == (-128, 127)
+    if not asymmetric or given["target_dtype"] is not torch.int8:
+        return False
+    if not _is_token(given["block_size"], x.meta["val"]):
+        return False
+    parameters = {n.args[1]: n for n in choose.users if n.target is operator.getitem}
+    if set(parameters) != {0, 1}:
+        return False
+    encoded = [n for n in parameters[0].users if _name(n) == "torchao::quantize_affine"]
+    restored = [n for n in parameters[0].users if _name(n) == "torchao::dequantize_affine"]
+    others = {*parameters[0].users, *parameters[1].users} - {*encoded, *restored}
+    if others or any(_arguments(n)["input"] is not x for n in encoded):
+        return False
+    if any(_arguments(n)["input"] not in encoded for n in restored):
+        return False
+    quantized = quantized_operators()
+    choose_tokens = quantized.choose_qparams_per_token_asymmetric.default
+    chosen = insert_before(choose, choose_tokens, (x, torch.int8))
+    scale, zero = (
+        insert_before(choose, operator.getitem, (chosen, i), value=chosen.meta["val"][i])
+        for i in (0, 1)
+    )
+    integers = (scale, zero, low, high, torch.int8)
+    for node in encoded:
+        new = insert_before(node, quantized.quantize_per_token.default, (x, *integers))
+        replace_node(node, new)
+    for node in restored:
+        dtype = _arguments(node)["output_dtype"]
+        args = (node.args[0], *integers, dtype)
+        replace_node(node, insert_before(node, quantized.dequantize_per_token.default, args))
+    for node in (*parameters.values(), choose):
+        node.graph.erase_node(node)
+    return True
+
+
+def _lower_groups(node: Node) -> bool:
+    given = _arguments(node)
+    q, block, scale, zero = (given[k] for k in ("input", "block_size", "scale", "zero_point"))
+    shape = q.meta["val"].shape
+    if len(shape) != 2 or block[0] != 1 or shape[1] % block[1] or given["quant_min"] is None:
+        return False
+    if tuple(scale.meta["val"].shape) != (shape[0], shape[1] // block[1]):
+        return False
+    args = (
+        *(q, scale, zero, given["quant_min"], given["quant_max"]),
+        *(given["input_dtype"], block[1], given["output_dtype"]),
+    )
+    target = quantized_operators().dequantize_per_channel_group.default
+    replace_node(node, insert_before(node, target, args, value=node.meta["val"]))
+    return True
