@@ -64,7 +64,8 @@ bool loops_are_serial();
 void set_loops_serial(bool value);
 }  // namespace internal
 
-/// Threads that a loop of the calling thread can have. For dividing work, never for what is computed.
+/// Threads that a loop of the calling thread can have. For dividing work only: results do not
+/// depend on it.
 size_t loop_threads();
 
 /// Calls f(begin, end) as ThreadPool::run does, on the calling thread's pool. n <= grain: one call.
