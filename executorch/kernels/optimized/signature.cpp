@@ -127,7 +127,18 @@ bool fits(std::string_view kinds, runtime::Span<EValue*> args) {
     if (!is_kind(*args[i], kinds[i])) return false;
   }
   const EValue& last = *args[args.size() - 1];
-  return many ? last.isTensorList() : last.isTensor();
+  if (!(many ? last.isTensorList() : last.isTensor())) return false;
+  // An operand that is written would be its own definition.
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    for (size_t o = kinds.size(); o < args.size(); ++o) {
+      if (args[i] == args[o]) return false;
+    }
+    if (!many) continue;
+    for (const EValue* item : last.payload.copyable_union.as_tensor_list_ptr->values()) {
+      if (args[i] == item) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
