@@ -33,7 +33,7 @@ SIDES = {
     side.name: side
     for side in (
         Side("here", "here", "ours", "own", "own"),
-        Side("here, upstream's file", "here", "upstream", "own", "upstream"),
+        Side("here (upstream's file)", "here", "upstream", "own", "upstream"),
         Side("upstream", "upstream", "upstream", "upstream", "upstream"),
         Side("upstream XNNPACK", "upstream", "xnnpack", "upstream", "upstream"),
         Side("eager", "eager", None, "own", "own"),
