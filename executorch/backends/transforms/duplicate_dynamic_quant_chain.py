@@ -3,6 +3,7 @@ from __future__ import annotations
 import operator
 
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401 (registers the operators below)
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 

@@ -77,6 +77,7 @@ def _look_up(node: Node, known: dict[Node, Tensor]) -> bool:
         known[weight] = packed
     args = (weight, scales, zeros, low, high, indices)
     replace_node(node, insert_before(node, op, args, value=node.meta["val"]))
+    table.graph.erase_node(table)
     return True
 
 

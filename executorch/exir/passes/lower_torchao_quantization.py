@@ -17,6 +17,8 @@ from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
 from executorch.exir.passes.operator_kind import overload_of
 
+aten = torch.ops.aten
+
 
 def lower_torchao_quantization(program: ExportedProgram) -> ExportedProgram:
     """The program with plain tensors for weights and `quantized_decomposed` operators; a new one,
@@ -33,11 +35,23 @@ def lower_torchao_quantization(program: ExportedProgram) -> ExportedProgram:
     new = copy.copy(program)
     new._graph_module = copy.deepcopy(program.graph_module)
     new._state_dict = dict(program.state_dict)
-    new._graph_signature = copy.deepcopy(program.graph_signature)
+    new._graph_signature = _signature_of_copy(new)
     _unwrap_subclasses(new)
     for graph_module in all_graph_modules(new.graph_module):
         LowerAffineQuantization().edit(graph_module)
     return new
+
+
+def _signature_of_copy(program: ExportedProgram) -> ExportGraphSignature:
+    """The signature with the names of a copied graph, which spells some in its own way."""
+    signature = copy.deepcopy(program.graph_signature)
+    inputs = program.graph.find_nodes(op="placeholder")
+    outputs: Any = program.graph.output_node().args[0]
+    specs = [*signature.input_specs, *signature.output_specs]
+    for spec, node in zip(specs, [*inputs, *outputs], strict=True):
+        if isinstance(node, Node) and hasattr(spec.arg, "name"):
+            spec.arg.name = node.name
+    return signature
 
 
 def quantized_operators() -> Any:
@@ -135,8 +149,9 @@ class LowerAffineQuantization(GraphEdit):
     Before    s, z = choose_qparams_affine(x, "ASYMMETRIC", [1, .., k], ...)
               y = dequantize_affine(quantize_affine(x, [1, .., k], s, z), [1, .., k], s, z)
               w = dequantize_affine(q, [1, group], scales, zeros)
+              y = mm(x, to(t(q), float32)) * flatten(scales)
     After     choose_qparams_per_token_asymmetric, (de)quantize_per_token,
-              dequantize_per_channel_group
+              dequantize_per_channel_group, for the last with one group a row
     Requires  the ATen dialect, before decomposition.
     Leaves    symmetric activations and other blocks.
     """
@@ -149,6 +164,8 @@ class LowerAffineQuantization(GraphEdit):
         for node in list(graph_module.graph.nodes):
             if _name(node) == "torchao::dequantize_affine":
                 modified |= _lower_groups(node)
+            elif node.target is aten.mm.default:
+                modified |= _lower_scaled_product(node)
         return modified
 
 
@@ -216,4 +233,36 @@ def _lower_groups(node: Node) -> bool:
     )
     target = quantized_operators().dequantize_per_channel_group.default
     replace_node(node, insert_before(node, target, args, value=node.meta["val"]))
+    return True
+
+
+# What lies between a weight's part and where it is used, changing no value.
+_PASSED = (aten.to.dtype, aten.flatten.using_ints, aten.reshape.default)
+
+
+def _lower_scaled_product(mm: Node) -> bool:
+    """Scale the weight before the product, as every quantized weight is."""
+    x, cast = mm.args
+    scaled = next(iter(mm.users))
+    if len(mm.users) != 1 or scaled.target is not aten.mul.Tensor or scaled.args[0] is not mm:
+        return False
+    if not isinstance(cast, Node) or cast.target is not aten.to.dtype:
+        return False
+    transposed, scales = cast.args[0], scaled.args[1]
+    if not isinstance(transposed, Node) or transposed.target is not aten.t.default:
+        return False
+    while isinstance(scales, Node) and scales.target in _PASSED:
+        scales = scales.args[0]
+    q: Any = transposed.args[0]
+    n, k = q.meta["val"].shape
+    if q.meta["val"].dtype != torch.int8 or not isinstance(scales, Node):
+        return False
+    if tuple(scales.meta["val"].shape) != (n, 1) or mm.meta["val"].dtype != torch.float32:
+        return False
+    args = (q, scales, None, -128, 127, torch.int8, k, torch.float32)
+    weight = insert_before(scaled, quantized_operators().dequantize_per_channel_group.default, args)
+    turned = insert_before(scaled, aten.t.default, (weight,))
+    product = insert_before(scaled, aten.mm.default, (x, turned), value=scaled.meta["val"])
+    replace_node(scaled, product)
+    mm.graph.erase_node(mm)
     return True

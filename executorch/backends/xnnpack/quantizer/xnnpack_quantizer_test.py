@@ -1,0 +1,171 @@
+"""Which nodes get which annotation, before any observer sees a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+from torch.nn import functional as F
+from torchao.quantization.pt2e.quantizer import SharedQuantizationSpec
+
+from executorch.backends.xnnpack.quantizer.activations import is_float
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
+
+aten = torch.ops.aten
+STATIC = get_symmetric_quantization_config(is_per_channel=True)
+DYNAMIC = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+
+
+def annotated(module: nn.Module, *inputs: Tensor, quantizer: Any = None) -> GraphModule:
+    captured = torch.export.export(module.eval(), inputs).module()
+    quantizer = quantizer or XNNPACKQuantizer().set_global(STATIC)
+    quantizer.annotate(quantizer.transform_for_annotation(captured))
+    return captured
+
+
+def annotation(node: Node) -> Any:
+    return node.meta.get("quantization_annotation")
+
+
+def calls(graph_module: GraphModule, target: Any) -> list[Node]:
+    return list(graph_module.graph.find_nodes(op="call_function", target=target))
+
+
+class Function(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Tensor) -> Any:
+        return self.function(*args)
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.up(x).relu())
+
+
+def test_a_relu_is_one_operator_with_the_linear_before_it() -> None:
+    graph = annotated(Layer(), torch.randn(2, 4))
+    first, relu = calls(graph, aten.linear.default)[0], calls(graph, aten.relu.default)[0]
+    assert set(annotation(first).input_qspec_map.values()) == {
+        STATIC.input_activation,
+        STATIC.weight,
+    }
+    assert annotation(first).output_qspec is None
+    assert annotation(relu).output_qspec == STATIC.output_activation
+
+
+def test_a_dynamic_configuration_touches_linear_alone() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.linear = nn.Conv2d(3, 4, 3), nn.Linear(6, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.conv(x)
+            return self.linear(torch.cat([y + y * 2.0], -1))
+
+    quantizer = XNNPACKQuantizer().set_global(DYNAMIC)
+    graph = annotated(Mixed(), torch.randn(1, 3, 8, 8), quantizer=quantizer)
+    touched = [n.target for n in graph.graph.nodes if annotation(n) is not None]
+    assert touched == [aten.linear.default]
+
+
+def test_only_floating_point_values_are_annotated() -> None:
+    def function(ids: Tensor, mask: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        hidden = (1.0 - mask.to(torch.float32)) * torch.finfo(torch.float32).min
+        return ids + 1, torch.cat([ids, mask]) * 2, x + hidden, x + x
+
+    ids = torch.arange(4)
+    graph = annotated(Function(function), ids, torch.ones_like(ids), torch.randn(4))
+    for node in graph.graph.nodes:
+        found = annotation(node)
+        if found is not None:
+            assert is_float(node) and all(map(is_float, found.input_qspec_map))
+    touched = [n for n in graph.graph.nodes if annotation(n) is not None]
+    assert touched == calls(graph, aten.add.Tensor)[-1:]  # x + x, not x + mask
+
+
+def test_a_number_becomes_a_constant_where_activations_are_scaled() -> None:
+    graph = annotated(Function(lambda x: F.relu(x * 0.5)), torch.randn(4))
+    (product,) = calls(graph, aten.mul.Tensor)
+    assert len(annotation(product).input_qspec_map) == 2
+    assert torch.equal(graph(torch.tensor([2.0]).expand(4)), torch.ones(4))
+
+
+def test_parts_of_a_cat_and_what_only_moves_values_share_parameters() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([x + x, y * y], 1).permute(0, 2, 3, 1)
+
+    shape = (1, 2, 4, 4)
+    graph = annotated(Function(function), torch.randn(shape), torch.randn(shape))
+    (cat,), (permute,) = calls(graph, aten.cat.default), calls(graph, aten.permute.default)
+    assert annotation(cat).output_qspec == SharedQuantizationSpec((cat.args[0][0], cat))
+    assert annotation(permute).output_qspec == SharedQuantizationSpec(cat)
+
+
+def test_padding_with_other_than_zero_is_left() -> None:
+    graph = annotated(Function(lambda x: F.pad(x + x, (1, 1), value=7.0)), torch.randn(4))
+    assert [n.target for n in graph.graph.nodes if annotation(n)] == [aten.add.Tensor]
+
+
+def test_a_transposed_convolution_has_scales_along_its_output_channels() -> None:
+    graph = annotated(nn.ConvTranspose2d(4, 6, 2), torch.randn(1, 4, 5, 5))
+    (conv,) = calls(graph, aten.conv_transpose2d.input)
+    assert annotation(conv).input_qspec_map[conv.args[1]].ch_axis == 1
+    grouped = annotated(nn.ConvTranspose2d(4, 6, 2, groups=2), torch.randn(1, 4, 5, 5))
+    (conv,) = calls(grouped, aten.conv_transpose2d.input)
+    assert annotation(conv).input_qspec_map[conv.args[1]].qscheme is torch.per_tensor_symmetric
+
+
+@pytest.mark.parametrize(
+    "settle",
+    [
+        lambda q: q.set_module_name("down", None).set_global(STATIC),
+        lambda q: q.set_module_name("up", STATIC),
+        lambda q: q.set_filter_function(lambda n: "up" in str(n.args)).set_global(STATIC),
+    ],
+    ids=["all but one", "one", "filter"],
+)
+def test_settings_by_name_choose_modules(settle: Any) -> None:
+    graph = annotated(Layer(), torch.randn(2, 4), quantizer=settle(XNNPACKQuantizer()))
+    up, down = calls(graph, aten.linear.default)
+    assert annotation(up) is not None and annotation(down) is None
+
+
+def test_settings_by_type_choose_modules_and_operators() -> None:
+    for quantizer in (
+        XNNPACKQuantizer().set_module_type(nn.Linear, DYNAMIC),
+        XNNPACKQuantizer().set_operator_type(aten.linear, DYNAMIC),
+        XNNPACKQuantizer().set_operator_type(aten.linear.default, DYNAMIC),
+    ):
+        graph = annotated(Layer(), torch.randn(2, 4), quantizer=quantizer)
+        assert all(map(annotation, calls(graph, aten.linear.default)))
+        assert not any(map(annotation, calls(graph, aten.relu.default)))
+
+
+def test_what_is_supported_can_be_asked_for() -> None:
+    ask = XNNPACKQuantizer.get_supported_operator_for_quantization_config
+    assert ask(DYNAMIC) == [[aten.linear.default]]
+    assert [aten.cat.default] in ask(STATIC)
+    assert len(XNNPACKQuantizer.get_supported_operators()) == 8
+
+
+def test_the_old_home_is_the_same_module() -> None:
+    from executorch.compat import hook
+
+    hook.install()
+    from torch.ao.quantization.quantizer.xnnpack_quantizer import XNNPACKQuantizer as old
+
+    assert old is XNNPACKQuantizer

@@ -1,0 +1,113 @@
+"""What quantization costs the shipped GPT, as the runtime computes it, over held-out text."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tests.models.zoo import ROOT
+
+EXAMPLE = ROOT / "examples" / "nanogpt"
+CORPUS = ROOT.parent / "shared" / "data" / "tinyshakespeare.txt"
+LENGTHS = (1, 5, 32, 100, 128, 128, 200, 256) * 2
+
+pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not here")
+
+
+def _module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"nanogpt_{name}", EXAMPLE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Logits(nn.Module):
+    """int64 [1, t] to the logits after each token, [1, t, vocabulary]."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.model(tokens, tokens)[0]
+
+
+def _pt2e(model: nn.Module, inputs: tuple, shapes: Any) -> nn.Module:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    captured = torch.export.export(model, inputs, dynamic_shapes=shapes).module()
+    prepared = prepare_pt2e(captured, XNNPACKQuantizer().set_global(config))
+    prepared(*inputs)
+    return convert_pt2e(prepared, fold_quantize=False)
+
+
+def _int4(model: nn.Module, inputs: tuple, shapes: Any) -> nn.Module:
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+    from torchao.quantization.granularity import PerGroup
+
+    quantized = copy.deepcopy(model)
+    config = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    )
+    quantize_(quantized, config)
+    return quantized
+
+
+@pytest.fixture(scope="module")
+def model() -> nn.Module:
+    return Logits(_module("model").GPT.from_file(EXAMPLE / "nanogpt.safetensors")).eval()
+
+
+@pytest.fixture(scope="module")
+def sequences() -> list[Tensor]:
+    """Pieces of the last tenth, which training has not seen; each [1, length + 1]."""
+    text = CORPUS.read_text(encoding="utf-8")
+    vocabulary = json.loads((EXAMPLE / "vocab.json").read_text(encoding="utf-8"))
+    ids = torch.tensor(_module("bpe").Tokenizer(vocabulary).encode(text[len(text) * 9 // 10 :]))
+    step = len(ids) // len(LENGTHS)
+    return [ids[i * step :][: n + 1][None] for i, n in enumerate(LENGTHS)]
+
+
+def loss(function: Callable[[Tensor], Tensor], sequences: list[Tensor]) -> float:
+    """Nats per token."""
+    total = sum(
+        float(F.cross_entropy(function(s[:, :-1])[0], s[0, 1:], reduction="sum")) for s in sequences
+    )
+    return total / sum(LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("quantize", "bound"),
+    [(lambda model, *_: model, 1e-4), (_pt2e, 0.01), (_int4, 0.1)],
+    ids=["fp32", "int8", "int4"],
+)
+@torch.no_grad()
+def test_loss_stays(quantize: Any, bound: float, model: nn.Module, sequences: list[Tensor]) -> None:
+    from executorch.exir import to_edge
+    from executorch.runtime import Runtime
+
+    inputs = (sequences[-1][:, :-1],)
+    shapes = ({1: torch.export.Dim("tokens", max=256)},)
+    module = quantize(model, inputs, shapes)
+    program = to_edge(torch.export.export(module, inputs, dynamic_shapes=shapes)).to_executorch()
+    method = Runtime.get().load_program(program.buffer).load_method("forward")
+    found = loss(lambda tokens: method.execute([tokens])[0], sequences)
+    assert abs(found - loss(model, sequences)) < bound
