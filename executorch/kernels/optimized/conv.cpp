@@ -48,6 +48,10 @@ bool bind(const ConvCall& call, cpu::Conv<T>& c) {
       w.size(0) % c.groups != 0 || w.size(1) * c.groups != x.size(1)) {
     return false;
   }
+  if (call.args[2]->isTensor()) {
+    const Tensor& bias = call.args[2]->toTensor();
+    if (bias.dim() != 1 || bias.size(0) != w.size(0)) return false;
+  }
   aten::SizesType sizes[2 + kSpatial] = {static_cast<aten::SizesType>(x.size(0)),
                                          static_cast<aten::SizesType>(w.size(0))};
   for (int d = 0; d < n; ++d) {
