@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -40,6 +41,21 @@ def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
         for s in program.graph_signature.input_specs
         if s.kind is not InputKind.USER_INPUT
     }
+
+
+def constant_value(node: Any, owned: Callable[[Node], Tensor | None]) -> Tensor | None:
+    """A placeholder's tensor, or what a call computes from such."""
+    if not isinstance(node, Node):
+        return None
+    if node.op == "placeholder":
+        return owned(node)
+    inputs = {n: constant_value(n, owned) for n in node.all_input_nodes}
+    operation = getattr(node.target, "_op", None)
+    if operation is None or not inputs or any(v is None for v in inputs.values()):
+        return None
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: inputs[n])
+    with torch.no_grad():
+        return cast("Tensor", operation(*args, **kwargs))
 
 
 def tensor_of(node: Node) -> Tensor:
@@ -101,6 +117,8 @@ class Lowering:
         self._ids: dict[tuple[Node, bool], int] = {}  # (node, is NHWC)
         self._slots: dict[Node, int] = {}
         self._done: set[Node] = set()
+        # By floating-point node: the value of its rows, quantised.
+        self.quantised: dict[Node, int] = {}
         n_inputs = 0
         for node in graph.find_nodes(op="placeholder"):
             if node.name in owned:
@@ -124,6 +142,10 @@ class Lowering:
             to = self._value(node, (slot, EXTERNAL_OUTPUT), False)
             self.payload.node("Copy", self.read(node), to)
 
+    def constant(self, node: Any) -> Tensor | None:
+        """The tensor that a node stands for, if it is the same in every call."""
+        return constant_value(node, lambda n: self.tensors.get(n))
+
     def _lower(self, node: Node) -> None:
         if node.target is operator.getitem:
             return
@@ -132,7 +154,9 @@ class Lowering:
             x, dims = node.args
             self.tensors[node] = self.tensors[cast("Node", x)].permute(cast("list[int]", dims))
             return
-        RULES[node.target].lower(self, node)
+        rule = RULES.get(node.target)
+        if rule is not None:  # others are part of a quantised layer
+            rule.lower(self, node)
 
     def _value(self, node: Node, external: tuple[int, int], nhwc: bool) -> int:
         dims = shape_of(node)

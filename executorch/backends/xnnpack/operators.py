@@ -19,6 +19,7 @@ from executorch.backends.xnnpack.lowering import (
     shape_of,
     tensor_of,
 )
+from executorch.backends.xnnpack.quantized import DynamicLinear, lower_linear, match
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 
 _TRANSPOSED_WEIGHTS, _ALIGN_CORNERS, _KEEP_DIMS = 1, 8, 64
@@ -46,6 +47,10 @@ _BINARY = {
     aten.div.Tensor: "Div",
     aten.minimum.default: "Minimum",
     aten.maximum.default: "Maximum",
+    aten.add.Scalar: "Add",
+    aten.sub.Scalar: "Subtract",
+    aten.mul.Scalar: "Multiply",
+    aten.div.Scalar: "Div",
 }
 
 
@@ -96,17 +101,21 @@ def _softmax(to: Lowering, node: Node) -> None:
 
 
 def _not_binary(node: Node) -> str | None:
-    if node.kwargs.get("alpha", 1) != 1:
-        return "alpha other than 1"
-    return None if len(node.all_input_nodes) > 0 else "no tensor"
+    alpha = argument(node, "alpha", 1)
+    return None if alpha == 1 else "alpha other than 1"
 
 
 @lowers(*_BINARY, unless=_not_binary)
 def _binary(to: Lowering, node: Node) -> None:
-    a, b = (cast("Node", x) for x in node.args[:2])
-    same = shape_of(a) == shape_of(b) and a not in to.tensors and b not in to.tensors
-    nhwc = same and (to.is_nhwc(a) or to.is_nhwc(b))
-    ids = [to.read(x, nhwc, like=node) for x in (a, b)]
+    a, b = cast("tuple[Node, Any]", node.args[:2])
+    if isinstance(b, Node):
+        same = shape_of(a) == shape_of(b) and a not in to.tensors and b not in to.tensors
+        nhwc = same and (to.is_nhwc(a) or to.is_nhwc(b))
+        ids = [to.read(x, nhwc, like=node) for x in (a, b)]
+    else:
+        nhwc = to.is_nhwc(a)
+        number = torch.tensor([float(b)], dtype=tensor_of(node).dtype)
+        ids = [to.read(a, nhwc), to.payload.constant(number)]
     takes_bounds = node.target not in (aten.minimum.default, aten.maximum.default)
     result, bounds = to.with_activation(node) if takes_bounds else (node, None)
     to.emit(node, _BINARY[node.target], *ids, to.write(result, nhwc), bounds=bounds)
@@ -221,7 +230,8 @@ def _not_linear(node: Node) -> str | None:
     if node.kwargs.get("alpha", 1) != 1 or node.kwargs.get("beta", 1) != 1:
         return "alpha or beta other than 1"
     for each in (w, bias):
-        base = each.args[0] if each is not None and each.op == "call_function" else each
+        turned = each is not None and each.target is aten.permute_copy.default
+        base = each.args[0] if turned else each
         if isinstance(base, Node) and not base.meta.get("is_constant"):
             return "weights that are not constant"
     if bias is not None and tensor_of(bias).dim() != 1:
@@ -233,6 +243,10 @@ def _not_linear(node: Node) -> str | None:
 
 @lowers(aten.linear.default, aten.addmm.default, aten.mm.default, unless=_not_linear)
 def _linear(to: Lowering, node: Node) -> None:
+    layer = match(node, to.constant)
+    if isinstance(layer, DynamicLinear):
+        lower_linear(to, node, layer)
+        return
     x, w, bias = _weights_of(node)
     weights = to.tensors[w]
     flags = 0

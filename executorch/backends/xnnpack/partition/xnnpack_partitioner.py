@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import torch
@@ -9,10 +10,18 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.backends.xnnpack import operators  # noqa: F401  (fills the table of rules)
-from executorch.backends.xnnpack.lowering import RULES, aten, tensor_of
+from executorch.backends.xnnpack.lowering import (
+    RULES,
+    aten,
+    constant_value,
+    constants_of,
+    tensor_of,
+)
+from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
+from executorch.backends.xnnpack.quantized import DynamicLinear, match, whole_operators
 from executorch.backends.xnnpack.serialization.payload import MAX_RANK
 from executorch.backends.xnnpack.xnnpack_preprocess import XnnpackBackend
-from executorch.exir.backend.canonical_partitioners.acyclic_groups import acyclic_groups
+from executorch.exir.backend.canonical_partitioners.acyclic_groups import DSJ, acyclic_groups
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_constant_data
@@ -30,35 +39,58 @@ _WHOLE = [
 class XnnpackPartitioner(Partitioner):
     """Claims the calls that have a rule, with the constants they read.
 
-    per_op_mode  a delegate for each call
+    config_precisions  which of floating-point and dynamically quantised calls; all by default
+    per_op_mode        a delegate for each call
     """
 
-    def __init__(self, *, per_op_mode: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        configs: list[type] | None = None,
+        config_precisions: ConfigPrecisionType | list[ConfigPrecisionType] | None = None,
+        per_op_mode: bool = False,
+        verbose: bool = False,
+        **kwargs: object,
+    ) -> None:
         super().__init__()
+        if configs is not None:
+            raise ValueError("XnnpackPartitioner: the rules are a table, configs cannot be chosen")
+        wanted = config_precisions or list(ConfigPrecisionType)
+        self.precisions = set(wanted if isinstance(wanted, list) else [wanted])
         self.per_op_mode = per_op_mode
-        self.verbose = verbose
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
-        return _WHOLE, _is_taken
+        return [*_WHOLE, *whole_operators()], _is_taken
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         graph = exported_program.graph_module.graph
         for node in graph.find_nodes(op="placeholder"):
             node.meta["is_constant"] = is_constant_data(exported_program, node)
+        layers, reasons = _quantised_layers(exported_program)
+        if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
+            layers, reasons = {}, dict.fromkeys(layers, "only floating-point calls are wanted")
+        parts = {part for layer in layers.values() for part in layer.chain}
         supported = set()
         for node in graph.nodes:
             if node.op != "call_function":
                 continue
-            reason = refusal(node)
+            reason: str | None
+            if node in layers or node in parts:
+                reason = None
+            elif ConfigPrecisionType.FP32 not in self.precisions:
+                reason = "only quantised calls are wanted"
+            else:
+                reason = reasons.get(node) or refusal(node)
             if reason is None:
                 supported.add(node)
             else:
                 set_refusal(node, reason)
-        groups = acyclic_groups(graph, supported, _together(supported))
+        together = _together(supported)
+        together += [[*layer.chain, node] for node, layer in layers.items()]
+        groups = acyclic_groups(graph, supported, together)
         if self.per_op_mode:
-            groups = [[node] for node in supported]
+            groups = _apart(supported, together)
         tags = {}
         for i, nodes in enumerate(groups):
             tags[f"xnnpack{i}"] = DelegationSpec(XnnpackBackend.__name__, [])
@@ -68,11 +100,72 @@ class XnnpackPartitioner(Partitioner):
         return PartitionResult(exported_program, tags)
 
 
+def _quantised_layers(
+    program: ExportedProgram,
+) -> tuple[dict[Node, DynamicLinear], dict[Node, str]]:
+    """The layers whose parts have no other readers, and why others are none."""
+    data = constants_of(program)
+
+    def constant(node: object) -> torch.Tensor | None:
+        return constant_value(
+            node, lambda n: data.get(n.name) if n.meta.get("is_constant") else None
+        )
+
+    layers: dict[Node, DynamicLinear] = {}
+    reasons: dict[Node, str] = {}
+    for node in program.graph.find_nodes(op="call_function", target=aten.linear.default):
+        layer = match(node, constant)
+        if isinstance(layer, DynamicLinear):
+            layers[node] = layer
+        elif layer is not None:
+            reasons[node] = layer
+    while True:
+        known = set(layers) | {part for layer in layers.values() for part in layer.chain}
+        torn = [
+            n for n, x in layers.items() if any(u not in known for p in x.chain for u in p.users)
+        ]
+        if not torn:
+            return layers, reasons
+        for node in torn:
+            del layers[node]
+            reasons[node] = "its quantised operands are read by other calls too"
+
+
 def _is_taken(node: Node) -> bool:
     """Whether a call of the ATen program, if it stays whole, will be delegated."""
     if node.target is torch.ops.aten.max_pool2d.default:
         return len(node.args) < 6 or not node.args[5]  # ceil mode
-    return tensor_of(node).dtype in _TYPES
+    return node.target not in _WHOLE or tensor_of(node).dtype in _TYPES
+
+
+class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
+    """Claims dynamically quantised layers only."""
+
+    def __init__(self, **kwargs: object) -> None:
+        if "config_precisions" in kwargs:
+            raise ValueError("config_precisions is fixed to DYNAMIC_QUANT")
+        super().__init__(None, ConfigPrecisionType.DYNAMIC_QUANT, **kwargs)  # type: ignore[arg-type]
+
+
+class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
+    """Claims floating-point calls only."""
+
+    def __init__(self) -> None:
+        super().__init__(None, ConfigPrecisionType.FP32)
+
+
+def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]:
+    """Each call by itself, with what it cannot be without."""
+    sets = DSJ()
+    for node in supported:
+        sets.find(node)
+    for group in together:
+        for node in group[1:]:
+            sets.union(group[0], node)
+    for node in supported:
+        if node.target is operator.getitem:
+            sets.union(node.args[0], node)  # type: ignore[arg-type]
+    return [sorted(group) for group in sets.gen_groups()]
 
 
 def refusal(node: Node) -> str | None:

@@ -1,0 +1,167 @@
+"""Linear layers whose activations are quantised row by row at run time, as pt2e and torchao write
+them: choose_qparams -> quantize -> dequantize -> linear <- dequantize <- integer weights."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from executorch.backends.xnnpack.lowering import Lowering, argument, aten, shape_of, tensor_of
+from executorch.backends.xnnpack.serialization.payload import NO_ID
+
+# Types of values and kinds of quantisation in the payload.
+_INT8_WEIGHTS, _INT4_WEIGHTS, _INT4_GROUPS, _DYNAMIC_INT8 = 6, 8, 10, 9
+_PER_CHANNEL, _PER_ROW, _PER_GROUP = 1, 3, 4
+
+_CHOOSE = {
+    "quantized_decomposed.choose_qparams.tensor",
+    "quantized_decomposed.choose_qparams_per_token_asymmetric.default",
+    "torchao.choose_qparams_affine.default",
+}
+_QUANTIZE = {
+    "quantized_decomposed.quantize_per_tensor.tensor",
+    "quantized_decomposed.quantize_per_token.default",
+    "torchao.quantize_affine.default",
+}
+_DEQUANTIZE = {
+    "quantized_decomposed.dequantize_per_tensor.tensor",
+    "quantized_decomposed.dequantize_per_token.default",
+    "torchao.dequantize_affine.default",
+}
+_DEQUANTIZE_WEIGHTS = {
+    "quantized_decomposed.dequantize_per_channel.default",
+    "quantized_decomposed.dequantize_per_channel_group.default",
+    "torchao.dequantize_affine.default",
+}
+
+# The constant that a node stands for; None if it is none.
+Constants = Callable[[Any], Tensor | None]
+
+
+@dataclass
+class DynamicLinear:
+    source: Node  # the floating-point input
+    chain: list[Node]  # all that the node is computed together with
+    weights: Tensor  # int8, [out, in]
+    scales: Tensor  # [out] or [out, groups]
+    is_4_bit: bool
+    bias: Tensor | None
+
+
+def whole_operators() -> list[Any]:
+    """What must not be decomposed, of the libraries that are loaded."""
+    names = ("choose_qparams_affine", "quantize_affine", "dequantize_affine")
+    library = torch.ops.torchao
+    return [getattr(library, name).default for name in names if hasattr(library, name)]
+
+
+def _is(node: Any, names: set[str]) -> bool:
+    return isinstance(node, Node) and str(getattr(node.target, "_op", "")) in names
+
+
+def match(node: Node, constant: Constants) -> DynamicLinear | str | None:
+    """The layer; or why it is none that runs; None if it is not quantised."""
+    if node.target is not aten.linear.default:
+        return None
+    x, w = cast("tuple[Node, Node]", node.args[:2])
+    if not _is(w, _DEQUANTIZE_WEIGHTS):
+        return None
+    if not _is(x, _DEQUANTIZE):
+        return "integer weights with floating-point activations"
+    activations = _match_activations(x)
+    if activations is None:
+        return "activations quantised in another way than row by row when they are known"
+    source, chain = activations
+    if tensor_of(source).dtype != torch.float32:
+        return "dynamic quantization of another type than float32"
+    bias_node = argument(node, "bias")
+    bias = constant(bias_node)
+    if bias_node is not None and bias is None:
+        return "a bias that is not constant"
+    weights = _match_weights(w, constant)
+    if isinstance(weights, str):
+        return weights
+    values, scales, is_4_bit = weights
+    inner = w.args[0]
+    chain += [w, *([inner] if isinstance(inner, Node) and inner.op == "call_function" else [])]
+    return DynamicLinear(source, chain, values, scales, is_4_bit, bias)
+
+
+def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
+    quantize = dequantize.args[0]
+    if not isinstance(quantize, Node) or not _is(quantize, _QUANTIZE):
+        return None
+    source = cast("Node", quantize.args[0])
+    items = [
+        n for n in quantize.all_input_nodes if n.target is operator.getitem and n is not source
+    ]
+    chooses = {cast("Node", n.args[0]) for n in items}
+    if len(chooses) != 1:
+        return None
+    (choose,) = chooses
+    if not _is(choose, _CHOOSE) or choose.args[0] is not source:
+        return None
+    if "affine" in str(choose.target) and choose.args[1] != "ASYMMETRIC":
+        return None
+    if "choose_qparams.tensor" in str(choose.target) and list(choose.args[1:3]) != [-128, 127]:
+        return None
+    return source, [choose, *items, quantize, dequantize]
+
+
+def _match_weights(node: Node, constant: Constants) -> tuple[Tensor, Tensor, bool] | str:
+    names = ("input", "scales", "zero_points")
+    if "affine" in str(node.target):
+        names = ("input", "scale", "zero_point")
+    values, scales, zeros = (constant(argument(node, name)) for name in names)
+    if values is None or scales is None:
+        return "weights that are not constant"
+    if zeros is not None and bool(zeros.any()):
+        return "weights with zero points"
+    low, high = (argument(node, f"quant_{end}") for end in ("min", "max"))
+    is_4_bit = low is not None and low >= -8 and high <= 7
+    if values.dtype != torch.int8 or (not is_4_bit and (low, high)[1] != 127):
+        return "weights of another width than 4 and 8 bits"
+    n, k = values.shape
+    scales = scales.reshape(n, -1) if scales.numel() % n == 0 else scales
+    group = k // scales.shape[-1] if scales.dim() == 2 else 0
+    if scales.dim() != 2 or (scales.shape[1] > 1 and (group % 32 or not is_4_bit)):
+        return "scales of something else than output channels, or groups of 32 4-bit weights"
+    return values, scales[:, 0] if scales.shape[1] == 1 else scales, is_4_bit
+
+
+def packed(weights: Tensor) -> Tensor:
+    """Two to a byte, the first in the low bits, 8 more than they are."""
+    raised = (torch.nn.functional.pad(weights, (0, weights.shape[1] % 2)) + 8).to(torch.uint8)
+    return raised[:, ::2] | raised[:, 1::2] << 4
+
+
+def lower_linear(to: Lowering, node: Node, layer: DynamicLinear) -> None:
+    payload = to.payload
+    n, k = layer.weights.shape
+    data = payload.data(packed(layer.weights) if layer.is_4_bit else layer.weights)
+    if layer.scales.dim() == 2:
+        scales = payload.data(layer.scales.to(torch.bfloat16), "scale_")
+        count = layer.scales.numel()
+        fields = [None, 0, k // layer.scales.shape[1], None, scales, count]
+        kind = (_PER_GROUP, fields)
+        datatype = _INT4_GROUPS
+    else:
+        scales = payload.data(layer.scales.float(), "scale_")
+        kind = (_PER_CHANNEL, [None, 0, scales, n])
+        datatype = _INT4_WEIGHTS if layer.is_4_bit else _INT8_WEIGHTS
+    x_id = to.quantised.get(layer.source)
+    if x_id is None:
+        x_id = payload.value(_DYNAMIC_INT8, shape_of(layer.source), quantisation=(_PER_ROW, [1]))
+        to.quantised[layer.source] = x_id
+        to.emit(node, "Convert", to.read(layer.source), x_id)
+    w_id = payload.value(datatype, [n, k], constant=data, quantisation=kind)
+    bias_id = NO_ID if layer.bias is None else payload.constant(layer.bias.float())
+    result, bounds = to.with_activation(node)
+    ids = [x_id, w_id, bias_id, to.write(result), 0]
+    to.emit(node, "FullyConnected", *ids, bounds=bounds)

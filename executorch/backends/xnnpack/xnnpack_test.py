@@ -1,0 +1,42 @@
+"""Programs lowered here run here: both halves of the backend."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.backend.utils import get_delegation_info
+from executorch.runtime import Runtime
+from tests.interop.xnnpack_cases import CASES
+
+FLOAT = [name for name, case in CASES.items() if case().recipe == "float"]
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_floating_point_programs_agree_with_eager(name: str) -> None:
+    torch.manual_seed(0)
+    case = CASES[name]()
+    module = case.module.eval()
+    with torch.no_grad():
+        program = torch.export.export(module, case.inputs, dynamic_shapes=case.dynamic_shapes)
+        lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+        method = Runtime.get().load_program(lowered.to_executorch().buffer).load_method("forward")
+        assert method is not None
+        for inputs in [case.inputs, *case.more]:
+            expected = torch.utils._pytree.tree_leaves(module(*inputs))
+            for got, want in zip(method.execute(inputs), expected, strict=True):
+                # A few hundred roundings in a row in float; in half precision one for each node.
+                steps = 400 if want.dtype == torch.float32 else 8
+                scale = float(want.abs().max()) * steps if want.is_floating_point() else 0.0
+                eps = torch.finfo(want.dtype).eps if want.is_floating_point() else 0.0
+                torch.testing.assert_close(got, want, rtol=0, atol=scale * eps, check_stride=False)
+
+
+def test_the_tanh_approximation_of_gelu_is_left_out_with_its_reason() -> None:
+    program = torch.export.export(nn.GELU(approximate="tanh"), (torch.ones(3),))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    (left,) = get_delegation_info(edge.exported_program().graph_module).left_out
+    assert "tanh" in left.reason
