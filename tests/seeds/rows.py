@@ -78,6 +78,16 @@ class CustomOperator:
     model: tuple[Cut, ...]  # loads the library; replace_linear_with_custom_linear
 
 
+# The page hands the quantized model to XNNPACK next; it runs on the operators alone as well.
+RUN_QUANTIZED = """
+quantized = to_edge(traced_model).to_executorch()
+from executorch.runtime import Runtime
+forward = Runtime.get().load_program(quantized.buffer).load_method("forward")
+found, reference = forward.execute(list(example_inputs))[0], m(*example_inputs)[0]
+assert (found - reference).abs().max() < 0.05 * reference.abs().max()
+assert "quantized_decomposed::choose_qparams" in str(quantized.executorch_program)
+"""
+
 DOWNLOADS = (
     Cut(1, "A", 8, 9, "curl"),
     Cut(2, "A", 10, 11, "wget"),
@@ -94,19 +104,30 @@ SCRIPTS = (
     Script(
         "export_nanogpt.py",
         "A",
-        (Cut(3, "A", 20, 52, "# export_nanogpt.py", "0" * 24 + "110000001"),),
+        (
+            Cut(3, "A", 20, 52, "# export_nanogpt.py", "0" * 24 + "110000001"),
+            Cut(26, "A", 128, 136, "# export_nanogpt.py", "0" * 9),
+            Cut(27, "A", 137, 152, "# Use dynamic", "0" * 16, after=RUN_QUANTIZED),
+        ),
         Cut(5, "A", 53, 53, "To export, run the script with python export_nanogpt.py"),
     ),
     Script(
         "export_nanogpt.py",
         "B",
-        (Cut(3, "B", 107, 148, "# export_nanogpt.py"),),
+        (
+            Cut(3, "B", 107, 148, "# export_nanogpt.py"),
+            Cut(29, "B", 522, 552, "# export_nanogpt.py", after=RUN_QUANTIZED),
+        ),
         Cut(5, "B", 150, 150, "要导出,请使用python export_nanogpt.py"),
     ),
     Script(
         "export_nanogpt.py",
         "C",
-        (Cut(4, "C", 38, 79, "# export_nanogpt.py"),),
+        (
+            Cut(4, "C", 38, 79, "# export_nanogpt.py"),
+            Cut(26, "C", 194, 201, "from executorch.backends.transforms"),
+            Cut(28, "C", 205, 225, "# Use dynamic", after=RUN_QUANTIZED),
+        ),
         Cut(5, "C", 82, 82, "To export, run the script with `python export_nanogpt.py`"),
     ),
     Script(
@@ -117,6 +138,7 @@ SCRIPTS = (
             Cut(7, "D", 72, 81, "from torch.nn.attention", "0000000101"),
             Cut(8, "D", 87, 91, "from executorch.exir"),
             Cut(9, "D", 112, 114, "#Write the serialized", "001"),
+            Cut(30, "D", 291, 320, "from executorch.backends.transforms", after=RUN_QUANTIZED),
         ),
         Cut(10, "D", 119, 119, "`python export.py`"),
     ),
@@ -159,6 +181,15 @@ SCRIPTS = (
                 "# Works correctly",
                 "0000010100101",
                 expects=(r"tensor\(\[\[2., 2.\]", "Traceback"),
+            ),
+            Cut(
+                31,
+                "E",
+                154,
+                171,
+                "example_args = (torch.randn(1, 3, 256, 256),)",
+                "0" * 18,
+                expects=(r"Quantized Graph[\s\S]*quantize_per_tensor",),
             ),
             Cut(15, "E", 192, 202, "from executorch.exir import", expects=("Edge Dialect Graph",)),
             Cut(
@@ -425,7 +456,7 @@ SHELL = (Cut(77, "D", 21, 22, "mkdir  third-party"),)
 # Rows nothing is run for, and why.
 NOT_RUN: dict[str, tuple[int, ...]] = {
     "not run: clones and installs over the network (conda, pyenv)": (75, 76),
-    "later: with the XNNPACK backend": (*range(18, 32), 67, 68, 70),
+    "later: with the XNNPACK backend": (*range(18, 26), 67, 68, 70),
     "later: with the developer tools": tuple(range(32, 58)),
     "commented out on the page": (92,),
     "no code in the text": (93,),

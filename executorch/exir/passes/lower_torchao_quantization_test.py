@@ -26,7 +26,8 @@ def exported(module: nn.Module, *configs: object) -> torch.export.ExportedProgra
 
 def dynamic_int4() -> Int8DynamicActivationIntxWeightConfig:
     return Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+        weight_dtype=torch.int4,  # type: ignore[attr-defined]
+        weight_granularity=PerGroup(32),
     )
 
 
