@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 
 #include <cmath>
+#include <limits>
 
 namespace executorch::optimized {
 namespace {
@@ -29,7 +30,7 @@ bool item(const EValue& list, int d, int n, int64_t least, int64_t& value) {
   const auto items = list.tryToIntList();
   if (!items.ok() || (static_cast<int>(items->size()) != n && items->size() != 1)) return false;
   value = (*items)[items->size() == 1 ? 0 : static_cast<size_t>(d)];
-  return value >= least;
+  return value >= least && value <= std::numeric_limits<int32_t>::max();
 }
 
 bool is_on_cpu(const Tensor& t) {
@@ -65,6 +66,7 @@ bool bind(const ConvCall& call, cpu::Conv<T>& c) {
     const int64_t span = a.in + 2 * a.padding - (a.dilation * (a.kernel - 1) + 1);
     if (span < 0) return false;
     a.out = span / a.stride + 1;
+    if (a.out > std::numeric_limits<aten::SizesType>::max()) return false;
     a.in_stride = x.strides()[d + 2];
     a.weight_stride = w.strides()[d + 2];
     sizes[d + 2] = static_cast<aten::SizesType>(a.out);
