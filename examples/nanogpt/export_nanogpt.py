@@ -2,6 +2,7 @@
 
 python export_nanogpt.py                     # the weights shipped here
 python export_nanogpt.py --pretrained gpt2   # OpenAI's, through transformers
+python export_nanogpt.py --quantize int8     # or int4: needs torchao
 """
 
 import argparse
@@ -21,6 +22,7 @@ parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
 )
 parser.add_argument("--pretrained", help="a GPT-2 name or folder for transformers")
+parser.add_argument("--quantize", choices=["int8", "int4"], help="weights of 8 or 4 bits")
 parser.add_argument("--out", type=Path, default=Path("nanogpt.pte"))
 args = parser.parse_args()
 
@@ -38,6 +40,10 @@ dynamic_shape = ({1: Dim("token_dim", max=block_size)},)
 
 # The maths form of attention decomposes into operators that every backend knows.
 with sdpa_kernel([SDPBackend.MATH]), torch.no_grad():
+    if args.quantize:
+        from executorch.backends.xnnpack.quantizer.quantize_model import quantize_model
+
+        model = quantize_model(model, example_inputs, args.quantize, dynamic_shape)
     m = export(model, example_inputs, dynamic_shapes=dynamic_shape).module()
     traced_model = export(m, example_inputs, dynamic_shapes=dynamic_shape)
 
