@@ -20,6 +20,9 @@ constexpr int64_t kPanelBytes = 256 * 1024;
 constexpr int64_t kDepth = 768;
 /// Rows of A up to which packing B costs more than it saves where its rows are contiguous.
 constexpr int64_t kUnpackedRows = 48;
+/// A B that is used where it lies is read in blocks of few long pieces of rows, as memory likes it
+/// and so that rows a power of two apart do not drive one another from the caches.
+constexpr int64_t kUnpackedDepth = 64, kUnpackedBytes = 128 * 1024;
 /// Rows of a block whose sums are kept between such parts.
 constexpr int64_t kBlockRows = 1024;
 /// Multiply-adds that are worth another thread.
@@ -35,7 +38,7 @@ class Blocks {
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
     b_in_place_ = std::is_same_v<T, float> && g.b.col_stride == 1 &&
                   g.b_source.produce == nullptr && g.m <= kUnpackedRows;
-    n_parts_ = std::max<int64_t>(ceil_div(g.k, kDepth), 1);
+    n_parts_ = std::max<int64_t>(ceil_div(g.k, b_in_place_ ? kUnpackedDepth : kDepth), 1);
     depth_ = std::max<int64_t>(ceil_div(g.k, n_parts_), 1);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(depth_, kMostLanes);
     choose_columns();
@@ -67,8 +70,10 @@ class Blocks {
   /// threads where there are few.
   void choose_columns() {
     n_vectors_ = ceil_div(g_.n, kernels_.lanes);
-    const int64_t most = std::max<int64_t>(
-        kPanelBytes / static_cast<int64_t>(sizeof(Acc)) / (depth_ * width_) * 2, 2);
+    const int64_t most =
+        std::max<int64_t>((b_in_place_ ? kUnpackedBytes : kPanelBytes) /
+                              static_cast<int64_t>(sizeof(Acc)) / (depth_ * width_) * 2,
+                          2);
     const auto threads = static_cast<int64_t>(loop_threads());
     n_column_blocks_ = ceil_div(n_vectors_, most);
     if (n_column_blocks_ > 1 && n_column_blocks_ < 4 * threads) {
