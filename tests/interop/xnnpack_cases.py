@@ -289,12 +289,13 @@ CASES: dict[str, Callable[[], Case]] = {
 }  # fmt: skip
 
 
-def quantized_pt2e(case: Case) -> nn.Module:
+def quantized_pt2e(case: Case, fold: bool = True) -> nn.Module:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
         get_symmetric_quantization_config,
     )
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     config = get_symmetric_quantization_config(
         is_per_channel=case.recipe != "int8_per_tensor", is_dynamic=case.recipe == "int8_dynamic"
@@ -306,7 +307,7 @@ def quantized_pt2e(case: Case) -> nn.Module:
     prepared = prepare_pt2e(graph, quantizer)
     for inputs in [case.inputs, *case.more]:
         prepared(*inputs)
-    return convert_pt2e(prepared)
+    return convert_pt2e(prepared, fold_quantize=fold)
 
 
 def quantized_torchao(case: Case) -> nn.Module:
@@ -325,7 +326,6 @@ def quantized_torchao(case: Case) -> nn.Module:
 
 def write(name: str, folder: Path) -> None:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-
     from executorch.exir import to_edge_transform_and_lower
     from executorch.runtime import Runtime
 

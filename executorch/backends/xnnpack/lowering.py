@@ -21,9 +21,17 @@ from executorch.backends.xnnpack.serialization.payload import (
     DATATYPES,
     EXTERNAL_INPUT,
     EXTERNAL_OUTPUT,
+    NO_ID,
     Bounds,
     Field,
     Payload,
+)
+from executorch.backends.xnnpack.static_quantization import (
+    StaticCall,
+    activation_kind,
+    is_dequantize,
+    is_quantize,
+    match_static,
 )
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.sym_util import eval_upper_bound
@@ -119,12 +127,15 @@ class Lowering:
         self._done: set[Node] = set()
         # By floating-point node: the value of its rows, quantised.
         self.quantised: dict[Node, int] = {}
+        self.static: dict[Node, StaticCall] = {}
+        # While a call in integers is lowered: the integers that stand for its operands and result.
+        self._aliases: dict[Node, Node] = {}
         n_inputs = 0
         for node in graph.find_nodes(op="placeholder"):
             if node.name in owned:
                 self.tensors[node] = owned[node.name]
             else:
-                self._ids[node, False] = self._value(node, (n_inputs, EXTERNAL_INPUT), False)
+                self._ids[node, False] = self._value(node, False, (n_inputs, EXTERNAL_INPUT))
                 n_inputs += 1
         results = cast("list[Node]", graph.output_node().args[0])
         again = []
@@ -134,12 +145,17 @@ class Lowering:
             else:
                 self._slots[node] = slot
         for node in graph.nodes:
+            call = match_static(node, self.constant)
+            if isinstance(call, StaticCall):
+                self.static[node] = call
+                self.skip(*call.behind, *call.weights_from)
+        for node in graph.nodes:
             if node.op == "call_function" and node not in self._done:
                 self._lower(node)
         for node in self._slots:
             self.read(node)
         for slot, node in again:  # a result that is an input, or given twice
-            to = self._value(node, (slot, EXTERNAL_OUTPUT), False)
+            to = self._value(node, False, (slot, EXTERNAL_OUTPUT))
             self.payload.node("Copy", self.read(node), to)
 
     def constant(self, node: Any) -> Tensor | None:
@@ -154,22 +170,46 @@ class Lowering:
             x, dims = node.args
             self.tensors[node] = self.tensors[cast("Node", x)].permute(cast("list[int]", dims))
             return
+        if is_quantize(node):
+            self._convert(node)
+            return
         rule = RULES.get(node.target)
-        if rule is not None:  # others are part of a quantised layer
+        if (
+            rule is not None
+        ):  # others are part of a quantised layer, or converted when they are read
+            self._aliases = self.static[node].aliases if node in self.static else {}
             rule.lower(self, node)
+            self._aliases = {}
 
-    def _value(self, node: Node, external: tuple[int, int], nhwc: bool) -> int:
-        dims = shape_of(node)
+    def _convert(self, node: Node) -> None:
+        """Quantise or dequantise, in the layout that the operand has."""
+        x = cast("Node", node.args[0])
+        nhwc = self.is_nhwc(x)
+        self.emit(node, "Convert", self.read(x, nhwc), self.write(node, nhwc))
+
+    def _value(self, node: Node, nhwc: bool, external: tuple[int, int] = (NO_ID, 0)) -> int:
+        dims, dtype = shape_of(node), tensor_of(node).dtype
         if nhwc:
             dims = [dims[i] for i in _NHWC]
-        return self.payload.value(DATATYPES[tensor_of(node).dtype], dims, external)
+        if dtype != torch.int8:
+            return self.payload.value(DATATYPES[dtype], dims, external)
+        datatype, scheme = activation_kind(node)
+        return self.payload.value(datatype, dims, external, quantisation=scheme)
 
     def is_nhwc(self, node: Any) -> bool:
         """Whether the value exists as NHWC only."""
+        node = self._aliases.get(node, node)
+        known = (node, True) in self._ids or (node, False) in self._ids
+        if not known and is_dequantize(node):
+            return self.is_nhwc(node.args[0])
         return (node, True) in self._ids and (node, False) not in self._ids
 
     def read(self, node: Node, nhwc: bool = False, like: Node | None = None) -> int:
         """The id of a node's value in that layout; constants get the type of `like`."""
+        node = self._aliases.get(node, node)
+        known = (node, nhwc) in self._ids or (node, not nhwc) in self._ids
+        if not known and is_dequantize(node):
+            self._convert(node)
         if (node, nhwc) not in self._ids:
             if node in self.tensors:
                 tensor = self.tensors[node]
@@ -186,14 +226,11 @@ class Lowering:
 
     def write(self, node: Node, nhwc: bool = False) -> int:
         """The id of a value that a node's result is to be written to."""
+        node = self._aliases.get(node, node)
         if not nhwc and node in self._slots:
-            external = (self._slots[node], EXTERNAL_OUTPUT)
-            self._ids[node, nhwc] = self._value(node, external, nhwc)
+            self._ids[node, nhwc] = self._value(node, nhwc, (self._slots[node], EXTERNAL_OUTPUT))
         else:
-            self._ids[node, nhwc] = self.payload.value(
-                DATATYPES[tensor_of(node).dtype],
-                [shape_of(node)[i] for i in _NHWC] if nhwc else shape_of(node),
-            )
+            self._ids[node, nhwc] = self._value(node, nhwc)
         return self._ids[node, nhwc]
 
     def emit(self, node: Node, kind: str, *fields: Field, bounds: Bounds = None) -> None:

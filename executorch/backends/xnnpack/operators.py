@@ -21,6 +21,7 @@ from executorch.backends.xnnpack.lowering import (
 )
 from executorch.backends.xnnpack.quantized import DynamicLinear, lower_linear, match
 from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
 
 _TRANSPOSED_WEIGHTS, _ALIGN_CORNERS, _KEEP_DIMS = 1, 8, 64
 _MAX_CONCATENATED = 5
@@ -187,7 +188,8 @@ def _concatenate(to: Lowering, node: Node) -> None:
     while len(ids) > _MAX_CONCATENATED:  # the first five become one
         joined = list(dims[0])
         joined[at] = sum(d[at] for d in dims[:_MAX_CONCATENATED])
-        value = to.payload.value(to.payload.values[ids[0]][0], joined)
+        datatype, *_, scheme = to.payload.values[ids[0]]
+        value = to.payload.value(datatype, joined, quantisation=scheme)
         _concatenate_few(to, node, at, ids[:_MAX_CONCATENATED], value)
         ids = [value, *ids[_MAX_CONCATENATED:]]
         dims = [joined, *dims[_MAX_CONCATENATED:]]
@@ -248,7 +250,15 @@ def _linear(to: Lowering, node: Node) -> None:
         lower_linear(to, node, layer)
         return
     x, w, bias = _weights_of(node)
-    weights = to.tensors[w]
+    call = to.static.get(node)
+    if call is not None and call.weights is not None:
+        ids = [to.read(x), weights_value(to, call.weights, call.weights.values, 0)]
+        bias_data = to.constant(bias)
+        ids.append(NO_ID if bias_data is None else bias_value(to, call.weights, x, bias_data))
+        result, bounds = to.with_activation(node)
+        to.emit(node, "FullyConnected", *ids, to.write(result), 0, bounds=bounds)
+        return
+    weights = cast("Tensor", to.constant(w))
     flags = 0
     if node.target is not aten.linear.default:
         # [in, out]: as [out, in] if that is how the bytes lie.
@@ -313,7 +323,9 @@ def _convolution(to: Lowering, node: Node) -> None:
         _pair(argument(node, name)) for name in ("stride", "padding", "dilation", "output_padding")
     )
     transposed, groups = argument(node, "transposed"), argument(node, "groups")
-    w = to.tensors[w_node].float()
+    call = to.static.get(node)
+    integers = call.weights if call is not None else None
+    w = cast("Tensor", to.constant(w_node)).float() if integers is None else integers.values
     result, w, bias = _folded_batch_norm(
         to, node, w, to.tensors[bias_node].float() if bias_node is not None else None
     )
@@ -326,8 +338,16 @@ def _convolution(to: Lowering, node: Node) -> None:
             .reshape(-1, ic // groups, *size)
         )
     channels = [w.shape[1], w.shape[0] // groups]
-    filter_id = to.payload.constant((w.transpose(0, 1) if depthwise else w).permute(0, 2, 3, 1))
-    bias_id = NO_ID if bias is None else to.payload.constant(bias)
+    laid_out = (w.transpose(0, 1) if depthwise else w).permute(0, 2, 3, 1)
+    bias_id = NO_ID
+    if integers is not None:
+        filter_id = weights_value(to, integers, laid_out, 3 if depthwise else 0)
+        if bias is not None:
+            bias_id = bias_value(to, integers, x, bias)
+    else:
+        filter_id = to.payload.constant(laid_out)
+        if bias is not None:
+            bias_id = to.payload.constant(bias)
     x_id = to.read(x, nhwc=True)
     if result is not node:
         to_write, bounds = to.with_activation(result)

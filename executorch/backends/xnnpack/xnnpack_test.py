@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.exir import to_edge_transform_and_lower
+from executorch.exir import to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.runtime import Runtime
-from tests.interop.xnnpack_cases import CASES
+from tests.interop.xnnpack_cases import CASES, quantized_pt2e
 
 FLOAT = [name for name, case in CASES.items() if case().recipe == "float"]
+STATIC = [n for n, case in CASES.items() if case().recipe in ("int8_static", "int8_per_tensor")]
 
 
 @pytest.mark.parametrize("name", FLOAT)
@@ -33,6 +36,39 @@ def test_floating_point_programs_agree_with_eager(name: str) -> None:
                 scale = float(want.abs().max()) * steps if want.is_floating_point() else 0.0
                 eps = torch.finfo(want.dtype).eps if want.is_floating_point() else 0.0
                 torch.testing.assert_close(got, want, rtol=0, atol=scale * eps, check_stride=False)
+
+
+def _lower_static(name: str, fold: bool) -> tuple[torch.nn.Module, tuple, Any]:
+    torch.manual_seed(0)
+    case = CASES[name]()
+    case.module.eval()
+    with torch.no_grad():
+        module = quantized_pt2e(case, fold)
+        program = torch.export.export(module, case.inputs)
+    return module, case.inputs, program
+
+
+@pytest.mark.parametrize("fold", [True, False], ids=["folded", "unfolded"])
+@pytest.mark.parametrize("name", STATIC)
+def test_static_8_bit_programs_are_one_delegate_and_agree_with_eager(name: str, fold: bool) -> None:
+    module, inputs, program = _lower_static(name, fold)
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    assert get_delegation_info(edge.exported_program().graph_module).num_delegated_subgraphs == 1
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    (want,) = torch.utils._pytree.tree_leaves(module(*inputs))
+    (got,) = method.execute(inputs)
+    # The sums are exact here and rounded there: two calls in a row may each miss by one step.
+    atol = float(want.abs().max()) * 2 / 127
+    torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
+
+
+@pytest.mark.parametrize("fold", [True, False], ids=["folded", "unfolded"])
+def test_quantized_layers_that_were_decomposed_are_taken(fold: bool) -> None:
+    _, _, program = _lower_static("mlp_int8", fold)
+    edge = to_edge(program).to_backend(XnnpackPartitioner())
+    info = get_delegation_info(edge.exported_program().graph_module)
+    assert (info.num_delegated_subgraphs, info.num_non_delegated_nodes) == (1, 1)
 
 
 def test_the_tanh_approximation_of_gelu_is_left_out_with_its_reason() -> None:

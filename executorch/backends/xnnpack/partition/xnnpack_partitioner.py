@@ -18,8 +18,15 @@ from executorch.backends.xnnpack.lowering import (
     tensor_of,
 )
 from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
-from executorch.backends.xnnpack.quantized import DynamicLinear, match, whole_operators
+from executorch.backends.xnnpack.quantized import Constants, DynamicLinear, match, whole_operators
 from executorch.backends.xnnpack.serialization.payload import MAX_RANK
+from executorch.backends.xnnpack.static_quantization import (
+    StaticCall,
+    conversion_refusal,
+    is_dequantize,
+    is_quantize,
+    match_static,
+)
 from executorch.backends.xnnpack.xnnpack_preprocess import XnnpackBackend
 from executorch.exir.backend.canonical_partitioners.acyclic_groups import DSJ, acyclic_groups
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
@@ -39,7 +46,8 @@ _WHOLE = [
 class XnnpackPartitioner(Partitioner):
     """Claims the calls that have a rule, with the constants they read.
 
-    config_precisions  which of floating-point and dynamically quantised calls; all by default
+    config_precisions  which of floating-point calls, statically and dynamically quantised ones;
+                       all by default
     per_op_mode        a delegate for each call
     """
 
@@ -71,6 +79,11 @@ class XnnpackPartitioner(Partitioner):
         if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
             layers, reasons = {}, dict.fromkeys(layers, "only floating-point calls are wanted")
         parts = {part for layer in layers.values() for part in layer.chain}
+        static: dict[Node, StaticCall] = {}
+        if ConfigPrecisionType.STATIC_QUANT in self.precisions:
+            static, others = _static_calls(exported_program)
+            reasons |= others
+            parts |= {part for call in static.values() for part in call.chain()}
         supported = set()
         for node in graph.nodes:
             if node.op != "call_function":
@@ -78,6 +91,10 @@ class XnnpackPartitioner(Partitioner):
             reason: str | None
             if node in layers or node in parts:
                 reason = None
+            elif is_quantize(node) or is_dequantize(node):
+                reason = conversion_refusal(node)
+                if ConfigPrecisionType.STATIC_QUANT not in self.precisions:
+                    reason = "statically quantised calls are not wanted"
             elif ConfigPrecisionType.FP32 not in self.precisions:
                 reason = "only quantised calls are wanted"
             else:
@@ -88,9 +105,12 @@ class XnnpackPartitioner(Partitioner):
                 set_refusal(node, reason)
         together = _together(supported)
         together += [[*layer.chain, node] for node, layer in layers.items()]
+        together += [call.chain() for call in static.values()]
         groups = acyclic_groups(graph, supported, together)
         if self.per_op_mode:
             groups = _apart(supported, together)
+        # A conversion by itself is none of a call that is delegated.
+        groups = [g for g in groups if not all(is_quantize(n) or is_dequantize(n) for n in g)]
         tags = {}
         for i, nodes in enumerate(groups):
             tags[f"xnnpack{i}"] = DelegationSpec(XnnpackBackend.__name__, [])
@@ -100,17 +120,18 @@ class XnnpackPartitioner(Partitioner):
         return PartitionResult(exported_program, tags)
 
 
+def _constants(program: ExportedProgram) -> Constants:
+    data = constants_of(program)
+    return lambda node: constant_value(
+        node, lambda n: data.get(n.name) if n.meta.get("is_constant") else None
+    )
+
+
 def _quantised_layers(
     program: ExportedProgram,
 ) -> tuple[dict[Node, DynamicLinear], dict[Node, str]]:
     """The layers whose parts have no other readers, and why others are none."""
-    data = constants_of(program)
-
-    def constant(node: object) -> torch.Tensor | None:
-        return constant_value(
-            node, lambda n: data.get(n.name) if n.meta.get("is_constant") else None
-        )
-
+    constant = _constants(program)
     layers: dict[Node, DynamicLinear] = {}
     reasons: dict[Node, str] = {}
     for node in program.graph.find_nodes(op="call_function", target=aten.linear.default):
@@ -129,6 +150,36 @@ def _quantised_layers(
         for node in torn:
             del layers[node]
             reasons[node] = "its quantised operands are read by other calls too"
+
+
+def _static_calls(program: ExportedProgram) -> tuple[dict[Node, StaticCall], dict[Node, str]]:
+    """The calls in integers, and why others with integer weights are none."""
+    constant = _constants(program)
+    calls: dict[Node, StaticCall] = {}
+    reasons: dict[Node, str] = {}
+    for node in program.graph.nodes:
+        call = match_static(node, constant)
+        if isinstance(call, str):
+            reasons[node] = call
+        elif call is not None:
+            calls[node] = call
+    for node, call in list(calls.items()):
+        for each in call.weights_from:
+            each.meta["is_constant"] = True
+        conversions = (conversion_refusal(n) for n in call.conversions())
+        reason = refusal(node) or next(filter(None, conversions), None)
+        if reason is not None:
+            del calls[node]
+            reasons[node] = reason
+    while True:
+        known = {n for call in calls.values() for n in call.chain()}
+        for node, call in list(calls.items()):
+            if any(user not in known for n in call.weights_from for user in n.users):
+                del calls[node]
+                reasons[node] = "its integer weights are read by other calls too"
+                break
+        else:
+            return calls, reasons
 
 
 def _is_taken(node: Node) -> bool:

@@ -1,0 +1,237 @@
+"""Calls in 8 bits: each operand is dequantised before them, and their result is quantised after, by
+parameters that were found ahead of time. Those of pt2e: one scale for activations, for weights one
+or one per output channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from executorch.exir.dialects._ops import ops as exir_ops
+
+if TYPE_CHECKING:
+    from executorch.backends.xnnpack.lowering import Lowering
+
+aten = exir_ops.edge.aten
+# Types of values and kinds of quantisation in the payload.
+_INT8, _INT32, _INT8_CHANNELS, _INT32_CHANNELS = 3, 5, 6, 7
+_PER_CHANNEL, _PER_TENSOR = 1, 2
+
+_WEIGHTED = {aten.convolution.default, aten.linear.default, aten.addmm.default, aten.mm.default}
+_BINARY = {aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor}
+# Calls that move integers, so that operands and result have the same parameters.
+_MOVES = {
+    aten.cat.default,
+    aten.view_copy.default,
+    aten.unsqueeze_copy.default,
+    aten.squeeze_copy.dims,
+    aten.permute_copy.default,
+    aten.slice_copy.Tensor,
+    aten.max_pool2d.default,
+    aten.max_pool2d_with_indices.default,
+    aten.relu.default,
+    aten.hardtanh.default,
+    aten.clamp.default,
+}
+# Without avg_pool2d, which XNNPACK has for floating-point values only.
+_AVERAGES = {aten.mean.dim}
+_CLAMPS = {aten.relu.default, aten.hardtanh.default, aten.clamp.default}
+_PREFIX = "quantized_decomposed."
+
+Scheme = tuple[float, int]  # scale, zero point
+Constants = Callable[[Any], Tensor | None]
+
+
+@dataclass
+class Weights:
+    values: Tensor  # int8
+    scales: Tensor  # float32, [1] or [channels]
+    axis: int | None  # of the channels
+
+
+@dataclass
+class StaticCall:
+    """One call on integers."""
+
+    node: Node
+    aliases: dict[Node, Node]  # floating-point operands and results -> integers they stand for
+    behind: list[Node]  # computed together with it; the last quantises the result
+    weights: Weights | None
+    weights_from: list[Node]  # the calls that give the weights
+
+    def conversions(self) -> list[Node]:
+        operands = [n for n in self.aliases if is_dequantize(n)]
+        return [*operands, self.behind[-1]]
+
+    def chain(self) -> list[Node]:
+        """All that must be in one delegate."""
+        return [self.node, *self.conversions(), *self.behind, *self.weights_from]
+
+
+def _name(node: Any) -> str:
+    return str(getattr(node.target, "_op", "")) if isinstance(node, Node) else ""
+
+
+def is_quantize(node: Any) -> bool:
+    return _name(node) == _PREFIX + "quantize_per_tensor.default"
+
+
+def is_dequantize(node: Any) -> bool:
+    return _name(node) == _PREFIX + "dequantize_per_tensor.default"
+
+
+def scheme_of(node: Node) -> Scheme | None:
+    """Of a quantisation, a dequantisation, or an input that is only dequantised."""
+    if node.op == "placeholder":
+        found = {scheme_of(user) if is_dequantize(user) else None for user in node.users}
+        return found.pop() if len(found) == 1 else None
+    if not is_quantize(node) and not is_dequantize(node):
+        return None
+    _, scale, zero, low, high, dtype = node.args[:6]
+    if (low, high, dtype) != (-128, 127, torch.int8):
+        return None
+    return cast("float", scale), cast("int", zero)
+
+
+def conversion_refusal(node: Node) -> str | None:
+    """Why a quantisation or dequantisation is not delegated."""
+    source = cast("Node", node.args[0])
+    if source.meta.get("is_constant"):
+        return "integer weights whose reader is not computed in integers"
+    floating = source if is_quantize(node) else node
+    if floating.meta["val"].dtype != torch.float32:
+        return "quantization of another type than float32"
+    if scheme_of(node) is None:
+        return "quantization to another range than -128 to 127"
+    known = scheme_of(source) if is_dequantize(node) else scheme_of(node)
+    readers = node.users if is_quantize(node) else source.users
+    if known != scheme_of(node) or any(is_dequantize(u) and scheme_of(u) != known for u in readers):
+        return "quantization by other parameters than it is read by"
+    return None
+
+
+def _only_user(node: Node) -> Node | None:
+    users = list(node.users)
+    return users[0] if len(users) == 1 and users[0].op == "call_function" else None
+
+
+def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
+    """The call in integers; why it is none though its weights are; None for others."""
+    weighted = node.target in _WEIGHTED
+    if not weighted and node.target not in _BINARY | _MOVES | _AVERAGES:
+        return None
+    if weighted:
+        at = 1 if node.target is aten.addmm.default else 0
+        operands, w = [cast("Node", node.args[at])], cast("Node", node.args[at + 1])
+        if _dequantized_weights(w) is None:
+            return None
+    else:
+        operands = node.all_input_nodes
+        if node.target in _BINARY and not isinstance(node.args[1], Node):
+            return None
+    if not all(is_dequantize(x) and scheme_of(x) for x in operands):
+        return "integer weights with floating-point activations" if weighted else None
+    found = _quantized_result(node)
+    if found is None:
+        return "integer weights with a floating-point result" if weighted else None
+    result = found[-1]
+    if node.target in _MOVES and {scheme_of(x) for x in operands} != {scheme_of(result)}:
+        return None
+    aliases = {x: cast("Node", x.args[0]) for x in operands}
+    aliases.update(dict.fromkeys([node, *found[:-1]], result))
+    if not weighted:
+        return StaticCall(node, aliases, found, None, [])
+    weights = _match_weights(node, w, constant)
+    if isinstance(weights, str):
+        return weights
+    return StaticCall(node, aliases, found, weights, list(_calls_behind(w)))
+
+
+def _quantized_result(node: Node) -> list[Node] | None:
+    """The calls behind that are computed together with it, up to the quantisation."""
+    ends = []
+    user = _only_user(node)
+    if node.target is aten.max_pool2d_with_indices.default:
+        if user is None or user.args[1] != 0:
+            return None
+        ends.append(user)
+        user = _only_user(user)
+    if user is not None and user.target in _CLAMPS and node.target in _WEIGHTED | _BINARY:
+        ends.append(user)
+        user = _only_user(user)
+    return [*ends, user] if user is not None and is_quantize(user) and scheme_of(user) else None
+
+
+def _dequantized_weights(w: Any) -> Node | None:
+    if isinstance(w, Node) and w.target is aten.permute_copy.default:
+        w = w.args[0]
+    per_channel = _name(w) == _PREFIX + "dequantize_per_channel.default"
+    return w if per_channel or is_dequantize(w) else None
+
+
+def _calls_behind(node: Any) -> Iterator[Node]:
+    while isinstance(node, Node) and node.op == "call_function":
+        yield node
+        node = node.args[0]
+
+
+def _match_weights(node: Node, w: Node, constant: Constants) -> Weights | str:
+    dequantize = cast("Node", _dequantized_weights(w))
+    values = constant(dequantize.args[0])
+    if values is None or values.dtype != torch.int8:
+        return "weights that are not constants of 8 bits"
+    axis = None
+    if is_dequantize(dequantize):
+        scales, zeros = (torch.tensor([x]) for x in dequantize.args[1:3])
+    else:
+        scales, zeros = (cast("Tensor", constant(x)) for x in dequantize.args[1:3])
+        axis = cast("int", dequantize.args[3])
+    if bool(zeros.any()):
+        return "weights with zero points"
+    transposed = node.target is aten.convolution.default and node.args[6]
+    if axis is not None and axis != (1 if transposed else 0):
+        return "scales of something else than output channels"
+    if axis is not None and transposed and node.args[8] != 1:
+        return "a transposed convolution in groups whose channels have scales of their own"
+    return Weights(values, scales.float(), axis)
+
+
+def weights_value(to: Lowering, weights: Weights, values: Tensor, axis: int) -> int:
+    """The id of integer weights, laid out as `values`, whose channels lie along `axis`."""
+    payload = to.payload
+    data = payload.data(values)
+    if weights.axis is None:
+        kind = (_PER_TENSOR, [float(weights.scales), 0])
+        return payload.value(_INT8, values.shape, constant=data, quantisation=kind)
+    scales = payload.data(weights.scales, "scale_")
+    channels = (_PER_CHANNEL, [None, axis, scales, weights.scales.numel()])
+    return payload.value(_INT8_CHANNELS, values.shape, constant=data, quantisation=channels)
+
+
+def bias_value(to: Lowering, weights: Weights, x: Node, bias: Tensor) -> int:
+    """The id of the bias in units of the product: scale of `x` (dequantised) times the weights'."""
+    scheme = scheme_of(x)
+    assert scheme is not None
+    scales = weights.scales * scheme[0]
+    largest = 2**31 - 1
+    units = (bias.double() / scales.double()).round().clamp(-largest, largest).to(torch.int32)
+    payload = to.payload
+    data = payload.data(units)
+    if weights.axis is None:
+        kind = (_PER_TENSOR, [float(scales), 0])
+        return payload.value(_INT32, units.shape, constant=data, quantisation=kind)
+    channels = (_PER_CHANNEL, [None, 0, payload.data(scales, "scale_"), scales.numel()])
+    return payload.value(_INT32_CHANNELS, units.shape, constant=data, quantisation=channels)
+
+
+def activation_kind(node: Node) -> tuple[int, tuple[int, list[float | int]]]:
+    """Type and quantisation of the value of an int8 node."""
+    scheme = scheme_of(node)
+    if scheme is None:
+        raise RuntimeError(f"XnnpackBackend: {node} is of integers without a scale")
+    return _INT8, (_PER_TENSOR, [*scheme])
