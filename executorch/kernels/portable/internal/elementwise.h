@@ -131,8 +131,8 @@ Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, 
 /// handed `float_function`, and `f` for double.
 template <class F>
 Tensor& elementwise_with(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
-                    InnerLoop float_loop, const void* float_function, const F& f,
-                    const Tensor& self) {
+                         InnerLoop float_loop, const void* float_function, const F& f,
+                         const Tensor& self) {
   Pass pass;
   if (!prepare(ctx, rules, out, {Operand(self)}, pass)) return out;
   if (pass.compute == Compute::Float) {
