@@ -61,8 +61,9 @@ void Gemm<T>::run() const {
     return gemm::transposed(*this).run();  // rows of the result become contiguous
   }
   if constexpr (gemm::kHasStorageKernels<T>) {
+    constexpr int64_t kRows = std::is_same_v<T, float> ? gemm::kFewFloatRows : gemm::kFewRows;
     const bool few =
-        (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
+        (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= kRows);
     if (in_memory && few && k > 0) {
       return gemm::run_few_rows(*this);
     }

@@ -86,9 +86,10 @@ struct FewRows {
   float* sums;  // [m, n]
   int64_t ld_sums;
 };
-/// Rows up to which that is faster than to pack B: of a B whose rows are contiguous, and of one
-/// whose columns are (packing it costs a transposition).
-constexpr int64_t kFewRows = 8, kFewDots = 24;
+/// Rows up to which that is faster than to divide the product into blocks: of a B whose columns are
+/// contiguous (packing it costs a transposition), of one whose rows are, and of such a B of floats
+/// (which blocks use where it lies).
+constexpr int64_t kFewDots = 9, kFewRows = 8, kFewFloatRows = 4;
 
 /// What depends on the storage type: F32, F16, BF16.
 template <class T>
