@@ -27,6 +27,7 @@ from executorch.backends.xnnpack.serialization.payload import (
     Payload,
 )
 from executorch.backends.xnnpack.static_quantization import (
+    Constants,
     StaticCall,
     activation_kind,
     is_dequantize,
@@ -77,6 +78,11 @@ def shape_of(node: Node) -> list[int]:
     return [eval_upper_bound(extent) for extent in tensor_of(node).shape]
 
 
+def extents_of(node: Node) -> list[int]:
+    """The shape, with 0 for what is known at run time only."""
+    return [e if isinstance(e, int) else 0 for e in tensor_of(node).shape] or [1]
+
+
 def argument(node: Node, name: str, default: Any = None) -> Any:
     """An argument by its name in the operator's schema."""
     if name in node.kwargs:
@@ -115,9 +121,11 @@ def lowers(
 
 
 class Lowering:
-    """One sub-graph on its way into a payload."""
+    """One sub-graph on its way into a payload. `parts_of`: what is lowered with a call."""
 
-    def __init__(self, program: ExportedProgram) -> None:
+    def __init__(
+        self, program: ExportedProgram, parts_of: Callable[[Node, Constants], list[Node]]
+    ) -> None:
         self.payload = Payload()
         graph = program.graph_module.graph
         owned = constants_of(program)
@@ -145,6 +153,7 @@ class Lowering:
             else:
                 self._slots[node] = slot
         for node in graph.nodes:
+            self.skip(*parts_of(node, self.constant))
             call = match_static(node, self.constant)
             if isinstance(call, StaticCall):
                 self.static[node] = call

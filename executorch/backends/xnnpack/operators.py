@@ -14,12 +14,19 @@ from executorch.backends.xnnpack.lowering import (
     argument,
     aten,
     clamp_bounds,
+    extents_of,
     is_static,
     lowers,
     shape_of,
     tensor_of,
 )
-from executorch.backends.xnnpack.quantized import DynamicLinear, lower_linear, match
+from executorch.backends.xnnpack.quantized import (
+    LINEAR,
+    DynamicLinear,
+    lower_linear,
+    match,
+    operands_of,
+)
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
 
@@ -136,7 +143,9 @@ def _not_reshape(node: Node) -> str | None:
     shape = tensor_of(node).shape
     if 0 in shape:
         return "no elements"
-    return None if is_static(shape) else "a shape with symbolic extents"
+    if sum(not isinstance(extent, int) for extent in shape) > 1:
+        return "a shape with more than one symbolic extent"
+    return None
 
 
 @lowers(
@@ -146,7 +155,7 @@ def _not_reshape(node: Node) -> str | None:
     unless=_not_reshape,
 )
 def _reshape(to: Lowering, node: Node) -> None:
-    shape = shape_of(node) or [1]
+    shape = extents_of(node)
     to.unary(node, "StaticReshape", len(shape), shape, nhwc=False)
 
 
@@ -218,17 +227,8 @@ def _pad(to: Lowering, node: Node) -> None:
 # ---- products ----
 
 
-def _weights_of(node: Node) -> tuple[Node, Node, Node | None]:
-    """Operand, weights, bias of a linear layer in any of its forms."""
-    if node.target is aten.addmm.default:
-        bias, x, w = node.args[:3]
-        return x, w, bias  # type: ignore[return-value]
-    x, w = node.args[:2]
-    return x, w, argument(node, "bias")  # type: ignore[return-value]
-
-
 def _not_linear(node: Node) -> str | None:
-    x, w, bias = _weights_of(node)
+    x, w, bias = operands_of(node)
     if node.kwargs.get("alpha", 1) != 1 or node.kwargs.get("beta", 1) != 1:
         return "alpha or beta other than 1"
     for each in (w, bias):
@@ -243,13 +243,13 @@ def _not_linear(node: Node) -> str | None:
     return None
 
 
-@lowers(aten.linear.default, aten.addmm.default, aten.mm.default, unless=_not_linear)
+@lowers(*LINEAR, unless=_not_linear)
 def _linear(to: Lowering, node: Node) -> None:
     layer = match(node, to.constant)
     if isinstance(layer, DynamicLinear):
         lower_linear(to, node, layer)
         return
-    x, w, bias = _weights_of(node)
+    x, w, bias = operands_of(node)
     call = to.static.get(node)
     if call is not None and call.weights is not None:
         ids = [to.read(x), weights_value(to, call.weights, call.weights.values, 0)]

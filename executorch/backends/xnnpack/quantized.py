@@ -1,5 +1,6 @@
 """Linear layers whose activations are quantised row by row at run time, as pt2e and torchao write
-them: choose_qparams -> quantize -> dequantize -> linear <- dequantize <- integer weights."""
+them: choose_qparams -> quantize -> dequantize -> linear <- dequantize <- integer weights. A linear
+may have been decomposed before, to a product with permuted weights between two views."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from executorch.backends.xnnpack.lowering import Lowering, argument, aten, shape_of, tensor_of
+from executorch.backends.xnnpack.lowering import (
+    Lowering,
+    argument,
+    aten,
+    extents_of,
+    shape_of,
+    tensor_of,
+)
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 
 # Types of values and kinds of quantisation in the payload.
@@ -47,6 +55,7 @@ Constants = Callable[[Any], Tensor | None]
 @dataclass
 class DynamicLinear:
     source: Node  # the floating-point input
+    view: Node | None  # of the quantised input, as rows
     chain: list[Node]  # all that the node is computed together with
     weights: Tensor  # int8, [out, in]
     scales: Tensor  # [out] or [out, groups]
@@ -65,22 +74,49 @@ def _is(node: Any, names: set[str]) -> bool:
     return isinstance(node, Node) and str(getattr(node.target, "_op", "")) in names
 
 
+LINEAR = (aten.linear.default, aten.addmm.default, aten.mm.default)
+
+
+def operands_of(node: Node) -> tuple[Node, Node, Node | None]:
+    """Operand, weights, bias of a linear layer in any of its forms."""
+    if node.target is aten.addmm.default:
+        bias, x, w = node.args[:3]
+        return x, w, bias  # type: ignore[return-value]
+    x, w = node.args[:2]
+    return x, w, argument(node, "bias")  # type: ignore[return-value]
+
+
+def is_rows(view: Node) -> bool:
+    """Whether a view leaves the last dim as it is."""
+    before = tensor_of(cast("Node", view.args[0]))
+    extents = (before.shape[-1:], tensor_of(view).shape[-1:])
+    return extents[0] == extents[1] and isinstance(extents[0][0], int)
+
+
 def match(node: Node, constant: Constants) -> DynamicLinear | str | None:
     """The layer; or why it is none that runs; None if it is not quantised."""
-    if node.target is not aten.linear.default:
+    if node.target not in LINEAR:
         return None
-    x, w = cast("tuple[Node, Node]", node.args[:2])
-    if not _is(w, _DEQUANTIZE_WEIGHTS):
+    x, w, bias_node = operands_of(node)
+    chain: list[Node] = []
+    if node.target is not aten.linear.default and w.target is aten.permute_copy.default:
+        chain.append(w)
+        w = cast("Node", w.args[0])
+    if not _is(w, _DEQUANTIZE_WEIGHTS) or (node.target is not aten.linear.default and not chain):
         return None
+    view = x if x.target is aten.view_copy.default else None
+    if view is not None and is_rows(view):
+        chain.append(view)
+        x = cast("Node", view.args[0])
     if not _is(x, _DEQUANTIZE):
         return "integer weights with floating-point activations"
     activations = _match_activations(x)
     if activations is None:
         return "activations quantised in another way than row by row when they are known"
-    source, chain = activations
+    source = activations[0]
+    chain += activations[1]
     if tensor_of(source).dtype != torch.float32:
         return "dynamic quantization of another type than float32"
-    bias_node = argument(node, "bias")
     bias = constant(bias_node)
     if bias_node is not None and bias is None:
         return "a bias that is not constant"
@@ -90,7 +126,13 @@ def match(node: Node, constant: Constants) -> DynamicLinear | str | None:
     values, scales, is_4_bit = weights
     inner = w.args[0]
     chain += [w, *([inner] if isinstance(inner, Node) and inner.op == "call_function" else [])]
-    return DynamicLinear(source, chain, values, scales, is_4_bit, bias)
+    return DynamicLinear(source, view, chain, values, scales, is_4_bit, bias)
+
+
+def parts_of(node: Node, constant: Constants) -> list[Node]:
+    """The calls that are lowered together with a layer."""
+    layer = match(node, constant)
+    return layer.chain if isinstance(layer, DynamicLinear) else []
 
 
 def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
@@ -155,11 +197,17 @@ def lower_linear(to: Lowering, node: Node, layer: DynamicLinear) -> None:
         scales = payload.data(layer.scales.float(), "scale_")
         kind = (_PER_CHANNEL, [None, 0, scales, n])
         datatype = _INT4_WEIGHTS if layer.is_4_bit else _INT8_WEIGHTS
-    x_id = to.quantised.get(layer.source)
+    rows = layer.view or layer.source
+    x_id = to.quantised.get(rows)
     if x_id is None:
-        x_id = payload.value(_DYNAMIC_INT8, shape_of(layer.source), quantisation=(_PER_ROW, [1]))
-        to.quantised[layer.source] = x_id
-        to.emit(node, "Convert", to.read(layer.source), x_id)
+        floats = to.read(layer.source)
+        if layer.view is not None:
+            shape, source = extents_of(layer.view), floats
+            floats = payload.value(payload.values[source][0], shape_of(layer.view))
+            to.emit(node, "StaticReshape", len(shape), shape, source, floats, 0)
+        x_id = payload.value(_DYNAMIC_INT8, shape_of(rows), quantisation=(_PER_ROW, [1]))
+        to.quantised[rows] = x_id
+        to.emit(node, "Convert", floats, x_id)
     w_id = payload.value(datatype, [n, k], constant=data, quantisation=kind)
     bias_id = NO_ID if layer.bias is None else payload.constant(layer.bias.float())
     result, bounds = to.with_activation(node)

@@ -6,6 +6,7 @@ from torch.export import ExportedProgram
 
 from executorch.backends.xnnpack import operators  # noqa: F401  (fills the table of rules)
 from executorch.backends.xnnpack.lowering import Lowering
+from executorch.backends.xnnpack.quantized import parts_of
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 
@@ -17,7 +18,7 @@ class XnnpackBackend(BackendDetails):
     ) -> PreprocessResult:
         if edge_program.graph_signature.buffers_to_mutate:
             raise RuntimeError("XnnpackBackend keeps no state between calls")
-        payload = Lowering(edge_program).payload
+        payload = Lowering(edge_program, parts_of).payload
         return PreprocessResult(
             payload.to_bytes(),
             debug_handle_map={},

@@ -64,8 +64,9 @@ def test_static_8_bit_programs_are_one_delegate_and_agree_with_eager(name: str, 
 
 
 @pytest.mark.parametrize("fold", [True, False], ids=["folded", "unfolded"])
-def test_quantized_layers_that_were_decomposed_are_taken(fold: bool) -> None:
-    _, _, program = _lower_static("mlp_int8", fold)
+@pytest.mark.parametrize("name", ["mlp_int8", "mlp_int8_dynamic"])
+def test_quantized_layers_that_were_decomposed_are_taken(name: str, fold: bool) -> None:
+    _, _, program = _lower_static(name, fold)
     edge = to_edge(program).to_backend(XnnpackPartitioner())
     info = get_delegation_info(edge.exported_program().graph_module)
     assert (info.num_delegated_subgraphs, info.num_non_delegated_nodes) == (1, 1)

@@ -134,7 +134,7 @@ def _quantised_layers(
     constant = _constants(program)
     layers: dict[Node, DynamicLinear] = {}
     reasons: dict[Node, str] = {}
-    for node in program.graph.find_nodes(op="call_function", target=aten.linear.default):
+    for node in program.graph.nodes:
         layer = match(node, constant)
         if isinstance(layer, DynamicLinear):
             layers[node] = layer
