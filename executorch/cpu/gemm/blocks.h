@@ -20,9 +20,10 @@ constexpr int64_t kPanelBytes = 256 * 1024;
 constexpr int64_t kDepth = 768;
 /// Rows of A up to which packing B costs more than it saves where its rows are contiguous.
 constexpr int64_t kUnpackedRows = 48;
-/// A B that is used where it lies is read in blocks of few long pieces of rows, as memory likes it
-/// and so that rows a power of two apart do not drive one another from the caches.
-constexpr int64_t kUnpackedDepth = 64, kUnpackedBytes = 128 * 1024;
+/// A B that is used where it lies and too deep for the caches to hold a block of all its rows is
+/// read in blocks of few long pieces of rows, as memory likes it and so that rows a power of two
+/// apart do not drive one another out.
+constexpr int64_t kShallow = 256, kUnpackedDepth = 64, kUnpackedBytes = 128 * 1024;
 /// Rows of a block whose sums are kept between such parts.
 constexpr int64_t kBlockRows = 1024;
 /// Multiply-adds that are worth another thread.
@@ -38,7 +39,7 @@ class Blocks {
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
     b_in_place_ = std::is_same_v<T, float> && g.b.col_stride == 1 &&
                   g.b_source.produce == nullptr && g.m <= kUnpackedRows;
-    n_parts_ = std::max<int64_t>(ceil_div(g.k, b_in_place_ ? kUnpackedDepth : kDepth), 1);
+    n_parts_ = std::max<int64_t>(ceil_div(g.k, in_pieces() ? kUnpackedDepth : kDepth), 1);
     depth_ = std::max<int64_t>(ceil_div(g.k, n_parts_), 1);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(depth_, kMostLanes);
     choose_columns();
@@ -66,12 +67,14 @@ class Blocks {
     Acc *panels, *sums, *rows;
   };
 
+  bool in_pieces() const { return b_in_place_ && g_.k > kShallow; }
+
   /// As few blocks as the cache allows, of equal width to within a vector, a multiple of the
   /// threads where there are few.
   void choose_columns() {
     n_vectors_ = ceil_div(g_.n, kernels_.lanes);
     const int64_t most =
-        std::max<int64_t>((b_in_place_ ? kUnpackedBytes : kPanelBytes) /
+        std::max<int64_t>((in_pieces() ? kUnpackedBytes : kPanelBytes) /
                               static_cast<int64_t>(sizeof(Acc)) / (depth_ * width_) * 2,
                           2);
     const auto threads = static_cast<int64_t>(loop_threads());
