@@ -8,72 +8,17 @@ their type and the length of sums. Exit status 1 if a sample fails or an operato
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
-import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from executorch.runtime import Runtime
+from tests.conformance.checks import check_all, operators
 from tests.conformance.report import Row, show, unsampled, write
 
 SAMPLES_PER_DTYPE = 24
-
-# Operators on numbers and memory, which no module calls by itself, are tested beside their subject;
-# those that write into arguments, and one whose fake result has not eager's dtype, in tests/ops.
-NOT_SAMPLED = re.compile(
-    r"executorch_prim::|et_copy::|aten::(sym_|_local_scalar_dense|copy_$|index_put_$"
-    r"|_native_batch_norm_legit\.out)|quantized_decomposed::choose_qparams_per_token\.out"
-)
-
-
-def operators(pattern: str = "") -> list[str]:
-    names = Runtime.get().operator_registry.operator_names
-    return sorted(n for n in names if not NOT_SAMPLED.match(n) and re.search(pattern, n))
-
-
-def check(name: str, most: int, dtypes: list[str] | None = None) -> list[Row]:
-    """The rows of one operator."""
-    from tests.conformance import runs, samples
-
-    rows = []
-    for dtype in samples.DTYPES:
-        short = str(dtype).removeprefix("torch.")
-        if dtypes and short not in dtypes:
-            continue
-        with runs.quiet():
-            mine = samples.samples_of(name, dtype, most)
-        rows.append(Row.of(name, short, runs.run(name, mine)))
-    return rows
-
-
-def _check(job: tuple[str, int, list[str] | None]) -> list[Row]:
-    try:
-        return check(*job)
-    except Exception as error:
-        row = Row(job[0], "-")
-        row.counts["failed"] += 1
-        row.reasons[f"{type(error).__name__}: {error}"] += 1
-        return [row]
-
-
-def _start() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def check_all(jobs: list[tuple[str, int, list[str] | None]], n: int) -> Iterator[list[Row]]:
-    if n <= 1:
-        yield from map(_check, jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(n, initializer=_start, maxtasksperchild=40) as pool:
-        yield from pool.imap_unordered(_check, jobs)
 
 
 def main(argv: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.__main__ import check, operators
+from tests.conformance.checks import check, operators
 from tests.conformance.report import unsampled
 from tests.conformance.samples import Sample
 
