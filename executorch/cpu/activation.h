@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace executorch::cpu {
 
@@ -14,6 +15,31 @@ struct Activation {
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
 };
+
+/// f(std::integral_constant<Activation::Kind, kind>): a loop for each kind, where a switch for each
+/// vector would keep the compiler from unrolling.
+template <class F>
+void with_kind(Activation::Kind kind, const F& f) {
+  using Kind = Activation::Kind;
+  switch (kind) {
+    case Kind::None:
+      return f(std::integral_constant<Kind, Kind::None>());
+    case Kind::Clamp:
+      return f(std::integral_constant<Kind, Kind::Clamp>());
+    case Kind::Gelu:
+      return f(std::integral_constant<Kind, Kind::Gelu>());
+    case Kind::GeluTanh:
+      return f(std::integral_constant<Kind, Kind::GeluTanh>());
+    case Kind::Silu:
+      return f(std::integral_constant<Kind, Kind::Silu>());
+    case Kind::Sigmoid:
+      return f(std::integral_constant<Kind, Kind::Sigmoid>());
+    case Kind::Tanh:
+      return f(std::integral_constant<Kind, Kind::Tanh>());
+    case Kind::HardSwish:
+      return f(std::integral_constant<Kind, Kind::HardSwish>());
+  }
+}
 
 constexpr Activation relu() {
   return {Activation::Kind::Clamp, 0.0f, std::numeric_limits<float>::infinity()};

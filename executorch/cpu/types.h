@@ -21,4 +21,17 @@ constexpr int64_t size_of(Type type) {
   return type == Type::F32 ? 4 : 2;
 }
 
+/// f(T{}) with the C++ type of a storage.
+template <class F>
+decltype(auto) with_type(Type type, const F& f) {
+  switch (type) {
+    case Type::F16:
+      return f(F16{});
+    case Type::BF16:
+      return f(BF16{});
+    default:
+      return f(float{});
+  }
+}
+
 }  // namespace executorch::cpu

@@ -650,14 +650,7 @@ void RunAs(const Attention& a) {
 
 void RunAttention(const Attention& a) {
   if (a.batch * a.heads * a.queries == 0) return;
-  switch (a.type) {
-    case Type::F32:
-      return RunAs<float>(a);
-    case Type::F16:
-      return RunAs<F16>(a);
-    case Type::BF16:
-      return RunAs<BF16>(a);
-  }
+  with_type(a.type, [&](auto t) { RunAs<decltype(t)>(a); });
 }
 
 }  // namespace HWY_NAMESPACE

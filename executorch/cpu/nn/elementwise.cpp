@@ -22,26 +22,10 @@ HWY_INLINE void Map(const X* x, Y* y, int64_t count, const F& f) {
 }
 
 void ApplyActivation(const Activation& act, const float* x, float* y, int64_t n) {
-  // One loop for each kind: a switch per vector would keep the compiler from unrolling.
-  const auto map = [&](auto kind) HWY_ATTR {
+  with_kind(act.kind, [&](auto kind) HWY_ATTR {
     const Activation fixed = {decltype(kind)::value, act.low, act.high};
     Map(x, y, n, [&](auto d, auto v) HWY_ATTR { return Apply(d, fixed, v); });
-  };
-  using Kind = Activation::Kind;
-  switch (act.kind) {
-#define ET_CASE(kind) \
-  case Kind::kind:    \
-    return map(std::integral_constant<Kind, Kind::kind>());
-    ET_CASE(None)
-    ET_CASE(Clamp)
-    ET_CASE(Gelu)
-    ET_CASE(GeluTanh)
-    ET_CASE(Silu)
-    ET_CASE(Sigmoid)
-    ET_CASE(Tanh)
-    ET_CASE(HardSwish)
-#undef ET_CASE
-  }
+  });
 }
 
 void MapExp(const float* x, float* y, int64_t n) {

@@ -43,25 +43,10 @@ HWY_INLINE void Each(const float* a, float* y, int64_t n, const F& f) {
 }
 
 void ApplyAct(const Activation& act, const float* a, float* y, int64_t n) {
-  using Kind = Activation::Kind;
-  const auto each = [&](auto kind) HWY_ATTR {
+  with_kind(act.kind, [&](auto kind) HWY_ATTR {
     const Activation fixed = {decltype(kind)::value, act.low, act.high};
     Each(a, y, n, [&](auto d, auto v) HWY_ATTR { return Apply(d, fixed, v); });
-  };
-  switch (act.kind) {
-#define ET_CASE(kind) \
-  case Kind::kind:    \
-    return each(std::integral_constant<Kind, Kind::kind>());
-    ET_CASE(None)
-    ET_CASE(Clamp)
-    ET_CASE(Gelu)
-    ET_CASE(GeluTanh)
-    ET_CASE(Silu)
-    ET_CASE(Sigmoid)
-    ET_CASE(Tanh)
-    ET_CASE(HardSwish)
-#undef ET_CASE
-  }
+  });
 }
 
 void RunStep(const Expression::Step& s, const float* a, const float* b, float* y, int64_t n) {
@@ -181,14 +166,7 @@ void RunExpression(const Expression& e) {
   for (int d = 1; d < e.n_dims; ++d) tiles *= e.dims[d].size;
   const int64_t grain = std::max<int64_t>(1, kShare / std::min(kTile, e.dims[0].size));
   parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
-    switch (e.type) {
-      case Type::F16:
-        return RunTiles<F16>(e, begin, end);
-      case Type::BF16:
-        return RunTiles<BF16>(e, begin, end);
-      default:
-        return RunTiles<float>(e, begin, end);
-    }
+    with_type(e.type, [&](auto t) { RunTiles<decltype(t)>(e, begin, end); });
   });
 }
 

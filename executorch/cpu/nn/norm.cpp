@@ -9,15 +9,13 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/norm.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
+#include <executorch/cpu/nn/vectors-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-using Floats = hn::ScalableTag<float>;
-using V = hn::Vec<Floats>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 /// Elements whose sums are kept in float; a run of them stays in the first-level cache.
 constexpr int64_t kRun = 2048;
 constexpr int64_t kGrain = 16384;  // elements
@@ -81,29 +79,12 @@ double MeanSquare(const T* HWY_RESTRICT x, int64_t n) {
   return sum / static_cast<double>(n);
 }
 
-/// Calls f(i, load, store) for vectors of n elements.
-template <class F>
-HWY_INLINE void ForVectors(int64_t n, const F& f) {
-  const Floats d;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    f(
-        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
-        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); });
-  }
-  const size_t rest = static_cast<size_t>(n - i);
-  if (rest == 0) return;
-  f(
-      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
-      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); });
-}
-
 /// y = x * scale + shift
 template <class T>
 HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, T* y) {
   const Floats d;
   const V a = hn::Set(d, scale), b = hn::Set(d, shift);
-  ForVectors(n, [&](int64_t i, const auto& load, const auto& store)
+  ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&)
                     HWY_ATTR { store(hn::MulAdd(load(x + i), a, b), y + i); });
 }
 
@@ -113,7 +94,7 @@ HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, cons
                              const float* bias, T* y) {
   const Floats d;
   const V m = hn::Set(d, mean), r = hn::Set(d, rstd);
-  ForVectors(n, [&](int64_t i, const auto& load, const auto& store) HWY_ATTR {
+  ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&) HWY_ATTR {
     V v = hn::Mul(hn::Sub(load(x + i), m), r);
     if (weight != nullptr) v = hn::Mul(v, load(weight + i));
     if (bias != nullptr) v = hn::Add(v, load(bias + i));
@@ -158,7 +139,8 @@ void Scale(const ScaleChannels& a) {
           for (; r < end; ++r) {
             const T* from = x + r * a.channels;
             T* to = y + r * a.channels;
-            ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store) HWY_ATTR {
+            ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store,
+                                       const auto&) HWY_ATTR {
               store(hn::MulAdd(load(from + c), load(a.scale + c), load(a.shift + c)), to + c);
             });
           }
@@ -175,21 +157,9 @@ void Scale(const ScaleChannels& a) {
                });
 }
 
-template <class F>
-void WithType(Type type, const F& f) {
-  switch (type) {
-    case Type::F32:
-      return f(float{});
-    case Type::F16:
-      return f(F16{});
-    case Type::BF16:
-      return f(BF16{});
-  }
-}
-
 void RunNormalizeRows(const NormalizeRows& a) {
   if (a.rows * a.n == 0) return;
-  WithType(a.type, [&](auto tag) {
+  with_type(a.type, [&](auto tag) {
     parallel_for(a.rows, std::max<int64_t>(kGrain / a.n, 1), [&](int64_t row, int64_t end) {
       for (; row < end; ++row) Normalize<decltype(tag)>(a, row);
     });
@@ -198,7 +168,7 @@ void RunNormalizeRows(const NormalizeRows& a) {
 
 void RunScaleChannels(const ScaleChannels& a) {
   if (a.outer * a.channels * a.inner == 0) return;
-  WithType(a.type, [&](auto tag) { Scale<decltype(tag)>(a); });
+  with_type(a.type, [&](auto tag) { Scale<decltype(tag)>(a); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,35 +10,16 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/pool.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
+#include <executorch/cpu/nn/vectors-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-using Floats = hn::ScalableTag<float>;
 using Ints = hn::RebindToSigned<Floats>;
-using V = hn::Vec<Floats>;
 using VI = hn::Vec<Ints>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 constexpr int64_t kGrain = 16384;  // elements of x
-
-/// Calls f(i, load, store) for vectors of n elements.
-template <class F>
-HWY_INLINE void ForVectors(int64_t n, const F& f) {
-  const Floats d;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    f(
-        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
-        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); });
-  }
-  const size_t rest = static_cast<size_t>(n - i);
-  if (rest == 0) return;
-  f(
-      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
-      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); });
-}
 
 /// Takes v and its place where it is larger or NaN.
 HWY_INLINE void Take(V v, VI place, V& best, VI& at) {
@@ -93,7 +74,7 @@ void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRIC
   const Floats d;
   const Ints di;
   const int64_t width = a.w.in;
-  ForVectors(width, [&](int64_t c, const auto& load, const auto&) HWY_ATTR {
+  ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
     int64_t h = a.h.begin[oh] * width + c;
     V v = load(x + h);
     VI at = hn::Iota(di, static_cast<int32_t>(h));
@@ -133,7 +114,7 @@ void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRIC
     index[o] = at;
   };
   AlongRow(a.w, vector, one);
-  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store)
+  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store, const auto&)
                           HWY_ATTR { store(load(values + o), y + o); });
 }
 
@@ -142,7 +123,7 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
                 float* sums, float* values) {
   const Floats d;
   const int64_t width = a.w.in;
-  ForVectors(width, [&](int64_t c, const auto& load, const auto&) HWY_ATTR {
+  ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
     const T* at = x + a.h.begin[oh] * width + c;
     V sum = load(at);
     for (int64_t t = 1; t < a.h.count[oh]; ++t) sum = hn::Add(sum, load(at += width));
@@ -169,7 +150,7 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
   };
   AlongRow(a.w, vector, one);
   const V height = hn::Set(d, a.h.divisor[oh]);
-  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store) HWY_ATTR {
+  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store, const auto&) HWY_ATTR {
     store(hn::Div(load(values + o), hn::Mul(height, load(a.w.divisor + o))), y + o);
   });
 }
@@ -205,7 +186,7 @@ void MaxPixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t ow, 
               int64_t* HWY_RESTRICT index) {
   const Ints di;
   const int64_t first = a.h.begin[oh] * a.w.in + a.w.begin[ow];
-  ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store) HWY_ATTR {
+  ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
     V best = load(x + first * a.channels + c);
     VI at = hn::Set(di, static_cast<int32_t>(first));
     for (int64_t i = 0; i < a.h.count[oh]; ++i) {
@@ -237,11 +218,11 @@ void AveragePixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t 
     for (int64_t i = 0; i < a.h.count[oh]; ++i) {
       for (int64_t j = 0; j < a.w.count[ow]; ++j) {
         const T* at = x + (first + i * a.w.in + j) * a.channels + begin;
-        ForVectors(n, [&](int64_t c, const auto& load, const auto& store)
+        ForVectors(n, [&](int64_t c, const auto& load, const auto& store, const auto&)
                           HWY_ATTR { store(hn::Add(load(sums + c), load(at + c)), sums + c); });
       }
     }
-    ForVectors(n, [&](int64_t c, const auto& load, const auto& store)
+    ForVectors(n, [&](int64_t c, const auto& load, const auto& store, const auto&)
                       HWY_ATTR { store(hn::Mul(load(sums + c), share), y + begin + c); });
   }
 }
@@ -274,14 +255,7 @@ void RunAs(const Pool2d& a) {
 
 void RunPool2d(const Pool2d& a) {
   if (a.batch * a.channels * a.h.out * a.w.out == 0) return;
-  switch (a.type) {
-    case Type::F32:
-      return RunAs<float>(a);
-    case Type::F16:
-      return RunAs<F16>(a);
-    case Type::BF16:
-      return RunAs<BF16>(a);
-  }
+  with_type(a.type, [&](auto t) { RunAs<decltype(t)>(a); });
 }
 
 }  // namespace HWY_NAMESPACE

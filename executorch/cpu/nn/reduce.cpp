@@ -11,15 +11,13 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/reduce.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
+#include <executorch/cpu/nn/vectors-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-using Floats = hn::ScalableTag<float>;
-using V = hn::Vec<Floats>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 constexpr int64_t kRun = 2048;    // elements, or rows times 32, whose sum is kept in float
 constexpr int64_t kWide = 1024;   // columns of one task
 constexpr int64_t kPart = 65536;  // elements of one task where there are few outputs
@@ -203,14 +201,7 @@ void RunAs(const Reduce& a) {
 
 template <class Op>
 void WithType(const Reduce& a) {
-  switch (a.type) {
-    case Type::F32:
-      return RunAs<Op, float>(a);
-    case Type::F16:
-      return RunAs<Op, F16>(a);
-    case Type::BF16:
-      return RunAs<Op, BF16>(a);
-  }
+  with_type(a.type, [&](auto t) { RunAs<Op, decltype(t)>(a); });
 }
 
 void RunReduce(const Reduce& a) {

@@ -12,36 +12,17 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 
 #include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/vectors-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-using Floats = hn::ScalableTag<float>;
-using V = hn::Vec<Floats>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Sums of this many elements are kept in float; those of longer lines are added in double.
 constexpr int64_t kChunk = 4096;
-
-/// Calls f(i, load, store) for vectors of n elements, load(p) and store(v, p) at their place.
-template <class F>
-HWY_INLINE void ForVectors(int64_t n, const F& f) {
-  const Floats d;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    f(
-        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
-        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); }, hn::FirstN(d, kLanes));
-  }
-  const size_t rest = static_cast<size_t>(n - i);
-  if (rest == 0) return;
-  f(
-      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
-      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); }, hn::FirstN(d, rest));
-}
 
 /// max(x[0..n)); NaN need not be seen: it makes the sum NaN.
 template <class T>
@@ -174,14 +155,7 @@ void RunAs(const Softmax& s) {
 
 void RunSoftmax(const Softmax& s) {
   if (s.outer * s.n * s.inner == 0) return;
-  switch (s.type) {
-    case Type::F32:
-      return RunAs<float>(s);
-    case Type::F16:
-      return RunAs<F16>(s);
-    case Type::BF16:
-      return RunAs<BF16>(s);
-  }
+  with_type(s.type, [&](auto t) { RunAs<decltype(t)>(s); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -117,14 +117,8 @@ bool run_typed(const ConvCall& call) {
 
 bool run_convolution(const FusedCall& base, KernelRuntimeContext&) {
   const auto& call = static_cast<const ConvCall&>(base);
-  switch (engine_type(call.out->toTensor())) {
-    case cpu::Type::F16:
-      return run_typed<cpu::F16>(call);
-    case cpu::Type::BF16:
-      return run_typed<cpu::BF16>(call);
-    default:
-      return run_typed<float>(call);
-  }
+  return cpu::with_type(engine_type(call.out->toTensor()),
+                        [&](auto t) { return run_typed<decltype(t)>(call); });
 }
 
 // ---- When a method is loaded.

@@ -145,19 +145,19 @@ class Rewriter {
       instruction.kind = Instruction::Kind::Skip;
       return;
     }
-    const auto found = std::find_if(prepared_.begin(), prepared_.end(),
-                                    [&](const Prepared& p) { return p.node == n; });
-    if (found == prepared_.end()) return;
+    if (committed_ == prepared_.size() || prepared_[committed_].node != n) return;
+    const Prepared& call = prepared_[committed_++];
     instruction.kernel = run_fused;
-    instruction.args = found->args;
+    instruction.args = call.args;
     text_.append(std::to_string(node(n).number)).append(": ").append(node(n).fused->name);
-    text_.append(" <- ").append(found->operators).append("\n");
+    text_.append(" <- ").append(call.operators).append("\n");
   }
 
   const MethodDraft& draft_;
   Arena arena_;
   Graph graph_;
-  std::vector<Prepared> prepared_;
+  std::vector<Prepared> prepared_;  // in the order of nodes
+  size_t committed_ = 0;            // of them
   std::string text_;
 };
 

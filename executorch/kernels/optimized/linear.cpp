@@ -178,14 +178,8 @@ bool run_linear(const FusedCall& base, KernelRuntimeContext&) {
   const auto& call = static_cast<const LinearCall&>(base);
   Product product;
   if (!find_views(call, product)) return false;
-  switch (engine_type(call.out->toTensor())) {
-    case cpu::Type::F16:
-      return run_typed<cpu::F16>(call, product);
-    case cpu::Type::BF16:
-      return run_typed<cpu::BF16>(call, product);
-    default:
-      return run_typed<float>(call, product);
-  }
+  return cpu::with_type(engine_type(call.out->toTensor()),
+                        [&](auto t) { return run_typed<decltype(t)>(call, product); });
 }
 
 // ---- When a method is loaded.

@@ -5,6 +5,7 @@
 #include <executorch/cpu/types.h>
 #include <executorch/kernels/optimized/arena.h>
 #include <executorch/kernels/optimized/graph.h>
+#include <executorch/kernels/portable/internal/engine.h>
 
 namespace executorch::optimized {
 
@@ -33,14 +34,8 @@ void add_inputs(const Graph& graph, const Graph::Chain& chain, std::vector<int>&
 void add_numbers(const Graph& graph, const std::vector<Step>& steps, std::vector<int>& inputs);
 
 inline cpu::Type engine_type(const Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case aten::ScalarType::Half:
-      return cpu::Type::F16;
-    case aten::ScalarType::BFloat16:
-      return cpu::Type::BF16;
-    default:
-      return cpu::Type::F32;
-  }
+  using torch::executor::native::internal::engine_type;
+  return engine_type(tensor.scalar_type()).value_or(cpu::Type::F32);
 }
 
 /// `view` has the sizes behind `steps` applied to `before`: leads it back to those of `before`.
