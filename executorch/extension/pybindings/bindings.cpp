@@ -79,6 +79,21 @@ void bind_method(nb::module_& m) {
           },
           nb::arg("name"), "The tensor of a named mutable buffer; it aliases the method's memory.")
       .def(
+          "_step",
+          [](MethodHandle& self) -> nb::object {
+            const auto step = self.runner().step();
+            if (!step) return nb::none();
+            return nb::make_tuple(step->chain, step->instruction, step->ran);
+          },
+          "Runs one instruction after set_inputs(): (chain, instruction, whether it had anything "
+          "to do); None at the end.")
+      .def(
+          "_value",
+          [](nb::object self, size_t index) {
+            return nb::cast<MethodHandle&>(self).runner().value(index, self);
+          },
+          nb::arg("index"), "A copy of the value with that number; None while it has no memory.")
+      .def(
           "method_meta", [](MethodHandle& self) { return self.runner().meta(); },
           nb::keep_alive<0, 1>());
 }

@@ -245,6 +245,45 @@ nb::object Runner::attribute(const std::string& attribute_name, nb::handle owner
   return to_python(std::move(taken), owner);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // stepping counts as experimental
+
+std::optional<Runner::Step> Runner::step() {
+  nb::gil_scoped_release unlocked;
+  std::lock_guard<std::mutex> turn(mutex_);
+  LogCapture log;
+  const auto [chain, instruction] = method_.next_place();
+  const auto chains = method_.instructions();
+  if (chain == chains.size()) {
+    log.check(method_.reset_execution(), "stepping through " + name_);
+    return std::nullopt;
+  }
+  if (!method_.in_progress()) {
+    provide_outputs();
+    inputs_used_ = true;
+  }
+  const bool ran = instruction < chains[chain].size() &&
+                   chains[chain][instruction].kind != runtime::Instruction::Kind::Skip;
+  log.check(method_.step(), "stepping through " + name_);
+  return Step{chain, instruction, ran};
+}
+
+#pragma GCC diagnostic pop
+
+nb::object Runner::value(size_t index, nb::handle owner) {
+  const auto values = method_.values();
+  if (index >= values.size()) {
+    throw nb::index_error(
+        ("value " + std::to_string(index) + " of " + std::to_string(values.size())).c_str());
+  }
+  const runtime::EValue& value = values[index];
+  if (value.isTensor() && value.toTensor().const_data_ptr() == nullptr &&
+      value.toTensor().nbytes() > 0) {
+    return nb::none();  // not computed yet
+  }
+  return to_python(detach(value, /*clone=*/true), owner);
+}
+
 ModuleHandle::ModuleHandle(std::shared_ptr<LoadedProgram> program)
     : program_(std::move(program)), module_(program_->make_module()) {
   for (const std::string& name : program_->method_names()) {

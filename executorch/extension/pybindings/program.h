@@ -55,6 +55,17 @@ class Runner {
   nanobind::list call(nanobind::handle items, bool clone, nanobind::handle owner);
   nanobind::object attribute(const std::string& attribute_name, nanobind::handle owner);
 
+  /// Runs one instruction of the program; false where a rewriter left it out. Nothing at the end,
+  /// from which the next step begins anew.
+  struct Step {
+    size_t chain;
+    size_t instruction;
+    bool ran;
+  };
+  std::optional<Step> step();
+  /// The value of that number in the program as it is now, copied.
+  nanobind::object value(size_t index, nanobind::handle owner);
+
  private:
   // These want the mutex held and the GIL released.
   void give(const Inputs& inputs);

@@ -11,6 +11,7 @@
 #include <executorch/runtime/core/named_data_map.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/span.h>
+#include <executorch/runtime/executor/debug_identity.h>
 #include <executorch/runtime/executor/memory_manager.h>
 #include <executorch/runtime/executor/method_meta.h>
 #include <executorch/runtime/executor/method_rewriter.h>
@@ -101,6 +102,24 @@ class Method final {
   /// Aborts if out of range.
   const EValue& get_output(size_t i) const;
   EventTracer* get_event_tracer() { return state_.event_tracer; }
+
+  /// Where in the user's model an instruction comes from. False if the program does not say, because
+  /// it was stripped or another exporter wrote it, or if there is no such instruction.
+  bool instruction_origin(size_t chain, size_t instruction, InstructionOrigin& out) const;
+
+  // For tools that watch a run step by step.
+  struct Place {
+    size_t chain;
+    size_t instruction;
+  };
+  /// Where step() goes on; the number of chains, and 0, at the end.
+  Place next_place() const { return {state_.chain, state_.instruction}; }
+  /// As they run: a rewriter may have changed them.
+  Span<const Span<Instruction>> instructions() const {
+    return {state_.chains.data(), state_.chains.size()};
+  }
+  /// In the order of the program.
+  Span<const EValue> values() const { return {state_.values.data(), state_.values.size()}; }
 
   // Raw access to values. Aborts if out of range.
   ET_DEPRECATED const EValue& get_input(size_t i) const;
