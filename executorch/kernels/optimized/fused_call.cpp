@@ -63,8 +63,12 @@ void run(const FusedCall& call, KernelRuntimeContext& context) {
 
 }  // namespace
 
+const FusedCall& fused_call(Span<EValue*> args) {
+  return *reinterpret_cast<const FusedCall*>(static_cast<intptr_t>(args[0]->toInt()));
+}
+
 void run_fused(KernelRuntimeContext& context, Span<EValue*> args) {
-  const auto& call = *reinterpret_cast<const FusedCall*>(static_cast<intptr_t>(args[0]->toInt()));
+  const FusedCall& call = fused_call(args);
   if (!call.bounce) return run(call, context);
   Bytes bytes;
   if (!bytes.take(context, call.out->toTensor())) return;

@@ -27,6 +27,8 @@ struct FusedCall {
   EValue* out = nullptr;
   /// In order; the last one writes `out`.
   Span<const Original> originals;
+  /// Where they stand in the file: numbers in their chain.
+  Span<const uint32_t> numbers;
   /// What the originals write besides `out`: tensors whose bytes are taken from temporary memory.
   Span<EValue*> intermediates;
   /// `out` lies where an operand does: it is computed elsewhere first.
@@ -35,6 +37,8 @@ struct FusedCall {
 
 /// The kernel of every fused instruction. Its first argument holds the address of the FusedCall.
 void run_fused(KernelRuntimeContext& context, Span<EValue*> args);
+/// That of the arguments of a fused instruction.
+const FusedCall& fused_call(Span<EValue*> args);
 
 /// Gives `out` the sizes of `view`; false if it cannot have them.
 bool resize(const Tensor& out, const View& view);

@@ -101,11 +101,13 @@ class Rewriter {
     collect(n, nodes, leaves);
     FusedCall& call = *node(n).fused;
     std::vector<Original> originals;
+    std::vector<uint32_t> numbers;
     std::vector<EValue*> intermediates;
     Prepared prepared{n, {}, {}};
     for (int i : nodes) {
       const char* const op = arena_.copy(std::string(node(i).name));
       originals.push_back({op, node(i).instruction->kernel, node(i).instruction->args});
+      if (node(i).number >= 0) numbers.push_back(static_cast<uint32_t>(node(i).number));
       prepared.operators.append(prepared.operators.empty() ? "" : " ").append(node(i).name);
       for (int v : node(i).outputs) {
         const bool has_bytes = graph_.is_tensor(v) && graph_.values()[v].root == v;
@@ -117,6 +119,8 @@ class Rewriter {
     const auto copied = arena_.copy(originals);
     call.originals = {copied.data(), copied.size()};
     call.intermediates = arena_.copy(intermediates);
+    const auto copied_numbers = arena_.copy(numbers);
+    call.numbers = {copied_numbers.data(), copied_numbers.size()};
     // The values it mentions must live until then.
     std::vector<EValue*> args = {arena_.make<EValue>()};
     if (args[0] == nullptr) return;
@@ -186,6 +190,15 @@ bool set_fusion_enabled(bool value) {
 std::string last_fusion() {
   const std::lock_guard lock(report_mutex);
   return report;
+}
+
+bool describe_fused(const runtime::Instruction& instruction, runtime::Rewritten& out) {
+  if (instruction.kind != Instruction::Kind::Kernel || instruction.kernel != run_fused) {
+    return false;
+  }
+  const FusedCall& call = fused_call(instruction.args);
+  out = {call.name, call.numbers};
+  return true;
 }
 
 }  // namespace executorch::optimized

@@ -2,6 +2,8 @@
 /// not changed, and runs without it.
 #pragma once
 
+#include <executorch/runtime/executor/method_rewriter.h>
+
 #include <string>
 
 namespace executorch::optimized {
@@ -13,5 +15,8 @@ bool set_fusion_enabled(bool enabled);
 /// What became of the method that was loaded last in this process, a line for each instruction
 /// that is fused: "<instruction>: <name> <- <operators>".
 std::string last_fusion();
+
+/// A runtime::DescribeRewritten.
+bool describe_fused(const runtime::Instruction& instruction, runtime::Rewritten& out);
 
 }  // namespace executorch::optimized

@@ -24,6 +24,17 @@ struct Instruction {
   Span<EValue*> args;
 };
 
+/// What a rewritten instruction stands for, as tools show it.
+struct Rewritten {
+  /// "linear+gelu"
+  const char* name;
+  /// Numbers of instructions in its chain, in order, its own among them.
+  Span<const uint32_t> originals;
+};
+
+/// True, and `out`, for an instruction that was rewritten; `out` lives as long as the method.
+using DescribeRewritten = bool (*)(const Instruction& instruction, Rewritten& out);
+
 /// A method whose values, delegates and instructions are complete and that never ran. Everything is
 /// borrowed and lives as long as the method.
 ///   Instructions keep their number and order, so that traces, errors and steps name the places of
