@@ -120,6 +120,8 @@ class Method final {
   }
   /// In the order of the program.
   Span<const EValue> values() const { return {state_.values.data(), state_.values.size()}; }
+  /// What the program says of the method.
+  const executorch_flatbuffer::ExecutionPlan& plan() const { return *state_.plan; }
 
   // Raw access to values. Aborts if out of range.
   ET_DEPRECATED const EValue& get_input(size_t i) const;
@@ -202,6 +204,7 @@ class Method final {
   Error check_data(const Instruction& instruction) const;
   bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }
   Error restart();
+  void log_origin() const;
   void log_outputs();
   const char* name() const;
 
