@@ -66,6 +66,11 @@ const char* Method::name() const {
   return state_.plan->name()->c_str();
 }
 
+bool Method::instruction_origin(size_t chain, size_t instruction, InstructionOrigin& out) const {
+  const auto identity = state_.program->debug_identity();
+  return identity.ok() && identity->instruction(name(), chain, instruction, out);
+}
+
 Error Method::execute() {
   internal::event_tracer_create_event_block(state_.event_tracer, "Execute");
   state_.chain = 0;
@@ -195,8 +200,21 @@ Error Method::run_instruction() {
   state_.temp_allocator->reset();
   if (error == Error::Ok) {
     state_.instruction = next;
+  } else {
+    log_origin();
   }
   return error;
+}
+
+// Under the lines that say what is wrong with the instruction: whose it is.
+void Method::log_origin() const {
+  InstructionOrigin origin;
+  if (ET_LOG_ENABLED && instruction_origin(state_.chain, state_.instruction, origin)) {
+    const bool outermost = origin.module_path[0] == '\0';
+    ET_LOG(Error, "  it comes from %s:%" PRIu32 ", %s%s",
+           origin.file[0] == '\0' ? "an unknown file" : origin.file, origin.line,
+           outermost ? "the outermost module" : "module ", origin.module_path);
+  }
 }
 
 Error Method::check_data(const Instruction& instruction) const {

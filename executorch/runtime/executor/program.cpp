@@ -54,7 +54,8 @@ Result<internal::ProgramFile> read_head(const DataLoader& loader) {
 }  // namespace
 
 Result<const void*> internal::LazySegment::get(const DataLoader& loader, uint64_t offset,
-                                               uint64_t size, const SegmentInfo& info) {
+                                               uint64_t size, const SegmentInfo& info,
+                                               Error (*check)(const void* data, size_t size)) {
   State state = state_.load(std::memory_order_acquire);
   while (state != State::Ready) {
     if (state == State::Empty && state_.compare_exchange_weak(state, State::Loading)) {
@@ -63,10 +64,17 @@ Result<const void*> internal::LazySegment::get(const DataLoader& loader, uint64_
         state_.store(State::Empty);
         return loaded.error();
       }
+      if (check != nullptr && check(loaded->data(), loaded->size()) != Error::Ok) {
+        state_.store(State::Refused);
+        return Error::InvalidProgram;
+      }
       buffer_.~FreeableBuffer();
       new (&buffer_) FreeableBuffer(std::move(*loaded));
       state_.store(State::Ready, std::memory_order_release);
       break;
+    }
+    if (state == State::Refused) {
+      return Error::InvalidProgram;
     }
     state = state_.load(std::memory_order_acquire);
   }
@@ -140,6 +148,21 @@ Result<const NamedDataMap*> Program::get_named_data_map() const {
     return Error::NotFound;
   }
   return static_cast<const NamedDataMap*>(&named_data_);
+}
+
+Result<DebugIdentity> Program::debug_identity() const {
+  const auto* const entry = named_data_.find(kDebugIdentityKey);
+  if (entry == nullptr) {
+    return Error::NotFound;
+  }
+  const uint32_t index = entry->segment_index();
+  const auto* const segment = flatbuffer_->segments()->Get(index);
+  ET_ASSIGN_OR_RETURN(
+      const void* const data,
+      identity_.get(*loader_, segment_base_offset_ + segment->offset(), segment->size(),
+                    SegmentInfo(SegmentInfo::Type::Backend, index, kDebugIdentityKey),
+                    DebugIdentity::check));
+  return DebugIdentity(data);
 }
 
 size_t Program::num_methods() const {

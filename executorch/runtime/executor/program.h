@@ -7,6 +7,7 @@
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/freeable_buffer.h>
 #include <executorch/runtime/core/result.h>
+#include <executorch/runtime/executor/debug_identity.h>
 #include <executorch/runtime/executor/memory_manager.h>
 #include <executorch/runtime/executor/method.h>
 #include <executorch/runtime/executor/method_meta.h>
@@ -32,12 +33,14 @@ class LazySegment final {
   LazySegment(LazySegment&& other) noexcept
       : buffer_(std::move(other.buffer_)), state_(other.state_.exchange(State::Empty)) {}
 
-  /// The segment's first byte. A failed load is tried again by the next call.
+  /// The segment's first byte. A failed load is tried again by the next call; what `check` refuses
+  /// is InvalidProgram from then on.
   Result<const void*> get(const DataLoader& loader, uint64_t offset, uint64_t size,
-                          const DataLoader::SegmentInfo& info);
+                          const DataLoader::SegmentInfo& info,
+                          Error (*check)(const void* data, size_t size) = nullptr);
 
  private:
-  enum class State : uint8_t { Empty, Loading, Ready };
+  enum class State : uint8_t { Empty, Loading, Ready, Refused };
   FreeableBuffer buffer_;
   std::atomic<State> state_{State::Empty};
 };
@@ -79,6 +82,11 @@ class Program final {
 
   /// The data that the program carries for its delegates; NotFound if it carries none.
   Result<const NamedDataMap*> get_named_data_map() const;
+
+  /// Where in the user's model the instructions come from. Read and verified by the first call, not
+  /// by load(). NotFound if the program does not say, because it was stripped or another exporter
+  /// wrote it; InvalidProgram if it is malformed.
+  Result<DebugIdentity> debug_identity() const;
 
   size_t num_methods() const;
   /// InvalidArgument if out of range.
@@ -133,6 +141,7 @@ class Program final {
   const executorch_flatbuffer::Program* flatbuffer_;
   internal::PteDataMap named_data_;
   mutable internal::LazySegment constants_;
+  mutable internal::LazySegment identity_;
 };
 
 }  // namespace runtime

@@ -19,18 +19,26 @@ Error PteDataMap::load_data_into(std::string_view, void*, size_t) const {
   return Error::NotImplemented;
 }
 
-Result<FreeableBuffer> PteDataMap::get_data(std::string_view key) const {
+const executorch_flatbuffer::NamedData* PteDataMap::find(std::string_view key) const {
   for (uint32_t i = 0; i < num_keys(); ++i) {
     const auto* entry = program_->named_data()->Get(i);
     if (entry->key()->string_view() == key) {
-      const uint32_t index = entry->segment_index();
-      const auto* segment = program_->segments()->Get(index);
-      return loader_->load(segment_base_offset_ + segment->offset(), segment->size(),
-                           DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Backend, index,
-                                                   entry->key()->c_str()));
+      return entry;
     }
   }
-  return Error::NotFound;
+  return nullptr;
+}
+
+Result<FreeableBuffer> PteDataMap::get_data(std::string_view key) const {
+  const auto* const entry = find(key);
+  if (entry == nullptr) {
+    return Error::NotFound;
+  }
+  const uint32_t index = entry->segment_index();
+  const auto* segment = program_->segments()->Get(index);
+  return loader_->load(segment_base_offset_ + segment->offset(), segment->size(),
+                       DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Backend, index,
+                                               entry->key()->c_str()));
 }
 
 Result<uint32_t> PteDataMap::get_num_keys() const {

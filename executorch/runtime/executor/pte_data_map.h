@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/named_data_map.h>
 
 namespace executorch_flatbuffer {
+struct NamedData;
 struct Program;
 }  // namespace executorch_flatbuffer
 
@@ -27,6 +28,9 @@ class PteDataMap final : public NamedDataMap {
   Result<uint32_t> get_num_keys() const override;
   /// InvalidArgument if the index is out of range.
   Result<const char*> get_key(uint32_t index) const override;
+
+  /// Null if there is no such key.
+  const executorch_flatbuffer::NamedData* find(std::string_view key) const;
 
  private:
   uint32_t num_keys() const;

@@ -1,0 +1,126 @@
+#include <executorch/runtime/executor/debug_identity.h>
+#include <executorch/runtime/platform/log.h>
+#include <executorch/schema/debug_identity_generated.h>
+
+#include <cstring>
+
+namespace executorch {
+namespace runtime {
+namespace {
+
+namespace fb = executorch_flatbuffer;
+
+// DebugIdentity, method, chain, delegate call.
+constexpr flatbuffers::uoffset_t kMaxDepth = 8;
+
+// Item `index` of a vector that may be absent or shorter.
+template <typename Vector>
+auto item(const Vector* items, size_t index) -> decltype(items->Get(0)) {
+  return items != nullptr && index < items->size()
+             ? items->Get(static_cast<flatbuffers::uoffset_t>(index))
+             : nullptr;
+}
+
+}  // namespace
+
+DebugIdentity::DebugIdentity(const void* data) : root_(fb::GetDebugIdentity(data)) {}
+
+Error DebugIdentity::check(const void* data, size_t size) {
+  const auto max_tables = static_cast<flatbuffers::uoffset_t>(size / 4 + 1);
+  ET_CHECK_OR_RETURN_ERROR(size < FLATBUFFERS_MAX_BUFFER_SIZE &&
+                               reinterpret_cast<uintptr_t>(data) % alignof(uint32_t) == 0,
+                           InvalidProgram,
+                           "named data %s: %zu bytes at %p; expected an address that is a "
+                           "multiple of %zu",
+                           kDebugIdentityKey, size, data, alignof(uint32_t));
+  flatbuffers::Verifier verifier(static_cast<const uint8_t*>(data), size, kMaxDepth, max_tables);
+  ET_CHECK_OR_RETURN_ERROR(fb::VerifyDebugIdentityBuffer(verifier), InvalidProgram,
+                           "named data %s: its %zu bytes are not a well-formed flatbuffer of this "
+                           "kind; errors and profiles will not name places in the model",
+                           kDebugIdentityKey, size);
+  return Error::Ok;
+}
+
+const char* DebugIdentity::text(uint32_t index) const {
+  const auto* found = item(root_->strings(), index);
+  return found == nullptr ? "" : found->c_str();
+}
+
+void DebugIdentity::describe(uint32_t op, uint32_t place, InstructionOrigin& out) const {
+  out = InstructionOrigin{};
+  out.op = text(op);
+  if (const auto* found = item(root_->places(), place)) {
+    out.module_path = text(found->module_path());
+    out.file = text(found->file());
+    out.line = found->line();
+  }
+}
+
+const fb::MethodIdentity* DebugIdentity::find_method(const char* name) const {
+  for (size_t i = 0; const auto* method = item(root_->methods(), i); ++i) {
+    if (method->name() != nullptr && std::strcmp(method->name()->c_str(), name) == 0) {
+      return method;
+    }
+  }
+  return nullptr;
+}
+
+bool DebugIdentity::instruction(const char* method, size_t chain, size_t instruction,
+                                InstructionOrigin& out) const {
+  const auto* const found = find_method(method);
+  const auto* const in = found == nullptr ? nullptr : item(found->chains(), chain);
+  const auto* const origin = in == nullptr ? nullptr : item(in->origins(), instruction);
+  if (origin != nullptr) {
+    describe(origin->op(), origin->place(), out);
+  }
+  return origin != nullptr;
+}
+
+const fb::DelegateCallIdentity* DebugIdentity::find_call(const char* method, size_t chain,
+                                                         size_t instruction) const {
+  const auto* const found = find_method(method);
+  const auto* const in = found == nullptr ? nullptr : item(found->chains(), chain);
+  for (size_t i = 0; in != nullptr; ++i) {
+    const auto* const call = item(in->delegate_calls(), i);
+    if (call == nullptr || call->instruction() == instruction) {
+      return call;
+    }
+  }
+  return nullptr;
+}
+
+bool DebugIdentity::delegated(const char* method, size_t chain, size_t instruction,
+                              uint32_t debug_id, InstructionOrigin& out) const {
+  const auto* const call = find_call(method, chain, instruction);
+  size_t begin = 0;
+  size_t end = call == nullptr || call->by_id() == nullptr ? 0 : call->by_id()->size();
+  while (begin < end) {
+    const size_t middle = begin + (end - begin) / 2;
+    const auto& origin = *item(call->by_id(), middle);
+    if (origin.id() == debug_id) {
+      describe(origin.op(), origin.place(), out);
+      return true;
+    }
+    (origin.id() < debug_id ? begin : end) = origin.id() < debug_id ? middle + 1 : middle;
+  }
+  return false;
+}
+
+bool DebugIdentity::delegated(const char* method, size_t chain, size_t instruction,
+                              const char* debug_name, InstructionOrigin& out) const {
+  const auto* const call = find_call(method, chain, instruction);
+  for (size_t i = 0; call != nullptr; ++i) {
+    const auto* const origin = item(call->by_name(), i);
+    if (origin == nullptr) {
+      return false;
+    }
+    if (std::strcmp(text(origin->id()), debug_name) == 0) {
+      describe(origin->op(), origin->place(), out);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace runtime
+}  // namespace executorch
