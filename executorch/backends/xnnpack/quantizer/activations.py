@@ -28,12 +28,22 @@ def constant_of(node: Node) -> Tensor | None:
 
 def is_float(node: object) -> bool:
     """Whether a node's value is a float32 tensor, the one type that is quantized."""
-    if not isinstance(node, Node):
-        return False
+    return isinstance(node, Node) and _is_float(_value_of(node))
+
+
+def _value_of(node: Node) -> object:
     value = node.meta.get("val")
-    if value is None:
-        value = constant_of(node)
+    return constant_of(node) if value is None else value
+
+
+def _is_float(value: object) -> bool:
     return isinstance(value, Tensor) and value.dtype == torch.float32
+
+
+def _has_floats(node: Node) -> bool:
+    """Whether a node's value is a float32 tensor, or several, as of a split."""
+    value = _value_of(node)
+    return all(map(_is_float, value)) if isinstance(value, (list, tuple)) else _is_float(value)
 
 
 def is_moderate(value: float | Tensor) -> bool:
@@ -56,7 +66,7 @@ def find_activations(graph_module: GraphModule) -> set[Node]:
     """
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
-        if node.op == "output" or not is_float(node):
+        if node.op == "output" or not _has_floats(node):
             continue
         constant = constant_of(node)
         if constant is not None:
@@ -70,7 +80,8 @@ def find_activations(graph_module: GraphModule) -> set[Node]:
 def _carries_signal(node: Node, found: set[Node]) -> bool:
     if node.target in _BOUNDED:
         return True
-    known = [n in found for n in node.all_input_nodes if is_float(n) and not is_number(n)]
+    inputs = (n for n in node.all_input_nodes if _has_floats(n) and not is_number(n))
+    known = [n in found for n in inputs]
     if not any(known) or node.target in _MASKING:
         return False
     return all(known) or node.target not in _SUMS

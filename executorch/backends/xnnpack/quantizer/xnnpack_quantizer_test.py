@@ -82,6 +82,20 @@ def test_a_dynamic_configuration_touches_linear_alone() -> None:
     assert touched == [aten.linear.default]
 
 
+def test_parts_of_a_split_are_quantised_as_other_values_are() -> None:
+    class Split(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(2, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.linear(x.split(2, 1)[1])
+
+    graph = annotated(Split(), torch.randn(2, 4), quantizer=XNNPACKQuantizer().set_global(DYNAMIC))
+    (linear,) = calls(graph, aten.linear.default)
+    assert linear.args[0] in annotation(linear).input_qspec_map
+
+
 def test_only_floating_point_values_are_annotated() -> None:
     def function(ids: Tensor, mask: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         hidden = (1.0 - mask.to(torch.float32)) * torch.finfo(torch.float32).min
