@@ -14,8 +14,14 @@ from dev.steps import ROOT, StepFailed, step
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
-# What a Python needs of the build: the two native modules and the exporter's operator table.
-PYTHON_TARGETS = ("portable_lib", "exir_native", "xnnpack_native", "operators_txt")
+# What a Python needs of the build: the native modules and the exporter's operator table.
+PYTHON_TARGETS = (
+    "portable_lib",
+    "exir_native",
+    "xnnpack_native",
+    "devtools_native",
+    "operators_txt",
+)
 TORCH = "torch==2.13.0"  # any other spelling pulls gigabytes of GPU packages
 
 # What must be there -> the Debian package that brings it.

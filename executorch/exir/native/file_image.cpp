@@ -132,17 +132,6 @@ class PieceReader {
 
 }  // namespace
 
-BorrowedBytes::BorrowedBytes(nb::handle object) {
-  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
-    throw nb::python_error();
-  }
-}
-
-BorrowedBytes::~BorrowedBytes() {
-  nb::gil_scoped_acquire gil;
-  PyBuffer_Release(&view_);
-}
-
 void FileImage::append(nb::handle buffer) {
   if (nb::isinstance<TransposedBytes>(buffer)) {
     const auto* computed = nb::cast<const TransposedBytes*>(buffer);

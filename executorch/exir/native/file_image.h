@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include <executorch/exir/native/borrowed_bytes.h>
 
 #include <cstdint>
 #include <memory>
@@ -10,23 +10,6 @@
 /// A file as a list of pieces: written without first being assembled in memory, so that weights
 /// go from the tensors that own them straight to disk, transposed on the way where wanted.
 namespace executorch::exir {
-
-/// A read-only view of a Python object with the buffer protocol; keeps the object alive.
-class BorrowedBytes {
- public:
-  /// Throws (TypeError, BufferError) if the object has no contiguous buffer.
-  explicit BorrowedBytes(nanobind::handle object);
-  ~BorrowedBytes();
-  BorrowedBytes(const BorrowedBytes&) = delete;
-  BorrowedBytes& operator=(const BorrowedBytes&) = delete;
-
-  const uint8_t* data() const { return static_cast<const uint8_t*>(view_.buf); }
-  uint64_t size() const { return static_cast<uint64_t>(view_.len); }
-  nanobind::handle object() const { return view_.obj; }
-
- private:
-  Py_buffer view_;
-};
 
 class TransposedBytes;
 

@@ -1,0 +1,6 @@
+"""The C++ half of the development tools: reads and writes their files; see native/*.h."""
+
+from typing import Any
+
+def read_etdump(data: Any, size_prefixed: bool = True) -> Any: ...
+def write_etdump(etdump: Any, size_prefixed: bool = False) -> bytes: ...
