@@ -84,6 +84,8 @@ class ExecutorchBackendConfig:
     passes                    run first, on each method's edge graph
     memory_planning_pass      also a dict from method name; likewise sym_shape_eval_pass
     emit_stacktrace           store the Python lines of every operator call in the program
+    emit_debug_identity       store operator, module path, file and line of every instruction, for
+                              runtime errors and profiles; other runtimes ignore it
     extract_delegate_segments keep delegate blobs in segments (else inline in the flatbuffer)
     segment_alignment         bytes; likewise constant_tensor_alignment and delegate_alignment,
                               None is 16
@@ -102,6 +104,7 @@ class ExecutorchBackendConfig:
     to_out_var_pass: Any = field(default_factory=_to_out_var_pass)
     dynamic_memory_planning_mode: DynamicMemoryPlanningMode = DynamicMemoryPlanningMode.UPPER_BOUND
     emit_stacktrace: bool = False
+    emit_debug_identity: bool = True
     extract_delegate_segments: bool = True
     segment_alignment: int = 128
     constant_tensor_alignment: int | None = None

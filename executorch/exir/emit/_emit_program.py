@@ -16,6 +16,7 @@ from torch.fx import Node
 from executorch.exir import schema
 from executorch.exir.emit._container_text import container_text
 from executorch.exir.emit._data_pool import DataPool, tensor_bytes
+from executorch.exir.emit._debug_identity import DebugIdentity
 from executorch.exir.emit._emitter import GraphEmitter, ProgramState, with_name
 from executorch.exir.emit._values import Index
 from executorch.exir.error import ExportError, ExportErrorType
@@ -39,6 +40,7 @@ class EmitterOutput:
     mutable_data                      initial states; the index 0 is reserved
     external_constant_buffer          bytes for .ptd files
     external_constant_map             file name to tensor name to index in that list
+    debug_identity                    where instructions come from, as the file stores it
     """
 
     program: Program
@@ -48,6 +50,7 @@ class EmitterOutput:
     mutable_data: list[Buffer] | None
     external_constant_buffer: list[Any]
     external_constant_map: dict[str, dict[str, int]] | None
+    debug_identity: DebugIdentity
 
 
 def emit_program(
@@ -75,10 +78,12 @@ def emit_program(
         None,
         [],
         None,
+        DebugIdentity(),
     )
     for name in sorted(methods):
         emitter = MethodEmitter(name, methods[name], state, emit_mutable_buffer_names)
         output.program.execution_plan.append(emitter.emit(emit_stacktrace))
+        output.debug_identity.add_method(name, emitter)
         output.debug_handle_map[name] = emitter.debug_handles
         output.method_to_delegate_debug_id_map[name] = emitter.delegate_maps
         output.instruction_id_to_num_outs_map[name] = emitter.num_outs

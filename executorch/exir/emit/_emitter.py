@@ -51,10 +51,13 @@ class GraphEmitter:
         self.instructions: list[Instruction] = []
         self.operators: list[schema.Operator] = []
         self.delegates: list[schema.BackendDelegate] = []
-        self.traces: list[schema.FrameList] = []
+        # Of each instruction: the node that it was emitted for.
+        self.sources: list[Node | None] = []
+        self.lowered: dict[int, Any] = {}  # by delegate call
         self.debug_handles: dict[int, Any] = {}
         self.delegate_maps: dict[int, Any] = {}
         self.num_outs: dict[int, int] = {}
+        self._node: Node | None = None
         self._operator_index: dict[tuple[str, str], int] = {}
         # Values that lie where their spec says, for as long as the program runs.
         self._spec_at: dict[int, TensorSpec] = {}
@@ -65,6 +68,7 @@ class GraphEmitter:
         """All nodes but placeholders, which are bound before, and the output."""
         for node in graph_module.graph.nodes:
             if node.op == "call_function":
+                outer, self._node = self._node, node
                 try:
                     self._call(node, graph_module)
                 except (TypeError, ValueError) as error:
@@ -72,6 +76,7 @@ class GraphEmitter:
                         ExportErrorType.NOT_SUPPORTED,
                         f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
                     ) from error
+                self._node = outer
             elif node.op == "get_attr":
                 self._get_attr(node, graph_module)
 
@@ -170,7 +175,7 @@ class GraphEmitter:
         is_output = any(user.op == "output" for user in node.users)
         place = source.allocation_info if is_output and lies is not None else None
         index = Index(self.table.add(make_tensor_value(0, place, spec)))
-        self.kernel("executorch_prim::et_view", "default", [base, size, index], node)
+        self.kernel("executorch_prim::et_view", "default", [base, size, index])
         return index
 
     def _free(self, node: Node) -> None:
@@ -180,19 +185,18 @@ class GraphEmitter:
 
     # ---- instructions ----
 
-    def append(self, call: schema.InstructionArguments, node: Node | None = None) -> int:
+    def append(self, call: schema.InstructionArguments) -> int:
         """Adds an instruction, returns its index."""
         self.instructions.append(Instruction(call))
-        trace = frames(node) if node is not None else []
-        self.traces.append(schema.FrameList([schema.Frame(f, n, m, c) for f, n, m, c in trace]))
+        self.sources.append(self._node)
         return len(self.instructions) - 1
 
-    def kernel(self, name: str, overload: str, args: list[int], node: Node | None = None) -> int:
+    def kernel(self, name: str, overload: str, args: list[int]) -> int:
         key = (name, overload)
         if key not in self._operator_index:
             self._operator_index[key] = len(self.operators)
             self.operators.append(schema.Operator(name, overload))
-        return self.append(KernelCall(self._operator_index[key], [int(a) for a in args]), node)
+        return self.append(KernelCall(self._operator_index[key], [int(a) for a in args]))
 
     def _kernel_call(self, node: Node, op: OpOverload) -> Any:
         indices: list[int] = []
@@ -218,7 +222,7 @@ class GraphEmitter:
         else:
             indices.append(result)
         name, overload = op._schema.name, op._schema.overload_name
-        instruction = self.kernel(name, overload, indices, node)
+        instruction = self.kernel(name, overload, indices)
         self._note_debug_handle(node, instruction)
         return result
 
@@ -253,7 +257,7 @@ class GraphEmitter:
             for s, v in ([(specs, values)] if single else zip(specs, values, strict=True))
         ]
         call = schema.DelegateCall(len(self.delegates) - 1, [int(a) for a in args + outputs])
-        instruction = self.append(call, node)
+        instruction = self.append(call)
         self.results[node] = outputs[0] if single else outputs
         original = getattr(lowered, "original_module", None)
         self.debug_handles[instruction] = [
@@ -267,6 +271,7 @@ class GraphEmitter:
             "delegate_map": meta.get("debug_handle_map"),
         }
         self.num_outs[instruction] = len(outputs)
+        self.lowered[instruction] = lowered
 
     def _note_debug_handle(self, node: Node, instruction: int) -> None:
         if "debug_handle" in node.meta:
@@ -274,8 +279,13 @@ class GraphEmitter:
             node.meta["debug_handle"] = instruction
 
     def chain(self, with_traces: bool) -> schema.Chain:
-        traces = self.traces if with_traces else None
+        traces = [_frame_list(node) for node in self.sources] if with_traces else None
         return schema.Chain([], [], self.instructions, traces)
+
+
+def _frame_list(node: Node | None) -> schema.FrameList:
+    found = frames(node) if node is not None else ()
+    return schema.FrameList([schema.Frame(*frame) for frame in found])
 
 
 def _sample_of(op: OpOverload, node: Node) -> Any:

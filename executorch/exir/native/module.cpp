@@ -1,3 +1,4 @@
+#include <executorch/exir/native/debug_identity_writer.h>
 #include <executorch/exir/native/file_image.h>
 #include <executorch/exir/native/offset_planner.h>
 #include <executorch/exir/native/program_reader.h>
@@ -68,6 +69,7 @@ NB_MODULE(_native, m) {
       .def("write_to", &exir::FileImage::write_to, "file"_a);
   nb::class_<exir::Segment>(m, "Segment")
       .def(nb::init<uint64_t>(), "alignment"_a = 1)
+      .def_static("part_of", &exir::Segment::part_of, "whole"_a, "offset"_a, "size"_a)
       .def("append", &exir::Segment::append, "buffer"_a, "alignment"_a = 1)
       .def_prop_ro("size", &exir::Segment::size);
   exir::bind_transposed_bytes(m);
@@ -75,6 +77,7 @@ NB_MODULE(_native, m) {
         "constant_alignment"_a, "delegate_alignment"_a);
   m.def("write_flat_tensor", &exir::write_flat_tensor, "entries"_a, "segments"_a,
         "segment_alignment"_a);
+  m.def("write_debug_identity", &exir::write_debug_identity, "strings"_a, "places"_a, "methods"_a);
   m.def("read_program", &exir::read_program, "file"_a);
   m.def("read_flat_tensor", &exir::read_flat_tensor, "file"_a);
 

@@ -11,11 +11,12 @@ from torch.export import ExportedProgram
 
 from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
-from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
+from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
 from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
 from executorch.exir.emit import EmitterOutput, emit_program
+from executorch.exir.emit import _debug_identity as debug_identity
 from executorch.exir.emit._operator_check import check_operators, known_operators
 from executorch.exir.lowered_backend_module import named_data_of
 from executorch.exir.pass_manager import run_pass
@@ -187,7 +188,13 @@ class ExecutorchProgramManager:
             config.emit_mutable_buffer_names,
         )
         self._pte_data: Cord = serialize_pte_binary(
-            PTEFile(self._emitter_output.program, self._emitter_output.mutable_data, named_data),
+            PTEFile(
+                self._emitter_output.program,
+                self._emitter_output.mutable_data,
+                _with_identity(named_data, self._emitter_output)
+                if config.emit_debug_identity
+                else named_data,
+            ),
             extract_delegate_segments=config.extract_delegate_segments,
             segment_alignment=config.segment_alignment,
             constant_tensor_alignment=config.constant_tensor_alignment,
@@ -266,9 +273,23 @@ class ExecutorchProgramManager:
         return self._emitter_output.instruction_id_to_num_outs_map
 
     def get_etrecord(self) -> Any:
+        """The executorch.devtools.ETRecord of this program."""
         if self._etrecord is None:
-            raise RuntimeError("there is no ETRecord: pass generate_etrecord=True to to_edge")
+            raise RuntimeError(
+                "ETRecord was not generated: pass generate_etrecord=True to to_edge or "
+                "to_edge_transform_and_lower"
+            )
         return self._etrecord
+
+
+def _with_identity(
+    named_data: NamedDataStoreOutput | None, output: EmitterOutput
+) -> NamedDataStoreOutput:
+    store = NamedDataStore()
+    if named_data is not None:
+        store.merge_named_data_store(named_data)
+    store.add_named_data(debug_identity.KEY, output.debug_identity.to_bytes())
+    return store.get_named_data_store_output()
 
 
 def _external_files(

@@ -34,12 +34,16 @@ class Bytes {
   void* own_ = nullptr;
 };
 
+void blame(KernelRuntimeContext& context, const Original& original) {
+  if (original.number >= 0) context.blame(static_cast<uint32_t>(original.number), original.args);
+}
+
 void run_in_order(const FusedCall& call, KernelRuntimeContext& context) {
   for (const Original& original : call.originals) {
     original.kernel(context, original.args);
     if (context.failure_state() != Error::Ok) {
       ET_LOG(Error, "%s, fused as %s, failed", original.op, call.name);
-      return;
+      return blame(context, original);
     }
   }
 }
@@ -56,6 +60,7 @@ void run_originals(const FusedCall& call, KernelRuntimeContext& context) {
 }
 
 void run(const FusedCall& call, KernelRuntimeContext& context) {
+  blame(context, call.originals[call.originals.size() - 1]);
   if (!call.run(call, context) && context.failure_state() == Error::Ok) {
     run_originals(call, context);
   }

@@ -12,6 +12,8 @@ using runtime::KernelRuntimeContext;
 /// One of the instructions that a fused one stands for.
 struct Original {
   const char* op;
+  /// In its chain of the file; negative if it stands in none.
+  int64_t number;
   runtime::OpFunction kernel;
   Span<EValue*> args;
 };

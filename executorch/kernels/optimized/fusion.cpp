@@ -106,7 +106,8 @@ class Rewriter {
     Prepared prepared{n, {}, {}};
     for (int i : nodes) {
       const char* const op = arena_.copy(std::string(node(i).name));
-      originals.push_back({op, node(i).instruction->kernel, node(i).instruction->args});
+      originals.push_back(
+          {op, node(i).number, node(i).instruction->kernel, node(i).instruction->args});
       if (node(i).number >= 0) numbers.push_back(static_cast<uint32_t>(node(i).number));
       prepared.operators.append(prepared.operators.empty() ? "" : " ").append(node(i).name);
       for (int v : node(i).outputs) {

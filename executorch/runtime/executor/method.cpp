@@ -167,10 +167,11 @@ Error Method::run_instruction() {
       state_.event_tracer, static_cast<ChainID>(state_.chain),
       static_cast<DebugHandle>(state_.instruction));
   size_t next = state_.instruction + 1;
+  Failure failure{state_.instruction, instruction.args};
   Error error = Error::Ok;
   switch (instruction.kind) {
     case Instruction::Kind::Kernel:
-      error = run_kernel(instruction);
+      error = run_kernel(instruction, failure);
       break;
     case Instruction::Kind::Delegate:
       error = run_delegate(instruction);
@@ -201,15 +202,16 @@ Error Method::run_instruction() {
   if (error == Error::Ok) {
     state_.instruction = next;
   } else {
-    log_origin();
+    log_origin(failure.instruction);
+    log_arguments(failure.args);
   }
   return error;
 }
 
-// Under the lines that say what is wrong with the instruction: whose it is.
-void Method::log_origin() const {
+// Under the lines that say what is wrong with an instruction: whose it is.
+void Method::log_origin(size_t instruction) const {
   InstructionOrigin origin;
-  if (ET_LOG_ENABLED && instruction_origin(state_.chain, state_.instruction, origin)) {
+  if (ET_LOG_ENABLED && instruction_origin(state_.chain, instruction, origin)) {
     const bool outermost = origin.module_path[0] == '\0';
     ET_LOG(Error, "  it comes from %s:%" PRIu32 ", %s%s",
            origin.file[0] == '\0' ? "an unknown file" : origin.file, origin.line,
@@ -227,7 +229,7 @@ Error Method::check_data(const Instruction& instruction) const {
   return Error::Ok;
 }
 
-Error Method::run_kernel(const Instruction& instruction) {
+Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
   internal::EventTracerProfileOpScope scope(state_.event_tracer, "OPERATOR_CALL");
   if (state_.checks_data) {
     ET_CHECK_OK_OR_RETURN_ERROR(check_data(instruction));
@@ -236,12 +238,16 @@ Error Method::run_kernel(const Instruction& instruction) {
   instruction.kernel(context, instruction.args);
   const Error error = context.failure_state();
   if (error != Error::Ok) {
-    const auto& op = *state_.plan->operators()->Get(instruction.target);
+    context.get_blamed(failure.instruction, failure.args);
+    const auto& chain = *state_.plan->chains()->Get(static_cast<uint32_t>(state_.chain));
+    const auto& call = *chain.instructions()
+                            ->Get(static_cast<uint32_t>(failure.instruction))
+                            ->instr_args_as_KernelCall();
+    const auto& op = *state_.plan->operators()->Get(static_cast<uint32_t>(call.op_index()));
     const bool overloaded = op.overload() != nullptr && op.overload()->size() > 0;
-    ET_LOG(Error, "%s: instruction %zu, %s%s%s, failed: %s", name(), state_.instruction,
+    ET_LOG(Error, "%s: instruction %zu, %s%s%s, failed: %s", name(), failure.instruction,
            op.name()->c_str(), overloaded ? "." : "", overloaded ? op.overload()->c_str() : "",
            to_string(error));
-    log_arguments(instruction.args);
   }
   return error;
 }
@@ -258,7 +264,6 @@ Error Method::run_delegate(const Instruction& instruction) {
     ET_LOG(Error, "%s: instruction %zu, delegate %" PRIu32 " (%s), failed: %s", name(),
            state_.instruction, instruction.target,
            state_.plan->delegates()->Get(instruction.target)->id()->c_str(), to_string(error));
-    log_arguments(instruction.args);
     return error;
   }
   for (const EValue* arg : instruction.args) {

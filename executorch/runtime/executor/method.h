@@ -198,13 +198,17 @@ class Method final {
   Error check_ready() const;
   Error run_step();
   Error run_instruction();
-  Error run_kernel(const Instruction& instruction);
+  struct Failure {
+    size_t instruction;
+    InstructionArgs args;
+  };
+  Error run_kernel(const Instruction& instruction, Failure& failure);
   Error run_delegate(const Instruction& instruction);
   Result<bool> read_condition(const EValue& condition) const;
   Error check_data(const Instruction& instruction) const;
   bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }
   Error restart();
-  void log_origin() const;
+  void log_origin(size_t instruction) const;
   void log_outputs();
   const char* name() const;
 

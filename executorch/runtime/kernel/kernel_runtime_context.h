@@ -1,11 +1,15 @@
 #pragma once
 
 #include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/memory_allocator.h>
 #include <executorch/runtime/core/result.h>
+#include <executorch/runtime/core/span.h>
 #include <executorch/runtime/platform/compiler.h>
+
+#include <cstdint>
 
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
@@ -24,6 +28,20 @@ class KernelRuntimeContext {
   /// Ok unless fail() was called.
   ET_NODISCARD Error failure_state() const { return failure_state_; }
 
+  /// For a kernel that does the work of several instructions: which of them failed, as a number in
+  /// the chain, with its arguments. Messages then name that one.
+  void blame(uint32_t instruction, Span<EValue*> args) {
+    blamed_ = instruction;
+    blamed_args_ = args;
+  }
+  /// Changes both if blame() was called.
+  void get_blamed(size_t& instruction, Span<EValue*>& args) const {
+    if (blamed_ != kItself) {
+      instruction = blamed_;
+      args = blamed_args_;
+    }
+  }
+
   EventTracer* internal_event_tracer() { return event_tracer_; }
 
   /// NotFound without a temp allocator, MemoryAllocationFailed when it is exhausted.
@@ -33,6 +51,9 @@ class KernelRuntimeContext {
   EventTracer* event_tracer_;
   MemoryAllocator* temp_allocator_;
   Error failure_state_ = Error::Ok;
+  static constexpr uint32_t kItself = UINT32_MAX;
+  uint32_t blamed_ = kItself;
+  Span<EValue*> blamed_args_;
 };
 
 }  // namespace ET_RUNTIME_NAMESPACE
