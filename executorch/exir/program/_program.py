@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
+from executorch.exir.backend.backend_details import copy_program
 from executorch.exir.pass_manager import run_passes
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._to_edge import to_edge_program
@@ -60,7 +61,7 @@ class EdgeProgramManager:
         self._config_methods = constant_methods
         self._core_exceptions = core_aten_ops_exception_list
         self._preserve_ops = preserve_ops
-        self._etrecord_source: dict[str, ExportedProgram] | None = None
+        self._etrecord: Any = None
         verifier = EXIREdgeDialectVerifier(
             self.compile_config, False, core_aten_ops_exception_list, preserve_ops
         )
@@ -81,8 +82,13 @@ class EdgeProgramManager:
         new._config_methods = getattr(like, "_config_methods", like)
         new._core_exceptions = getattr(like, "_core_exceptions", None)
         new._preserve_ops = getattr(like, "_preserve_ops", None)
-        new._etrecord_source = getattr(like, "_etrecord_source", None)
+        new._etrecord = getattr(like, "_etrecord", None)
         return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EdgeProgramManager:
+        """The state as it is now: graphs are copied, tensors are shared."""
+        programs = {name: copy_program(program) for name, program in self._edge_programs.items()}
+        return EdgeProgramManager._verified(programs, self, self.compile_config)
 
     @property
     def methods(self) -> set[str]:
@@ -133,9 +139,13 @@ class EdgeProgramManager:
         from executorch.exir.capture._config import ExecutorchBackendConfig
         from executorch.exir.program._executorch import to_executorch
 
-        return to_executorch(
+        manager = to_executorch(
             self._edge_programs, self._config_methods, config or ExecutorchBackendConfig()
         )
+        if self._etrecord is not None:
+            manager._etrecord = self._etrecord.copy()
+            manager._etrecord.add_executorch_program(manager)
+        return manager
 
     def _verifier(self, config: EdgeCompileConfig) -> type:
         from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
@@ -145,6 +155,15 @@ class EdgeProgramManager:
 
 def _passes_of(method: str, passes: Passes) -> Any:
     return passes.get(method, ()) if isinstance(passes, Mapping) else passes
+
+
+def _new_record(methods: dict[str, ExportedProgram], manager: EdgeProgramManager) -> Any:
+    from executorch.devtools.etrecord import ETRecord
+
+    record = ETRecord()
+    record.add_exported_program(methods)
+    record.add_edge_dialect_program(manager)
+    return record
 
 
 def to_edge(
@@ -164,7 +183,8 @@ def to_edge(
     methods = _as_methods(programs)
     edge = {name: to_edge_program(program, config) for name, program in methods.items()}
     manager = EdgeProgramManager._verified(edge, constant_methods, config)
-    manager._etrecord_source = methods if generate_etrecord else None
+    if generate_etrecord:
+        manager._etrecord = _new_record(methods, manager)
     return manager
 
 
@@ -192,7 +212,8 @@ def to_edge_transform_and_lower(
             _keep_whole(keep, *each.ops_to_not_decompose(program))
         edge[name] = to_edge_program(program, config, keep)
     manager = EdgeProgramManager._verified(edge, constant_methods, config)
-    manager._etrecord_source = methods if generate_etrecord else None
+    if generate_etrecord:
+        manager._etrecord = _new_record(methods, manager)
     if transform_passes:
         manager = manager.transform(transform_passes)
     for i in range(max(map(len, partitioners.values()), default=0)):

@@ -39,7 +39,8 @@ class _EdgeOperators(ExtensionHandler):
         return op._schema
 
 
-def _register() -> None:
+def register_edge_operators() -> None:
+    """Let torch.export's files hold edge operators."""
     if EdgeOpOverload not in _registered_extension_types():
         register_extension(EdgeOpOverload, _EdgeOperators)
     EXIREdgeDialectVerifier(class_only=True)  # a file names its dialect, which must be known
@@ -53,7 +54,7 @@ def save(
     opset_version: dict[str, int] | None = None,
 ) -> None:
     """Write an exported program, of the ATen or edge dialect, to a file."""
-    _register()
+    register_edge_operators()
     torch.export.save(ep_save, f, extra_files=extra_files, opset_version=opset_version)
 
 
@@ -64,7 +65,7 @@ def load(
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:
     """Read what `save` wrote."""
-    _register()
+    register_edge_operators()
     return torch.export.load(
         f, extra_files=extra_files, expected_opset_version=expected_opset_version
     )
