@@ -58,7 +58,7 @@ void DebugIdentity::describe(uint32_t op, uint32_t place, InstructionOrigin& out
 
 const fb::MethodIdentity* DebugIdentity::find_method(const char* name) const {
   for (size_t i = 0; const auto* method = item(root_->methods(), i); ++i) {
-    if (method->name() != nullptr && std::strcmp(method->name()->c_str(), name) == 0) {
+    if (method->name() != nullptr && method->name()->string_view() == name) {
       return method;
     }
   }
