@@ -49,9 +49,10 @@ def serialize_pte_binary(
     constant_alignment = _power_of_two(constant_tensor_alignment)
     delegates_alignment = _power_of_two(delegate_alignment)
     program = replace(pte_file.program)
+    constants = program.constant_buffer
     segments: list[Any] = []
-    if program.constant_buffer:
-        index, offsets = _pack(program.constant_buffer, constant_alignment, segments)
+    if constants:
+        index, offsets = _pack(constants, constant_alignment, segments)
         program.constant_segment = SubsegmentOffsets(index, offsets)
         program.constant_buffer = []
     if pte_file.mutable_data:
@@ -60,7 +61,8 @@ def serialize_pte_binary(
     if extract_delegate_segments:
         _move_delegates(program, delegates_alignment, segments)
     if pte_file.named_data is not None and pte_file.named_data.pte_data:
-        program.named_data = _add_named_data(pte_file.named_data, segments)
+        offsets = program.constant_segment.offsets
+        program.named_data = _add_named_data(pte_file.named_data, segments, constants, offsets)
     alignments = (_power_of_two(segment_alignment), constant_alignment, delegates_alignment)
     return Cord(image=_native.write_program(program, segments, *alignments))
 
@@ -115,18 +117,38 @@ def _with_delegates(plan: ExecutionPlan, move: Any) -> ExecutionPlan:
     )
 
 
-def _add_named_data(store: NamedDataStoreOutput, segments: list[Any]) -> list[NamedData]:
+def _add_named_data(
+    store: NamedDataStoreOutput, segments: list[Any], constants: list[Buffer], offsets: list[int]
+) -> list[NamedData]:
+    """Appends a segment per blob. Those that are constants too, at `offsets` of the first segment,
+    are stored there only: a weight that an operator and a delegate share."""
     from executorch.exir import _native
+    from executorch.exir.emit._data_pool import DataPool
 
+    pool = DataPool()
+    offset_of = [0]
+    for buffer, offset in list(zip(constants, offsets, strict=True))[1:]:
+        if pool.add_bytes(_view(buffer.storage)) == len(offset_of):
+            offset_of.append(offset)
     position: dict[int, int] = {}
     named = []
     for key, entry in store.pte_data.items():
         if entry.buffer_index not in position:
             position[entry.buffer_index] = len(segments)
-            segments.append(_native.Segment(entry.alignment))
-            segments[-1].append(store.buffers[entry.buffer_index])
+            data = store.buffers[entry.buffer_index]
+            same = pool.find(_view(data))
+            if same and offset_of[same] % entry.alignment == 0:
+                segments.append(_native.Segment.part_of(0, offset_of[same], len(data)))
+            else:
+                segments.append(_native.Segment(entry.alignment))
+                segments[-1].append(data)
         named.append(NamedData(key, position[entry.buffer_index]))
     return named
+
+
+def _view(data: Any) -> Any:
+    """Bytes as a DataPool takes them."""
+    return memoryview(data) if isinstance(data, (bytes, bytearray)) else data
 
 
 def deserialize_pte_binary(program_data: bytes) -> PTEFile:

@@ -117,6 +117,31 @@ def test_segments_are_ordered_and_aligned():
     assert len(data) == base + 389
 
 
+def test_named_data_that_is_a_constant_too_is_stored_once():
+    file = _file()
+    store = NamedDataStore()
+    store.add_named_data("shared", b"xyz", alignment=16)
+    store.add_named_data("not aligned there", bytes(range(24)), alignment=64)
+    store.add_named_data("own", b"zyx", alignment=16)
+    file.named_data = store.get_named_data_store_output()
+    data = bytes(_serialize_pte_binary(file))
+    program, _ = _native.read_program(data)
+    shared, own = program.segments[2], program.segments[4]
+    assert (shared.offset, shared.size) == (32, 3) and own.offset > shared.offset
+    read = _deserialize_pte_binary(data)
+    for key in store.pte_data:
+        found = read.named_data.buffers[read.named_data.pte_data[key].buffer_index]
+        assert bytes(found) == store.buffers[store.pte_data[key].buffer_index]
+
+
+def test_a_segment_is_no_part_of_what_is_not_there():
+    part = _native.Segment.part_of(0, 1, 3)
+    whole = _native.Segment(1)
+    whole.append(b"abc")
+    with pytest.raises(ValueError, match="part of bytes"):
+        _native.write_program(_program(), [whole, part], 1, 1, 1)
+
+
 def test_program_without_data_is_a_bare_flatbuffer():
     program = schema.Program(
         0, _program().execution_plan, [schema.Buffer(b"")], [], [], schema.SubsegmentOffsets(0, [])

@@ -58,20 +58,25 @@ class DataPool:
         return self.add_bytes(data)
 
     def add_bytes(self, data: Data) -> int:
+        index = self.find(data)
+        if index is None:
+            self.entries.append(data)  # keeps the memory, hence the address, from being reused
+            index = len(self.entries) - 1
+            self._by_sample.setdefault((data.nbytes, _sample(data)), []).append(index)
+            self._by_place[_place(data)] = index
+        return index
+
+    def find(self, data: Data) -> int | None:
+        """The index of bytes equal to these."""
         from executorch.exir import _native
 
         place = _place(data)
         if data.nbytes > 0 and place in self._by_place:
             return self._by_place[place]
-        candidates = self._by_sample.setdefault((data.nbytes, _sample(data)), [])
-        for index in candidates:
+        for index in self._by_sample.get((data.nbytes, _sample(data)), ()):
             if _native.same_bytes(self.entries[index], data):
                 return index
-        self.entries.append(data)  # keeps the memory, hence the address, from being reused
-        index = len(self.entries) - 1
-        candidates.append(index)
-        self._by_place[place] = index
-        return index
+        return None
 
 
 def _place(data: Data) -> tuple[int, int, int]:

@@ -337,6 +337,13 @@ uint64_t align_up(uint64_t value, uint64_t alignment) {
 
 }  // namespace
 
+Segment Segment::part_of(uint64_t whole, uint64_t offset, uint64_t size) {
+  Segment part(1);
+  part.whole_ = static_cast<int64_t>(whole);
+  part.part_ = {offset, size};
+  return part;
+}
+
 uint64_t Segment::append(nb::handle buffer, uint64_t alignment) {
   image_.align(alignment);
   const uint64_t offset = image_.size();
@@ -349,6 +356,16 @@ std::vector<SegmentRange> lay_out(const std::vector<const Segment*>& segments,
   std::vector<SegmentRange> ranges;
   uint64_t end = 0;
   for (const Segment* segment : segments) {
+    if (segment->whole() >= 0) {
+      const auto whole = static_cast<size_t>(segment->whole());
+      const SegmentRange part = segment->part();
+      if (whole >= ranges.size() || part.offset > ranges[whole].size ||
+          part.size > ranges[whole].size - part.offset) {
+        throw std::invalid_argument("a segment is a part of bytes that another does not have");
+      }
+      ranges.push_back({ranges[whole].offset + part.offset, part.size});
+      continue;
+    }
     const uint64_t offset = align_up(end, std::lcm(segment_alignment, segment->alignment()));
     ranges.push_back({offset, segment->size()});
     end = offset + segment->size();
@@ -360,7 +377,7 @@ void append_segments(FileImage& image, const std::vector<const Segment*>& segmen
                      const std::vector<SegmentRange>& ranges) {
   const uint64_t base = image.size();
   for (size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i]->size() > 0) {
+    if (segments[i]->image().size() > 0) {
       image.pad_to(base + ranges[i].offset);
       image.append(segments[i]->image());
     }
@@ -381,7 +398,7 @@ FileImage write_program(nb::handle program, const std::vector<const Segment*>& s
   FileImage image;
   uint64_t data_size = 0;  // up to the end of the last segment that has bytes
   for (const SegmentRange& range : ranges) {
-    data_size = range.size > 0 ? range.offset + range.size : data_size;
+    if (range.size > 0) data_size = std::max(data_size, range.offset + range.size);
   }
   if (data_size == 0) {
     image.append(std::move(flatbuffer));
