@@ -35,6 +35,8 @@ class Cut:
     corrects: tuple[tuple[str, str], ...] = ()  # (as printed, as run) where the text is not valid
     note: str = ""  # what else differs from the page
     expects: tuple[str, ...] = ()  # regular expressions found in what it prints
+    keeps: str = ""  # the program that is written by then is kept under this name and must be right
+    shows: tuple[Cut, ...] = ()  # what the page says that this cut prints
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Script:
     name: str
     seed: str
     cuts: tuple[Cut, ...]
-    command: Cut | None = None  # a line that contains `python FILE`
+    commands: tuple[Cut, ...] = ()  # lines that contain `python FILE`
     program: str = "nanogpt.pte"
 
 
@@ -56,7 +58,7 @@ class Project:
     seed: str
     folder: str  # of the project inside the scratch folder
     executorch: str  # where the page has the checkout, relative to the project
-    program: str  # the Script whose program it runs
+    program: tuple[str, str]  # the seed of the Script whose program it runs, and which it keeps
     source: str
     source_cuts: tuple[Cut, ...]
     cmake_cuts: tuple[Cut, ...]
@@ -78,15 +80,47 @@ class CustomOperator:
     model: tuple[Cut, ...]  # loads the library; replace_linear_with_custom_linear
 
 
-# The page hands the quantized model to XNNPACK next; it runs on the operators alone as well.
-RUN_QUANTIZED = """
-quantized = to_edge(traced_model).to_executorch()
+COMPARE = """
 from executorch.runtime import Runtime
 forward = Runtime.get().load_program(quantized.buffer).load_method("forward")
 found, reference = forward.execute(list(example_inputs))[0], m(*example_inputs)[0]
 assert (found - reference).abs().max() < 0.05 * reference.abs().max()
+"""
+# The page hands the quantized model to XNNPACK next; it runs on the operators alone as well.
+RUN_QUANTIZED = f"""
+quantized = to_edge(traced_model).to_executorch()
+{COMPARE}
 assert "quantized_decomposed::choose_qparams" in str(quantized.executorch_program)
 """
+# Every layer is in a delegate, and the program gives what the quantized model gives.
+RUN_LOWERED = f"""
+quantized = et_program
+{COMPARE}
+from executorch.exir.backend.utils import get_delegation_info
+outside = get_delegation_info(edge_manager.exported_program().graph_module).left_out
+outside = [left.node for left in outside]
+assert not [name for name in outside if "linear" in name or "quantize" in name], outside
+"""
+SAVE = """
+with open("nanogpt.pte", "wb") as file:
+    file.write(et_program.buffer)
+"""
+
+SUMMARY = (
+    r"Total\s+delegated\s+subgraphs:\s*\d+\s+"
+    r"Number\s+of\s+delegated\s+nodes:\s*\d+\s+Number\s+of\s+non-delegated\s+nodes:\s*\d+",
+)
+TABLE = (  # sorted by name, the total last
+    r"op_type\s.*occurrences_in_delegated_graphs\s.*occurrences_in_non_delegated_graphs",
+    r"aten_add_tensor[\s\S]*aten_view_copy_default[\s\S]*Total",
+)
+FRAGMENT = (
+    r"%aten_where_self\S* : \[num_users=\d+\] = call_function\["
+    r"target=executorch\.exir\.dialects\.edge\._ops\.aten\.where\.self\]",
+    r"%lowered_module_1 : \[num_users=1\] = get_attr\[target=lowered_module_1\]",
+    r"backend_id: XnnpackBackend\s+lowered graph\(\):\s+%\S+ : \[num_users=\d+\] = placeholder",
+    r"return \[",
+)
 
 DOWNLOADS = (
     Cut(1, "A", 8, 9, "curl"),
@@ -105,30 +139,110 @@ SCRIPTS = (
         "export_nanogpt.py",
         "A",
         (
-            Cut(3, "A", 20, 52, "# export_nanogpt.py", "0" * 24 + "110000001"),
+            Cut(
+                3,
+                "A",
+                20,
+                52,
+                "# export_nanogpt.py",
+                "0" * 24 + "110000001",
+                keeps="portable.pte",
+            ),
+            Cut(18, "A", 76, 114, "# export_nanogpt.py", "0" * 31 + "11" + "0" * 6),
+            Cut(
+                32,
+                "A",
+                177,
+                184,
+                "from executorch.devtools.backend_debug",
+                "0" * 8,
+                shows=(
+                    Cut(33, "A", 186, 188, "Total delegated", expects=SUMMARY),
+                    Cut(34, "A", 189, 221, "op_type", expects=TABLE),
+                ),
+            ),
+            Cut(
+                37,
+                "A",
+                227,
+                229,
+                "from executorch.exir.backend.utils",
+                "000",
+                shows=(Cut(38, "A", 232, 244, "%aten_where", expects=FRAGMENT),),
+            ),
+            Cut(18, "A", 115, 118, "et_program", "0001", keeps="delegated.pte"),
             Cut(26, "A", 128, 136, "# export_nanogpt.py", "0" * 9),
             Cut(27, "A", 137, 152, "# Use dynamic", "0" * 16, after=RUN_QUANTIZED),
+            Cut(22, "A", 157, 165, "from executorch", "010000001", after=RUN_LOWERED),
         ),
-        Cut(5, "A", 53, 53, "To export, run the script with python export_nanogpt.py"),
+        (Cut(5, "A", 53, 53, "To export, run the script with python export_nanogpt.py"),),
     ),
     Script(
         "export_nanogpt.py",
         "B",
         (
-            Cut(3, "B", 107, 148, "# export_nanogpt.py"),
+            Cut(3, "B", 107, 148, "# export_nanogpt.py", keeps="portable.pte"),
+            Cut(20, "B", 378, 426, "# export_nanogpt.py"),
+            Cut(
+                32,
+                "B",
+                584,
+                592,
+                "from executorch.devtools.backend_debug",
+                shows=(
+                    Cut(33, "B", 596, 598, "Total  delegated", expects=SUMMARY),
+                    Cut(34, "B", 600, 652, "op_type", expects=TABLE),
+                ),
+            ),
+            Cut(
+                37,
+                "B",
+                656,
+                658,
+                "from executorch.exir.backend.utils",
+                shows=(Cut(38, "B", 664, 676, "%aten_where", expects=FRAGMENT),),
+            ),
+            Cut(20, "B", 427, 432, "et_program", keeps="delegated.pte"),
             Cut(29, "B", 522, 552, "# export_nanogpt.py", after=RUN_QUANTIZED),
+            Cut(23, "B", 556, 561, "from executorch", after=RUN_LOWERED),
         ),
-        Cut(5, "B", 150, 150, "要导出,请使用python export_nanogpt.py"),
+        (
+            Cut(5, "B", 150, 150, "要导出,请使用python export_nanogpt.py"),
+            Cut(25, "B", 487, 487, "python export_nanogpt.py"),
+        ),
     ),
     Script(
         "export_nanogpt.py",
         "C",
         (
-            Cut(4, "C", 38, 79, "# export_nanogpt.py"),
+            Cut(4, "C", 38, 79, "# export_nanogpt.py", keeps="portable.pte"),
+            Cut(19, "C", 116, 163, "# export_nanogpt.py"),
+            Cut(
+                32,
+                "C",
+                260,
+                268,
+                "from executorch.devtools.backend_debug",
+                shows=(
+                    Cut(33, "C", 273, 275, "Total  delegated", expects=SUMMARY),
+                    Cut(34, "C", 279, 288, "|    |  op_type", expects=TABLE),
+                ),
+            ),
+            Cut(
+                37,
+                "C",
+                294,
+                296,
+                "from executorch.exir.backend.utils",
+                shows=(Cut(38, "C", 304, 316, "%aten_where", expects=FRAGMENT),),
+            ),
+            Cut(19, "C", 164, 168, "et_program", keeps="delegated.pte"),
             Cut(26, "C", 194, 201, "from executorch.backends.transforms"),
             Cut(28, "C", 205, 225, "# Use dynamic", after=RUN_QUANTIZED),
+            Cut(22, "C", 232, 234, "from executorch"),
+            Cut(22, "C", 238, 244, "edge_config =", after=RUN_LOWERED),
         ),
-        Cut(5, "C", 82, 82, "To export, run the script with `python export_nanogpt.py`"),
+        (Cut(5, "C", 82, 82, "To export, run the script with `python export_nanogpt.py`"),),
     ),
     Script(
         "export.py",
@@ -137,10 +251,33 @@ SCRIPTS = (
             Cut(6, "D", 58, 62, "import torch"),
             Cut(7, "D", 72, 81, "from torch.nn.attention", "0000000101"),
             Cut(8, "D", 87, 91, "from executorch.exir"),
-            Cut(9, "D", 112, 114, "#Write the serialized", "001"),
+            Cut(9, "D", 112, 114, "#Write the serialized", "001", keeps="portable.pte"),
+            Cut(21, "D", 98, 106, "from executorch", after=SAVE, keeps="delegated.pte"),
             Cut(30, "D", 291, 320, "from executorch.backends.transforms", after=RUN_QUANTIZED),
+            Cut(24, "D", 327, 334, "from executorch"),
+            Cut(
+                35,
+                "D",
+                360,
+                367,
+                "from executorch.exir.backend.utils",
+                shows=(
+                    Cut(36, "D", 373, 375, "Total  delegated", expects=SUMMARY),
+                    Cut(36, "D", 379, 407, "|    |  op_type", expects=TABLE),
+                ),
+            ),
+            Cut(
+                39,
+                "D",
+                419,
+                421,
+                "from executorch.exir.backend.utils",
+                before="class self:\n    edge_manager = edge_manager",
+                expects=(r"lowered graph\(\):",),
+            ),
+            Cut(24, "D", 336, 336, "et_program", after=RUN_LOWERED),
         ),
-        Cut(10, "D", 119, 119, "`python export.py`"),
+        (Cut(10, "D", 119, 119, "`python export.py`"),),
     ),
     Script(
         "export_tutorial.py",
@@ -154,6 +291,12 @@ SCRIPTS = (
                 "import torch",
                 "00001223221220000000",
                 expects=("Pre-Autograd ATen Dialect Graph", "ATen Dialect Graph", "conv2d"),
+                shows=(
+                    Cut(40, "E", 38, 39, "print(", expects=(r"Pre-Autograd ATen.*\s+GraphModule",)),
+                    Cut(
+                        40, "E", 41, 42, "print(", expects=(r"\nATen Dialect Graph\s+ExportedPro",)
+                    ),
+                ),
             ),
             Cut(
                 12,
@@ -191,7 +334,18 @@ SCRIPTS = (
                 "0" * 18,
                 expects=(r"Quantized Graph[\s\S]*quantize_per_tensor",),
             ),
-            Cut(15, "E", 192, 202, "from executorch.exir import", expects=("Edge Dialect Graph",)),
+            Cut(
+                15,
+                "E",
+                192,
+                202,
+                "from executorch.exir import",
+                shows=(
+                    Cut(
+                        40, "E", 201, 202, "print(", expects=(r"Edge Dialect Graph\s+ExportedPro",)
+                    ),
+                ),
+            ),
             Cut(
                 16,
                 "E",
@@ -209,6 +363,16 @@ SCRIPTS = (
                 "example_args = (torch.randn(1, 3, 256, 256),)",
                 "0000000001234323000",
                 expects=(r"Transformed Edge Dialect Graph[\s\S]*aten_?\.?sigmoid",),
+                shows=(
+                    Cut(
+                        40,
+                        "E",
+                        257,
+                        258,
+                        "print(",
+                        expects=(r"Transformed Edge Dialect Graph\s+E",),
+                    ),
+                ),
             ),
             Cut(
                 88,
@@ -248,6 +412,11 @@ SCRIPTS = (
                 "def f(a, x, b):",
                 "0" + "1" * 6 + "0" * 8,
                 expects=(r"Delegated program[\s\S]*executorch_call_delegate",),
+                shows=(
+                    Cut(
+                        40, "E", 398, 399, "print(", expects=(r"Delegated program\s+ExportedProg",)
+                    ),
+                ),
             ),
             Cut(
                 86,
@@ -255,7 +424,19 @@ SCRIPTS = (
                 407,
                 419,
                 "from executorch.exir import ExecutorchBackendConfig",
-                expects=("ExecuTorch Dialect",),
+                shows=(
+                    Cut(
+                        40, "E", 417, 418, "print(", expects=(r"ExecuTorch Dialect\s+ExportedProg",)
+                    ),
+                    Cut(
+                        87,
+                        "E",
+                        420,
+                        437,
+                        "Notice that",
+                        expects=(r"aten\.\w+\.\w*out", r"memory[._]alloc"),
+                    ),
+                ),
             ),
             Cut(
                 17,
@@ -265,14 +446,63 @@ SCRIPTS = (
                 "import torch",
                 "0000122212" + "0" * 14 + "1",
                 after="torch.save((example_args, aten_dialect(*example_args)), 'model.pt')",
+                keeps="model.pte",
             ),
         ),
-        None,
+        (),
         "model.pte",
     ),
 )
-# Stated in the text of E and checked on what row 86 prints.
-FACTS = (Cut(87, "E", 420, 437, "Notice that", expects=(r"aten\.\w+\.\w*out", r"memory[._]alloc")),)
+
+_SOURCE_B = (
+    Cut(58, "B", 160, 178, "// main.cpp"),
+    Cut(59, "B", 184, 246, "// main.cpp"),
+    Cut(60, "B", 258, 282, "// main.cpp"),
+)
+_BUILD_B = (Cut(72, "B", 493, 495, "(rm -rf cmake-out"),)
+_CONSOLE_B = Cut(74, "B", 503, 504, "Enter model prompt: Hello world!")
+
+_SOURCE_D = (
+    Cut(
+        64,
+        "D",
+        159,
+        159,
+        "#include <executorch/extension/module/module.h>",
+        before='#include "basic_sampler.h"\n'
+        "#include <executorch/extension/runner_util/managed_tensor.h>",
+    ),
+    Cut(
+        63,
+        "D",
+        150,
+        150,
+        '#include  "basic_tokenizer.h"',
+        after="using namespace std;\nusing namespace torch::executor;",
+    ),
+    Cut(65, "D", 173, 194, "vector<int64_t> generate(", after="int main() {"),
+    Cut(62, "D", 134, 134, "string  prompt"),
+    Cut(63, "D", 151, 151, "BasicTokenizer tokenizer"),
+    Cut(64, "D", 160, 160, "Module llm_model"),
+    Cut(
+        64,
+        "D",
+        166,
+        166,
+        "vector<int64_t> tokens",
+        after="tokens.resize(8);  // the page reads 8 tokens of a prompt that has 3\n"
+        "BasicSampler sampler;",
+    ),
+    Cut(65, "D", 201, 201, "vector<int64_t> outputs"),
+    Cut(65, "D", 209, 209, "string out_str", before='cout << "prompt: " << prompt << endl;'),
+    Cut(65, "D", 214, 214, "cout <<", after="}"),
+)
+_BUILD_D = (
+    Cut(73, "D", 254, 257, "(rm -rf cmake-out"),
+    Cut(73, "D", 263, 263, "cmake --build cmake-out --target nanogpt_runner"),
+    Cut(73, "D", 268, 268, "./cmake-out/nanogpt_runner"),
+)
+_CONSOLE_D = Cut(74, "D", 272, 273, "prompt: Hello world!")
 
 PROJECTS = (
     Project(
@@ -280,13 +510,9 @@ PROJECTS = (
         seed="B",
         folder="et-nanogpt",
         executorch="third-party/executorch",
-        program="B",
+        program=("B", "portable.pte"),
         source="main.cpp",
-        source_cuts=(
-            Cut(58, "B", 160, 178, "// main.cpp"),
-            Cut(59, "B", 184, 246, "// main.cpp"),
-            Cut(60, "B", 258, 282, "// main.cpp"),
-        ),
+        source_cuts=_SOURCE_B,
         cmake_cuts=(Cut(66, "B", 297, 326, "# CMakeLists.txt"),),
         builds=(
             (
@@ -299,55 +525,47 @@ PROJECTS = (
                     note="without ./install_requirements.sh --clean, see 75",
                 ),
             ),
-            (Cut(72, "B", 493, 495, "(rm -rf cmake-out"),),
+            _BUILD_B,
         ),
         console=Cut(74, "B", 359, 360, "Enter model prompt: Hello world!"),
         files=(Cut(78, "B", 330, 344, "  • CMakeLists.txt"),),
+    ),
+    Project(
+        name="release 0.4 with XNNPACK",
+        seed="B",
+        folder="et-nanogpt",
+        executorch="third-party/executorch",
+        program=("B", "delegated.pte"),
+        source="main.cpp",
+        source_cuts=_SOURCE_B,
+        cmake_cuts=(Cut(67, "B", 436, 465, "cmake_minimum_required"),),
+        builds=(_BUILD_B,),
+        console=_CONSOLE_B,
+        files=(Cut(78, "B", 471, 483, "  • CMakeLists.txt"),),
+    ),
+    Project(
+        name="release 0.4, the shorter list of libraries",
+        seed="B",
+        folder="et-nanogpt",
+        executorch="third-party/executorch",
+        program=("B", "delegated.pte"),
+        source="main.cpp",
+        source_cuts=_SOURCE_B,
+        cmake_cuts=(
+            Cut(67, "B", 436, 454, "cmake_minimum_required"),
+            Cut(68, "B", 565, 572, "add_executable"),
+        ),
+        builds=(_BUILD_B,),
+        console=_CONSOLE_B,
     ),
     Project(
         name="release 0.2",
         seed="D",
         folder="nanogpt",
         executorch="../executorch",
-        program="D",
+        program=("D", "portable.pte"),
         source="nanogpt_runner.cpp",
-        source_cuts=(
-            Cut(
-                64,
-                "D",
-                159,
-                159,
-                "#include <executorch/extension/module/module.h>",
-                before='#include "basic_sampler.h"\n'
-                "#include <executorch/extension/runner_util/managed_tensor.h>",
-            ),
-            Cut(
-                63,
-                "D",
-                150,
-                150,
-                '#include  "basic_tokenizer.h"',
-                after="using namespace std;\nusing namespace torch::executor;",
-            ),
-            Cut(65, "D", 173, 194, "vector<int64_t> generate(", after="int main() {"),
-            Cut(62, "D", 134, 134, "string  prompt"),
-            Cut(63, "D", 151, 151, "BasicTokenizer tokenizer"),
-            Cut(64, "D", 160, 160, "Module llm_model"),
-            Cut(
-                64,
-                "D",
-                166,
-                166,
-                "vector<int64_t> tokens",
-                after="tokens.resize(8);  // the page reads 8 tokens of a prompt that has 3\n"
-                "BasicSampler sampler;",
-            ),
-            Cut(65, "D", 201, 201, "vector<int64_t> outputs"),
-            Cut(
-                65, "D", 209, 209, "string out_str", before='cout << "prompt: " << prompt << endl;'
-            ),
-            Cut(65, "D", 214, 214, "cout <<", after="}"),
-        ),
+        source_cuts=_SOURCE_D,
         cmake_cuts=(
             Cut(
                 69,
@@ -358,14 +576,32 @@ PROJECTS = (
                 awaits=("    etdump", "executorch/devtools/etdump"),
             ),
         ),
-        builds=(
-            (
-                Cut(73, "D", 254, 257, "(rm -rf cmake-out"),
-                Cut(73, "D", 263, 263, "cmake --build cmake-out --target nanogpt_runner"),
-                Cut(73, "D", 268, 268, "./cmake-out/nanogpt_runner"),
+        builds=(_BUILD_D,),
+        console=_CONSOLE_D,
+        prompt_tokens=8,
+        n_tokens=20,
+    ),
+    Project(
+        name="release 0.2 with XNNPACK",
+        seed="D",
+        folder="nanogpt",
+        executorch="../executorch",
+        program=("D", "delegated.pte"),
+        source="nanogpt_runner.cpp",
+        source_cuts=_SOURCE_D,
+        cmake_cuts=(
+            Cut(69, "D", 220, 239, "cmake_minimum_required"),
+            Cut(
+                70,
+                "D",
+                341,
+                348,
+                "add_executable",
+                awaits=("    etdump", "executorch/devtools/etdump"),
             ),
         ),
-        console=Cut(74, "D", 272, 273, "prompt: Hello world!"),
+        builds=(_BUILD_D,),
+        console=_CONSOLE_D,
         prompt_tokens=8,
         n_tokens=20,
     ),
@@ -456,8 +692,7 @@ SHELL = (Cut(77, "D", 21, 22, "mkdir  third-party"),)
 # Rows nothing is run for, and why.
 NOT_RUN: dict[str, tuple[int, ...]] = {
     "not run: clones and installs over the network (conda, pyenv)": (75, 76),
-    "later: with the XNNPACK backend": (*range(18, 26), 67, 68, 70),
-    "later: with the developer tools": tuple(range(32, 58)),
+    "later: with the developer tools": tuple(range(41, 58)),
     "commented out on the page": (92,),
     "no code in the text": (93,),
 }

@@ -29,7 +29,8 @@ class GPT(_GPT):
         model = cls(config)
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter.mul_(8)  # far enough from zero that the best token stands out
+                if parameter.dim() > 1:
+                    parameter.mul_(8)  # far enough from zero that the best token stands out
         return model.eval()
 """
 

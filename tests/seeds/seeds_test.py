@@ -12,9 +12,10 @@ pytestmark = pytest.mark.skipif(not available(), reason="the tutorial texts are 
 
 
 def _cuts() -> list[rows.Cut]:
-    cuts = [*rows.DOWNLOADS, *rows.SHELL, *rows.FACTS]
+    cuts = [*rows.DOWNLOADS, *rows.SHELL]
     for script in rows.SCRIPTS:
-        cuts += [*script.cuts, *([script.command] if script.command else [])]
+        cuts += [*script.cuts, *script.commands]
+        cuts += [fact for cut in script.cuts for fact in cut.shows]
     for p in rows.PROJECTS:
         cuts += [*p.source_cuts, *p.cmake_cuts, p.console, *p.files]
         cuts += [cut for build in p.builds for cut in build]

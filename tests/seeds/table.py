@@ -46,13 +46,18 @@ def script(seed: str) -> list[Result]:
     return run_python.run(chosen, WORK / f"python-{seed}")
 
 
-def project(seed: str) -> list[Result]:
-    """Needs the program that `script` of the same seed left."""
-    chosen = next(p for p in rows.PROJECTS if p.seed == seed)
-    program = WORK / f"python-{chosen.program}" / "nanogpt.pte"
+def project(chosen: rows.Project) -> list[Result]:
+    """Needs the program that `script` of the same seed keeps."""
+    seed, name = chosen.program
+    program = WORK / f"python-{seed}" / name
     if not program.exists():
-        script(chosen.program)
-    return run_cpp.run(chosen, WORK / f"cpp-{seed}", program)
+        script(seed)
+    return run_cpp.run(chosen, WORK / _folder(chosen), program)
+
+
+def _folder(chosen: rows.Project) -> str:
+    number = [p for p in rows.PROJECTS if p.seed == chosen.seed].index(chosen) + 1
+    return f"cpp-{chosen.seed}{number}"
 
 
 def custom(seed: str) -> list[Result]:
@@ -64,7 +69,7 @@ GROUPS: dict[str, Callable[[], list[Result]]] = {
     "downloads": downloads,
     "shell": shell,
     **{f"python-{s.seed}": lambda seed=s.seed: script(seed) for s in rows.SCRIPTS},
-    **{f"cpp-{p.seed}": lambda seed=p.seed: project(seed) for p in rows.PROJECTS},
+    **{_folder(p): lambda p=p: project(p) for p in rows.PROJECTS},
     **{f"cpp-custom-{c.seed}": lambda seed=c.seed: custom(seed) for c in rows.CUSTOM_OPERATORS},
 }
 
