@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv.h>
+#include <executorch/cpu/nn/conv_planes.h>
 #include <executorch/cpu/nn/depthwise.h>
 #include <executorch/cpu/nn/patches.h>
 #include <executorch/cpu/threadpool.h>
@@ -262,6 +263,9 @@ class Products {
 
   void run_part(int64_t b, int64_t group, int64_t first_pixel, int64_t n_pixels,
                 int64_t pixel) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (n_pixels == c_.pixels() && run_planes(c_, b, group)) return;
+    }
     const Group<T> g = {c_,
                         c_.input + b * c_.in_batch + group * c_.group_in * c_.in_channel,
                         c_.weight + group * c_.weight_group,
@@ -358,9 +362,8 @@ bool run_depthwise(const Conv<T>& c) {
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   if (w.in_stride == 1 && w.out_stride == 1) {
     const int64_t grain = gemm::ceil_div(kGrainWork, c.pixels() * c.taps());
-    parallel_for(c.batch * c.groups, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) kernels.plane(c, i / c.groups, i % c.groups);
-    });
+    parallel_for(c.batch * c.groups, grain,
+                 [&](int64_t begin, int64_t end) { kernels.planes(c, begin, end); });
     return true;
   }
   if (c.in_channel != 1 || c.out_channel != 1 || c.taps() > kDepthwiseTaps) return false;

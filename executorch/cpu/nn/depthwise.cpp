@@ -105,60 +105,111 @@ HWY_INLINE void Finish(const Conv<T>& c, V x, size_t n, int64_t at) {
   }
 }
 
-// The usual windows: kSize x kSize taps side by side, steps of 1 or 2. A vector of outputs goes
-// down the plane; masks stand for the padding at both sides, rows outside are skipped.
-template <int kSize, int kStep>
-struct Window {
-  hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
-  int64_t first;                             // position that lane 0 meets with tap 0
+// What follows when it is a bound at most.
+template <bool kBounded, class T>
+HWY_INLINE void FinishStrip(const Conv<T>& c, V x, size_t n, int64_t at) {
+  if constexpr (kBounded) {
+    const Floats d;
+    if (c.act.kind == Activation::Kind::Clamp) x = Clamp(d, x, c.act.low, c.act.high);
+    if (n == static_cast<size_t>(kLanes)) {
+      StoreFloats(x, d, c.out + at);
+    } else {
+      StoreFloatsN(x, d, c.out + at, n);
+    }
+  } else {
+    Finish(c, x, n, at);
+  }
+}
 
-  Window(const ConvAxis& w, int64_t ow) : first(ow * kStep - w.padding) {
+// The usual windows: kSize x kSize taps side by side, steps of 1 or 2. A strip of one vector of
+// outputs goes down the plane; masks stand for the padding at both sides. Each row of the image is
+// read once: its products with the rows of taps go to the outputs that are under way, summed among
+// themselves first, so that no output waits for the one before.
+template <int kSize, int kStep>
+struct Strip {
+  hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
+  int64_t ow, first;                         // the position that lane 0 meets with tap 0
+  size_t n;
+
+  Strip() = default;
+  Strip(const ConvAxis& w, int64_t column)
+      : ow(column),
+        first(column * kStep - w.padding),
+        n(static_cast<size_t>(std::min(kLanes, w.out - column))) {
     for (int kw = 0; kw < kSize; ++kw) {
       low[kw] = Between(Floats(), -(first + kw), w.in - (first + kw));
       high[kw] = Between(Floats(), -(first + kw + kLanes), w.in - (first + kw + kLanes));
     }
   }
 
-  // sum += the row's taps.
-  HWY_INLINE void Add(const float* HWY_RESTRICT row, const float* HWY_RESTRICT weights,
-                      V& sum) const {
+  // What the lanes meet with each tap of a row.
+  HWY_INLINE void Load(const float* HWY_RESTRICT row, V (&x)[kSize]) const {
     const Floats d;
 #pragma GCC unroll 5
     for (int kw = 0; kw < kSize; kw += kStep) {
       const float* at = row + first + kw;
-      const V x = hn::MaskedLoad(low[kw], d, at);
-      if constexpr (kStep == 1) {
-        sum = hn::MulAdd(hn::Set(d, weights[kw]), x, sum);
-      } else {
-        const V y = hn::MaskedLoad(high[kw], d, at + kLanes);
-        sum = hn::MulAdd(hn::Set(d, weights[kw]), hn::ConcatEven(d, y, x), sum);
-        if (kw + 1 < kSize) {
-          sum = hn::MulAdd(hn::Set(d, weights[kw + 1]), hn::ConcatOdd(d, y, x), sum);
-        }
+      x[kw] = hn::MaskedLoad(low[kw], d, at);
+      if constexpr (kStep == 2) {
+        const V a = x[kw], b = hn::MaskedLoad(high[kw], d, at + kLanes);
+        x[kw] = hn::ConcatEven(d, b, a);
+        if (kw + 1 < kSize) x[kw + 1] = hn::ConcatOdd(d, b, a);
       }
     }
   }
 };
 
-template <int kSize, int kStep, class T>
-HWY_INLINE void WindowPlane(const Conv<T>& c, const float* image, int64_t row_stride,
-                            const float* weights, float bias, int64_t to) {
-  const Floats d;
-  const ConvAxis &h = c.axis[1], &w = c.axis[2];
-  for (int64_t ow = 0; ow < w.out; ow += kLanes) {
-    const Window<kSize, kStep> window(w, ow);
-    const auto n = static_cast<size_t>(std::min(kLanes, w.out - ow));
-    for (int64_t oh = 0; oh < h.out; ++oh) {
-      const int64_t ih = oh * kStep - h.padding;
-      V sum = hn::Set(d, bias);
+template <int kSize>
+HWY_INLINE V RowOfTaps(const V (&x)[kSize], const V* weights) {
+  V sum = hn::Mul(x[0], weights[0]);
 #pragma GCC unroll 5
-      for (int kh = 0; kh < kSize; ++kh) {
-        if (ih + kh < 0 || ih + kh >= h.in) continue;
-        window.Add(image + (ih + kh) * row_stride, weights + kh * kSize, sum);
+  for (int kw = 1; kw < kSize; ++kw) sum = hn::MulAdd(x[kw], weights[kw], sum);
+  return sum;
+}
+
+template <int kSize, int kStep, bool kBounded, class T>
+HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, const float* image,
+                         int64_t row_stride, const V (&weights)[kSize * kSize], V bias,
+                         int64_t to) {
+  const ConvAxis& h = c.axis[1];
+  constexpr int kWaiting = (kSize - 1) / kStep;  // outputs that more rows will be added to
+  V sums[kWaiting];
+#pragma GCC unroll 4
+  for (int i = 0; i < kWaiting; ++i) sums[i] = bias;
+  const auto add = [&](int64_t y, auto first_row) HWY_ATTR {
+    // Rows of taps first_row, first_row + kStep ... of one row of the image.
+    constexpr int kFirst = decltype(first_row)::value;
+    constexpr int kCount = (kSize - kFirst + kStep - 1) / kStep;
+    V parts[kCount];
+    const int64_t ih = y - h.padding;
+    if (ih >= 0 && ih < h.in) {
+      V x[kSize];
+      strip.Load(image + ih * row_stride, x);
+#pragma GCC unroll 5
+      for (int i = 0; i < kCount; ++i) {
+        parts[i] = RowOfTaps<kSize>(x, weights + (kFirst + i * kStep) * kSize);
       }
-      Finish(c, sum, n, to + oh * h.out_stride + ow);
+    } else {
+#pragma GCC unroll 5
+      for (int i = 0; i < kCount; ++i) parts[i] = hn::Zero(Floats());
     }
+    if constexpr (kFirst > 0) {
+#pragma GCC unroll 5
+      for (int i = 0; i < kCount; ++i) sums[i] = hn::Add(sums[i], parts[i]);
+    } else {
+      const V done = hn::Add(sums[kWaiting - 1], parts[kCount - 1]);
+#pragma GCC unroll 5
+      for (int i = kWaiting - 1; i > 0; --i) sums[i] = hn::Add(sums[i - 1], parts[i]);
+      sums[0] = hn::Add(bias, parts[0]);
+      const int64_t oh = y / kStep - kWaiting;
+      if (oh >= 0) FinishStrip<kBounded>(c, done, strip.n, to + oh * h.out_stride + strip.ow);
+    }
+  };
+  const int64_t last = (h.out - 1) * kStep + kSize - 1;
+  for (int64_t y = 0; y < last; y += kStep) {
+    add(y, std::integral_constant<int, 0>());
+    if constexpr (kStep == 2) add(y + 1, std::integral_constant<int, 1>());
   }
+  add(last, std::integral_constant<int, 0>());
 }
 
 // A plane of float, or converted to it.
@@ -185,35 +236,56 @@ HWY_INLINE const float* FloatPlane(const ConvAxis& h, const ConvAxis& w, const T
   }
 }
 
-// Whether the plane was computed so.
 template <class T>
-HWY_INLINE bool RunWindow(const Conv<T>& c, int64_t b, int64_t g) {
+HWY_INLINE bool HasStrips(const Conv<T>& c) {
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-  const bool alike = h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 &&
-                     w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0;
-  if (!kMasks || !alike || (w.kernel != 3 && w.kernel != 5) || w.stride > 2) return false;
-  float weights[25];
-  for (int64_t t = 0; t < w.kernel * w.kernel; ++t) {
-    weights[t] = ToFloat(c.weight + g * c.weight_group + t / w.kernel * h.weight_stride +
-                         t % w.kernel * w.weight_stride);
+  return kMasks && h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 &&
+         w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0 &&
+         (w.kernel == 3 || w.kernel == 5) && w.stride <= 2;
+}
+
+// Planes [begin, end) of all images.
+template <int kSize, int kStep, bool kBounded, class T>
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
+  const Floats d;
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  using OneStrip = Strip<kSize, kStep>;
+  constexpr int64_t kKept = 8;  // strips
+  OneStrip strips[kKept];
+  for (int64_t i = 0; i < std::min(kKept, (w.out + kLanes - 1) / kLanes); ++i) {
+    strips[i] = OneStrip(w, i * kLanes);
   }
-  const float bias = c.bias == nullptr ? 0.0f : ToFloat(c.bias + g);
-  for (int64_t od = 0; od < z.out; ++od) {
-    int64_t ld;
-    const float* image =
-        FloatPlane(h, w, c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride, &ld);
-    const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
-    if (w.kernel == 3 && w.stride == 1) WindowPlane<3, 1>(c, image, ld, weights, bias, to);
-    if (w.kernel == 3 && w.stride == 2) WindowPlane<3, 2>(c, image, ld, weights, bias, to);
-    if (w.kernel == 5 && w.stride == 1) WindowPlane<5, 1>(c, image, ld, weights, bias, to);
-    if (w.kernel == 5 && w.stride == 2) WindowPlane<5, 2>(c, image, ld, weights, bias, to);
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t b = i / c.groups, g = i % c.groups;
+    V weights[kSize * kSize];
+    for (int t = 0; t < kSize * kSize; ++t) {
+      weights[t] = hn::Set(d, ToFloat(c.weight + g * c.weight_group + t / kSize * h.weight_stride +
+                                      t % kSize * w.weight_stride));
+    }
+    const V bias = hn::Set(d, c.bias == nullptr ? 0.0f : ToFloat(c.bias + g));
+    for (int64_t od = 0; od < z.out; ++od) {
+      int64_t ld;
+      const float* image =
+          FloatPlane(h, w, c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride, &ld);
+      const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
+      for (int64_t s = 0; s * kLanes < w.out; ++s) {
+        const OneStrip strip = s < kKept ? strips[s] : OneStrip(w, s * kLanes);
+        RunStrip<kSize, kStep, kBounded>(c, strip, image, ld, weights, bias, to);
+      }
+    }
   }
-  return true;
+}
+
+template <int kSize, int kStep, class T>
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
+  const bool bounded = c.residual == nullptr && (c.act.kind == Activation::Kind::None ||
+                                                 c.act.kind == Activation::Kind::Clamp);
+  if (bounded) return StripPlanes<kSize, kStep, true>(c, begin, end);
+  StripPlanes<kSize, kStep, false>(c, begin, end);
 }
 
 template <class T>
 void Plane(const Conv<T>& c, int64_t b, int64_t g) {
-  if (RunWindow(c, b, g)) return;
   static thread_local Workspace workspace;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   PaddedPlane plane;
@@ -258,6 +330,18 @@ void Plane(const Conv<T>& c, int64_t b, int64_t g) {
       }
     }
   }
+}
+
+template <class T>
+void Planes(const Conv<T>& c, int64_t begin, int64_t end) {
+  const int64_t size = c.axis[2].kernel, step = c.axis[2].stride;
+  if (HasStrips(c)) {
+    if (size == 3 && step == 1) return StripPlanes<3, 1>(c, begin, end);
+    if (size == 3 && step == 2) return StripPlanes<3, 2>(c, begin, end);
+    if (size == 5 && step == 1) return StripPlanes<5, 1>(c, begin, end);
+    return StripPlanes<5, 2>(c, begin, end);
+  }
+  for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups);
 }
 
 // The taps of one output that lie inside the image, from channel 0 on.
@@ -332,7 +416,7 @@ void Pixels(const Conv<T>& c, int64_t b, int64_t row, const float* weights, cons
 
 template <class T>
 const DepthwiseKernels<T>& DepthwiseOf() {
-  static constexpr DepthwiseKernels<T> kTable = {depthwise::Plane<T>, depthwise::Pixels<T>};
+  static constexpr DepthwiseKernels<T> kTable = {depthwise::Planes<T>, depthwise::Pixels<T>};
   return kTable;
 }
 const DepthwiseKernels<float>& FloatDepthwise() {

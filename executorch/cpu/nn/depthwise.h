@@ -9,8 +9,9 @@ constexpr int64_t kDepthwiseTaps = 128;
 
 template <class T>
 struct DepthwiseKernels {
-  /// All pixels of channel g of image b; pixels of input and output are contiguous along width.
-  void (*plane)(const Conv<T>&, int64_t b, int64_t g);
+  /// Planes [begin, end), plane b * groups + g being all pixels of channel g of image b; pixels of
+  /// input and output are contiguous along width.
+  void (*planes)(const Conv<T>&, int64_t begin, int64_t end);
   /// Output row `row` (depth and height) of image b in all channels, which are contiguous.
   /// weights[tap * groups + g], biases[g] or null; at most kDepthwiseTaps taps.
   void (*pixels)(const Conv<T>&, int64_t b, int64_t row, const float* weights, const float* biases);

@@ -1,0 +1,327 @@
+#include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/nn/conv_planes.h>
+#include <executorch/cpu/nn/conv_product.h>
+#include <executorch/cpu/nn/patches.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+
+namespace executorch::cpu {
+namespace {
+
+using gemm::ceil_div;
+using gemm::round_up;
+
+// Multiply-adds that are worth another thread.
+constexpr int64_t kGrainWork = 1 << 16;
+// A deeper sum is divided: its rows of pixels and weights would not stay in the second-level cache.
+constexpr int64_t kDepth = 1536;
+// Room for a row of partial sums and for a row of a panel: three vectors and further pixels.
+constexpr int64_t kPartialColumns = 64;
+
+// Pixels in blocks of at most three vectors of nearly equal width; a few more than whole vectors
+// are summed by themselves in the last block.
+struct Columns {
+  int64_t n, lanes, n_dots, n_vectors, n_blocks;
+
+  Columns(int64_t pixels, const PlaneKernels& kernels, bool takes_dots = true)
+      : n(pixels), lanes(kernels.lanes) {
+    const int64_t rest = n % lanes;
+    n_dots = takes_dots && n > lanes && rest <= lanes / 4 ? rest : 0;
+    n_vectors = ceil_div(n - n_dots, lanes);
+    n_blocks = ceil_div(n_vectors * lanes, kernels.most_columns);
+  }
+  int64_t first(int64_t block) const { return block * n_vectors / n_blocks * lanes; }
+  int64_t width(int64_t block) const {
+    return std::min(first(block + 1), n - n_dots) - first(block);
+  }
+  int64_t dots(int64_t block) const { return block + 1 == n_blocks ? n_dots : 0; }
+};
+
+// Calls f(i0, ni, block) for parts of m channels and blocks of pixels, which threads share; those
+// of one part after the other if `channels_first`.
+template <class F>
+void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first, const F& f) {
+  const int64_t rows = plane_kernels().rows;
+  const auto threads = static_cast<int64_t>(loop_threads());
+  int64_t parts = ceil_div(threads == 1 ? 1 : 4 * threads, n_blocks);
+  if (channels_first) parts = std::max(parts, threads);
+  parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(m / (2 * rows), 1));
+  const int64_t height = round_up(ceil_div(m, parts), rows);
+  parts = ceil_div(m, height);
+  const int64_t n = parts * n_blocks;
+  parallel_for(n, ceil_div(kGrainWork * n, work), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t part = channels_first ? t / n_blocks : t % parts;
+      const int64_t block = channels_first ? t % n_blocks : t / parts;
+      f(part * height, std::min(height, m - part * height), block);
+    }
+  });
+}
+
+class Planes {
+ public:
+  Planes(const Conv<float>& c, int64_t b, int64_t g)
+      : c_(c),
+        h_(c.axis[1]),
+        w_(c.axis[2]),
+        kernels_(plane_kernels()),
+        image_(c.input + b * c.in_batch + g * c.group_in * c.in_channel),
+        columns_(c.pixels(), kernels_) {
+    const int64_t to = b * c.out_batch + g * c.group_out * c.out_channel;
+    whole_.m = c.group_out;
+    whole_.k = c.group_in * c.taps();
+    whole_.a = c.weight + g * c.weight_group;
+    whole_.lda = c.weight_out;
+    whole_.out = c.out + to;
+    whole_.ld_out = c.out_channel;
+    whole_.bias = c.bias == nullptr ? nullptr : c.bias + g * c.group_out;
+    whole_.residual = c.residual == nullptr ? nullptr : c.residual + to;
+    whole_.act = c.act;
+    whole_.act_last = c.act_last;
+  }
+
+  static bool fits(const Conv<float>& c) {
+    const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+    const bool rows = w.in_stride == 1 && w.out_stride == 1 && h.out_stride == w.out;
+    const bool weights = c.taps() == 1 ? c.weight_in == 1 || c.group_in == 1
+                                       : w.weight_stride == 1 && h.weight_stride == w.kernel &&
+                                             (c.weight_in == c.taps() || c.group_in == 1);
+    return !c.transposed && z.in == 1 && z.kernel == 1 && z.out == 1 && z.padding == 0 && rows &&
+           weights && c.pixels() >= plane_kernels().lanes / 2 && c.group_out >= 4;
+  }
+
+  void run() const {
+    const bool whole_image = h_.stride == 1 && w_.stride == 1 && h_.padding == 0 &&
+                             w_.padding == 0 && h_.in_stride == w_.in;
+    if (c_.taps() == 1 && whole_image) return pointwise();
+    const double filled =
+        static_cast<double>(w_.out) / static_cast<double>(round_up(w_.out, kernels_.lanes));
+    if (h_.stride <= 2 && w_.stride <= 2 && filled >= 0.85) return by_rows();
+    panels();
+  }
+
+ private:
+  int64_t work() const { return whole_.m * whole_.k * c_.pixels(); }
+
+  // Channels [i0, i0 + ni) of the pixels from `pixel` on, as far as that decides.
+  PlaneProduct part(int64_t i0, int64_t ni, int64_t pixel) const {
+    PlaneProduct p = whole_;
+    p.m = ni;
+    p.a += i0 * p.lda;
+    p.out += i0 * p.ld_out + pixel;
+    if (p.bias != nullptr) p.bias += i0;
+    if (p.residual != nullptr) p.residual += i0 * p.ld_out + pixel;
+    return p;
+  }
+
+  // A deep product in parts of the sum.
+  void multiply(const PlaneProduct& p) const {
+    if (p.k <= kDepth) return kernels_.product(p);
+    static thread_local Workspace workspace;
+    float* const partial = workspace.floats(static_cast<size_t>(p.m * kPartialColumns));
+    const int64_t n_parts = ceil_div(p.k, kDepth), depth = ceil_div(p.k, n_parts);
+    for (int64_t q = 0; q < p.k; q += depth) {
+      PlaneProduct piece = p;
+      piece.k = std::min(depth, p.k - q);
+      piece.a += q;
+      piece.dots += q;
+      if (p.offsets == nullptr) {
+        piece.b += q * p.ldb;
+      } else {
+        piece.offsets += q;
+      }
+      if (q > 0) {
+        piece.partial = partial;
+        piece.ld_partial = kPartialColumns;
+      }
+      if (q + depth < p.k) {
+        piece.out = partial;
+        piece.ld_out = kPartialColumns;
+        piece.bias = piece.residual = nullptr;
+        piece.act = {};
+      }
+      kernels_.product(piece);
+    }
+  }
+
+  void pointwise() const {
+    const bool widens = c_.group_out > c_.group_in;
+    for_parts(whole_.m, columns_.n_blocks, work(), widens,
+              [&](int64_t i0, int64_t ni, int64_t block) {
+                static thread_local Workspace workspace;
+                const int64_t j0 = columns_.first(block), k = whole_.k;
+                PlaneProduct p = part(i0, ni, j0);
+                p.n = columns_.width(block);
+                p.n_dots = columns_.dots(block);
+                p.b = image_ + j0;
+                p.ldb = c_.in_channel;
+                const bool copies = p.n % kernels_.lanes != 0;
+                float* const room = workspace.floats(
+                    static_cast<size_t>(k * (p.n_dots + (copies ? kPartialColumns : 0))));
+                float* at = room;
+                for (int64_t d = 0; d < p.n_dots; ++d, at += k) {
+                  gemm::gather(p.b + p.n + d, c_.in_channel, k, at);
+                }
+                p.dots = room;
+                p.ld_dots = k;
+                if (copies) {
+                  for (int64_t q = 0; q < k; ++q) {
+                    std::copy_n(p.b + q * p.ldb, p.n, at + q * kPartialColumns);
+                  }
+                  p.b = at;
+                  p.ldb = kPartialColumns;
+                }
+                multiply(p);
+              });
+  }
+
+  // The padded image: of every row the columns with remainder 0 modulo the stride, then 1.
+  struct Rows {
+    int64_t count, phases, width, size;  // rows; parts of a row; columns of a part; floats of a row
+    const float* data;
+  };
+
+  void split_row(int64_t y, const float* channel, const Rows& rows, float* to) const {
+    std::fill_n(to, rows.size, 0.0f);
+    const int64_t ih = y - h_.padding;
+    if (ih < 0 || ih >= h_.in) return;
+    const float* from = channel + ih * h_.in_stride;
+    const int64_t left = w_.padding;
+    if (rows.phases == 1) {
+      std::copy_n(from, std::min(w_.in, rows.width - left), to + left);
+      return;
+    }
+    // Column x of the image is column x + left of the padded row.
+    float* const even = to + left % 2 * rows.width + left / 2;
+    float* const odd = to + (left + 1) % 2 * rows.width + (left + 1) / 2;
+    kernels_.split(from, std::min(w_.in, 2 * rows.width - left - 1), even, odd);
+  }
+
+  Rows split_image() const {
+    static thread_local Workspace workspace;
+    Rows rows;
+    rows.count = (h_.out - 1) * h_.stride + (h_.kernel - 1) * h_.dilation + 1;
+    rows.phases = w_.stride;
+    rows.width = round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1;
+    rows.width = round_up(rows.width, kernels_.lanes);
+    rows.size = rows.phases * rows.width;
+    float* const data = workspace.floats(static_cast<size_t>(c_.group_in * rows.count * rows.size));
+    rows.data = data;
+    parallel_for(c_.group_in * rows.count, ceil_div(1 << 14, rows.size),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     split_row(i % rows.count, image_ + i / rows.count * c_.in_channel, rows,
+                               data + i * rows.size);
+                   }
+                 });
+    return rows;
+  }
+
+  void by_rows() const {
+    static thread_local Workspace workspace;
+    const Rows rows = split_image();
+    auto* const offsets =
+        reinterpret_cast<int64_t*>(workspace.floats(static_cast<size_t>(2 * whole_.k)));
+    int64_t* offset = offsets;
+    for (int64_t i = 0; i < c_.group_in; ++i) {
+      for (int64_t kh = 0; kh < h_.kernel; ++kh) {
+        const int64_t row = i * rows.count + kh * h_.dilation;
+        for (int64_t kw = 0; kw < w_.kernel; ++kw) {
+          const int64_t x = kw * w_.dilation;
+          *offset++ = row * rows.size + x % w_.stride * rows.width + x / w_.stride;
+        }
+      }
+    }
+    const Columns columns(w_.out, kernels_, false);
+    for_parts(whole_.m, h_.out, work(), false, [&](int64_t i0, int64_t ni, int64_t oh) {
+      for (int64_t block = 0; block < columns.n_blocks; ++block) {
+        const int64_t ow = columns.first(block);
+        PlaneProduct p = part(i0, ni, oh * w_.out + ow);
+        p.n = columns.width(block);
+        p.b = rows.data + oh * h_.stride * rows.size + ow;
+        p.offsets = offsets;
+        multiply(p);
+      }
+    });
+  }
+
+  // The panel of a block: its vectors, then its further pixels.
+  int64_t panel_size() const { return whole_.k * (kPartialColumns + columns_.n_dots); }
+  void fill_panel(int64_t block, int64_t p0, int64_t np, float* panel) const {
+    const PatchRows patches = {c_.axis, image_, c_.in_channel, c_.group_in, c_.taps(), 1};
+    const int64_t j0 = columns_.first(block), n = columns_.width(block);
+    const int64_t ld = round_up(n, kernels_.lanes);
+    gather_patches()(patches, j0, n, p0, np, panel + p0 * ld, ld);
+    const int64_t n_dots = columns_.dots(block);
+    if (n_dots == 0) return;
+    static thread_local Workspace workspace;
+    float* const further = workspace.floats(static_cast<size_t>(np * kernels_.lanes));
+    gather_patches()(patches, j0 + n, n_dots, p0, np, further, kernels_.lanes);
+    for (int64_t d = 0; d < n_dots; ++d) {
+      float* const to = panel + whole_.k * (kPartialColumns + d) + p0;
+      gemm::gather(further + d, kernels_.lanes, np, to);
+    }
+  }
+
+  void panels() const {
+    static thread_local Workspace shared;
+    const int64_t k = whole_.k, n_blocks = columns_.n_blocks;
+    const auto threads = static_cast<int64_t>(loop_threads());
+    // Few blocks are divided by channels, whose parts share panels.
+    const bool few = n_blocks < 4 * threads;
+    float* const all = few ? shared.floats(static_cast<size_t>(n_blocks * panel_size())) : nullptr;
+    if (few) {
+      const int64_t depth = round_up(ceil_div(k, 4 * threads), 8), pieces = ceil_div(k, depth);
+      parallel_for(n_blocks * pieces, ceil_div(1 << 10, depth), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t p0 = i % pieces * depth;
+          fill_panel(i / pieces, p0, std::min(depth, k - p0), all + i / pieces * panel_size());
+        }
+      });
+    }
+    const auto multiply_block = [&](int64_t i0, int64_t ni, int64_t block, const float* panel) {
+      PlaneProduct p = part(i0, ni, columns_.first(block));
+      p.n = columns_.width(block);
+      p.b = panel;
+      p.ldb = round_up(p.n, kernels_.lanes);
+      p.n_dots = columns_.dots(block);
+      p.dots = panel + k * kPartialColumns;
+      p.ld_dots = k;
+      multiply(p);
+    };
+    if (few) {
+      return for_parts(whole_.m, n_blocks, work(), true,
+                       [&](int64_t i0, int64_t ni, int64_t block) {
+                         multiply_block(i0, ni, block, all + block * panel_size());
+                       });
+    }
+    parallel_for(n_blocks, ceil_div(kGrainWork * n_blocks, work()),
+                 [&](int64_t begin, int64_t end) {
+                   static thread_local Workspace workspace;
+                   float* const panel = workspace.floats(static_cast<size_t>(panel_size()));
+                   for (int64_t block = begin; block < end; ++block) {
+                     fill_panel(block, 0, k, panel);
+                     multiply_block(0, whole_.m, block, panel);
+                   }
+                 });
+  }
+
+  const Conv<float>& c_;
+  const ConvAxis &h_, &w_;
+  const PlaneKernels& kernels_;
+  const float* image_;
+  Columns columns_;
+  PlaneProduct whole_;  // all channels
+};
+
+}  // namespace
+
+bool run_planes(const Conv<float>& c, int64_t b, int64_t g) {
+  if (!Planes::fits(c)) return false;
+  Planes(c, b, g).run();
+  return true;
+}
+
+}  // namespace executorch::cpu

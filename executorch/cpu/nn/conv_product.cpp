@@ -1,0 +1,224 @@
+#include <executorch/cpu/nn/conv_product.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/conv_product.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+//
+#include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/storage-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace planes {
+
+using Floats = hn::CappedTag<float, 16>;
+using V = hn::Vec<Floats>;
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+constexpr int kVectors = 3;
+
+// 32 registers hold 8 x 3 sums, 16 hold 4 x 3, beside three vectors of B and one of A.
+#if HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
+constexpr int kRows = 8;
+#else
+constexpr int kRows = 4;
+#endif
+
+/// Sums of a tile that need more than a bound: the residual, other functions. They lie in
+/// sums[i * kVectors * kLanes + j]; n columns of them are stored at column j0.
+HWY_NOINLINE void FinishTile(const PlaneProduct& p, const float* sums, int64_t i0, int64_t height,
+                             int64_t j0, int64_t n) {
+  const Floats d;
+  for (int64_t i = 0; i < height; ++i, sums += kVectors * kLanes) {
+    for (int64_t j = 0; j < n; j += kLanes) {
+      const auto rest = static_cast<size_t>(std::min(kLanes, n - j));
+      const int64_t at = (i0 + i) * p.ld_out + j0 + j;
+      V x = hn::Load(d, sums + j);
+      const V r = p.residual != nullptr ? LoadFloatsN(d, p.residual + at, rest) : hn::Zero(d);
+      if (p.act_last) x = hn::Add(x, r);
+      x = Apply(d, p.act, x);
+      if (!p.act_last) x = hn::Add(x, r);
+      StoreFloatsN(x, d, p.out + at, rest);
+    }
+  }
+}
+
+HWY_INLINE bool IsBounded(const PlaneProduct& p) {
+  return p.residual == nullptr &&
+         (p.act.kind == Activation::Kind::None || p.act.kind == Activation::Kind::Clamp);
+}
+
+template <int kHeight, int kWide, bool kOffsets>
+HWY_INLINE void Tile(const PlaneProduct& p, int64_t i0) {
+  const Floats d;
+  const int64_t k = p.k, lda = p.lda, ldb = p.ldb;
+  const auto rest = static_cast<size_t>(p.n - (kWide - 1) * kLanes);
+  V sums[kHeight][kWide];
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) {
+    if (p.partial == nullptr) {
+      const V bias = hn::Set(d, p.bias == nullptr ? 0.0f : p.bias[i0 + i]);
+#pragma GCC unroll 3
+      for (int v = 0; v < kWide; ++v) sums[i][v] = bias;
+    } else {
+      const float* from = p.partial + (i0 + i) * p.ld_partial;
+#pragma GCC unroll 3
+      for (int v = 0; v < kWide; ++v) sums[i][v] = hn::LoadU(d, from + v * kLanes);
+    }
+  }
+  const float* HWY_RESTRICT a = p.a + i0 * lda;
+  const float* HWY_RESTRICT b = p.b;
+#pragma GCC unroll 2
+  for (int64_t q = 0; q < k; ++q) {
+    const float* row = kOffsets ? b + p.offsets[q] : b;
+    V x[kWide];
+#pragma GCC unroll 3
+    for (int v = 0; v < kWide; ++v) x[v] = hn::LoadU(d, row + v * kLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeight; ++i) {
+      const V w = hn::Set(d, a[i * lda + q]);
+#pragma GCC unroll 3
+      for (int v = 0; v < kWide; ++v) sums[i][v] = hn::MulAdd(w, x[v], sums[i][v]);
+    }
+    if (!kOffsets) b += ldb;
+  }
+  if (IsBounded(p)) {
+    const bool bounds = p.act.kind == Activation::Kind::Clamp;
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeight; ++i) {
+      float* const to = p.out + (i0 + i) * p.ld_out;
+#pragma GCC unroll 3
+      for (int v = 0; v < kWide; ++v) {
+        V x = sums[i][v];
+        if (bounds) x = Clamp(d, x, p.act.low, p.act.high);
+        if (v + 1 < kWide || rest == static_cast<size_t>(kLanes)) {
+          hn::StoreU(x, d, to + v * kLanes);
+        } else {
+          StoreFloatsN(x, d, to + v * kLanes, rest);
+        }
+      }
+    }
+    return;
+  }
+  HWY_ALIGN float lanes[kHeight * kVectors * kLanes];
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) {
+#pragma GCC unroll 3
+    for (int v = 0; v < kWide; ++v) hn::Store(sums[i][v], d, lanes + (i * kVectors + v) * kLanes);
+  }
+  FinishTile(p, lanes, i0, kHeight, 0, p.n);
+}
+
+/// Rows [i0, i0 + kHeight) of one further column.
+template <int kHeight>
+HWY_NOINLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column) {
+  const Floats d;
+  const float* a = p.a + i0 * p.lda;
+  const float* b = p.dots + column * p.ld_dots;
+  V sums[kHeight];
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) sums[i] = hn::Zero(d);
+  int64_t q = 0;
+  for (; q + kLanes <= p.k; q += kLanes) {
+    const V x = hn::LoadU(d, b + q);
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeight; ++i) {
+      sums[i] = hn::MulAdd(hn::LoadU(d, a + i * p.lda + q), x, sums[i]);
+    }
+  }
+  if (q < p.k) {
+    const auto n = static_cast<size_t>(p.k - q);
+    const V x = LoadFloatsN(d, b + q, n);
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeight; ++i) {
+      sums[i] = hn::MulAdd(LoadFloatsN(d, a + i * p.lda + q, n), x, sums[i]);
+    }
+  }
+  HWY_ALIGN float lanes[kHeight * kVectors * kLanes];
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) {
+    const float before = p.partial != nullptr ? p.partial[(i0 + i) * p.ld_partial + p.n + column]
+                         : p.bias != nullptr  ? p.bias[i0 + i]
+                                              : 0.0f;
+    hn::Store(hn::Add(hn::SumOfLanes(d, sums[i]), hn::Set(d, before)), d,
+              lanes + i * kVectors * kLanes);
+  }
+  FinishTile(p, lanes, i0, kHeight, p.n + column, 1);
+}
+
+template <int kHeight, int kWide, bool kOffsets>
+HWY_NOINLINE void Rows(const PlaneProduct& p, int64_t i0) {
+  Tile<kHeight, kWide, kOffsets>(p, i0);
+  for (int64_t column = 0; column < p.n_dots; ++column) Dots<kHeight>(p, i0, column);
+}
+
+template <int kWide, bool kOffsets>
+void Block(const PlaneProduct& p) {
+  int64_t i = 0;
+  for (; i + kRows <= p.m; i += kRows) Rows<kRows, kWide, kOffsets>(p, i);
+  if constexpr (kRows > 4) {
+    if (i + 4 <= p.m) {
+      Rows<4, kWide, kOffsets>(p, i);
+      i += 4;
+    }
+  }
+  if (i + 2 <= p.m) {
+    Rows<2, kWide, kOffsets>(p, i);
+    i += 2;
+  }
+  if (i < p.m) Rows<1, kWide, kOffsets>(p, i);
+}
+
+void Product(const PlaneProduct& p) {
+  const int64_t wide = (p.n + kLanes - 1) / kLanes;
+  if (p.offsets == nullptr) {
+    if (wide == 3) return Block<3, false>(p);
+    if (wide == 2) return Block<2, false>(p);
+    return Block<1, false>(p);
+  }
+  if (wide == 3) return Block<3, true>(p);
+  if (wide == 2) return Block<2, true>(p);
+  return Block<1, true>(p);
+}
+
+void Split(const float* from, int64_t n, float* even, float* odd) {
+  const Floats d;
+  int64_t x = 0;
+  for (; 2 * (x + kLanes) <= n; x += kLanes) {
+    const V low = hn::LoadU(d, from + 2 * x), high = hn::LoadU(d, from + 2 * x + kLanes);
+    hn::StoreU(hn::ConcatEven(d, high, low), d, even + x);
+    hn::StoreU(hn::ConcatOdd(d, high, low), d, odd + x);
+  }
+  for (; 2 * x < n; ++x) {
+    even[x] = from[2 * x];
+    if (2 * x + 1 < n) odd[x] = from[2 * x + 1];
+  }
+}
+
+}  // namespace planes
+
+const PlaneKernels& PlaneTable() {
+  static constexpr PlaneKernels kTable = {planes::kLanes, planes::kVectors * planes::kLanes,
+                                          planes::kRows, planes::Product, planes::Split};
+  return kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(PlaneTable);
+
+const PlaneKernels& plane_kernels() {
+  return HWY_DYNAMIC_DISPATCH(PlaneTable)();
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE

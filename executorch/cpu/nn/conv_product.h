@@ -1,0 +1,51 @@
+/// The inner loop of convolutions over planes: some channels of a block of pixels.
+#pragma once
+
+#include <executorch/cpu/activation.h>
+
+#include <cstdint>
+
+namespace executorch::cpu {
+
+/// out[i][j] = act(sum_p a[i][p] * b[p][j] + bias[i]) + residual[i][j],   the residual inside act
+/// if
+///             `act_last`
+///   i < m     channels, rows of `a` that are contiguous along p < k
+///   j < n     pixels, n <= most_columns; rows of b are read up to a multiple of `lanes`, row p
+///   lies
+///             at b + offsets[p], or b + p * ldb without offsets
+///   n <= j < n + n_dots   further pixels, whose column j - n lies at dots + (j - n) * ld_dots,
+///             contiguous along p: one pixel beside whole vectors costs one lane, not a vector
+///   partial   [m, n + n_dots], sums to go on from instead of the bias; null: none
+///   residual  laid out as out, or null; may be `out` itself
+struct PlaneProduct {
+  int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  int64_t lda = 0;
+  const float* b = nullptr;
+  int64_t ldb = 0;
+  const int64_t* offsets = nullptr;
+  int64_t n_dots = 0;
+  const float* dots = nullptr;
+  int64_t ld_dots = 0;
+  const float* partial = nullptr;
+  int64_t ld_partial = 0;
+  float* out = nullptr;
+  int64_t ld_out = 0;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
+  Activation act = {};
+  bool act_last = false;
+};
+
+struct PlaneKernels {
+  int64_t lanes;
+  int64_t most_columns;  // of a block: three vectors
+  int64_t rows;          // of a tile
+  void (*product)(const PlaneProduct&);
+  /// Elements of even and of odd index of a row of n.
+  void (*split)(const float* from, int64_t n, float* even, float* odd);
+};
+const PlaneKernels& plane_kernels();
+
+}  // namespace executorch::cpu
