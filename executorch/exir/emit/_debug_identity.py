@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,11 @@ class DebugIdentity:
 
     def add_method(self, name: str, emitter: GraphEmitter) -> None:
         origins = array("I")
-        for instruction, node in zip(emitter.instructions, emitter.sources, strict=True):
+        for instruction, nodes in zip(emitter.instructions, emitter.sources, strict=True):
             call = instruction.instr_args
             if isinstance(call, schema.DelegateCall):
-                nodes = _calls(emitter.lowered[len(origins) // 2])
-                node = nodes[0] if nodes else node
-            origins.extend((self._string(_operator(emitter, call)), self._place(node)))
+                nodes = (*nodes, *_calls(emitter.lowered[len(origins) // 2])[:1])
+            origins.extend((self._string(_operator(emitter, call)), self._place(nodes)))
         calls = [(i, *self._delegated(lowered)) for i, lowered in emitter.lowered.items()]
         self._methods.append((name, [(origins, [c for c in calls if c[1] or c[2]])]))
 
@@ -68,7 +68,7 @@ class DebugIdentity:
             handles = given[key] if isinstance(given[key], (tuple, list)) else (given[key],)
             nodes = [node for handle in handles for node in by_handle.get(handle, ())]
             names = dict.fromkeys(name for node in nodes if (name := _name(node)))
-            origin = (self._string("+".join(names)), self._place(nodes[0] if nodes else None))
+            origin = (self._string("+".join(names)), self._place(nodes[:1]))
             if isinstance(key, str):
                 by_name.extend((self._string(key), *origin))
             elif 0 <= key < 1 << 32:
@@ -78,19 +78,20 @@ class DebugIdentity:
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
 
-    def _place(self, node: Node | None) -> int:
-        place = place_of(node) if node is not None else ("", "", 0)
+    def _place(self, nodes: Sequence[Node]) -> int:
+        place = place_of(nodes)
         self._string(place[0])
         self._string(place[1])
         return self._places.setdefault(place, len(self._places))
 
 
-def place_of(node: Node) -> _Place:
-    """(module path, file, line) of the user's code that a node stems from; "" and 0 if unknown."""
-    stack = node.meta.get("nn_module_stack") or {}
-    path = str(next(reversed(stack.values()))[0]) if stack else ""
-    frame = user_frame(node)
-    file, line = (_short(frame[0]), frame[1]) if frame else ("", 0)
+def place_of(nodes: Sequence[Node]) -> _Place:
+    """(module path, file, line) of the user's code that the last node stems from, or, where it does
+    not know, the one before it; "" and 0 if none does."""
+    stacks = [stack for node in nodes if (stack := node.meta.get("nn_module_stack"))]
+    path = str(next(reversed(stacks[-1].values()))[0]) if stacks else ""
+    found = [frame for node in nodes if (frame := user_frame(node))]
+    file, line = (_short(found[-1][0]), found[-1][1]) if found else ("", 0)
     return path.removeprefix("L['self']").removeprefix("."), file, line
 
 

@@ -51,13 +51,13 @@ class GraphEmitter:
         self.instructions: list[Instruction] = []
         self.operators: list[schema.Operator] = []
         self.delegates: list[schema.BackendDelegate] = []
-        # Of each instruction: the node that it was emitted for.
-        self.sources: list[Node | None] = []
+        # Of each instruction: the node that it was emitted for, after those whose sub-graph has it.
+        self.sources: list[tuple[Node, ...]] = []
         self.lowered: dict[int, Any] = {}  # by delegate call
         self.debug_handles: dict[int, Any] = {}
         self.delegate_maps: dict[int, Any] = {}
         self.num_outs: dict[int, int] = {}
-        self._node: Node | None = None
+        self._nodes: tuple[Node, ...] = ()
         self._operator_index: dict[tuple[str, str], int] = {}
         # Values that lie where their spec says, for as long as the program runs.
         self._spec_at: dict[int, TensorSpec] = {}
@@ -68,7 +68,7 @@ class GraphEmitter:
         """All nodes but placeholders, which are bound before, and the output."""
         for node in graph_module.graph.nodes:
             if node.op == "call_function":
-                outer, self._node = self._node, node
+                outer, self._nodes = self._nodes, (*self._nodes, node)
                 try:
                     self._call(node, graph_module)
                 except (TypeError, ValueError) as error:
@@ -76,7 +76,7 @@ class GraphEmitter:
                         ExportErrorType.NOT_SUPPORTED,
                         f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
                     ) from error
-                self._node = outer
+                self._nodes = outer
             elif node.op == "get_attr":
                 self._get_attr(node, graph_module)
 
@@ -188,7 +188,7 @@ class GraphEmitter:
     def append(self, call: schema.InstructionArguments) -> int:
         """Adds an instruction, returns its index."""
         self.instructions.append(Instruction(call))
-        self.sources.append(self._node)
+        self.sources.append(self._nodes)
         return len(self.instructions) - 1
 
     def kernel(self, name: str, overload: str, args: list[int]) -> int:
@@ -279,12 +279,12 @@ class GraphEmitter:
             node.meta["debug_handle"] = instruction
 
     def chain(self, with_traces: bool) -> schema.Chain:
-        traces = [_frame_list(node) for node in self.sources] if with_traces else None
+        traces = [_frame_list(nodes) for nodes in self.sources] if with_traces else None
         return schema.Chain([], [], self.instructions, traces)
 
 
-def _frame_list(node: Node | None) -> schema.FrameList:
-    found = frames(node) if node is not None else ()
+def _frame_list(nodes: tuple[Node, ...]) -> schema.FrameList:
+    found = frames(nodes[-1]) if nodes else ()
     return schema.FrameList([schema.Frame(*frame) for frame in found])
 
 

@@ -11,6 +11,7 @@ from torch.export.graph_signature import (
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.passes.graph_edit import provenance
 from executorch.exir.passes.operator_kind import is_inplace, overload_of, written_arguments
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
@@ -52,7 +53,8 @@ def insert_write_back_for_buffers_pass(
         for i, buffer in writes.items():
             value = results[i]
             copy = graph.call_function(torch.ops.aten.copy_.default, (buffer, value))
-            copy.meta["val"] = buffer.meta["val"]
+            source = provenance(value) if isinstance(value, Node) else {}
+            copy.meta = {**source, "val": buffer.meta["val"]}
             results[i] = copy
     output.args = (tuple(results),)
     specs = [
@@ -90,7 +92,7 @@ def _clone_overwritten(results: list[object], writes: dict[int, Node], written: 
                 (value,),
                 {"dim_order": list(fake.dim_order())},
             )
-            clone.meta["val"] = fake.clone()
+            clone.meta = {**provenance(value), "val": fake.clone()}
             clones[value] = clone
         results[i] = clones[value]
 

@@ -11,7 +11,10 @@ from torch.fx import Node
 
 _PACKAGES = os.path.dirname(os.path.dirname(torch.__file__))
 # What a model calls, and what is no part of it.
-_LIBRARIES = tuple(os.path.join(_PACKAGES, name, "") for name in ("torch", "torchao"))
+_LIBRARIES = (
+    *(os.path.join(_PACKAGES, name, "") for name in ("torch", "torchao")),
+    "<eval_with_key>",  # code that PyTorch generates
+)
 
 _Frame = tuple[str, int, str, str]
 _FRAME = re.compile(r'File "(?P<file>.*?)", line (?P<line>\d+), in (?P<name>.*)\n?(?P<code>.*)')
