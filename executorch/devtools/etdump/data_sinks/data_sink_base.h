@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+
+#include <executorch/runtime/core/result.h>
+
+namespace executorch {
+namespace etdump {
+
+/// Where the bytes of recorded tensors go: beside the ETDump, which refers to them by offset.
+class DataSinkBase {
+ public:
+  virtual ~DataSinkBase() = default;
+
+  /// Appends `length` bytes, aligned as the sink promises. The offset from the sink's start at
+  /// which they begin, or size_t(-1) for no bytes.
+  virtual runtime::Result<size_t> write(const void* ptr, size_t length) = 0;
+
+  /// Bytes so far, with padding.
+  virtual size_t get_used_bytes() const = 0;
+};
+
+}  // namespace etdump
+}  // namespace executorch
