@@ -1,7 +1,8 @@
 """From the calls of a sub-graph to the nodes of a payload.
 
-Images are NHWC in the payload and NCHW in the graph. A value is kept in the layout that it was
-computed in, and turned when a reader needs the other one; elementwise calls take it as it is.
+Images are NHWC in the payload and NCHW in the graph; sounds, of rank 3, likewise have their
+channels last. A value is kept in the layout that it was computed in, and turned when a reader needs
+the other one; elementwise calls take it as it is.
 """
 
 from __future__ import annotations
@@ -39,7 +40,14 @@ from executorch.exir.sym_util import eval_upper_bound
 
 aten = exir_ops.edge.aten
 INFINITY = float("inf")
-_NHWC, _NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
+# By rank: the dims with the channels last, and back.
+_NHWC = {3: [0, 2, 1], 4: [0, 2, 3, 1]}
+_NCHW = {3: [0, 2, 1], 4: [0, 3, 1, 2]}
+
+
+def channels_last_dim(rank: int, dim: int) -> int:
+    """Where a dim is when the channels are last."""
+    return _NHWC[rank].index(dim)
 
 
 def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
@@ -95,26 +103,31 @@ def argument(node: Node, name: str, default: Any = None) -> Any:
     return default
 
 
+Refusal = Callable[[Node], str | None]
+
+
 @dataclass
 class Rule:
     lower: Callable[[Lowering, Node], None]
-    refuse: Callable[[Node], str | None]
+    refuse: Refusal
+    refuse_integers: Refusal
 
 
 RULES: dict[Any, Rule] = {}
 
 
 def lowers(
-    *targets: Any, unless: Callable[[Node], str | None] = lambda node: None
+    *targets: Any, unless: Refusal = lambda node: None, unless_integers: Refusal | None = None
 ) -> Callable[[Callable[[Lowering, Node], None]], Callable[[Lowering, Node], None]]:
     """Let the decorated function lower the calls of these operators, but those for which `unless`
-    gives a reason not to: partitioner and serializer read the same table."""
+    gives a reason not to, or `unless_integers` for calls in 8 bits where that differs: partitioner
+    and serializer read the same table."""
 
     def register(
         lower: Callable[[Lowering, Node], None],
     ) -> Callable[[Lowering, Node], None]:
         for target in targets:
-            RULES[target] = Rule(lower, unless)
+            RULES[target] = Rule(lower, unless, unless_integers or unless)
         return lower
 
     return register
@@ -199,7 +212,7 @@ class Lowering:
     def _value(self, node: Node, nhwc: bool, external: tuple[int, int] = (NO_ID, 0)) -> int:
         dims, dtype = shape_of(node), tensor_of(node).dtype
         if nhwc:
-            dims = [dims[i] for i in _NHWC]
+            dims = [dims[i] for i in _NHWC[len(dims)]]
         if dtype != torch.int8:
             return self.payload.value(DATATYPES[dtype], dims, external)
         datatype, scheme = activation_kind(node)
@@ -225,12 +238,14 @@ class Lowering:
                 if like is not None:
                     tensor = tensor.to(tensor_of(like).dtype)
                 self._ids[node, nhwc] = self.payload.constant(
-                    tensor.permute(_NHWC) if nhwc and tensor.dim() == 4 else tensor
+                    tensor.permute(_NHWC[tensor.dim()]) if nhwc and tensor.numel() > 1 else tensor
                 )
             else:
                 other = self._ids[node, not nhwc]
                 to = self.write(node, nhwc)
-                self.payload.node("StaticTranspose", 4, _NHWC if nhwc else _NCHW, other, to)
+                rank = tensor_of(node).dim()
+                perm = (_NHWC if nhwc else _NCHW)[rank]
+                self.payload.node("StaticTranspose", rank, perm, other, to)
         return self._ids[node, nhwc]
 
     def write(self, node: Node, nhwc: bool = False) -> int:
@@ -241,6 +256,11 @@ class Lowering:
         else:
             self._ids[node, nhwc] = self._value(node, nhwc)
         return self._ids[node, nhwc]
+
+    def like(self, number: int, dims: Sequence[int]) -> int:
+        """A new value of the type and quantisation of another."""
+        datatype, *_, scheme = self.payload.values[number]
+        return self.payload.value(datatype, dims, quantisation=scheme)
 
     def emit(self, node: Node, kind: str, *fields: Field, bounds: Bounds = None) -> None:
         handle = node.meta.get("debug_handle")

@@ -115,8 +115,8 @@ def match(node: Node, constant: Constants) -> DynamicLinear | str | None:
         return "activations quantised in another way than row by row when they are known"
     source = activations[0]
     chain += activations[1]
-    if tensor_of(source).dtype != torch.float32:
-        return "dynamic quantization of another type than float32"
+    if tensor_of(source).dtype not in (torch.float32, torch.float16):
+        return f"dynamic quantization of {tensor_of(source).dtype}"
     bias = constant(bias_node)
     if bias_node is not None and bias is None:
         return "a bias that is not constant"
@@ -148,8 +148,6 @@ def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
         return None
     (choose,) = chooses
     if not _is(choose, _CHOOSE) or choose.args[0] is not source:
-        return None
-    if "affine" in str(choose.target) and choose.args[1] != "ASYMMETRIC":
         return None
     if "choose_qparams.tensor" in str(choose.target) and list(choose.args[1:3]) != [-128, 127]:
         return None

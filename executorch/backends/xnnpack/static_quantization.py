@@ -38,8 +38,7 @@ _MOVES = {
     aten.hardtanh.default,
     aten.clamp.default,
 }
-# Without avg_pool2d, which XNNPACK has for floating-point values only.
-_AVERAGES = {aten.mean.dim}
+_AVERAGES = {aten.mean.dim, aten.avg_pool2d.default}
 _CLAMPS = {aten.relu.default, aten.hardtanh.default, aten.clamp.default}
 _PREFIX = "quantized_decomposed."
 

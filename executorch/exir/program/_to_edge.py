@@ -17,6 +17,7 @@ from executorch.exir.passes.fold_redundant_dequantize_quantize_pass import (
     FoldRedundantDequantizeQuantizePass,
 )
 from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.passes.infer_view_extent import InferViewExtent
 from executorch.exir.passes.lift_constants import lift_constants
 from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quantization
 from executorch.exir.passes.make_constants_dense import make_constants_dense
@@ -50,6 +51,7 @@ PRE_OP_REPLACE: tuple[type[GraphEdit], ...] = (
     ScalarToTensorPass,
     SymToTensorPass,
     RemoveNoopPass,
+    InferViewExtent,
     PruneEmptyTensorsPass,
     RemoveToCopyPass,
     FoldRedundantDequantizeQuantizePass,

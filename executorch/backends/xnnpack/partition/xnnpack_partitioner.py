@@ -8,37 +8,36 @@ from collections.abc import Callable
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.fx.passes.infra.partitioner import Partition
 
 from executorch.backends.xnnpack import operators  # noqa: F401  (fills the table of rules)
-from executorch.backends.xnnpack.lowering import (
-    RULES,
-    aten,
-    constant_value,
-    constants_of,
-    tensor_of,
+from executorch.backends.xnnpack.lowering import RULES, Refusal, aten, is_static, tensor_of
+from executorch.backends.xnnpack.operators.images import BATCH_NORM, follows_convolution
+from executorch.backends.xnnpack.partition.config.xnnpack_config import (
+    ConfigPrecisionType,
+    XNNPartitionerConfig,
 )
-from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
-from executorch.backends.xnnpack.quantized import Constants, DynamicLinear, match, whole_operators
+from executorch.backends.xnnpack.partition.quantized_calls import dynamic_layers, static_calls
+from executorch.backends.xnnpack.quantized import LINEAR, operands_of, whole_operators
 from executorch.backends.xnnpack.serialization.payload import MAX_RANK
 from executorch.backends.xnnpack.static_quantization import (
-    StaticCall,
     conversion_refusal,
     is_dequantize,
     is_quantize,
-    match_static,
 )
 from executorch.backends.xnnpack.xnnpack_preprocess import XnnpackBackend
 from executorch.exir.backend.canonical_partitioners.acyclic_groups import DSJ, acyclic_groups
+from executorch.exir.backend.canonical_partitioners.config_partitioner import format_target_name
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_constant_data
 
-_TYPES = (torch.float32, torch.float16)
-_NORM = aten._native_batch_norm_legit_no_training.default
+Types = tuple[torch.dtype, ...]
 _WHOLE = [
     torch.ops.aten.linear.default,
     torch.ops.aten.max_pool2d.default,
     torch.ops.aten.hardswish.default,
+    torch.ops.aten.prelu.default,
     torch.ops.aten.upsample_bilinear2d.vec,
 ]
 
@@ -46,147 +45,139 @@ _WHOLE = [
 class XnnpackPartitioner(Partitioner):
     """Claims the calls that have a rule, with the constants they read.
 
+    configs            only the operators that these classes name; all by default
     config_precisions  which of floating-point calls, statically and dynamically quantised ones;
                        all by default
     per_op_mode        a delegate for each call
+    verbose            print why calls are left out
+    force_non_static_weights_for_f32_linear  leave the weights of float linear layers with the
+                       program, which passes them in every call
+    enable_bf16        take bfloat16 too
     """
 
     def __init__(
         self,
-        configs: list[type] | None = None,
+        configs: list[type[XNNPartitionerConfig]] | None = None,
         config_precisions: ConfigPrecisionType | list[ConfigPrecisionType] | None = None,
         per_op_mode: bool = False,
         verbose: bool = False,
-        **kwargs: object,
+        *,
+        force_non_static_weights_for_f32_linear: bool = False,
+        enable_bf16: bool = False,
     ) -> None:
         super().__init__()
-        if configs is not None:
-            raise ValueError("XnnpackPartitioner: the rules are a table, configs cannot be chosen")
+        self.targets = None if configs is None else {c.target_name for c in configs}
         wanted = config_precisions or list(ConfigPrecisionType)
         self.precisions = set(wanted if isinstance(wanted, list) else [wanted])
         self.per_op_mode = per_op_mode
+        self.verbose = verbose
+        self.weights_are_given = force_non_static_weights_for_f32_linear
+        self.types: Types = (torch.float32, torch.float16)
+        if enable_bf16:
+            self.types = (*self.types, torch.bfloat16)
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
-        return [*_WHOLE, *whole_operators()], _is_taken
+        return [*_WHOLE, *whole_operators()], self._is_taken
+
+    def _is_taken(self, node: Node) -> bool:
+        """Whether a call of the ATen program, if it stays whole, will be delegated."""
+        if node.target not in _WHOLE:
+            return True
+        in_floats = ConfigPrecisionType.FP32 in self.precisions
+        if not in_floats and "dequantize" not in str(node.args[0]):
+            return False
+        x, y = tensor_of(node.args[0]), tensor_of(node)  # type: ignore[arg-type]
+        if y.dtype not in self.types:
+            return False
+        if node.target is torch.ops.aten.max_pool2d.default:
+            ceil_mode = len(node.args) > 5 and bool(node.args[5])
+            return x.dim() == 4 and (not ceil_mode or is_static(y.shape[2:]))
+        if node.target is torch.ops.aten.prelu.default:
+            return x.dim() in (2, 3, 4) and node.args[1].op == "placeholder"  # type: ignore
+        if node.target is torch.ops.aten.upsample_bilinear2d.vec:
+            return is_static(y.shape[2:])
+        return True
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        graph = exported_program.graph_module.graph
-        for node in graph.find_nodes(op="placeholder"):
-            node.meta["is_constant"] = is_constant_data(exported_program, node)
-        layers, reasons = _quantised_layers(exported_program)
-        if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
-            layers, reasons = {}, dict.fromkeys(layers, "only floating-point calls are wanted")
-        parts = {part for layer in layers.values() for part in layer.chain}
-        static: dict[Node, StaticCall] = {}
-        if ConfigPrecisionType.STATIC_QUANT in self.precisions:
-            static, others = _static_calls(exported_program)
-            reasons |= others
-            parts |= {part for call in static.values() for part in call.chain()}
-        supported = set()
-        for node in graph.nodes:
-            if node.op != "call_function":
-                continue
-            reason: str | None
-            if node in layers or node in parts:
-                reason = None
-            elif is_quantize(node) or is_dequantize(node):
-                reason = conversion_refusal(node)
-                if ConfigPrecisionType.STATIC_QUANT not in self.precisions:
-                    reason = "statically quantised calls are not wanted"
-            elif ConfigPrecisionType.FP32 not in self.precisions:
-                reason = "only quantised calls are wanted"
-            else:
-                reason = reasons.get(node) or refusal(node)
-            if reason is None:
-                supported.add(node)
-            else:
-                set_refusal(node, reason)
-        together = _together(supported)
-        together += [[*layer.chain, node] for node, layer in layers.items()]
-        together += [call.chain() for call in static.values()]
-        groups = acyclic_groups(graph, supported, together)
-        if self.per_op_mode:
-            groups = _apart(supported, together)
-        # A conversion by itself is none of a call that is delegated.
-        groups = [g for g in groups if not all(is_quantize(n) or is_dequantize(n) for n in g)]
         tags = {}
-        for i, nodes in enumerate(groups):
+        for i, nodes in enumerate(self._groups(exported_program)):
             tags[f"xnnpack{i}"] = DelegationSpec(XnnpackBackend.__name__, [])
             for node in nodes:
                 node.meta[TAG] = f"xnnpack{i}"
         tag_constant_data(exported_program)
+        if self.weights_are_given:
+            _untag_weights(exported_program)
         return PartitionResult(exported_program, tags)
 
+    def generate_partitions(self, ep: ExportedProgram) -> list[Partition]:
+        """The groups of calls, each for a delegate."""
+        groups = self._groups(ep)
+        return [Partition(i, dict.fromkeys(nodes)) for i, nodes in enumerate(groups)]
 
-def _constants(program: ExportedProgram) -> Constants:
-    data = constants_of(program)
-    return lambda node: constant_value(
-        node, lambda n: data.get(n.name) if n.meta.get("is_constant") else None
-    )
+    def generate_per_op_partitions(self, ep: ExportedProgram) -> list[Partition]:
+        """Each call with what it cannot be without."""
+        groups = self._groups(ep, per_op=True)
+        return [Partition(i, dict.fromkeys(nodes)) for i, nodes in enumerate(groups)]
 
-
-def _quantised_layers(
-    program: ExportedProgram,
-) -> tuple[dict[Node, DynamicLinear], dict[Node, str]]:
-    """The layers whose parts have no other readers, and why others are none."""
-    constant = _constants(program)
-    layers: dict[Node, DynamicLinear] = {}
-    reasons: dict[Node, str] = {}
-    for node in program.graph.nodes:
-        layer = match(node, constant)
-        if isinstance(layer, DynamicLinear):
-            layers[node] = layer
-        elif layer is not None:
-            reasons[node] = layer
-    while True:
-        known = set(layers) | {part for layer in layers.values() for part in layer.chain}
-        torn = [
-            n for n, x in layers.items() if any(u not in known for p in x.chain for u in p.users)
-        ]
-        if not torn:
-            return layers, reasons
-        for node in torn:
-            del layers[node]
-            reasons[node] = "its quantised operands are read by other calls too"
-
-
-def _static_calls(program: ExportedProgram) -> tuple[dict[Node, StaticCall], dict[Node, str]]:
-    """The calls in integers, and why others with integer weights are none."""
-    constant = _constants(program)
-    calls: dict[Node, StaticCall] = {}
-    reasons: dict[Node, str] = {}
-    for node in program.graph.nodes:
-        call = match_static(node, constant)
-        if isinstance(call, str):
-            reasons[node] = call
-        elif call is not None:
-            calls[node] = call
-    for node, call in list(calls.items()):
-        for each in call.weights_from:
-            each.meta["is_constant"] = True
-        conversions = (conversion_refusal(n) for n in call.conversions())
-        reason = refusal(node) or next(filter(None, conversions), None)
-        if reason is not None:
-            del calls[node]
-            reasons[node] = reason
-    while True:
-        known = {n for call in calls.values() for n in call.chain()}
-        for node, call in list(calls.items()):
-            if any(user not in known for n in call.weights_from for user in n.users):
-                del calls[node]
-                reasons[node] = "its integer weights are read by other calls too"
-                break
+    def _groups(self, program: ExportedProgram, per_op: bool = False) -> list[list[Node]]:
+        graph = program.graph_module.graph
+        for node in graph.find_nodes(op="placeholder"):
+            node.meta["is_constant"] = is_constant_data(program, node)
+        supported, together = self._supported(program)
+        if per_op or self.per_op_mode:
+            groups = _apart(supported, together)
         else:
-            return calls, reasons
+            groups = acyclic_groups(graph, supported, together)
+        # A conversion by itself is none of a call that is delegated.
+        return [g for g in groups if not all(is_quantize(n) or is_dequantize(n) for n in g)]
 
+    def _supported(self, program: ExportedProgram) -> tuple[set[Node], list[list[Node]]]:
+        """The calls that have a rule; those that must be in one group."""
+        layers, reasons = dynamic_layers(program)
+        if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
+            reasons |= dict.fromkeys(layers, "dynamically quantised calls are not wanted")
+            layers = {}
+        parts = {part for layer in layers.values() for part in layer.chain}
+        together = [[*layer.chain, node] for node, layer in layers.items()]
+        if ConfigPrecisionType.STATIC_QUANT in self.precisions:
+            static, others = static_calls(program, self._refusal_by)
+            reasons |= others
+            parts |= {part for call in static.values() for part in call.chain()}
+            together += [call.chain() for call in static.values()]
+        supported = set()
+        for node in program.graph.nodes:
+            if node.op != "call_function":
+                continue
+            reason = None
+            if node not in layers and node not in parts:
+                reason = reasons.get(node) or self._refusal(node)
+            if reason is None:
+                supported.add(node)
+            else:
+                set_refusal(node, reason)
+                if self.verbose:
+                    print(f"XnnpackPartitioner: {node.name} is left out: {reason}")
+        return supported, _pairs(supported) + together
 
-def _is_taken(node: Node) -> bool:
-    """Whether a call of the ATen program, if it stays whole, will be delegated."""
-    if node.target is torch.ops.aten.max_pool2d.default:
-        return len(node.args) < 6 or not node.args[5]  # ceil mode
-    return node.target not in _WHOLE or tensor_of(node).dtype in _TYPES
+    def _refusal(self, node: Node) -> str | None:
+        """Why a call is not delegated; None if it is."""
+        if is_quantize(node) or is_dequantize(node):
+            if ConfigPrecisionType.STATIC_QUANT not in self.precisions:
+                return "statically quantised calls are not wanted"
+            return conversion_refusal(node)
+        if ConfigPrecisionType.FP32 not in self.precisions:
+            return "only quantised calls are wanted"
+        rule = RULES.get(node.target)
+        if rule is None:
+            return "XnnpackBackend has no such operator"
+        return self._refusal_by(node, rule.refuse)
+
+    def _refusal_by(self, node: Node, refuse: Refusal) -> str | None:
+        if self.targets is not None and _target_name(node) not in self.targets:
+            return "the operator is none of the configs that were given"
+        return _type_refusal(node, self.types) or refuse(node)
 
 
 class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
@@ -196,6 +187,14 @@ class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
         if "config_precisions" in kwargs:
             raise ValueError("config_precisions is fixed to DYNAMIC_QUANT")
         super().__init__(None, ConfigPrecisionType.DYNAMIC_QUANT, **kwargs)  # type: ignore[arg-type]
+
+
+class XnnpackQuantizedPartitioner(XnnpackPartitioner):
+    """Claims quantised calls only."""
+
+    def __init__(self) -> None:
+        quantised = [ConfigPrecisionType.STATIC_QUANT, ConfigPrecisionType.DYNAMIC_QUANT]
+        super().__init__(None, quantised)
 
 
 class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
@@ -219,17 +218,14 @@ def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]
     return [sorted(group) for group in sets.gen_groups()]
 
 
-def refusal(node: Node) -> str | None:
-    """Why a call is not delegated; None if it is."""
-    if node.target is _NORM:
-        return _norm_refusal(node)
-    rule = RULES.get(node.target)
-    if rule is None:
-        return "XnnpackBackend has no such operator"
+def _type_refusal(node: Node, types: Types) -> str | None:
+    """What no payload can hold."""
     dtype = tensor_of(node).dtype
-    if dtype not in _TYPES:
-        return f"XnnpackBackend computes in float32 and float16, not in {dtype}"
-    for each in (node, *node.all_input_nodes):
+    if dtype not in types:
+        return f"XnnpackBackend computes in {', '.join(map(str, types))}, not in {dtype}"
+    # A batch norm's parameters are folded into other constants.
+    inputs = node.all_input_nodes[:1] if node.target is BATCH_NORM else node.all_input_nodes
+    for each in (node, *inputs):
         value = each.meta.get("val")
         if isinstance(value, (list, tuple)) and each is node:
             value = value[0]
@@ -242,30 +238,31 @@ def refusal(node: Node) -> str | None:
             return f"{each} has more than {MAX_RANK} dims"
         if value.dim_order() != tuple(range(value.dim())):
             return f"{each} is not contiguous"
-    return rule.refuse(node)
-
-
-def _norm_refusal(node: Node) -> str | None:
-    """A batch norm goes with the convolution before it."""
-    x, *parameters = node.args[:5]
-    conv = isinstance(x, Node) and x.target is aten.convolution.default and len(x.users) == 1
-    if not conv or refusal(x) is not None:  # type: ignore[arg-type]
-        return "a batch norm that does not follow a convolution alone"
-    if any(isinstance(p, Node) and not p.meta.get("is_constant") for p in parameters):
-        return "parameters that are not constant"
-    if [u.args[1] for u in node.users] != [0]:
-        return "statistics that are used"
     return None
 
 
-def _together(supported: set[Node]) -> list[list[Node]]:
+def _target_name(node: Node) -> str:
+    return format_target_name(node.target.__name__)  # type: ignore[union-attr]
+
+
+def _pairs(supported: set[Node]) -> list[list[Node]]:
     """Batch norms and their convolutions, products and the weights turned for them."""
     pairs = []
     for node in supported:
-        if node.target is _NORM:
+        if node.target is BATCH_NORM and follows_convolution(node):
             pairs.append([node.args[0], node])
         elif node.target in (aten.mm.default, aten.addmm.default):
-            weights = node.args[1 if node.target is aten.mm.default else 2]
-            if isinstance(weights, Node) and weights.op == "call_function":
+            weights = operands_of(node)[1]
+            if weights.target is aten.permute_copy.default:
                 pairs.append([weights, node])
     return pairs  # type: ignore[return-value]
+
+
+def _untag_weights(program: ExportedProgram) -> None:
+    for node in program.graph.nodes:
+        if node.target in LINEAR and TAG in node.meta and tensor_of(node).dtype == torch.float32:
+            for each in operands_of(node)[1:]:
+                while isinstance(each, Node) and each.op == "call_function":
+                    each = each.all_input_nodes[0]
+                if each is not None:
+                    each.meta.pop(TAG, None)

@@ -15,7 +15,13 @@ NO_ID = 0xFFFFFFFF
 MAX_RANK = 6
 
 # XNNDatatype of plain tensors.
-DATATYPES = {torch.float32: 1, torch.float16: 2, torch.int32: 12}
+DATATYPES = {
+    torch.float32: 1,
+    torch.float16: 2,
+    torch.int32: 12,
+    torch.int64: 12,  # of results only, which the runtime widens
+    torch.bfloat16: 14,
+}
 
 # Members of XNodeUnion in order, from 1.
 _KINDS = [

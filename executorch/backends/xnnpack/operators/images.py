@@ -1,0 +1,185 @@
+"""Convolutions and batch norms, whose channels are the last dim of the payload's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from executorch.backends.xnnpack.lowering import (
+    Lowering,
+    argument,
+    aten,
+    extents_of,
+    lowers,
+    shape_of,
+    tensor_of,
+)
+from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
+
+BATCH_NORM = aten._native_batch_norm_legit_no_training.default
+
+
+def pair(value: Any, alone: int | None = None) -> list[int]:
+    """Height and width; where only the width is given, the height is `alone`, or the same."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    if len(values) == 1:
+        return [values[0] if alone is None else alone, *values]
+    return values
+
+
+def _not_convolution(node: Node) -> str | None:
+    w, bias = node.args[1:3]
+    rank = tensor_of(node).dim()
+    if rank not in (3, 4):
+        return "a convolution over more than two dims"
+    if rank == 3 and argument(node, "transposed"):
+        return "a transposed convolution over one dim"
+    if rank == 3 and sum(not isinstance(n, int) for n in tensor_of(node).shape) > 1:
+        return "a shape with more than one symbolic extent"
+    for each in (w, bias):
+        if isinstance(each, Node) and not each.meta.get("is_constant"):
+            return "weights that are not constant"
+    return None
+
+
+@dataclass
+class _Kernel:
+    """The filter with the output channels first, and the bias."""
+
+    filter: Tensor
+    bias: Tensor | None
+
+
+def _kernel(to: Lowering, node: Node, filter: Tensor) -> _Kernel:
+    bias = to.constant(node.args[2])
+    if tensor_of(node).dim() == 3:
+        filter = filter.unsqueeze(2)
+    if argument(node, "transposed"):  # (ic, oc / g, h, w), to the form of the others by groups
+        groups, (ic, oc, *size) = argument(node, "groups"), filter.shape
+        split = filter.reshape(groups, ic // groups, oc, *size).transpose(1, 2)
+        filter = split.reshape(-1, ic // groups, *size)
+    return _Kernel(filter, None if bias is None else bias.float())
+
+
+def _with_batch_norm(to: Lowering, norm: Node, kernel: _Kernel) -> _Kernel:
+    factor, shift = _factor_and_shift(to, norm)
+    bias = shift if kernel.bias is None else kernel.bias * factor + shift
+    return _Kernel(kernel.filter * factor.reshape(-1, 1, 1, 1), bias)
+
+
+def _factor_and_shift(to: Lowering, norm: Node) -> tuple[Tensor, Tensor]:
+    """A batch norm as x * factor + shift."""
+    scale, shift, mean, variance = (to.constant(n) for n in norm.args[1:5])
+    assert mean is not None and variance is not None
+    factor = torch.rsqrt(variance.float() + cast("float", norm.args[6]))
+    factor = factor if scale is None else factor * scale.float()
+    moved = -mean.float() * factor
+    return factor, moved if shift is None else moved + shift.float()
+
+
+@lowers(aten.convolution.default, unless=_not_convolution)
+def _convolution(to: Lowering, node: Node) -> None:
+    x, w_node = (cast("Node", a) for a in node.args[:2])
+    call = to.static.get(node)
+    integers = call.weights if call is not None else None
+    w = cast("Tensor", to.constant(w_node)).float() if integers is None else integers.values
+    kernel, result = _kernel(to, node, w), node
+    norm = to.only_user(node)
+    if norm is not None and norm.target is BATCH_NORM:
+        kernel = _with_batch_norm(to, norm, kernel)
+        (result,) = norm.users
+        to.skip(norm, result)
+    transposed, w = argument(node, "transposed"), kernel.filter
+    depthwise = not transposed and w.shape[1] == 1
+    laid_out = (w.transpose(0, 1) if depthwise else w).permute(0, 2, 3, 1)
+    bias_id = NO_ID
+    if integers is not None:
+        filter_id = weights_value(to, integers, laid_out, 3 if depthwise else 0)
+        if kernel.bias is not None:
+            bias_id = bias_value(to, integers, x, kernel.bias)
+    else:
+        filter_id = to.payload.constant(laid_out)
+        if kernel.bias is not None:
+            bias_id = to.payload.constant(kernel.bias)
+    result, bounds = to.with_activation(result)
+    kind = "ConvTranspose2d" if transposed else "DepthwiseConv2d" if depthwise else "Conv2d"
+    x_id, y_id = to.read(x, nhwc=True), to.write(result, nhwc=True)
+    is_1d = tensor_of(node).dim() == 3
+    flat_id = y_id
+    if is_1d:  # an image of one row
+        x_id = _reshaped(to, node, x_id, _row_of(extents_of(x)), _row_of(shape_of(x)))
+        y_id = to.like(y_id, _row_of(shape_of(node)))
+    to.emit(node, kind, *_window(node, w), x_id, filter_id, bias_id, y_id, bounds=bounds)
+    if is_1d:
+        n, c, length = extents_of(node)
+        to.emit(node, "StaticReshape", 3, [n, length, c], y_id, flat_id)
+
+
+def _row_of(shape: list[int]) -> list[int]:
+    n, c, length = shape
+    return [n, 1, length, c]
+
+
+def _reshaped(to: Lowering, node: Node, x_id: int, shape: list[int], bounds: list[int]) -> int:
+    y_id = to.like(x_id, bounds)
+    to.emit(node, "StaticReshape", len(shape), shape, x_id, y_id)
+    return y_id
+
+
+def _window(node: Node, w: Tensor) -> list[int]:
+    """The fields of a convolution in front of its ids; `w` has the output channels first."""
+    stride, padding, dilation, adjustment = (
+        pair(argument(node, name), alone)
+        for name, alone in _ATTRIBUTES[tensor_of(node).dim()].items()
+    )
+    (h, v), groups = padding, argument(node, "groups")
+    channels = [w.shape[1], w.shape[0] // groups]
+    fields = [h, v, h, v, *w.shape[2:], *stride, *dilation, *channels, groups]
+    return fields + (adjustment if argument(node, "transposed") else [0, 0])
+
+
+# By rank of the value; for sounds with the height's.
+_ATTRIBUTES: dict[int, dict[str, int | None]] = {
+    3: {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0},
+    4: dict.fromkeys(("stride", "padding", "dilation", "output_padding")),
+}
+
+
+def follows_convolution(norm: Node) -> bool:
+    """Whether a batch norm is computed by the weights of the convolution before it."""
+    x = norm.args[0]
+    return (
+        isinstance(x, Node)
+        and x.target is aten.convolution.default
+        and len(x.users) == 1
+        and _not_convolution(x) is None
+    )
+
+
+def _not_batch_norm(node: Node) -> str | None:
+    if any(isinstance(p, Node) and not p.meta.get("is_constant") for p in node.args[1:5]):
+        return "parameters that are not constant"
+    if [user.args[1] for user in node.users] != [0]:
+        return "statistics that are used"
+    return None
+
+
+@lowers(BATCH_NORM, unless=_not_batch_norm)
+def _batch_norm(to: Lowering, node: Node) -> None:
+    """By itself: a product and a sum, with the channels where the value has them."""
+    x, (result,) = cast("Node", node.args[0]), node.users
+    rank, nhwc, dtype = tensor_of(x).dim(), to.is_nhwc(x), tensor_of(node).dtype
+    channels = [-1] if nhwc else [-1] + [1] * (rank - 2)
+    factor, shift = (
+        to.payload.constant(t.to(dtype).reshape(channels)) for t in _factor_and_shift(to, node)
+    )
+    x_id = to.read(x, nhwc)
+    result, bounds = to.with_activation(result)
+    product = to.like(x_id, to.payload.values[x_id][1])
+    to.emit(node, "Multiply", x_id, factor, product)
+    to.emit(node, "Add", product, shift, to.write(result, nhwc), bounds=bounds)

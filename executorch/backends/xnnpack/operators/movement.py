@@ -1,0 +1,170 @@
+"""Calls that only move elements."""
+
+from __future__ import annotations
+
+import operator
+from typing import cast
+
+from torch.fx import Node
+
+from executorch.backends.xnnpack.lowering import (
+    Lowering,
+    argument,
+    aten,
+    channels_last_dim,
+    extents_of,
+    is_static,
+    lowers,
+    shape_of,
+    tensor_of,
+)
+from executorch.backends.xnnpack.serialization.payload import NO_ID
+
+_MAX_CONCATENATED = 5
+_LARGEST = 2**63 - 1  # where a part ends that reaches to the end
+
+
+@lowers(aten.permute_copy.default)
+def _permute(to: Lowering, node: Node) -> None:
+    rank = tensor_of(node).dim()
+    perm = [d % rank for d in cast("list[int]", node.args[1])]
+    to.unary(node, "StaticTranspose", rank, perm, nhwc=False)
+
+
+def _not_reshape(node: Node) -> str | None:
+    shape = tensor_of(node).shape
+    if 0 in shape:
+        return "no elements"
+    if sum(not isinstance(extent, int) for extent in shape) > 1:
+        return "a shape with more than one symbolic extent"
+    return None
+
+
+@lowers(
+    aten.view_copy.default,
+    aten.unsqueeze_copy.default,
+    aten.squeeze_copy.dims,
+    unless=_not_reshape,
+)
+def _reshape(to: Lowering, node: Node) -> None:
+    shape = extents_of(node)
+    to.unary(node, "StaticReshape", len(shape), shape, nhwc=False)
+
+
+def _not_slice(node: Node) -> str | None:
+    x, y = tensor_of(node.args[0]), tensor_of(node)  # type: ignore[arg-type]
+    if argument(node, "step") != 1:
+        return "a step other than 1"
+    if 0 in y.shape:
+        return "no elements"
+    dim = argument(node, "dim") % x.dim()
+    start, end = argument(node, "start") or 0, argument(node, "end")
+    if not is_static((start, 0 if end is None else end)):
+        return "a part that begins or ends where only the call tells"
+    if not is_static((x.shape[dim],)):
+        whole = end is None or end == _LARGEST
+        if start < 0 or not (whole or is_static((y.shape[dim],))):
+            return "a part of a symbolic extent, counted from its end"
+    return None
+
+
+@lowers(aten.slice_copy.Tensor, unless=_not_slice)
+def _slice(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    rank = tensor_of(x).dim()
+    dim, start = argument(node, "dim") % rank, argument(node, "start") or 0
+    extent = shape_of(x)[dim]
+    first = min(max(start + extent if start < 0 else start, 0), extent)
+    _part(to, node, x, node, dim, first, extents_of(node)[dim])
+
+
+def _part(to: Lowering, node: Node, x: Node, result: Node, dim: int, first: int, size: int) -> None:
+    """`size` 0 reaches to the end, as do all other dims."""
+    offsets, sizes = [0] * tensor_of(x).dim(), extents_of(x)
+    offsets[dim], sizes[dim] = first, size
+    to.emit(node, "StaticSlice", len(sizes), offsets, sizes, to.read(x), to.write(result))
+
+
+def _not_split(node: Node) -> str | None:
+    sizes = cast("list[int]", node.args[1])
+    if not is_static(sizes) or 0 in sizes:
+        return "parts of symbolic extents, or without elements"
+    return None
+
+
+@lowers(aten.split_with_sizes_copy.default, unless=_not_split)
+def _split(to: Lowering, node: Node) -> None:
+    x, sizes = cast("tuple[Node, list[int]]", node.args[:2])
+    dim = (argument(node, "dim") or 0) % tensor_of(x).dim()
+    for item in node.users:
+        assert item.target is operator.getitem
+        i = cast("int", item.args[1])
+        _part(to, node, x, item, dim, sum(sizes[:i]), sizes[i])
+
+
+def _not_select(node: Node) -> str | None:
+    x = tensor_of(node.args[0])  # type: ignore[arg-type]
+    dim, index = argument(node, "dim") % x.dim(), argument(node, "index")
+    if not is_static((index,)) or (index < 0 and not is_static((x.shape[dim],))):
+        return "an index that only the call tells"
+    return _not_reshape(node)
+
+
+@lowers(aten.select_copy.int, unless=_not_select)
+def _select(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    dims, sizes = shape_of(x), extents_of(x)
+    dim, index = argument(node, "dim") % len(dims), argument(node, "index")
+    offsets = [0] * len(dims)
+    offsets[dim] = index + dims[dim] if index < 0 else index
+    dims[dim] = sizes[dim] = 1
+    source = to.read(x)
+    part = to.like(source, dims)
+    to.emit(node, "StaticSlice", len(dims), offsets, sizes, source, part)
+    shape = extents_of(node)
+    to.emit(node, "StaticReshape", len(shape), shape, part, to.write(node))
+
+
+def _not_concatenation(node: Node) -> str | None:
+    parts = cast("list[Node]", node.args[0])
+    if any(tensor_of(p).dim() != tensor_of(node).dim() for p in parts):
+        return "an empty part of another rank"
+    return None if len(parts) > 1 else "a single part"
+
+
+@lowers(aten.cat.default, unless=_not_concatenation)
+def _concatenate(to: Lowering, node: Node) -> None:
+    parts = cast("list[Node]", node.args[0])
+    rank = tensor_of(node).dim()
+    axis = (argument(node, "dim") or 0) % rank
+    nhwc = all(to.is_nhwc(p) for p in parts)
+    at = channels_last_dim(rank, axis) if nhwc else axis
+    ids = [to.read(p, nhwc, like=node) for p in parts]
+    dims = [to.payload.values[i][1] for i in ids]
+    while len(ids) > _MAX_CONCATENATED:  # the first five become one
+        joined = list(dims[0])
+        joined[at] = sum(d[at] for d in dims[:_MAX_CONCATENATED])
+        value = to.like(ids[0], joined)
+        _concatenate_few(to, node, at, ids[:_MAX_CONCATENATED], value)
+        ids = [value, *ids[_MAX_CONCATENATED:]]
+        dims = [joined, *dims[_MAX_CONCATENATED:]]
+    _concatenate_few(to, node, at, ids, to.write(node, nhwc))
+
+
+def _concatenate_few(to: Lowering, node: Node, axis: int, ids: list[int], out: int) -> None:
+    a, b, c, d, e = [*ids, *[NO_ID] * (_MAX_CONCATENATED - len(ids))]
+    to.emit(node, f"Concatenate{len(ids)}", axis, a, b, c, d, out, 0, e)
+
+
+def _not_pad(node: Node) -> str | None:
+    return None if all(n >= 0 for n in cast("list[int]", node.args[1])) else "negative padding"
+
+
+@lowers(aten.constant_pad_nd.default, unless=_not_pad)
+def _pad(to: Lowering, node: Node) -> None:
+    rank, pads = tensor_of(node).dim(), cast("list[int]", node.args[1])
+    pairs = [(0, 0)] * (rank - len(pads) // 2)
+    pairs += [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
+    before, after = ([p[i] for p in pairs] for i in (0, 1))
+    value = float(argument(node, "value") or 0)
+    to.unary(node, "StaticConstantPad", before, after, value, nhwc=False)

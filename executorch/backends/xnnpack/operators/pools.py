@@ -1,0 +1,162 @@
+"""Poolings, means and resizing of images."""
+
+from __future__ import annotations
+
+import operator
+from typing import cast
+
+import torch
+from torch.fx import Node
+
+from executorch.backends.xnnpack.lowering import (
+    Lowering,
+    argument,
+    aten,
+    is_static,
+    lowers,
+    shape_of,
+    tensor_of,
+)
+from executorch.backends.xnnpack.operators.images import pair
+from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.backends.xnnpack.static_quantization import Weights, weights_value
+
+_ALIGN_CORNERS, _KEEP_DIMS = 8, 64
+
+
+def _not_pooling(node: Node) -> str | None:
+    if tensor_of(node.args[0]).dim() != 4:  # type: ignore[arg-type]
+        return "pooling of another than a batch of images"
+    return None
+
+
+def _not_max_pooling(node: Node) -> str | None:
+    if argument(node, "ceil_mode") and not is_static(tensor_of(node).shape[2:]):
+        return "ceil mode with symbolic extents"
+    if node.target is aten.max_pool2d_with_indices.default and any(
+        u.args[1] != 0 for u in node.users
+    ):
+        return "indices of the largest"
+    return _not_pooling(node)
+
+
+@lowers(aten.max_pool2d.default, aten.max_pool2d_with_indices.default, unless=_not_max_pooling)
+def _max_pool(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    size = pair(argument(node, "kernel_size"))
+    stride = pair(argument(node, "stride") or size)
+    before, dilation = (pair(argument(node, name)) for name in ("padding", "dilation"))
+    after = list(before)
+    if argument(node, "ceil_mode"):  # as far as the last window reaches
+        for i, (n_in, n_out) in enumerate(zip(shape_of(x)[2:], shape_of(node)[2:], strict=True)):
+            reach = (n_out - 1) * stride[i] + dilation[i] * (size[i] - 1) + 1
+            after[i] = max(before[i], reach - n_in - before[i])
+    result = node
+    if node.target is aten.max_pool2d_with_indices.default:
+        (result,) = node.users
+        to.skip(result)
+    padding = [before[0], after[1], after[0], before[1]]
+    ids = [to.read(x, nhwc=True), to.write(result, nhwc=True)]
+    to.emit(node, "MaxPooling2d", *padding, *size, *stride, *dilation, *ids, _KEEP_DIMS)
+
+
+def _not_average(node: Node) -> str | None:
+    padded = any(pair(argument(node, "padding")))
+    if argument(node, "divisor_override") or (padded and argument(node, "count_include_pad")):
+        return "an average that counts padding, or has a divisor of its own"
+    return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
+
+
+def _not_average_of_integers(node: Node) -> str | None:
+    if any(pair(argument(node, "padding"))) and not argument(node, "count_include_pad"):
+        return "an average of integers that does not count padding"
+    return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
+
+
+@lowers(aten.avg_pool2d.default, unless=_not_average, unless_integers=_not_average_of_integers)
+def _average(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    size = pair(argument(node, "kernel_size"))
+    stride = pair(argument(node, "stride") or size)
+    h, v = pair(argument(node, "padding"))
+    window = [h, v, h, v, *size, *stride]
+    if node in to.static:
+        _average_integers(to, node, x, window)
+        return
+    ids = [to.read(x, nhwc=True), to.write(node, nhwc=True)]
+    to.emit(node, "AvgPooling2d", *window, 0, 0, *ids, _KEEP_DIMS)
+
+
+def _average_integers(to: Lowering, node: Node, x: Node, window: list[int]) -> None:
+    """The payload averages floating-point values only: a convolution of each channel by ones, whose
+    scale divides."""
+    size, channels = window[4:6], shape_of(x)[1]
+    divisor = argument(node, "divisor_override") or size[0] * size[1]
+    ones = torch.ones((1, *size, channels), dtype=torch.int8)
+    filter_id = weights_value(to, Weights(ones, torch.tensor([1 / divisor]), None), ones, 3)
+    groups = [1, 1, 1, 1, channels, 0, 0]  # dilation, channels of a group, groups, adjustment
+    ids = [to.read(x, nhwc=True), filter_id, NO_ID, to.write(node, nhwc=True)]
+    to.emit(node, "DepthwiseConv2d", *window, *groups, *ids)
+
+
+def _not_mean(node: Node) -> str | None:
+    x = tensor_of(node.args[0])  # type: ignore[arg-type]
+    dims = sorted(d % 4 for d in cast("list[int]", node.args[1]))
+    if x.dim() != 4 or dims != [2, 3] or not argument(node, "keepdim"):
+        return "only means over the pixels of images, dims kept"
+    return None
+
+
+@lowers(aten.mean.dim, unless=_not_mean)
+def _mean(to: Lowering, node: Node) -> None:
+    x_id = to.read(cast("Node", node.args[0]), nhwc=True)
+    to.emit(node, "GlobalAvgPooling2d", x_id, to.write(node, nhwc=True), _KEEP_DIMS)
+
+
+def _not_extreme(node: Node) -> str | None:
+    x = tensor_of(node.args[0])  # type: ignore[arg-type]
+    dims = _dims(node)
+    if x.dim() != 4 or not dims or any(d not in (2, 3) for d in dims):
+        return "only the largest along the height or width of images"
+    if not argument(node, "keepdim") or not is_static(x.shape[2:]):
+        return "the largest without kept dims, or of symbolic extents"
+    return None
+
+
+def _dims(node: Node) -> list[int]:
+    dims = node.args[1] if len(node.args) > 1 else []
+    return [d % 4 for d in (dims if isinstance(dims, (list, tuple)) else [dims])]  # type: ignore
+
+
+@lowers(aten.amax.default, unless=_not_extreme)
+def _amax(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    size = [n if i + 2 in _dims(node) else 1 for i, n in enumerate(shape_of(x)[2:])]
+    ids = [to.read(x, nhwc=True), to.write(node, nhwc=True)]
+    to.emit(node, "MaxPooling2d", 0, 0, 0, 0, *size, *size, 1, 1, *ids, _KEEP_DIMS)
+
+
+def _not_arg_max(node: Node) -> str | None:
+    if {user.args[1] for user in node.users} != {0, 1}:
+        return "the largest without its index, or the index alone"
+    return _not_extreme(node)
+
+
+@lowers(aten.max.dim, unless=_not_arg_max)
+def _arg_max(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    size = [n if i + 2 in _dims(node) else 1 for i, n in enumerate(shape_of(x)[2:])]
+    items = {user.args[1]: user for user in node.users if user.target is operator.getitem}
+    ids = [to.read(x, nhwc=True), *(to.write(items[i], nhwc=True) for i in (0, 1))]
+    to.emit(node, "ArgMaxPooling2d", 0, 0, 0, 0, *size, *ids, _KEEP_DIMS)
+
+
+@lowers(
+    aten.upsample_bilinear2d.vec,
+    unless=lambda node: None if is_static(tensor_of(node).shape[2:]) else "symbolic extents",
+)
+def _upsample(to: Lowering, node: Node) -> None:
+    flags = _ALIGN_CORNERS if argument(node, "align_corners") else 0
+    x_id = to.read(cast("Node", node.args[0]), nhwc=True)
+    size = shape_of(node)[2:]
+    to.emit(node, "StaticResizeBilinear2D", *size, x_id, to.write(node, nhwc=True), flags)

@@ -1,0 +1,81 @@
+"""Which quantised calls of a program can be delegated, and why others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from executorch.backends.xnnpack.lowering import RULES, constant_value, constants_of
+from executorch.backends.xnnpack.quantized import Constants, DynamicLinear, match
+from executorch.backends.xnnpack.static_quantization import (
+    StaticCall,
+    conversion_refusal,
+    match_static,
+)
+
+Reasons = dict[Node, str]
+
+
+def constants_in(program: ExportedProgram) -> Constants:
+    data = constants_of(program)
+    return lambda node: constant_value(
+        node, lambda n: data.get(n.name) if n.meta.get("is_constant") else None
+    )
+
+
+def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLinear], Reasons]:
+    """Linear layers with their activations' quantisation."""
+    constant = constants_in(program)
+    found = {node: match(node, constant) for node in program.graph.nodes}
+    layers = {n: x for n, x in found.items() if isinstance(x, DynamicLinear)}
+    reasons = {n: x for n, x in found.items() if isinstance(x, str)}
+    torn = _drop_torn(layers, lambda node, layer: (node, *layer.chain), lambda x: x.chain)
+    reasons |= dict.fromkeys(torn, "its quantised operands are read by other calls too")
+    return layers, reasons
+
+
+def static_calls(
+    program: ExportedProgram, refusal: Callable[[Node, Callable[[Node], str | None]], str | None]
+) -> tuple[dict[Node, StaticCall], Reasons]:
+    """Calls in integers; `refusal(node, rule)` says why one is not lowered."""
+    constant = constants_in(program)
+    calls: dict[Node, StaticCall] = {}
+    reasons: Reasons = {}
+    for node in program.graph.nodes:
+        call = match_static(node, constant)
+        if isinstance(call, StaticCall):
+            for each in call.weights_from:
+                each.meta["is_constant"] = True
+            conversions = (conversion_refusal(n) for n in call.conversions())
+            reason = refusal(node, RULES[node.target].refuse_integers)
+            call = reason or next(filter(None, conversions), None) or call
+        if isinstance(call, str):
+            reasons[node] = call
+        elif call is not None:
+            calls[node] = call
+    torn = _drop_torn(calls, lambda _, call: call.chain(), lambda call: call.weights_from)
+    reasons |= dict.fromkeys(torn, "its integer weights are read by other calls too")
+    return calls, reasons
+
+
+def _drop_torn(
+    calls: dict[Node, object],
+    parts: Callable[[Node, object], Iterable[Node]],
+    own: Callable[[object], Iterable[Node]],
+) -> list[Node]:
+    """Remove the calls whose `own` nodes have readers that are parts of none that stays."""
+    removed: list[Node] = []
+    while True:
+        known = {n for node, call in calls.items() for n in parts(node, call)}
+        torn = [
+            node
+            for node, call in calls.items()
+            if any(user not in known for n in own(call) for user in n.users)
+        ]
+        if not torn:
+            return removed
+        for node in torn:
+            del calls[node]
+        removed += torn
