@@ -84,3 +84,16 @@ def test_exporting_twice_gives_the_same_bytes(exported, tmp_path: Path) -> None:
     again = tmp_path / path.name
     lowering(zoo.build(path.stem), again)
     assert again.read_bytes() == path.read_bytes()
+
+
+def test_every_operator_agrees_with_eager_on_its_own_arguments(exported) -> None:
+    from executorch.devtools.parity.replay import Replay
+
+    methods, path, _ = exported
+    program = Runtime.get().load_program(path)
+    for name, method in methods.items():
+        replay = Replay.of(path.read_bytes(), name)
+        runner = program.load_method(name)._method
+        found = list(replay.suspects(runner, method.example.flat()))
+        assert not found, [str(s) for s in found]
+        assert not replay.unchecked

@@ -88,6 +88,16 @@ void bind_method(nb::module_& m) {
           "Runs one instruction after set_inputs(): (chain, instruction, whether it had anything "
           "to do); None at the end.")
       .def(
+          "_origin",
+          [](MethodHandle& self, size_t chain, size_t instruction) -> nb::object {
+            runtime::InstructionOrigin origin;
+            if (!self.runner().origin(chain, instruction, origin)) return nb::none();
+            return nb::make_tuple(origin.op, origin.module_path, origin.file, origin.line);
+          },
+          nb::arg("chain"), nb::arg("instruction"),
+          "(operator, module path, Python file, line) that an instruction comes from; None if the "
+          "program does not say.")
+      .def(
           "_value",
           [](nb::object self, size_t index) {
             return nb::cast<MethodHandle&>(self).runner().value(index, self);

@@ -63,6 +63,9 @@ class Runner {
     bool ran;
   };
   std::optional<Step> step();
+  bool origin(size_t chain, size_t instruction, runtime::InstructionOrigin& out) const {
+    return method_.instruction_origin(chain, instruction, out);
+  }
   /// The value of that number in the program as it is now, copied.
   nanobind::object value(size_t index, nanobind::handle owner);
 

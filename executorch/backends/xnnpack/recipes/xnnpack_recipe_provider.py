@@ -1,0 +1,92 @@
+"""XNNPACK's ready-made recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
+from executorch.backends.xnnpack.recipes.xnnpack_recipe_types import XNNPackRecipeType
+from executorch.backends.xnnpack.utils.configs import get_xnnpack_edge_compile_config
+from executorch.export.recipe import (
+    AOQuantizationConfig,
+    ExportRecipe,
+    LoweringRecipe,
+    QuantizationRecipe,
+    RecipeType,
+)
+from executorch.export.recipe_provider import BackendRecipeProvider
+
+_PT2E = {
+    XNNPackRecipeType.PT2E_INT8_DYNAMIC_PER_CHANNEL: (True, True),
+    XNNPackRecipeType.PT2E_INT8_STATIC_PER_CHANNEL: (True, False),
+    XNNPackRecipeType.PT2E_INT8_STATIC_PER_TENSOR: (False, False),
+}
+_GROUP = 32
+
+
+class XNNPACKRecipeProvider(BackendRecipeProvider):
+    @property
+    def backend_name(self) -> str:
+        return "xnnpack"
+
+    def get_supported_recipes(self) -> Sequence[RecipeType]:
+        return list(XNNPackRecipeType)
+
+    def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
+        """`group_size` (4-bit recipes; 32, or 0 for one scale by channel) is the only option.
+
+        Raises ValueError for another one.
+        """
+        if not isinstance(recipe_type, XNNPackRecipeType):
+            return None
+        four_bits = recipe_type.name.startswith("TORCHAO")
+        group_size = kwargs.pop("group_size", _GROUP) if four_bits else 0
+        if kwargs:
+            raise ValueError(f"{recipe_type.value}: unknown options {sorted(kwargs)}")
+        quantization = None
+        if recipe_type in _PT2E:
+            per_channel, dynamic = _PT2E[recipe_type]
+            quantization = _pt2e(per_channel, dynamic)
+        elif four_bits:
+            per_channel = recipe_type.name.endswith("PER_CHANNEL")
+            quantization = _torchao(group_size if per_channel else None)
+        return ExportRecipe(
+            name=recipe_type.value,
+            quantization_recipe=quantization,
+            lowering_recipe=LoweringRecipe(
+                partitioners=[XnnpackPartitioner()],
+                edge_compile_config=get_xnnpack_edge_compile_config(),
+            ),
+            strict=False,
+        )
+
+
+def _pt2e(per_channel: bool, dynamic: bool) -> QuantizationRecipe:
+    config = get_symmetric_quantization_config(is_per_channel=per_channel, is_dynamic=dynamic)
+    return QuantizationRecipe(quantizers=[XNNPACKQuantizer().set_global(config)])
+
+
+def _torchao(group_size: int | None) -> QuantizationRecipe:
+    """None: one scale for a weight; 0: one for each output channel."""
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig
+    from torchao.quantization.granularity import PerAxis, PerGroup
+
+    def fits(module: torch.nn.Module, name: str) -> bool:
+        return isinstance(module, torch.nn.Linear) and (
+            not group_size or module.in_features % group_size == 0
+        )
+
+    # torchao has no 4-bit weight with one scale only: one for each channel is at least as exact.
+    granularity = PerGroup(group_size) if group_size else PerAxis(0)
+    config = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4,  # type: ignore[attr-defined]
+        weight_granularity=granularity,
+    )
+    return QuantizationRecipe(ao_quantization_configs=[AOQuantizationConfig(config, fits)])

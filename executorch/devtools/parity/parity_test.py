@@ -1,0 +1,130 @@
+"""The parity gate: what is right passes, what is wrong is found by its name and line."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from executorch.devtools.parity import check_parity
+from executorch.devtools.parity.__main__ import main
+from executorch.exir import to_edge
+
+
+class Small(nn.Module):
+    """x float [t, 8], index int64 [t] < 4 to [t, 8]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = nn.Embedding(4, 8)
+        self.norm = nn.LayerNorm(8)
+        self.hidden = nn.Linear(8, 16)
+        self.out = nn.Linear(16, 8)
+
+    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        y = self.norm(x + self.table(index))
+        y = torch.softmax(self.out(torch.nn.functional.gelu(self.hidden(y))), -1)
+        return torch.sub(y, x)
+
+
+def example() -> tuple[Any, tuple[Any, ...], Any]:
+    t = torch.export.Dim("t", min=1, max=37)
+    torch.manual_seed(1)
+    inputs = (torch.randn(5, 8), torch.tensor([0, 1, 2, 3, 0]))
+    return Small(), inputs, ({0: t}, {0: t})
+
+
+@pytest.fixture(scope="module")
+def program() -> bytes:
+    model, inputs, shapes = example()
+    exported = torch.export.export(model, inputs, dynamic_shapes=shapes)
+    return to_edge(exported).to_executorch().buffer
+
+
+def test_boundary_sizes_of_dynamic_dimensions_pass(program: bytes) -> None:
+    model, inputs, shapes = example()
+    report = check_parity(program, model, inputs, dynamic_shapes=shapes)
+    assert report.passed, str(report)
+    assert [c.name.rpartition(" = ")[2] for c in report.cases[1:]] == ["1", "2", "19", "36", "37"]
+    assert not any(c.skipped for c in report.cases)
+
+
+def test_another_model_fails_though_its_operators_are_right(program: bytes) -> None:
+    model, inputs, _ = example()
+    model.out.weight.data[3, 4] += 0.01
+    report = check_parity(program, model, inputs)
+    assert not report.passed
+    assert not report.suspects
+    assert "aten::addmm.out" in report.checked
+    assert "the program is another one than the model's" in str(report)
+
+
+def test_a_broken_operator_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's softmax is bent, so the runtime's is the one that looks broken."""
+    model, inputs, shapes = example()
+    exported = torch.export.export(model, inputs, dynamic_shapes=shapes)
+    data = to_edge(exported).to_executorch().buffer
+    from executorch.devtools.parity import replay
+
+    right = replay._find
+
+    def find(name: str, overload: str) -> Any:
+        return _Bent(right(name, overload)) if name == "aten::_softmax" else right(name, overload)
+
+    monkeypatch.setattr(replay, "_find", find)
+    model.out.bias.data[0] += 1  # so that the outputs differ as well
+    report = check_parity(data, model, inputs)
+    suspect = report.suspects[0]
+    assert suspect.operator == "aten::_softmax.out"
+    assert suspect.difference is not None
+    assert suspect.difference.expected == pytest.approx(suspect.difference.found * 1.01)
+    lines, first = inspect.getsourcelines(Small.forward)
+    line = first + next(i for i, text in enumerate(lines) if "softmax" in text)
+    assert f"parity_test.py:{line}" in suspect.place
+
+
+class _Bent:
+    def __init__(self, operator: Any) -> None:
+        self.operator = operator
+        self._schema = operator._schema
+        self.tags = operator.tags
+
+    def __call__(self, *args: Any, out: Tensor) -> Tensor:
+        return self.operator(*args, out=out).mul_(1.01)
+
+
+def test_mutable_state_is_the_same_before_every_case() -> None:
+    class Counter(nn.Module):
+        count: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count.add_(1)
+            return x * self.count
+
+    model = Counter()
+    exported = torch.export.export(model, (torch.ones(3),))
+    program = to_edge(exported).to_executorch()
+    report = check_parity(program, model, [(torch.ones(3),), (torch.full((3,), 2.0),)])
+    assert report.passed, str(report)
+    assert float(model.count) == 0
+
+
+def test_command_prints_and_returns_what_it_found(
+    program: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "small.pte"
+    path.write_bytes(program)
+    assert main([str(path), f"{__file__}:example"]) == 0
+    assert capsys.readouterr().out.endswith("forward: PASS\n")
+    assert main([str(path), f"{__file__}:nothing"]) == 2
+    assert "no function 'nothing'" in capsys.readouterr().err
+    assert main([str(tmp_path / "none.pte"), f"{__file__}:example"]) == 2

@@ -1,0 +1,221 @@
+"""One call from a model to a program; recipes; the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from executorch.export import (
+    AOQuantizationConfig,
+    BackendRecipeProvider,
+    ExportRecipe,
+    ExportSession,
+    LoweringRecipe,
+    QuantizationRecipe,
+    StageType,
+    export,
+    recipe_registry,
+)
+from executorch.export.__main__ import main
+from executorch.export.stages import PipelineArtifact, TorchExportStage
+
+
+class Net(nn.Module):
+    """float [b, 64] to [b, 32]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.hidden = nn.Linear(64, 128)
+        self.out = nn.Linear(128, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(torch.relu(self.hidden(x)))
+
+
+def example() -> tuple[Any, tuple[Any, ...], Any]:
+    torch.manual_seed(1)
+    return Net().eval(), (torch.randn(4, 64),), ({0: torch.export.Dim("b", max=16)},)
+
+
+def half(model: Any) -> float:
+    """A figure of quality."""
+    return float(model(torch.full((2, 64), 0.5)).mean())
+
+
+def delegates(session: ExportSession) -> list[str]:
+    return [d.id for d in session.get_executorch_program().execution_plan[0].delegates]
+
+
+# Uniform weights in steps of 2/15 of their range lose (2/15) / 12**0.5 * 3**0.5 = 6.7 % in each of
+# two layers, together 9.4 %; half as much again for the draw of the weights and the activations.
+@pytest.mark.parametrize(("quantize", "bound"), [("int8", 0.02), ("int4", 0.14)])
+def test_quantize_in_one_word(quantize: Any, bound: float) -> None:
+    model, inputs, shapes = example()
+    session = export(model, inputs, quantize=quantize, dynamic_shapes=shapes)
+    assert delegates(session) == ["XnnpackBackend"]
+    for x in (inputs[0], torch.randn(7, 64)):
+        found = session.run_method(example_inputs=(x,))[0]
+        expected = model(x)
+        noise = (found - expected).norm() / expected.norm()
+        assert 0 < noise < bound
+    assert len(session.get_pte_buffer()) < len(export(model, inputs).get_pte_buffer()) / 2
+
+
+def test_default_is_the_portable_program() -> None:
+    model, inputs, _ = example()
+    session = export(model, inputs)
+    assert delegates(session) == []
+    torch.testing.assert_close(session.run_method()[0], model(*inputs))
+
+
+def test_methods_constants_and_given_programs() -> None:
+    model, inputs, _ = example()
+    session = export(
+        {"one": model, "two": Net().double()},
+        {"one": [inputs], "two": [(inputs[0].double(),)]},
+        constant_methods={"width": 32},
+    )
+    assert session.get_executorch_program_manager().methods == {"one", "two"}
+    torch.testing.assert_close(session.run_method("one")[0], model(*inputs))
+    again = export(session.get_exported_program("one"))
+    assert StageType.TORCH_EXPORT not in again.get_stage_artifacts()
+    torch.testing.assert_close(again.run_method()[0], model(*inputs))
+
+
+def test_recipes_of_xnnpack() -> None:
+    from executorch.backends.xnnpack.recipes import XNNPackRecipeType
+
+    model, inputs, _ = example()
+    for kind in XNNPackRecipeType:
+        session = export(model, [inputs], ExportRecipe.get_recipe(kind))
+        assert delegates(session) == ["XnnpackBackend"], kind
+        noise = (session.run_method()[0] - model(*inputs)).norm() / model(*inputs).norm()
+        assert noise < 0.2, kind
+    with pytest.raises(ValueError, match="unknown options \\['bits'\\]"):
+        ExportRecipe.get_recipe(XNNPackRecipeType.FP32, bits=3)
+
+
+def test_source_transform_leaves_the_model_alone() -> None:
+    from torchao.quantization import Int8WeightOnlyConfig
+
+    model, inputs, _ = example()
+    recipe = ExportRecipe(
+        strict=False,
+        quantization_recipe=QuantizationRecipe(
+            ao_quantization_configs=[
+                AOQuantizationConfig(Int8WeightOnlyConfig(), lambda m, name: name == "out")
+            ]
+        ),
+    )
+    before = model.out.weight.clone()
+    session = export(model, inputs, recipe)
+    assert torch.equal(model.out.weight, before)
+    noise = (session.run_method()[0] - model(*inputs)).norm() / model(*inputs).norm()
+    assert 0 < noise < 0.01
+
+
+def test_stages_can_be_replaced_and_chosen() -> None:
+    model, inputs, _ = example()
+    seen: list[str] = []
+
+    class Mine(TorchExportStage):
+        def run(self, artifact: PipelineArtifact) -> None:
+            seen.extend(artifact.data)
+            super().run(artifact)
+
+    stages = [StageType.TORCH_EXPORT, StageType.TO_EDGE, StageType.TO_BACKEND]
+    recipe = ExportRecipe(strict=False, pipeline_stages=[*stages, StageType.TO_EXECUTORCH])
+    session = ExportSession(model, inputs, recipe)
+    session.register_stage(StageType.TORCH_EXPORT, Mine())
+    session.export()
+    assert seen == ["forward"]
+    torch.testing.assert_close(session.run_method()[0], model(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ([StageType.TO_EDGE, StageType.TORCH_EXPORT], "torch_export cannot follow to_edge"),
+        ([StageType.TO_EXECUTORCH], "needs the stage torch_export"),
+        ([StageType.TORCH_EXPORT, StageType.TO_BACKEND], "to_backend cannot follow torch_export"),
+    ],
+)
+def test_wrong_pipelines_are_refused(stages: list[StageType], message: str) -> None:
+    model, inputs, _ = example()
+    with pytest.raises(ValueError, match=message):
+        ExportSession(model, inputs, ExportRecipe(pipeline_stages=stages)).export()
+
+
+def test_wrong_arguments_are_refused() -> None:
+    model, inputs, _ = example()
+    with pytest.raises(ValueError, match="either export_recipe or quantize"):
+        export(model, inputs, ExportRecipe(), quantize="int8")
+    with pytest.raises(ValueError, match="expected 'int8' or 'int4'"):
+        export(model, inputs, quantize="int3")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a tuple of arguments"):
+        export(model)
+    with pytest.raises(ValueError, match="no method 'backward'"):
+        export(model, {"backward": [inputs]})
+
+
+def test_recipes_combine() -> None:
+    a = ExportRecipe("a", lowering_recipe=LoweringRecipe(partitioners=["p"]))  # type: ignore[list-item]
+    b = ExportRecipe("b", lowering_recipe=LoweringRecipe(partitioners=["q"]))  # type: ignore[list-item]
+    both = ExportRecipe.combine([a, b])
+    assert both.name == "a_b"
+    assert both.lowering_recipe is not None and both.lowering_recipe.partitioners == ["p", "q"]
+    with pytest.raises(ValueError, match="differ in ExportRecipe.strict"):
+        ExportRecipe.combine([a, ExportRecipe(strict=False)])
+
+
+def test_a_backend_brings_its_own_recipes() -> None:
+    from executorch.export.recipe import RecipeType
+
+    class Mine(RecipeType):
+        ONE = "one"
+
+        @classmethod
+        def get_backend_name(cls) -> str:
+            return "mine"
+
+    class Provider(BackendRecipeProvider):
+        @property
+        def backend_name(self) -> str:
+            return "mine"
+
+        def get_supported_recipes(self) -> Any:
+            return [Mine.ONE]
+
+        def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
+            return ExportRecipe(name=recipe_type.value)
+
+    with pytest.raises(ValueError, match="no recipes of backend 'mine'"):
+        ExportRecipe.get_recipe(Mine.ONE)
+    recipe_registry.register_backend_recipe_provider(Provider())
+    assert ExportRecipe.get_recipe(Mine.ONE).name == "one"
+
+
+def test_command_writes_the_program_and_says_what_it_is_worth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.pte"
+    spec = f"{__file__}:example"
+    arguments = [spec, "-o", str(path), "--quantize", "int8", "--evaluate", f"{__file__}:half"]
+    assert main([*arguments, "--parity", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["bytes"] == path.stat().st_size
+    assert result["weights"] == 4 * (64 * 128 + 128 + 128 * 32 + 32)
+    assert result["sqnr_db"] > 30
+    assert abs(result["loss"] - result["eager_loss"]) < 0.01
+    assert result["parity"]["passed"]
+    assert len(result["parity"]["cases"]) == 6
+    assert main([spec, "-o", str(path)]) == 0
+    assert "signal to noise" in capsys.readouterr().out
+    assert main([f"{__file__}:nothing"]) == 2
+    assert "no function 'nothing'" in capsys.readouterr().err
