@@ -1,5 +1,7 @@
 #include <executorch/kernels/optimized/fused_call.h>
+#include <executorch/runtime/core/event_tracer_hooks.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/kernel/traced_call.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <cstring>
@@ -40,7 +42,7 @@ void blame(KernelRuntimeContext& context, const Original& original) {
 
 void run_in_order(const FusedCall& call, KernelRuntimeContext& context) {
   for (const Original& original : call.originals) {
-    original.kernel(context, original.args);
+    runtime::internal::call_traced(original.op, nullptr, original.kernel, context, original.args);
     if (context.failure_state() != Error::Ok) {
       ET_LOG(Error, "%s, fused as %s, failed", original.op, call.name);
       return blame(context, original);
@@ -74,11 +76,15 @@ const FusedCall& fused_call(Span<EValue*> args) {
 
 void run_fused(KernelRuntimeContext& context, Span<EValue*> args) {
   const FusedCall& call = fused_call(args);
-  if (!call.bounce) return run(call, context);
+  runtime::EventTracer* const tracer = context.internal_event_tracer();
+  runtime::internal::EventTracerProfileOpScope scope(tracer, call.traced_name);
   Bytes bytes;
-  if (!bytes.take(context, call.out->toTensor())) return;
+  if (call.bounce && !bytes.take(context, call.out->toTensor())) return;
   run(call, context);
-  bytes.copy_back();
+  if (call.bounce) bytes.copy_back();
+  if (context.failure_state() == Error::Ok) {
+    runtime::internal::event_tracer_log_evalue(tracer, *call.out);
+  }
 }
 
 bool resize(const Tensor& out, const View& view) {

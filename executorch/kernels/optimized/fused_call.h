@@ -26,6 +26,8 @@ struct FusedCall {
   Run run = nullptr;
   /// "linear+gelu"
   const char* name = "";
+  /// "native_call_linear+gelu"
+  const char* traced_name = "";
   EValue* out = nullptr;
   /// In order; the last one writes `out`.
   Span<const Original> originals;

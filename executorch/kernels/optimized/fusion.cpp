@@ -118,6 +118,7 @@ class Rewriter {
       }
     }
     const auto copied = arena_.copy(originals);
+    call.traced_name = arena_.copy(std::string("native_call_") + call.name);
     call.originals = {copied.data(), copied.size()};
     call.intermediates = arena_.copy(intermediates);
     const auto copied_numbers = arena_.copy(numbers);
@@ -153,6 +154,7 @@ class Rewriter {
     if (committed_ == prepared_.size() || prepared_[committed_].node != n) return;
     const Prepared& call = prepared_[committed_++];
     instruction.kernel = run_fused;
+    instruction.traces_itself = true;
     instruction.args = call.args;
     text_.append(std::to_string(node(n).number)).append(": ").append(node(n).fused->name);
     text_.append(" <- ").append(call.operators).append("\n");

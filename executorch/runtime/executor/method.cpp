@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 #include <executorch/runtime/executor/program.h>
 #include <executorch/runtime/kernel/kernel_runtime_context.h>
+#include <executorch/runtime/kernel/traced_call.h>
 #include <executorch/schema/program_generated.h>
 
 // The most instructions that one execute() may run: a program whose loop never ends is an error.
@@ -235,7 +236,13 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
     ET_CHECK_OK_OR_RETURN_ERROR(check_data(instruction));
   }
   KernelRuntimeContext context(state_.event_tracer, state_.temp_allocator);
-  instruction.kernel(context, instruction.args);
+  if (state_.event_tracer == nullptr || instruction.traces_itself) {
+    instruction.kernel(context, instruction.args);
+  } else {
+    const auto& op = *state_.plan->operators()->Get(instruction.target);
+    internal::call_traced(op.name()->c_str(), op.overload() ? op.overload()->c_str() : nullptr,
+                          instruction.kernel, context, instruction.args);
+  }
   const Error error = context.failure_state();
   if (error != Error::Ok) {
     context.get_blamed(failure.instruction, failure.args);

@@ -17,6 +17,8 @@ struct Instruction {
   Kind kind;
   /// Kernel: its last argument gets its bytes from the call, so it may come without.
   bool points_last_argument;
+  /// Kernel: it reports to the tracer what it does, as other operators do not.
+  bool traces_itself;
   /// Kernel: operator index; Delegate: delegate index; JumpFalse: destination in its chain.
   uint32_t target;
   OpFunction kernel;

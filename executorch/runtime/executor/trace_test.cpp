@@ -1,4 +1,7 @@
+#include <executorch/runtime/core/event_tracer_hooks.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
+#include <executorch/runtime/kernel/traced_call.h>
 
 #include <string>
 
@@ -30,7 +33,11 @@ class Recorder final : public EventTracer {
   }
   Result<bool> log_evalue(const EValue& value, LoggedEValueType type) override {
     log += type == LoggedEValueType::kProgramOutput ? "output=" : "value=";
-    log += std::to_string(value.toInt()) + " ";
+    if (value.isTensorList()) {
+      log += "list of " + std::to_string(value.toTensorList().size()) + " ";
+    } else {
+      log += std::to_string(value.isInt() ? value.toInt() : value.toTensor().numel()) + " ";
+    }
     return true;
   }
   EventTracerEntry start_profiling_delegate(const char*, DelegateDebugIntId) override { return {}; }
@@ -92,7 +99,66 @@ TEST_F(TraceTest, EventsEndFromTheInsideOutAndOutputsComeLast) {
   tracer_.log.clear();
   ASSERT_EQ(loaded.method->execute(), Error::Ok);
   EXPECT_EQ(tracer_.log,
-            "[Execute] OPERATOR_CALL@0 MOVE_CALL@1 JF_CALL@2 Method::execute output=1 ");
+            "[Execute] native_call_nothing@0 OPERATOR_CALL@0 MOVE_CALL@1 JF_CALL@2 "
+            "Method::execute output=1 ");
+}
+
+TEST_F(TraceTest, WhatAnInstructionComputedIsLoggedBeforeItEnds) {
+  tracer_.set_event_tracer_debug_level(EventTracerDebugLogLevel::kIntermediateOutputs);
+  LoadedMethod loaded(bytes_, "forward", &tracer_, nullptr, kernels_);
+  tracer_.log.clear();
+  ASSERT_EQ(loaded.method->execute(), Error::Ok);
+  EXPECT_EQ(tracer_.log,
+            "[Execute] value=1 native_call_nothing@0 OPERATOR_CALL@0 MOVE_CALL@1 JF_CALL@2 "
+            "Method::execute output=1 ");
+}
+
+TEST_F(TraceTest, ResultsAreTheLastArgumentOrWhatItGathers) {
+  testing::TensorFactory<aten::ScalarType::Float> floats;
+  EValue one(floats.zeros({1})), two(floats.zeros({2})), in(floats.zeros({9}));
+  EValue* items[] = {&one, &two};
+  aten::Tensor unwrapped[] = {one.toTensor(), two.toTensor()};
+  BoxedEvalueList<aten::Tensor> list(items, unwrapped, 2);
+  EValue gathered(&list), again(&list), number(int64_t{3});
+  const auto log = [&](const char* name, std::vector<EValue*> args) {
+    tracer_.log.clear();
+    KernelRuntimeContext context(&tracer_);
+    const auto kernel = [](KernelRuntimeContext&, Span<EValue*>) {};
+    internal::call_traced(name, "out", kernel, context, {args.data(), args.size()});
+    return tracer_.log;
+  };
+  tracer_.set_event_tracer_debug_level(EventTracerDebugLogLevel::kIntermediateOutputs);
+  EXPECT_EQ(log("aten::abs", {&in, &two, &two}), "value=2 native_call_abs.out ");
+  EXPECT_EQ(log("aten::topk", {&in, &one, &two, &gathered}),
+            "value=1 value=2 native_call_topk.out ");
+  EXPECT_EQ(log("aten::split", {&in, &gathered, &again}), "value=list of 2 native_call_split.out ");
+  EXPECT_EQ(log("my::count", {&in, &number}), "value=3 native_call_count.out ");
+  EXPECT_EQ(log("executorch_prim::add", {&number, &number, &number}), "");
+}
+
+TEST_F(TraceTest, AFailedKernelHasNoResults) {
+  tracer_.set_event_tracer_debug_level(EventTracerDebugLogLevel::kIntermediateOutputs);
+  KernelRuntimeContext context(&tracer_);
+  EValue number(int64_t{3});
+  EValue* args[] = {&number};
+  const auto kernel = [](KernelRuntimeContext& c, Span<EValue*>) { c.fail(Error::Internal); };
+  internal::call_traced("my::op", nullptr, kernel, context, {args, 1});
+  EXPECT_EQ(tracer_.log, "native_call_op ");
+}
+
+TEST_F(TraceTest, AnInstructionThatTracesItselfIsLeftToIt) {
+  set_method_rewriter([](const MethodDraft& method) {
+    method.chains[0][0].traces_itself = true;
+    method.chains[0][0].kernel = [](KernelRuntimeContext& context, Span<EValue*>) {
+      internal::EventTracerProfileOpScope scope(context.internal_event_tracer(), "fused");
+    };
+  });
+  LoadedMethod loaded(bytes_, "forward", &tracer_, nullptr, kernels_);
+  set_method_rewriter(nullptr);
+  tracer_.log.clear();
+  ASSERT_EQ(loaded.method->execute(), Error::Ok);
+  EXPECT_EQ(tracer_.log,
+            "[Execute] fused@0 OPERATOR_CALL@0 MOVE_CALL@1 JF_CALL@2 Method::execute ");
 }
 
 TEST_F(TraceTest, MethodLevelLeavesInstructionsOut) {
