@@ -1,259 +1,253 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
+#include <atomic>
 #include <cstring>
-#include <memory>
-#include <vector>
 
 namespace executorch::cpu {
 namespace {
 
-using int8::kBlock;
-using int8::kColumns;
-using int8::kRows;
+using int8::Form;
 
-// A block of C: its rows of A stay in the first-level cache while the columns' weights pass.
-constexpr int64_t kBlockColumns = 64;
-constexpr int64_t kMostBlockRows = 64;
-constexpr int64_t kPackedBytes = 24 * 1024;
+// Prepared rows of A that a panel meets one tile after the other: they stay in the second-level
+// cache, the panel in the first.
+constexpr int64_t kRowsBytes = 384 * 1024;
+// So that rows a power of two apart do not drive one another out of a cache.
+constexpr int64_t kRowPadding = 64;
+// Up to so many rows B is read where it lies.
+constexpr int64_t kFewRows = 8;
+// Multiply-adds that are worth another thread.
+constexpr int64_t kGrainWork = 1 << 18;
+constexpr int64_t kLine = 64;
 
+int64_t ceil_div(int64_t n, int64_t unit) {
+  return (n + unit - 1) / unit;
+}
 int64_t round_up(int64_t n, int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
-float to_float(BF16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+  return ceil_div(n, unit) * unit;
 }
 
-int nibble(const uint8_t* row, int64_t p) {
-  return (p % 2 == 0 ? row[p / 2] & 15 : row[p / 2] >> 4) - 8;
+uint8_t* bytes_of(Workspace& workspace, int64_t n) {
+  return reinterpret_cast<uint8_t*>(workspace.floats(static_cast<size_t>(ceil_div(n, 4))));
 }
 
-/// Grows, and is kept for the thread's next product.
-struct Scratch {
-  std::vector<uint8_t> packed;
-  std::vector<float> sums;  // or int32
+/// Which kernels a set of weights needs.
+struct Kind {
+  explicit Kind(const Int8Weights& w, int64_t k)
+      : form(w.group_scales != nullptr ? int8::kGroups
+             : w.nibbles               ? int8::kNibbles
+                                       : int8::kBytes),
+        of(w.nibbles ? 1 : 0),
+        row_bytes(w.nibbles ? ceil_div(k, 2) : k),
+        groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
+
+  Form form;
+  int of;
+  int64_t row_bytes, groups;
 };
-Scratch& scratch() {
-  thread_local Scratch instance;
-  return instance;
+
+/// Few rows, prepared, times columns [begin, end).
+void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t lda, int64_t m,
+              int64_t k, int64_t begin, int64_t end, int32_t* sums, int64_t ld) {
+  int8::Dots dots{};
+  dots.a = a;
+  dots.lda = lda;
+  dots.m = m;
+  dots.n = end - begin;
+  dots.k = k;
+  dots.b = w.data + begin * w.row_bytes;
+  dots.ldb = w.row_bytes;
+  dots.groups = kind.groups;
+  dots.group_units = w.group_size / int8::kUnit;
+  if (kind.groups > 0) dots.scales = w.group_scales + begin * kind.groups;
+  dots.sums = sums;
+  dots.ld_sums = ld;
+  int8::kernels().dots[kind.form](dots);
 }
-
-void pack_row(const int8_t* from, int64_t k, bool nibbles, uint8_t* to, int64_t bytes) {
-  if (!nibbles) {
-    for (int64_t p = 0; p < k; ++p) to[p] = static_cast<uint8_t>(from[p] ^ 0x80);
-    std::memset(to + k, 0, static_cast<size_t>(bytes - k));
-    return;
-  }
-  for (int64_t p = 0; p < bytes; p += kBlock) {
-    const int64_t n = std::min(kBlock, k - p);
-    if (n < kBlock) std::memset(to + p, 0, kBlock);
-    for (int64_t q = 0; q < n / 2; ++q) {
-      to[p + q] = static_cast<uint8_t>(from[p + 2 * q] ^ 0x80);
-      to[p + q + 64] = static_cast<uint8_t>(from[p + 2 * q + 1] ^ 0x80);
-    }
-    if (n % 2 != 0) to[p + n / 2] = static_cast<uint8_t>(from[p + n - 1] ^ 0x80);
-  }
-}
-
-uint16_t half_of(float x) {
-  // By the magic-number method: the sum with a power of two rounds to the unit wanted.
-  const uint32_t bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000;
-  const uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
-  if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);
-  if (magnitude < 0x38800000) {
-    const float sum = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3F000000));
-  }
-  const uint32_t odd = magnitude >> 13 & 1;
-  return static_cast<uint16_t>(sign | ((magnitude + 0xFFF + odd - (112u << 23)) >> 13));
-}
-
-uint16_t bfloat16_of(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-/// One row of a block: from sums of (a + 128) * b to results. `sums` becomes float.
-class RowEnd {
- public:
-  RowEnd(const Int8Gemm& g, int64_t i, int64_t j0, int64_t n) : g_(g), i_(i), j0_(j0), n_(n) {}
-
-  void run(float* sums) const {
-    const RowQuantization& row = g_.rows[i_ * g_.rows_step];
-    const int32_t offset = row.zero_point + 128;
-    if (g_.b.group_scales != nullptr) {
-      const float* w = g_.group_sums + j0_;
-      for (int64_t j = 0; j < n_; ++j) {
-        sums[j] = (sums[j] - static_cast<float>(offset) * w[j]) * row.scale;
-      }
-    } else {
-      scale_integers(sums, offset, row.scale);
-    }
-    if (g_.bias != nullptr) {
-      for (int64_t j = 0; j < n_; ++j) sums[j] += g_.bias[j0_ + j];
-    }
-    // A NaN stays one.
-    for (int64_t j = 0; j < n_; ++j) {
-      const float x = sums[j] < g_.low ? g_.low : sums[j];
-      sums[j] = x > g_.high ? g_.high : x;
-    }
-    store(sums);
-  }
-
- private:
-  void scale_integers(float* sums, int32_t offset, float row_scale) const {
-    int32_t integers[kBlockColumns];
-    std::memcpy(integers, sums, static_cast<size_t>(n_) * 4);
-    const int32_t* w = g_.sums + j0_;
-    for (int64_t j = 0; j < n_; ++j) integers[j] -= offset * w[j];
-    if (g_.integer_bias != nullptr) {
-      for (int64_t j = 0; j < n_; ++j) {
-        // Wraps rather than overflows where a file says nonsense.
-        integers[j] = static_cast<int32_t>(static_cast<uint32_t>(integers[j]) +
-                                           static_cast<uint32_t>(g_.integer_bias[j0_ + j]));
-      }
-    }
-    const float* scales = g_.b.scales + j0_;
-    for (int64_t j = 0; j < n_; ++j) {
-      sums[j] = static_cast<float>(integers[j]) * (row_scale * scales[j]);
-    }
-  }
-
-  void store(const float* x) const {
-    const int64_t first = i_ * g_.ldc + j0_;
-    switch (g_.out) {
-      case Int8Gemm::Out::F32:
-        std::memcpy(static_cast<float*>(g_.c) + first, x, static_cast<size_t>(n_) * 4);
-        return;
-      case Int8Gemm::Out::F16:
-        for (int64_t j = 0; j < n_; ++j) static_cast<F16*>(g_.c)[first + j] = {half_of(x[j])};
-        return;
-      case Int8Gemm::Out::BF16:
-        for (int64_t j = 0; j < n_; ++j) static_cast<BF16*>(g_.c)[first + j] = {bfloat16_of(x[j])};
-        return;
-      case Int8Gemm::Out::Int8:
-        break;
-    }
-    const float inverse = 1 / g_.c_quantization.scale;
-    const auto zero = static_cast<float>(g_.c_quantization.zero_point);
-    for (int64_t j = 0; j < n_; ++j) {
-      // Held first, so that the conversion is defined for every float.
-      const float y = std::max(-128.0f, std::min(127.0f, std::nearbyint(x[j] * inverse) + zero));
-      static_cast<int8_t*>(g_.c)[first + j] = static_cast<int8_t>(y);
-    }
-  }
-
-  const Int8Gemm& g_;
-  int64_t i_, j0_, n_;
-};
 
 class Product {
  public:
-  explicit Product(const Int8Gemm& gemm) : g_(gemm) {
-    k_bytes_ = round_up(std::max<int64_t>(g_.k, 1), kBlock);
-    block_rows_ =
-        std::clamp<int64_t>(kPackedBytes / k_bytes_ / kRows * kRows, kRows, kMostBlockRows);
-    if (g_.b.group_scales == nullptr) return;
-    groups_ = (g_.k + g_.b.group_size - 1) / g_.b.group_size;
-    for (int64_t p = 0; p < k_bytes_; p += kBlock) {
-      const int64_t first = p / g_.b.group_size;
-      for (int64_t lane = 0; lane < 16; ++lane) {
-        const int64_t group = std::min((p + 8 * lane) / g_.b.group_size, groups_ - 1);
-        group_of_.push_back(static_cast<int32_t>(group - first));
-      }
+  explicit Product(const Int8Gemm& gemm)
+      : g_(gemm), kernels_(int8::kernels()), kind_(gemm.b, gemm.k) {}
+
+  void run() const {
+    if (g_.m <= kFewRows) {
+      run_few();
+    } else {
+      Blocks(*this).run();
     }
   }
 
-  void run() const {
-    const int64_t row_blocks = (g_.m + block_rows_ - 1) / block_rows_;
-    const int64_t column_blocks = (g_.n + kBlockColumns - 1) / kBlockColumns;
-    parallel_for(row_blocks * column_blocks, 1, [&](int64_t begin, int64_t end) {
-      int64_t packed = -1;
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t block = task / column_blocks;
-        if (block != packed) pack(block);
-        packed = block;
-        run_block(block * block_rows_, task % column_blocks * kBlockColumns);
+ private:
+  uint8_t flip() const { return g_.unsigned_a ? 0x80 : 0; }
+
+  void prepare(const int8::Operand& operand, int64_t i0, int64_t ni, int64_t lda,
+               uint8_t* to) const {
+    static thread_local Workspace produced;
+    const int8_t* a = g_.a + i0 * g_.lda;
+    int64_t step = g_.lda;
+    if (g_.produce != nullptr) {
+      auto* const rows = reinterpret_cast<int8_t*>(bytes_of(produced, ni * g_.k));
+      g_.produce(g_.source, i0, ni, rows);
+      a = rows;
+      step = g_.k;
+    }
+    for (int64_t i = 0; i < ni; ++i) operand.prepare(a + i * step, flip(), g_.k, to + i * lda);
+  }
+
+  void finish(int offset, int64_t i, int64_t j0, int64_t nj, const void* sums) const {
+    kernels_.finish({&g_, offset, i, j0, nj, sums});
+  }
+
+  void run_few() const {
+    static thread_local Workspace rows;
+    const int8::Operand& operand = kernels_.dot_rows[kind_.of];
+    const int64_t lda = round_up(operand.row_bytes(g_.k), kLine);
+    uint8_t* const a = bytes_of(rows, g_.m * lda);
+    prepare(operand, 0, g_.m, lda, a);
+    constexpr int64_t kStep = int8::kMostColumns;
+    const int64_t grain = round_up(ceil_div(kGrainWork, std::max<int64_t>(g_.k, 1)), kStep);
+    parallel_for(g_.n, grain, [&](int64_t begin, int64_t end) {
+      int32_t sums[int8::kDotRows * kStep];
+      for (int64_t j = begin; j < end; j += kStep) {
+        const int64_t n = std::min(kStep, end - j);
+        for (int64_t i = 0; i < g_.m; i += int8::kDotRows) {
+          const int64_t m = std::min<int64_t>(int8::kDotRows, g_.m - i);
+          run_dots(g_.b, kind_, a + i * lda, lda, m, g_.k, j, j + n, sums, kStep);
+          for (int64_t r = 0; r < m; ++r) finish(operand.offset, i + r, j, n, sums + r * kStep);
+        }
       }
     });
   }
 
- private:
-  void pack(int64_t block) const {
-    auto& packed = scratch().packed;
-    const auto bytes = static_cast<size_t>(block_rows_ * k_bytes_);
-    if (packed.size() < bytes) packed.resize(bytes);
-    const int64_t first = block * block_rows_, n = std::min(block_rows_, g_.m - first);
-    for (int64_t i = 0; i < n; ++i) {
-      pack_row(g_.a + (first + i) * g_.lda, g_.k, g_.b.nibbles, packed.data() + i * k_bytes_,
-               k_bytes_);
+  /// Many rows: each panel of columns times each block of rows is a task; those of one block
+  /// follow one another, so that a thread prepares its rows once.
+  class Blocks {
+   public:
+    explicit Blocks(const Product& product)
+        : p_(product), g_(product.g_), kernels_(product.kernels_), kind_(product.kind_) {
+      const int8::Operand& operand = kernels_.tile_rows[kind_.of];
+      lda_ = round_up(operand.row_bytes(g_.k), kLine) + kRowPadding;
+      units_ = ceil_div(g_.k, int8::kUnit);
+      const int64_t tiles = ceil_div(g_.m, kernels_.rows);
+      const int64_t most = std::max<int64_t>(kRowsBytes / (lda_ * kernels_.rows), 1);
+      n_panels_ = ceil_div(g_.n, kernels_.columns);
+      n_blocks_ = ceil_div(tiles, most);
+      block_rows_ = ceil_div(tiles, n_blocks_) * kernels_.rows;
+      n_blocks_ = ceil_div(g_.m, block_rows_);
     }
-  }
 
-  void run_block(int64_t i0, int64_t j0) const {
-    const int64_t m = std::min(block_rows_, g_.m - i0), n = std::min(kBlockColumns, g_.n - j0);
-    auto& sums = scratch().sums;
-    if (sums.size() < kMostBlockRows * kBlockColumns) sums.resize(kMostBlockRows * kBlockColumns);
-    const auto& kernels = int8::kernels();
-    const auto& tiles = g_.b.group_scales != nullptr ? kernels.groups
-                        : g_.b.nibbles               ? kernels.nibbles
-                                                     : kernels.bytes;
-    for (int64_t j = 0; j < n; j += kColumns) {
-      const int64_t columns = std::min<int64_t>(kColumns, n - j);
+    void run() const {
+      static std::atomic<uint64_t> runs{0};
+      const uint64_t number = ++runs;
+      const int64_t work = block_rows_ * kernels_.columns * std::max<int64_t>(g_.k, 1);
+      parallel_for(n_blocks_ * n_panels_, ceil_div(kGrainWork, work),
+                   [&](int64_t begin, int64_t end) {
+                     const Memory memory = room();
+                     for (int64_t task = begin; task < end; ++task) {
+                       const int64_t block = task / n_panels_;
+                       prepare(number, block, memory.rows);
+                       run_panel(block * block_rows_, task % n_panels_ * kernels_.columns, memory);
+                     }
+                   });
+    }
+
+   private:
+    struct Memory {
+      uint8_t *rows, *panel;
+      float* scales;
+      int32_t* sums;
+    };
+
+    Memory room() const {
+      static thread_local Workspace workspace;
+      // Panels are written in whole vectors of a row.
+      const int64_t panel = round_up(units_, 4) * kernels_.panel_unit[kind_.of];
+      const int64_t scales = round_up(kind_.groups, 2) * kernels_.columns * 4;
+      const int64_t sums = kernels_.rows * kernels_.columns * 4;
+      uint8_t* at = bytes_of(workspace, block_rows_ * lda_ + panel + scales + sums);
+      Memory memory;
+      memory.rows = at;
+      memory.panel = at += block_rows_ * lda_;
+      memory.scales = reinterpret_cast<float*>(at += panel);
+      memory.sums = reinterpret_cast<int32_t*>(at += scales);
+      return memory;
+    }
+
+    /// Unless the thread has them.
+    void prepare(uint64_t number, int64_t block, uint8_t* to) const {
+      static thread_local struct {
+        uint64_t number;
+        int64_t block;
+      } present = {0, 0};
+      if (present.number == number && present.block == block) return;
+      const int64_t i0 = block * block_rows_;
+      for (int64_t i = 0; i < rows_of(i0); i += kernels_.rows) {
+        p_.prepare(kernels_.tile_rows[kind_.of], i0 + i,
+                   std::min<int64_t>(kernels_.rows, rows_of(i0) - i), lda_, to + i * lda_);
+      }
+      present = {number, block};
+    }
+
+    int64_t rows_of(int64_t i0) const { return std::min(block_rows_, g_.m - i0); }
+
+    void run_panel(int64_t i0, int64_t j0, const Memory& memory) const {
+      const int64_t n = std::min<int64_t>(kernels_.columns, g_.n - j0);
+      const int offset = kernels_.tile_rows[kind_.of].offset;
+      kernels_.pack[kind_.of](g_.b.data + j0 * g_.b.row_bytes, g_.b.row_bytes, n, kind_.row_bytes,
+                              memory.panel);
       int8::Tile tile{};
-      tile.b = g_.b.data + (j0 + j) * g_.b.row_bytes;
-      tile.ldb = g_.b.row_bytes;
-      tile.lda = k_bytes_;
-      tile.k = g_.k;
-      tile.ld_sums = kBlockColumns;
-      tile.group_size = g_.b.group_size;
-      tile.groups = groups_;
-      tile.scales = groups_ == 0 ? nullptr : g_.b.group_scales + (j0 + j) * groups_;
-      tile.group_of = group_of_.data();
-      for (int64_t i = 0; i < m; i += kRows) {
-        tile.a = scratch().packed.data() + i * k_bytes_;
-        tile.sums = sums.data() + i * kBlockColumns + j;
-        tiles[std::min<int64_t>(kRows, m - i) - 1][columns - 1](tile);
+      tile.lda = lda_;
+      tile.panel = memory.panel;
+      tile.units = units_;
+      tile.sums = memory.sums;
+      if (kind_.form == int8::kGroups) {
+        kernels_.pack_scales(g_.b.group_scales + j0 * kind_.groups, kind_.groups, n, memory.scales);
+        tile.scales = memory.scales;
+        tile.group_units = g_.b.group_size / int8::kUnit;
+      }
+      for (int64_t i = 0; i < rows_of(i0); i += kernels_.rows) {
+        const int64_t height = std::min<int64_t>(kernels_.rows, rows_of(i0) - i);
+        tile.a = memory.rows + i * lda_;
+        kernels_.tile[kind_.form][height](tile);
+        for (int64_t r = 0; r < height; ++r) {
+          p_.finish(offset, i0 + i + r, j0, n, memory.sums + r * kernels_.columns);
+        }
       }
     }
-    for (int64_t i = 0; i < m; ++i) RowEnd(g_, i0 + i, j0, n).run(sums.data() + i * kBlockColumns);
-  }
+
+    const Product& p_;
+    const Int8Gemm& g_;
+    const int8::Kernels& kernels_;
+    const Kind& kind_;
+    int64_t lda_, units_, n_panels_, n_blocks_, block_rows_;
+  };
 
   const Int8Gemm& g_;
-  int64_t k_bytes_, block_rows_, groups_ = 0;
-  std::vector<int32_t> group_of_;
+  const int8::Kernels& kernels_;
+  Kind kind_;
 };
 
 }  // namespace
 
+RowQuantization quantize_row(const float* x, int64_t n, int8_t* q) {
+  return int8::kernels().quantize_row(x, n, q);
+}
+
 void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums) {
-  const int64_t groups = w.group_scales == nullptr ? 0 : (k + w.group_size - 1) / w.group_size;
-  parallel_for(n, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      const uint8_t* row = w.data + j * w.row_bytes;
-      if (groups > 0) {
-        float total = 0;
-        for (int64_t g = 0; g < groups; ++g) {
-          int32_t sum = 0;
-          const int64_t stop = std::min(k, (g + 1) * w.group_size);
-          for (int64_t p = g * w.group_size; p < stop; ++p) sum += nibble(row, p);
-          total += static_cast<float>(sum) * to_float(w.group_scales[j * groups + g]);
-        }
-        group_sums[j] = total;
-        continue;
-      }
-      int32_t sum = 0;
-      for (int64_t p = 0; p < k; ++p) {
-        sum += w.nibbles ? nibble(row, p) : static_cast<int8_t>(row[p]);
-      }
-      sums[j] = sum;
-    }
+  // A row of ones, as they are once prepared.
+  static thread_local Workspace workspace;
+  const Kind kind(w, k);
+  const int8::Operand& operand = int8::kernels().dot_rows[kind.of];
+  uint8_t* const a = bytes_of(workspace, k + operand.row_bytes(k));
+  std::memset(a, 1 - operand.offset, static_cast<size_t>(k));
+  operand.prepare(reinterpret_cast<int8_t*>(a), 0, k, a + k);
+  parallel_for(n, 64, [&](int64_t begin, int64_t end) {
+    int32_t* const to = kind.groups > 0 ? reinterpret_cast<int32_t*>(group_sums) : sums;
+    run_dots(w, kind, a + k, 0, 1, k, begin, end, to + begin, end - begin);
   });
 }
 

@@ -15,6 +15,10 @@ struct RowQuantization {
   int32_t zero_point;
 };
 
+/// q[i] = round(x[i] / scale) + zero_point, i < n, with [min(x, 0), max(x, 0)] over all of int8, as
+/// PyTorch chooses and rounds.
+RowQuantization quantize_row(const float* x, int64_t n, int8_t* q);
+
 /// The weights of n output channels, one row of k each. Borrowed.
 struct Int8Weights {
   const uint8_t* data = nullptr;  // int8, or if `nibbles`: element p of a row is 4 bits less 8,
@@ -32,19 +36,25 @@ struct Int8Weights {
 void sum_rows(const Int8Weights& weights, int64_t n, int64_t k, int32_t* sums, float* group_sums);
 
 /// c[i,j] = clamp(sum_p real(a[i,p]) * real(b[j,p]) + bias, low, high)
-///   a        int8, m rows `lda` apart; row i means rows[i * rows_step] (rows_step 0: one for all)
+///   a        int8, m rows `lda` apart; or what `produce` writes, rows [i0, i0 + ni) of k at a time
+///   rows     row i means rows[i / rows_share]
 ///   bias     float[n], or integer_bias int32[n] of scale rows->scale * scales[j]; or null
-///   c        m rows `ldc` elements apart: F32, F16, BF16, or int8 that mean c_quantization,
-///   rounded to
-///            nearest even and held within [-128, 127]
-/// Sizes >= 0. Cannot fail. The sums of one scale are exact up to k = 65,000; the result does not
-/// depend on the number of threads.
+///   c        m rows `ldc` elements apart: F32, F16, BF16, or int8 or uint8 that mean
+///            c_quantization, rounded to nearest even and held within their range
+/// Sizes >= 0. Cannot fail. The sums of one scale are exact up to k = 65,000 and equal on every
+/// machine; no result depends on the number of threads.
+/// Cost: 2*m*n*k operations. Up to a few rows, b is read once, straight from memory; more rows
+/// repay arranging it for the machine's multiply-add, a panel of columns at a time.
 struct Int8Gemm {
   int64_t m = 0, n = 0, k = 0;
   const int8_t* a = nullptr;
   int64_t lda = 0;
+  /// `a` is uint8, and so are zero points.
+  bool unsigned_a = false;
+  void (*produce)(const void* source, int64_t i0, int64_t ni, int8_t* to) = nullptr;
+  const void* source = nullptr;
   const RowQuantization* rows = nullptr;
-  int64_t rows_step = 1;
+  int64_t rows_share = 1;
   Int8Weights b;
   /// From sum_rows(); the one that goes with the scales.
   const int32_t* sums = nullptr;
@@ -53,7 +63,7 @@ struct Int8Gemm {
   const int32_t* integer_bias = nullptr;
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
-  enum class Out : uint8_t { F32, F16, BF16, Int8 } out = Out::F32;
+  enum class Out : uint8_t { F32, F16, BF16, Int8, UInt8 } out = Out::F32;
   void* c = nullptr;
   int64_t ldc = 0;
   RowQuantization c_quantization = {1, 0};

@@ -1,10 +1,13 @@
 /// The inner loops of Int8Gemm, one set per instruction set, chosen at run time.
 ///
-/// Both operands are rows along k, so that a sum is a dot product of what lies in memory: nothing
-/// is packed but a block of A, whose bytes get 128 added (the multiply-add of bytes on x86 takes
-/// one unsigned operand; the epilogue subtracts 128 * sums[j]), zeros up to a multiple of kBlock,
-/// and for nibbles an order in which each 128 elements are the 64 even ones, then the 64 odd ones,
-/// as the low and the high bits of 64 bytes of B are.
+/// Machines multiply four neighbouring bytes of k at a time, quads, and add them up in 32 bits, or
+/// two 16-bit numbers, pairs. Two ways to use that:
+///   tiles  rows of A times a panel, `columns` columns of B with their quads (pairs) side by side,
+///          so that a vector of sums is one of columns. B has to be transposed for it.
+///   dots   few rows of A times rows of B where they lie, a vector of k at a time, whose lanes are
+///          summed at the end.
+/// Either takes rows of A as `prepare` of its operand writes them: with `offset` added where the
+/// machine multiplies unsigned with signed bytes, in the order of the elements in B, zeros behind.
 #pragma once
 
 #include <executorch/cpu/gemm/int8.h>
@@ -13,32 +16,72 @@
 
 namespace executorch::cpu::int8 {
 
-constexpr int64_t kBlock = 128;
-constexpr int kRows = 4, kColumns = 4;
+constexpr int64_t kUnit = 32;  // elements of k that tiles take at a time; divides every group
+constexpr int kMostRows = 12, kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
 
-/// A tile of at most kRows x kColumns sums: [i * ld_sums + j].
-struct Tile {
-  const uint8_t* a;  // packed
-  int64_t lda;
-  const uint8_t* b;
-  int64_t ldb;
-  int64_t k;
-  void* sums;  // int32, or float where there are groups
-  int64_t ld_sums;
-  /// Groups: the scales of column 0, the next column's `groups` behind; and for each kBlock of k
-  /// the group of each of its 16 eighths, counted from that of the first.
-  const BF16* scales;
-  int64_t group_size, groups;
-  const int32_t* group_of;
+/// How rows of A are prepared.
+struct Operand {
+  int offset;     // that prepare() adds
+  int64_t block;  // elements of k: rows are padded to a multiple
+  int64_t bytes;  // of a prepared block
+  /// `flip` is applied to every byte of `a` by exclusive or.
+  void (*prepare)(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to);
+
+  int64_t row_bytes(int64_t k) const { return (k + block - 1) / block * bytes; }
 };
-using TileFunction = void (*)(const Tile&);
+
+/// sums[i * columns + j], int32; of groups float, scaled.
+struct Tile {
+  const uint8_t* a;
+  int64_t lda;  // bytes
+  const uint8_t* panel;
+  int64_t units;
+  const float* scales;  // [group, column]
+  int64_t group_units;
+  void* sums;
+};
+
+/// Up to kDotRows rows times n of B: sums[i * ld_sums + j], int32; of groups float, scaled.
+struct Dots {
+  const uint8_t* a;
+  int64_t lda;  // bytes
+  int64_t m, n, k;
+  const uint8_t* b;
+  int64_t ldb;         // bytes
+  const BF16* scales;  // [column, group]
+  int64_t groups, group_units;
+  void* sums;
+  int64_t ld_sums;
+};
+
+/// Columns [j0, j0 + nj) of one row of C from its sums.
+struct RowEnd {
+  const Int8Gemm* gemm;
+  int offset;  // of the operand
+  int64_t i, j0, nj;
+  const void* sums;
+};
+
+enum Form { kBytes, kNibbles, kGroups };
 
 struct Kernels {
-  /// [rows - 1][columns - 1]
-  TileFunction bytes[kRows][kColumns], nibbles[kRows][kColumns], groups[kRows][kColumns];
+  int rows, columns;                  // of the tallest tile
+  int64_t panel_unit[2];              // bytes of a panel for kUnit of k; of bytes and of nibbles
+  Operand tile_rows[2], dot_rows[2];  // of bytes and of nibbles
+  /// Columns [0, n) of `bytes` each, n <= columns; what is beyond has any value.
+  void (*pack[2])(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel);
+  /// scales[group, column]
+  void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
+  void (*tile[3][kMostRows + 1])(const Tile&);  // by Form and height
+  void (*dots[3])(const Dots&);
+  void (*finish)(const RowEnd&);
+  RowQuantization (*quantize_row)(const float* x, int64_t n, int8_t* q);
 };
+
 const Kernels& kernels();
-/// Without instructions that not every machine has.
-const Kernels& portable_kernels();
+/// For tests: all that this machine can run, best first, null behind the last; and which of them
+/// kernels() gives from now on.
+const Kernels* const* all_kernels();
+void use_kernels(const Kernels& kernels);
 
 }  // namespace executorch::cpu::int8

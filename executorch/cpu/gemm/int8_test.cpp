@@ -1,10 +1,11 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -120,32 +121,109 @@ struct Example {
   }
 };
 
-TEST(Int8Gemm, ComputesBytesOfAnySize) {
-  for (const int64_t m : {1, 2, 3, 5, 70}) {
+/// Every test runs with the kernels of each instruction set that this machine has.
+class Int8 : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { int8::use_kernels(*int8::all_kernels()[GetParam()]); }
+  void TearDown() override { int8::use_kernels(*int8::all_kernels()[0]); }
+};
+int count_kernels() {
+  int n = 0;
+  while (int8::all_kernels()[n] != nullptr) ++n;
+  return n;
+}
+INSTANTIATE_TEST_SUITE_P(Sets, Int8, testing::Range(0, count_kernels()));
+
+TEST_P(Int8, ComputesBytesOfAnySize) {
+  for (const int64_t m : {1, 2, 5, 9, 12, 30}) {
     for (const int64_t n : {1, 3, 67}) {
-      for (const int64_t k : {0, 1, 63, 64, 65, 300}) Example(m, n, k).check();
+      for (const int64_t k : {0, 1, 31, 63, 64, 65, 300}) Example(m, n, k).check();
     }
   }
 }
 
-TEST(Int8Gemm, ComputesNibblesOfAnySize) {
-  for (const int64_t m : {1, 4, 7}) {
-    for (const int64_t n : {2, 5}) {
+TEST_P(Int8, ComputesNibblesOfAnySize) {
+  for (const int64_t m : {1, 4, 7, 14}) {
+    for (const int64_t n : {2, 35}) {
       for (const int64_t k : {1, 2, 37, 127, 128, 129, 514}) Example(m, n, k, true).check();
     }
   }
 }
 
-TEST(Int8Gemm, ComputesGroupsOfAnySize) {
+TEST_P(Int8, ComputesGroupsOfAnySize) {
   for (const int64_t group_size : {32, 64, 96, 128, 160, 256}) {
-    for (const int64_t m : {1, 6}) {
-      Example(m, 5, group_size, true, group_size).check();
-      Example(m, 3, group_size * 3, true, group_size).check();
+    for (const int64_t m : {1, 6, 13}) {
+      for (const int64_t groups : {1, 3, 8}) {
+        Example(m, 5, group_size * groups, true, group_size).check();
+      }
+    }
+  }
+  Example(25, 70, 768, true, 32).check();
+}
+
+TEST_P(Int8, IsExactAtTheEndsOfTheRange) {
+  for (const bool nibbles : {false, true}) {
+    for (const int64_t m : {1, 16}) {
+      Example e(m, 40, 4096, nibbles, nibbles ? 32 : 0);
+      std::fill(e.a.begin(), e.a.end(), int8_t{127});
+      std::fill(e.weights.begin(), e.weights.end(), nibbles ? -8 : -128);
+      std::fill(e.b.begin(), e.b.end(), nibbles ? uint8_t{0} : uint8_t{0x80});
+      e.check();
     }
   }
 }
 
-TEST(Int8Gemm, RoundsQuantisedResultsToNearestEvenAndHoldsThem) {
+TEST_P(Int8, EqualsTheBestKernelsBitByBit) {
+  for (const int64_t m : {2, 31}) {
+    for (const bool nibbles : {false, true}) {
+      Example e(m, 50, 333, nibbles);
+      std::vector<float> found(static_cast<size_t>(m) * 50), expected = found;
+      e.gemm(found.data()).run();
+      int8::use_kernels(*int8::all_kernels()[0]);
+      e.gemm(expected.data()).run();
+      int8::use_kernels(*int8::all_kernels()[GetParam()]);
+      EXPECT_EQ(found, expected);
+    }
+  }
+}
+
+TEST_P(Int8, TakesUnsignedActivations) {
+  for (const int64_t m : {3, 20}) {
+    Example e(m, 9, 70);
+    std::vector<float> expected(static_cast<size_t>(m) * 9), found = expected;
+    e.gemm(expected.data()).run();
+    Int8Gemm g = e.gemm(found.data());
+    for (int8_t& a : e.a) a = static_cast<int8_t>(a ^ 0x80);
+    for (RowQuantization& row : e.rows) row.zero_point += 128;
+    g.unsigned_a = true;
+    g.run();
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST_P(Int8, TakesProducedRowsThatShareTheirQuantization) {
+  Example e(31, 9, 70);
+  for (size_t i = 1; i < 10; ++i) e.rows[i] = e.rows[0];
+  for (size_t i = 11; i < 20; ++i) e.rows[i] = e.rows[10];
+  for (size_t i = 21; i < 31; ++i) e.rows[i] = e.rows[20];
+  e.rows[30] = e.rows[0];
+  std::vector<float> expected(31 * 9), found = expected;
+  e.gemm(expected.data()).run();
+  Int8Gemm g = e.gemm(found.data());
+  const std::vector<RowQuantization> shared = {e.rows[0], e.rows[10], e.rows[20], e.rows[0]};
+  g.rows = shared.data();
+  g.rows_share = 10;
+  g.a = nullptr;
+  g.source = &e;
+  g.produce = [](const void* source, int64_t i0, int64_t ni, int8_t* to) {
+    const auto& a = static_cast<const Example*>(source)->a;
+    std::copy_n(a.begin() + i0 * 70, ni * 70, to);
+  };
+  g.run();
+  EXPECT_EQ(found, expected);
+}
+
+TEST_P(Int8, RoundsQuantisedResultsToNearestEvenAndHoldsThem) {
   Example e(3, 9, 40);
   std::vector<float> real(27);
   std::vector<int8_t> c(27);
@@ -160,9 +238,16 @@ TEST(Int8Gemm, RoundsQuantisedResultsToNearestEvenAndHoldsThem) {
     const float x = std::nearbyint(std::max(real[i], -20.0f) * 4) - 3;
     EXPECT_EQ(c[i], std::max(-128.0f, std::min(127.0f, x))) << real[i];
   }
+  g.out = Int8Gemm::Out::UInt8;
+  g.c_quantization = {0.25f, 125};
+  g.run();
+  for (size_t i = 0; i < c.size(); ++i) {
+    const float x = std::nearbyint(std::max(real[i], -20.0f) * 4) + 125;
+    EXPECT_EQ(static_cast<uint8_t>(c[i]), std::max(0.0f, std::min(255.0f, x))) << real[i];
+  }
 }
 
-TEST(Int8Gemm, StoresHalves) {
+TEST_P(Int8, StoresHalves) {
   Example e(2, 5, 33);
   std::vector<float> real(10);
   std::vector<uint16_t> c(10);
@@ -176,29 +261,36 @@ TEST(Int8Gemm, StoresHalves) {
   }
 }
 
-TEST(Int8Kernels, AgreeWithThePortableOnes) {
-  std::mt19937 random(2);
-  std::vector<uint8_t> a(4 * 256), b(4 * 256);
-  for (auto* bytes : {&a, &b}) {
-    for (uint8_t& byte : *bytes) byte = static_cast<uint8_t>(random());
+TEST_P(Int8, QuantizesARowOverItsRange) {
+  std::mt19937 random(3);
+  for (const int64_t n : {0, 1, 31, 32, 100, 771}) {
+    std::vector<float> x(static_cast<size_t>(n));
+    std::vector<int8_t> q(x.size());
+    std::normal_distribution<float> real(1, 3);
+    for (float& v : x) v = real(random);
+    const RowQuantization row = quantize_row(x.data(), n, q.data());
+    const float low = n == 0 ? 0 : std::min(0.0f, *std::min_element(x.begin(), x.end()));
+    const float high = n == 0 ? 0 : std::max(0.0f, *std::max_element(x.begin(), x.end()));
+    if (high > low) {
+      EXPECT_FLOAT_EQ(row.scale, (high - low) / 255);
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(static_cast<float>(q[i] - row.zero_point) * row.scale, x[i], row.scale * 0.51f);
+    }
   }
-  const BF16 scales[16] = {{0x3F80}, {0x4000}, {0x4040}, {0x4080}, {0x3F80}, {0x3F00}};
-  const int32_t group_of[32] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3,
-                                0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
-  float found[16] = {}, expected[16] = {};
-  int8::Tile tile{a.data(), 256, b.data(), 128, 256, found, 4, scales, 32, 0, group_of};
-  tile.groups = 4;
-  tile.k = 128;
-  const auto compare = [&](auto family) {
-    tile.sums = found;
-    (int8::kernels().*family)[3][3](tile);
-    tile.sums = expected;
-    (int8::portable_kernels().*family)[3][3](tile);
-    EXPECT_EQ(std::memcmp(found, expected, sizeof(found)), 0);
-  };
-  compare(&int8::Kernels::bytes);
-  compare(&int8::Kernels::nibbles);
-  compare(&int8::Kernels::groups);  // small integers times powers of two: exact in any order
+}
+
+TEST_P(Int8, DoesNotDependOnTheNumberOfThreads) {
+  Example e(200, 300, 256, true, 64);
+  std::vector<float> expected(200 * 300), found = expected;
+  {
+    const UsePool alone(nullptr);
+    e.gemm(expected.data()).run();
+  }
+  ThreadPool pool(3);
+  const UsePool three(&pool);
+  e.gemm(found.data()).run();
+  EXPECT_EQ(found, expected);
 }
 
 }  // namespace

@@ -128,62 +128,73 @@ void run_float(const Layer& layer, const Node& node) {
   });
 }
 
-/// Rows [i0, i0 + ni) of A; padding is what stands for 0.
-void copy_windows(const Layer& layer, int64_t group, int64_t i0, int64_t ni, int8_t padding,
-                  int8_t* to) {
-  const int64_t c = layer.inputs;
-  for (int64_t i = 0; i < ni; ++i) {
-    for (int64_t tap = 0; tap < layer.taps(); ++tap, to += c) {
-      const int64_t first = layer.pixel_source(i0 + i, tap);
-      if (first < 0) {
-        std::memset(to, padding, static_cast<size_t>(c));
-      } else {
-        std::memcpy(to, layer.x.as<int8_t>() + first + group * c, static_cast<size_t>(c));
+/// Rows of A of one group, from an image with pixels of integers.
+struct Windows {
+  const Layer& layer;
+  const RowQuantization* images;  // padding is what stands for 0
+  int64_t images_share;           // pixels of those that have one
+  int64_t group;
+
+  static void produce(const void* source, int64_t i0, int64_t ni, int8_t* to) {
+    const Windows& w = *static_cast<const Windows*>(source);
+    const int64_t terms = w.layer.terms();
+    for (int64_t i = i0; i < i0 + ni; ++i, to += terms) w.copy(i, to);
+  }
+
+ private:
+  void copy(int64_t pixel, int8_t* to) const {
+    const int64_t width = layer.window.size[1], c = layer.inputs;
+    // Taps of a row of the image lie side by side, unless some are padding.
+    const bool joined = !layer.transposed && layer.window.dilation[1] == 1 && layer.groups == 1;
+    for (int64_t tap = 0; tap < layer.taps(); tap += width) {
+      const int64_t first = layer.pixel_source(pixel, tap);
+      if (joined && first >= 0 && layer.pixel_source(pixel, tap + width - 1) >= 0) {
+        std::memcpy(to, layer.x.as<int8_t>() + first, static_cast<size_t>(width * c));
+        to += width * c;
+        continue;
+      }
+      for (int64_t x = 0; x < width; ++x, to += c) {
+        const int64_t at = layer.pixel_source(pixel, tap + x);
+        if (at < 0) {
+          std::memset(to, images[pixel / images_share].zero_point, static_cast<size_t>(c));
+        } else {
+          std::memcpy(to, layer.x.as<int8_t>() + at + group * c, static_cast<size_t>(c));
+        }
       }
     }
   }
-}
+};
 
 void run_integer(const Graph& graph, const Layer& layer, Node& node) {
-  constexpr int64_t kPixels = 64;
   const int64_t k = layer.terms(), n = layer.channels_out();
-  const cpu::Int8Gemm whole = integer_product(graph, node, n, k);
   const RowQuantization all{layer.x.scale, layer.x.zero_point};
   const bool dynamic = layer.x.type == Type::qdint8;
-  const int64_t out_bytes = static_cast<int64_t>(element_size(layer.y.type));
-  const int64_t pixels = layer.pixels(), blocks = (pixels + kPixels - 1) / kPixels;
-  cpu::parallel_for(layer.x.shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
-    static thread_local cpu::Workspace workspace;
-    auto* windows =
-        reinterpret_cast<int8_t*>(workspace.floats(static_cast<size_t>((kPixels * k + 3) / 4)));
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t image = task / blocks, in_image = task % blocks * kPixels;
-      const int64_t first = image * pixels + in_image;
-      cpu::Int8Gemm gemm = whole;
-      gemm.m = std::min(kPixels, pixels - in_image);
-      gemm.n = layer.outputs;
-      gemm.rows = dynamic ? layer.x.row_quantization() + image : &all;
-      gemm.rows_step = 0;
-      for (int64_t g = 0; g < layer.groups; ++g) {
-        if (layer.is_pointwise()) {
-          gemm.a = layer.x.as<int8_t>() + first * layer.channels_in() + g * layer.inputs;
-          gemm.lda = layer.channels_in();
-        } else {
-          copy_windows(layer, g, first, gemm.m, static_cast<int8_t>(gemm.rows->zero_point),
-                       windows);
-          gemm.a = windows;
-        }
-        gemm.c = layer.y.as<uint8_t>() + (first * n + g * layer.outputs) * out_bytes;
-        gemm.run();
-        // The next group's weights and results.
-        gemm.b.data += layer.outputs * k;
-        gemm.b.scales += layer.outputs;
-        gemm.sums += layer.outputs;
-        if (gemm.bias != nullptr) gemm.bias += layer.outputs;
-        if (gemm.integer_bias != nullptr) gemm.integer_bias += layer.outputs;
-      }
-    }
-  });
+  cpu::Int8Gemm gemm = integer_product(graph, node, n, k);
+  gemm.m = layer.x.shape[0] * layer.pixels();
+  gemm.n = layer.outputs;
+  gemm.rows = dynamic ? layer.x.row_quantization() : &all;
+  gemm.rows_share = dynamic ? layer.pixels() : gemm.m;
+  Windows windows{layer, gemm.rows, gemm.rows_share, 0};
+  if (layer.is_pointwise()) {
+    gemm.a = layer.x.as<int8_t>();
+    gemm.lda = layer.channels_in();
+  } else {
+    gemm.source = &windows;
+    gemm.produce = Windows::produce;
+  }
+  gemm.c = layer.y.data;
+  for (; windows.group < layer.groups; ++windows.group) {
+    gemm.run();
+    // The next group's operands and results.
+    if (gemm.a != nullptr) gemm.a += layer.inputs;
+    gemm.b.data += layer.outputs * k;
+    gemm.b.scales += layer.outputs;
+    gemm.sums += layer.outputs;
+    if (gemm.bias != nullptr) gemm.bias += layer.outputs;
+    if (gemm.integer_bias != nullptr) gemm.integer_bias += layer.outputs;
+    gemm.c = static_cast<uint8_t*>(gemm.c) +
+             layer.outputs * static_cast<int64_t>(element_size(layer.y.type));
+  }
 }
 
 /// Channels [c0, c0 + n) of one output pixel of a depthwise convolution.

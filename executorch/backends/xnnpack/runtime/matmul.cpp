@@ -96,7 +96,7 @@ void run_integer(const Graph& graph, const Layer& layer, Node& node) {
   const RowQuantization all{layer.x.scale, layer.x.zero_point};
   const bool dynamic = layer.x.type == Type::qdint8;
   gemm.rows = dynamic ? layer.x.row_quantization() : &all;
-  gemm.rows_step = dynamic ? 1 : 0;
+  gemm.rows_share = dynamic ? 1 : gemm.m;
   gemm.c = layer.y.data;
   gemm.run();
 }

@@ -69,27 +69,6 @@ void compute(const Node& node, const float* x, float* y, int64_t n) {
   }
 }
 
-/// q = clamp(round(x * inverse) + zero, -128, 127), where [min(x, 0), max(x, 0)] fills the range.
-RowQuantization quantise_row(const float* x, int64_t n, int8_t* q) {
-  float low = 0, high = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
-  }
-  const float inverse = high == low ? 1.0f : 255.0f / (high - low);
-  const float a = low * inverse, b = high * inverse;
-  const float zero = (-128 + a) + (127 + b) > 0 ? -128 - a : 127 - b;
-  // An infinite range has no number that stands for 0.
-  const float bounded = zero > -128 ? (zero < 127 ? zero : 127) : -128;
-  Value to;
-  to.type = Type::qint8;
-  to.scale = 1 / inverse;
-  to.zero_point = static_cast<int32_t>(std::nearbyint(bounded));
-  to.data = q;
-  write_run(to, 0, n, x);
-  return {to.scale, to.zero_point};
-}
-
 void convert_rows(const Value& x, const Value& y) {
   const int64_t rows = y.rows();
   if (rows == 0) return;
@@ -99,7 +78,7 @@ void convert_rows(const Value& x, const Value& y) {
                       std::vector<float> room(static_cast<size_t>(x.type == Type::fp32 ? 0 : n));
                       for (int64_t r = begin; r < end; ++r) {
                         const float* row = read_run(x, r * n, n, room.data());
-                        y.row_quantization()[r] = quantise_row(row, n, y.as<int8_t>() + r * n);
+                        y.row_quantization()[r] = cpu::quantize_row(row, n, y.as<int8_t>() + r * n);
                       }
                     });
 }

@@ -1,0 +1,444 @@
+// The kernels over the vector operations of one instruction set; included behind them, inside its
+// namespace and target, without a guard. It needs
+//   kRows, kVectors, kLanes      of the tallest tile; a vector has kLanes 32-bit numbers
+//   Ints, Floats                 Clear, Load, Store, LoadFloats, StoreFloats, ToFloat, MulAdd
+//   kBytesOffset, kNibblesOffset, kPanelBytes, kRowBytes   of BytesUnit and NibblesUnit
+//   BytesUnit, NibblesUnit       sums += a unit of R prepared rows times a unit of a panel
+//   WriteBytes, WriteNibbles     quad `d` of kLanes columns into a panel
+//   Transpose                    kLanes rows of kLanes 32-bit numbers to columns
+//   kDotOffset, kDotRowBytes, ByteDots, NibbleDots, GroupScales, SumLanes   for dots
+//   PrepareBytes, PrepareDotBytes
+
+constexpr int kColumns = kVectors * kLanes;
+constexpr int64_t kVectorBytes = kLanes * 4;
+
+// ---- rows of A ----
+
+/// Even elements, then odd ones, of each 2 * half.
+template <int64_t half>
+ET_INLINE void Deinterleave(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
+  int64_t p = 0;
+  for (; p + 2 * half <= k; p += 2 * half, to += 2 * half) {
+    for (int64_t q = 0; q < half; ++q) {
+      to[q] = static_cast<uint8_t>(a[p + 2 * q] ^ flip);
+      to[q + half] = static_cast<uint8_t>(a[p + 2 * q + 1] ^ flip);
+    }
+  }
+  if (p == k) return;
+  for (int64_t q = 0; q < 2 * half; ++q) to[q] = 0;
+  for (int64_t q = 0; p + q < k; ++q) {
+    to[q % 2 * half + q / 2] = static_cast<uint8_t>(a[p + q] ^ flip);
+  }
+}
+
+ET_INLINE void CopyFlipped(const int8_t* a, uint8_t flip, int64_t k, int64_t padded, uint8_t* to) {
+  for (int64_t p = 0; p < k; ++p) to[p] = static_cast<uint8_t>(a[p] ^ flip);
+  for (int64_t p = k; p < padded; ++p) to[p] = 0;
+}
+
+void PrepareNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
+  Deinterleave<kUnit / 2>(a, flip ^ kNibblesOffset, k, to);
+}
+
+/// Blocks of a vector of even elements, one of odd ones, and the sums to begin with: nibbles are 8
+/// more than what they mean, so that sums have 8 times the sum of A too much.
+void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
+  constexpr int64_t kBlock = 2 * kVectorBytes;
+  for (int64_t p = 0; p < k; p += kBlock, to += 3 * kVectorBytes) {
+    Deinterleave<kVectorBytes>(a + p, flip, k - p < kBlock ? k - p : kBlock, to);
+    int32_t start[kLanes];
+    const auto* elements = reinterpret_cast<const int8_t*>(to);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      int32_t sum = 0;
+      for (int q = 0; q < 4; ++q) {
+        sum += elements[4 * lane + q] + elements[4 * lane + q + kVectorBytes];
+      }
+      start[lane] = -8 * sum;
+    }
+    std::memcpy(to + kBlock, start, sizeof(start));
+  }
+}
+
+// ---- panels ----
+
+/// The `bytes` of a row from p on, zeros behind.
+ET_INLINE Ints LoadRest(const uint8_t* row, int64_t p, int64_t bytes) {
+  if (bytes - p >= kVectorBytes) return Load(row + p);
+  uint8_t rest[kVectorBytes] = {};
+  std::memcpy(rest, row + p, static_cast<size_t>(bytes - p));
+  return Load(rest);
+}
+
+/// write(d, v, x) for each quad d of the rows: x has those of the v-th kLanes rows.
+template <class F>
+ET_INLINE void EachQuad(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, const F& write) {
+  for (int v = 0; v < kVectors; ++v) {
+    const uint8_t* rows[kLanes];
+    for (int j = 0; j < kLanes; ++j) {
+      const int64_t column = v * kLanes + j;
+      rows[j] = b + (column < n ? column : n - 1) * ldb;
+    }
+    for (int64_t p = 0; p < bytes; p += kVectorBytes) {
+      Ints x[kLanes];
+      if (bytes - p >= kVectorBytes) {
+#pragma GCC unroll 16
+        for (int j = 0; j < kLanes; ++j) {
+          __builtin_prefetch(rows[j] + p + 4 * kVectorBytes);
+          x[j] = Load(rows[j] + p);
+        }
+      } else {
+        for (int j = 0; j < kLanes; ++j) x[j] = LoadRest(rows[j], p, bytes);
+      }
+      Transpose(x);
+#pragma GCC unroll 16
+      for (int d = 0; d < kLanes; ++d) write(p / 4 + d, v, x[d]);
+    }
+  }
+}
+
+void PackBytes(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
+  EachQuad(b, ldb, n, bytes,
+           [panel](int64_t d, int v, Ints x) ET_TARGET_LAMBDA { WriteBytes(panel, d, v, x); });
+}
+
+/// A unit is four quads of even elements, then four of odd ones.
+void PackNibbles(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
+  EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, Ints x) ET_TARGET_LAMBDA {
+    uint8_t* const to = panel + (d / 4 * 8 + d % 4) * kColumns * 4 + v * kVectorBytes;
+    Store(NibblesLessEight(LowNibbles(x)), to);
+    Store(NibblesLessEight(HighNibbles(x)), to + 4 * kColumns * 4);
+  });
+}
+
+void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
+  EachQuad(reinterpret_cast<const uint8_t*>(from), groups * 2, n, groups * 2,
+           [=](int64_t d, int v, Ints x) ET_TARGET_LAMBDA {
+             if (2 * d >= groups) return;
+             float* const at = to + 2 * d * kColumns + v * kLanes;
+             Store(LowHalvesAsFloats(x), at);
+             if (2 * d + 1 < groups) Store(HighHalvesAsFloats(x), at + kColumns);
+           });
+}
+
+// ---- tiles ----
+
+template <Form kForm, int R>
+void RunTile(const Tile& t) {
+  constexpr int kOf = kForm == kBytes ? 0 : 1;
+  Ints sums[R][kVectors];
+  const uint8_t *a = t.a, *b = t.panel;
+  const auto clear = [&sums]() ET_TARGET_LAMBDA {
+#pragma GCC unroll 12
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) Clear(sums[i][v]);
+    }
+  };
+  const auto add_units = [&](int64_t n) ET_TARGET_LAMBDA {
+    for (int64_t u = 0; u < n; ++u, a += kRowBytes[kOf], b += kPanelBytes[kOf]) {
+      if constexpr (kForm == kBytes) {
+        BytesUnit<R>(a, t.lda, b, sums);
+      } else {
+        NibblesUnit<R>(a, t.lda, b, sums);
+      }
+    }
+  };
+  if constexpr (kForm != kGroups) {
+    clear();
+    add_units(t.units);
+    auto* const to = static_cast<int32_t*>(t.sums);
+#pragma GCC unroll 12
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) Store(sums[i][v], to + i * kColumns + v * kLanes);
+    }
+    return;
+  }
+  auto* const to = static_cast<float*>(t.sums);
+  std::memset(to, 0, sizeof(float) * R * kColumns);
+  const float* scales = t.scales;
+  for (int64_t u = 0; u < t.units; u += t.group_units, scales += kColumns) {
+    clear();
+    add_units(t.group_units < t.units - u ? t.group_units : t.units - u);
+    Floats scale[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) scale[v] = LoadFloats(scales + v * kLanes);
+#pragma GCC unroll 12
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        float* const at = to + i * kColumns + v * kLanes;
+        StoreFloats(MulAdd(ToFloat(sums[i][v]), scale[v], LoadFloats(at)), at);
+      }
+    }
+  }
+}
+
+// ---- dots ----
+
+/// Bytes of B between the ones in use and the ones asked for.
+constexpr int64_t kAhead = 2048;
+
+template <Form kForm, int R>
+struct DotSums {
+  Ints of[R][kDotColumns];
+};
+template <int R>
+struct DotSums<kGroups, R> {
+  Floats of[R][kDotColumns];
+};
+
+template <Form kForm, int R>
+ET_INLINE void DotColumns(const Dots& t, int64_t j0) {
+  constexpr int C = kDotColumns;
+  const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
+  const uint8_t* b[C];
+  const BF16* scales[C];
+  for (int j = 0; j < C; ++j) {
+    const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
+    b[j] = t.b + column * t.ldb;
+    scales[j] = t.scales + column * t.groups;
+  }
+  const uint8_t* a[R];
+  for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
+  DotSums<kForm, R> all;
+  auto& sums = all.of;
+#pragma GCC unroll 4
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) Clear(sums[i][j]);
+  }
+  int64_t unit = 0;
+  const auto step = [&](int64_t p, auto is_whole) ET_TARGET_LAMBDA {
+    Ints y[C];
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      if constexpr (is_whole.value) {
+        __builtin_prefetch(b[j] + p + kAhead);
+        y[j] = Load(b[j] + p);
+      } else {
+        y[j] = LoadRest(b[j], p, bytes);
+      }
+    }
+    if constexpr (kForm == kBytes) {
+#pragma GCC unroll 4
+      for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+        for (int j = 0; j < C; ++j) sums[i][j] = ByteDots(sums[i][j], a[i], y[j]);
+        a[i] += kDotRowBytes;
+      }
+      return;
+    }
+    Floats scale[C];
+    if constexpr (kForm == kGroups) {
+#pragma GCC unroll 4
+      for (int j = 0; j < C; ++j) scale[j] = GroupScales(scales[j], unit, t.group_units, t.groups);
+      unit += kVectorBytes / 16;
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      const Ints low = LowNibbles(y[j]), high = HighNibbles(y[j]);
+#pragma GCC unroll 4
+      for (int i = 0; i < R; ++i) {
+        const Ints part = NibbleDots(Load(a[i] + 2 * kVectorBytes), low, high, Load(a[i]),
+                                     Load(a[i] + kVectorBytes));
+        if constexpr (kForm == kGroups) {
+          sums[i][j] = MulAdd(ToFloat(part), scale[j], sums[i][j]);
+        } else {
+          sums[i][j] = Add(sums[i][j], part);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) a[i] += 3 * kVectorBytes;
+  };
+  int64_t p = 0;
+  for (; p + kVectorBytes <= bytes; p += kVectorBytes) step(p, std::true_type());
+  if (p < bytes) step(p, std::false_type());
+  for (int i = 0; i < R && i < t.m; ++i) {
+    int32_t row[C];  // or floats
+    SumLanes(sums[i], row);
+    const int64_t n = t.n - j0 < C ? t.n - j0 : C;
+    std::memcpy(static_cast<int32_t*>(t.sums) + i * t.ld_sums + j0, row,
+                static_cast<size_t>(n) * 4);
+  }
+}
+
+template <Form kForm>
+void RunDots(const Dots& t) {
+  for (int64_t j = 0; j < t.n; j += kDotColumns) {
+    if (t.m == 1) {
+      DotColumns<kForm, 1>(t, j);
+    } else {
+      DotColumns<kForm, kDotRows>(t, j);
+    }
+  }
+}
+
+// ---- results ----
+
+uint16_t HalfOf(float x) {
+  // By the magic-number method: the sum with a power of two rounds to the unit wanted.
+  const uint32_t bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000;
+  const uint32_t magnitude = bits & 0x7FFFFFFF;
+  if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
+  if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);
+  if (magnitude < 0x38800000) {
+    const float sum = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3F000000));
+  }
+  const uint32_t odd = magnitude >> 13 & 1;
+  return static_cast<uint16_t>(sign | ((magnitude + 0xFFF + odd - (112u << 23)) >> 13));
+}
+
+uint16_t BFloat16Of(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (x != x) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/// Nearest even, for |x| < 2^22; unlike std::nearbyint a loop of these becomes vectors everywhere.
+ET_INLINE float RoundEven(float x) {
+  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
+  return (x + kRounder) - kRounder;
+}
+
+/// Held before it is rounded: a NaN becomes `low`, and the conversion is defined for every float.
+/// low, high: less the zero point.
+ET_INLINE float Quantized(float x, float inverse, float low, float high) {
+  const float y = x * inverse;
+  const float bounded = y > low ? y : low;
+  return RoundEven(bounded < high ? bounded : high);
+}
+
+template <class T>
+ET_INLINE void StoreQuantized(const float* x, int64_t n, const RowQuantization& to, T* q) {
+  constexpr float kLow = std::is_signed_v<T> ? -128 : 0;
+  const float inverse = 1 / to.scale, zero = static_cast<float>(to.zero_point);
+  const float low = kLow - zero, high = kLow + 255 - zero;
+  for (int64_t j = 0; j < n; ++j) {
+    q[j] = static_cast<T>(static_cast<int32_t>(Quantized(x[j], inverse, low, high) + zero));
+  }
+}
+
+ET_INLINE void ScaleSums(const RowEnd& e, const RowQuantization& row, int32_t offset, float* x) {
+  const Int8Gemm& g = *e.gemm;
+  const int64_t n = e.nj;
+  if (g.b.group_scales != nullptr) {
+    const auto* sums = static_cast<const float*>(e.sums);
+    const float* w = g.group_sums + e.j0;
+    const auto zero = static_cast<float>(offset);
+    for (int64_t j = 0; j < n; ++j) x[j] = (sums[j] - zero * w[j]) * row.scale;
+    return;
+  }
+  // Wraps rather than overflows where a file says nonsense.
+  const auto* sums = static_cast<const uint32_t*>(e.sums);
+  const auto* w = reinterpret_cast<const uint32_t*>(g.sums + e.j0);
+  const auto zero = static_cast<uint32_t>(offset);
+  const float* scales = g.b.scales + e.j0;
+  if (g.integer_bias == nullptr) {
+    for (int64_t j = 0; j < n; ++j) {
+      x[j] =
+          static_cast<float>(static_cast<int32_t>(sums[j] - zero * w[j])) * (row.scale * scales[j]);
+    }
+    return;
+  }
+  const auto* bias = reinterpret_cast<const uint32_t*>(g.integer_bias + e.j0);
+  for (int64_t j = 0; j < n; ++j) {
+    x[j] = static_cast<float>(static_cast<int32_t>(sums[j] - zero * w[j] + bias[j])) *
+           (row.scale * scales[j]);
+  }
+}
+
+void FinishRow(const RowEnd& e) {
+  float x[kMostColumns];
+  const Int8Gemm& g = *e.gemm;
+  const int64_t n = e.nj, first = e.i * g.ldc + e.j0;
+  const RowQuantization& row = g.rows[e.i / g.rows_share];
+  ScaleSums(e, row, row.zero_point + e.offset - (g.unsigned_a ? 128 : 0), x);
+  if (g.bias != nullptr) {
+    for (int64_t j = 0; j < n; ++j) x[j] += g.bias[e.j0 + j];
+  }
+  const float low = g.low, high = g.high;
+  for (int64_t j = 0; j < n; ++j) {  // a NaN stays one
+    const float y = x[j] < low ? low : x[j];
+    x[j] = y > high ? high : y;
+  }
+  switch (g.out) {
+    case Int8Gemm::Out::F32:
+      std::memcpy(static_cast<float*>(g.c) + first, x, static_cast<size_t>(n) * 4);
+      return;
+    case Int8Gemm::Out::F16:
+      for (int64_t j = 0; j < n; ++j) static_cast<F16*>(g.c)[first + j] = {HalfOf(x[j])};
+      return;
+    case Int8Gemm::Out::BF16:
+      for (int64_t j = 0; j < n; ++j) static_cast<BF16*>(g.c)[first + j] = {BFloat16Of(x[j])};
+      return;
+    case Int8Gemm::Out::Int8:
+      return StoreQuantized(x, n, g.c_quantization, static_cast<int8_t*>(g.c) + first);
+    case Int8Gemm::Out::UInt8:
+      return StoreQuantized(x, n, g.c_quantization, static_cast<uint8_t*>(g.c) + first);
+  }
+}
+
+RowQuantization QuantizeRow(const float* x, int64_t n, int8_t* q) {
+  constexpr int kWidth = 32;
+  float lows[kWidth] = {}, highs[kWidth] = {};
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int l = 0; l < kWidth; ++l) {
+      lows[l] = x[i + l] < lows[l] ? x[i + l] : lows[l];
+      highs[l] = x[i + l] > highs[l] ? x[i + l] : highs[l];
+    }
+  }
+  for (; i < n; ++i) {
+    lows[0] = x[i] < lows[0] ? x[i] : lows[0];
+    highs[0] = x[i] > highs[0] ? x[i] : highs[0];
+  }
+  float low = 0, high = 0;
+  for (int l = 0; l < kWidth; ++l) {
+    low = lows[l] < low ? lows[l] : low;
+    high = highs[l] > high ? highs[l] : high;
+  }
+  const float inverse = high == low ? 1.0f : 255.0f / (high - low);
+  const float a = low * inverse, b = high * inverse;
+  const float zero = (-128 + a) + (127 + b) > 0 ? -128 - a : 127 - b;
+  // An infinite range has no number that stands for 0.
+  const float bounded = zero > -128 ? (zero < 127 ? zero : 127) : -128;
+  const RowQuantization to{1 / inverse, static_cast<int32_t>(RoundEven(bounded))};
+  StoreQuantized(x, n, to, q);
+  return to;
+}
+
+// ---- all of them ----
+
+template <Form kForm, int... kHeightLess1>
+constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
+  ((k.tile[kForm][kHeightLess1 + 1] = RunTile<kForm, kHeightLess1 + 1>), ...);
+}
+
+constexpr Kernels MakeKernels() {
+  Kernels k{};
+  k.rows = kRows;
+  k.columns = kColumns;
+  for (int of = 0; of < 2; ++of) k.panel_unit[of] = kPanelBytes[of];
+  k.tile_rows[0] = {kBytesOffset, kUnit, kRowBytes[0], PrepareBytes};
+  k.tile_rows[1] = {kNibblesOffset, kUnit, kRowBytes[1], PrepareNibbles};
+  k.dot_rows[0] = {kDotOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
+  k.dot_rows[1] = {0, 2 * kVectorBytes, 3 * kVectorBytes, PrepareDotNibbles};
+  k.pack[0] = PackBytes;
+  k.pack[1] = PackNibbles;
+  k.pack_scales = PackScales;
+  constexpr auto kHeights = std::make_integer_sequence<int, kRows>();
+  FillTiles<kBytes>(k, kHeights);
+  FillTiles<kNibbles>(k, kHeights);
+  FillTiles<kGroups>(k, kHeights);
+  k.dots[kBytes] = RunDots<kBytes>;
+  k.dots[kNibbles] = RunDots<kNibbles>;
+  k.dots[kGroups] = RunDots<kGroups>;
+  k.finish = FinishRow;
+  k.quantize_row = QuantizeRow;
+  return k;
+}
+
+constexpr Kernels kKernels = MakeKernels();
