@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/operands.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -272,61 +273,101 @@ void FewRowsOfB(const FewRows<T>& f) {
   ScaledRowsOf<8, kManyRegisters ? 3 : 1>(f);
 }
 
-// Elements (i, j) to (i, j + n) of an operand, n <= kLanes.
+// A block of C and what makes it of its sums. Operands that are absent have no data.
 template <class T>
-HWY_INLINE V Read(const Matrix<const T>& x, int64_t i, int64_t j, int64_t n) {
+struct Block {
+  const float* sums;
+  int64_t ld;
+  Matrix<T> c;
+  Matrix<const T> addend, residual;
+  int64_t m, n;
+};
+
+// Rows of all operands are contiguous.
+template <Activation::Kind kKind, class T>
+void FinishRows(const Gemm<T>& g, const Block<T>& b) {
   const Floats d;
-  const T* at = x.data + i * x.row_stride + j * x.col_stride;
-  if (x.col_stride == 1) {
-    return n == kLanes ? LoadFloats(d, at) : LoadFloatsN(d, at, static_cast<size_t>(n));
+  const bool adds = b.addend.data != nullptr;
+  const bool before = b.residual.data != nullptr && g.act_last;
+  const bool after = b.residual.data != nullptr && !g.act_last;
+  const V alpha = hn::Set(d, g.alpha), beta = hn::Set(d, g.beta);
+  Activation act = g.act;
+  act.kind = kKind;
+  for (int64_t i = 0; i < b.m; ++i) {
+    const float* const sums = b.sums + i * b.ld;
+    const T* const addend = b.addend.data + i * b.addend.row_stride;
+    const T* const residual = b.residual.data + i * b.residual.row_stride;
+    T* const c = b.c.data + i * b.c.row_stride;
+    const auto finish = [&](int64_t j, const auto& load, const auto& store) HWY_ATTR {
+      V x = hn::Mul(load(sums + j), alpha);
+      if (adds) x = hn::MulAdd(beta, load(addend + j), x);
+      if (before) x = hn::Add(x, load(residual + j));
+      x = Apply(d, act, x);
+      if (after) x = hn::Add(x, load(residual + j));
+      store(x, c + j);
+    };
+    int64_t j = 0;
+    for (; j + kLanes <= b.n; j += kLanes) {
+      finish(
+          j, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
+          [d](V x, T* p) HWY_ATTR { StoreFloats(x, d, p); });
+    }
+    if (j == b.n) continue;
+    const auto rest = static_cast<size_t>(b.n - j);
+    finish(
+        j, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
+        [d, rest](V x, T* p) HWY_ATTR { StoreFloatsN(x, d, p, rest); });
   }
-  if (x.col_stride == 0) return hn::Set(d, hn::GetLane(LoadFloatsN(d, at, 1)));
-  HWY_ALIGN T lanes[kLanes] = {};
-  for (int64_t l = 0; l < n; ++l) lanes[l] = at[l * x.col_stride];
-  return LoadFloats(d, lanes);
 }
 
-template <class T>
-HWY_INLINE void Write(V v, const Matrix<T>& x, int64_t i, int64_t j, int64_t n) {
-  const Floats d;
-  T* at = x.data + i * x.row_stride + j * x.col_stride;
-  if (x.col_stride == 1) {
-    if (n == kLanes) return StoreFloats(v, d, at);
-    return StoreFloatsN(v, d, at, static_cast<size_t>(n));
+// Any strides: by way of contiguous pieces of rows.
+template <Activation::Kind kKind, class T>
+void FinishStrided(const Gemm<T>& g, const Block<T>& b) {
+  constexpr int64_t kPiece = 64;
+  T c[kPiece], addend[kPiece], residual[kPiece];
+  for (int64_t i = 0; i < b.m; ++i) {
+    for (int64_t j = 0; j < b.n; j += kPiece) {
+      const int64_t n = std::min(kPiece, b.n - j);
+      const auto contiguous = [&](const Matrix<const T>& x, T* to) -> Matrix<const T> {
+        if (x.data == nullptr) return {};
+        for (int64_t l = 0; l < n; ++l) to[l] = *element(x, i, j + l);
+        return {to, 0, 1};
+      };
+      FinishRows<kKind, T>(g, {b.sums + i * b.ld + j,
+                               0,
+                               {c, 0, 1},
+                               contiguous(b.addend, addend),
+                               contiguous(b.residual, residual),
+                               1,
+                               n});
+      for (int64_t l = 0; l < n; ++l) {
+        b.c.data[i * b.c.row_stride + (j + l) * b.c.col_stride] = c[l];
+      }
+    }
   }
-  HWY_ALIGN T lanes[kLanes];
-  StoreFloats(v, d, lanes);
-  for (int64_t l = 0; l < n; ++l) at[l * x.col_stride] = lanes[l];
-}
-
-template <class M>
-HWY_INLINE M Offset(M x, int64_t n) {
-  if (x.data != nullptr) x.data += n;
-  return x;
 }
 
 template <class T>
 void Finish(const Gemm<T>& g, int64_t s, const float* sums, int64_t ld, int64_t i0, int64_t ni,
             int64_t j0, int64_t nj) {
-  const Floats d;
-  const auto c = Offset(g.c, s * g.c_batch);
-  const auto addend = Offset(g.addend, s * g.addend_batch);
-  const auto residual = Offset(g.residual, s * g.residual_batch);
-  const bool adds = addend.data != nullptr && g.beta != 0;
-  const V alpha = hn::Set(d, g.alpha), beta = hn::Set(d, g.beta);
-  const Activation act = g.act;
-  for (int64_t i = i0; i < i0 + ni; ++i, sums += ld) {
-    for (int64_t j = 0; j < nj; j += kLanes) {
-      const int64_t n = std::min<int64_t>(kLanes, nj - j);
-      V x = n == kLanes ? hn::LoadU(d, sums + j) : LoadFloatsN(d, sums + j, static_cast<size_t>(n));
-      x = hn::Mul(x, alpha);
-      if (adds) x = hn::MulAdd(beta, Read(addend, i, j0 + j, n), x);
-      if (residual.data != nullptr && g.act_last) x = hn::Add(x, Read(residual, i, j0 + j, n));
-      if (act.kind != Activation::Kind::None) x = Apply(d, act, x);
-      if (residual.data != nullptr && !g.act_last) x = hn::Add(x, Read(residual, i, j0 + j, n));
-      Write(x, c, i, j0 + j, n);
-    }
-  }
+  const auto part = [&](auto x, int64_t batch_stride) {
+    if (x.data != nullptr) x.data += s * batch_stride + i0 * x.row_stride + j0 * x.col_stride;
+    return x;
+  };
+  Block<T> b = {sums,
+                ld,
+                part(g.c, g.c_batch),
+                part(g.addend, g.addend_batch),
+                part(g.residual, g.residual_batch),
+                ni,
+                nj};
+  if (g.beta == 0) b.addend.data = nullptr;
+  const auto by_rows = [](const auto& x) { return x.data == nullptr || x.col_stride == 1; };
+  const bool contiguous = by_rows(b.c) && by_rows(b.addend) && by_rows(b.residual);
+  with_kind(g.act.kind, [&](auto kind) {
+    constexpr Activation::Kind kKind = decltype(kind)::value;
+    contiguous ? FinishRows<kKind>(g, b) : FinishStrided<kKind>(g, b);
+  });
 }
 
 template <class T>
