@@ -9,6 +9,7 @@ _HOMES = {
     "BundledProgram": "bundled_program.core",
     "ETRecord": "etrecord",
     "Inspector": "inspector",
+    "TimeScale": "inspector",
     "generate_etrecord": "etrecord",
     "parse_etrecord": "etrecord",
 }

@@ -49,19 +49,19 @@ class PerfData:
 
     @property
     def p10(self) -> float:
-        return np.percentile(self.raw, 10)
+        return float(np.percentile(self.raw, 10))
 
     @property
     def p50(self) -> float:
-        return np.percentile(self.raw, 50)
+        return float(np.percentile(self.raw, 50))
 
     @property
     def p90(self) -> float:
-        return np.percentile(self.raw, 90)
+        return float(np.percentile(self.raw, 90))
 
     @property
     def avg(self) -> float:
-        return np.mean(self.raw)
+        return float(np.mean(self.raw))
 
     @property
     def min(self) -> float:

@@ -14,6 +14,7 @@ from executorch.exir import memory, schema
 from executorch.exir.emit._data_pool import DataPool
 from executorch.exir.emit._values import Index, ValueTable, argument_kinds
 from executorch.exir.error import ExportError, ExportErrorType, InternalError
+from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.passes.operator_kind import (
     is_delegate_call,
     is_symbolic,
@@ -261,9 +262,10 @@ class GraphEmitter:
         self.results[node] = outputs[0] if single else outputs
         original = getattr(lowered, "original_module", None)
         self.debug_handles[instruction] = [
-            n.meta.get("debug_handle")
+            handle
             for n in (original.graph.nodes if original is not None else ())
             if n.op == "call_function"
+            for handle in debug_handles(n)
         ]
         meta = getattr(lowered, "meta", None) or {}
         self.delegate_maps[instruction] = {

@@ -39,10 +39,23 @@ def origin_of(node: Node) -> object:
     return source.name, source.graph_id
 
 
+def debug_handles(node: Node) -> tuple[int, ...]:
+    """All handles of a node: one that stands for several has a tuple of them."""
+    handle = node.meta.get("debug_handle") or ()
+    return handle if isinstance(handle, tuple) else (handle,)
+
+
+def merge_debug_handles(node: Node, gone: Node) -> None:
+    """Let `node`, which now computes what `gone` did, have the handles of both."""
+    handles = dict.fromkeys((*debug_handles(node), *debug_handles(gone)))
+    if handles:
+        node.meta["debug_handle"] = tuple(handles) if len(handles) > 1 else next(iter(handles))
+
+
 def generate_missing_debug_handles(program) -> None:  # type: ignore[no-untyped-def]
     """Give nodes that passes added after the numbering new handles, above the largest one."""
     nodes = [n for gm in all_graph_modules(program.graph_module) for n in gm.graph.nodes]
-    largest = max((n.meta.get("debug_handle", 0) for n in nodes), default=0)
+    largest = max((h for n in nodes for h in debug_handles(n)), default=0)
     for node in nodes:
         if node.op not in ("placeholder", "output") and not node.meta.get("debug_handle"):
             largest += 1

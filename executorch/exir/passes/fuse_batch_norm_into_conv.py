@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
+from executorch.exir.passes.debug_handle_generator_pass import merge_debug_handles
 from executorch.exir.passes.fold_constants import (
     Place,
     constant_tensors,
@@ -30,7 +31,8 @@ def fuse_batch_norm_into_conv(programs: Mapping[str, ExportedProgram]) -> bool:
     After     y = conv(x, w * s, (b - mean) * s + beta), with s = gamma / sqrt(var + eps)
     Requires  edge dialect.
     Ensures   values equal within rounding: the new weights are computed in float64 and rounded
-              once, as much as the convolution itself rounds each of its products.
+              once, as much as the convolution itself rounds each of its products. The
+              convolution has the debug handles of both.
     Leaves    programs that compute gradients, convolutions with other readers, weights that
               something else reads, in any of the programs, other types than float32 and float64,
               statistics that give no finite weight.
@@ -57,6 +59,7 @@ def _fuse(program: ExportedProgram, readers: Mapping[Place, int]) -> bool:
             continue
         for position, tensor in zip((1, 2), fused, strict=True):
             conv.update_arg(position, _new_constant(conv, tensor, known))
+        merge_debug_handles(conv, norm)
         for item in list(norm.users):
             item.replace_all_uses_with(conv)
             program.graph.erase_node(item)

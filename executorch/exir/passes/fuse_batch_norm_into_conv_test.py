@@ -90,3 +90,9 @@ def test_programs_are_written_without_batch_norm():
     program = to_edge(torch.export.export(module.eval(), (torch.randn(1, 3, 5, 5),)))
     plan = program.to_executorch().executorch_program.execution_plan[0]
     assert [o.name for o in plan.operators] == ["aten::convolution"]
+
+
+def test_fused_convolution_has_the_debug_handles_of_both():
+    module = nn.Sequential(nn.Conv2d(4, 6, 3), trained(nn.BatchNorm2d(6)), nn.ReLU())
+    program = to_edge(torch.export.export(module.eval(), (torch.randn(2, 4, 7, 5),)))
+    assert program.to_executorch().debug_handle_map == {"forward": {0: (1, 2), 1: 3}}

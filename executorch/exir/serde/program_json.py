@@ -33,6 +33,8 @@ from executorch.exir.scalar_type import ScalarType
 from executorch.exir.serde.serialize import register_edge_operators
 from executorch.exir.tensor_layout import TensorLayout
 
+# What reading a damaged text raises.
+_DAMAGE = (LookupError, TypeError, AttributeError, ValueError, AssertionError, SerializeError)
 _EDGE = "executorch.exir.dialects.edge.ops."
 _HIGHER_ORDER = "torch.ops.higher_order."
 _DELEGATE_CALL = f"{_HIGHER_ORDER}executorch_call_delegate"
@@ -107,7 +109,7 @@ def program_from_json(
             example_inputs or ((), {}),
             _unsafe_skip_version_check=True,
         )
-    except (KeyError, TypeError, AttributeError, AssertionError, SerializeError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"no serialized exported program: {_first_line(error)}") from error
     for gm in all_graph_modules(program.graph_module):
         for graph_node in gm.graph.nodes:
