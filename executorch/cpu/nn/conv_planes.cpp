@@ -1,6 +1,7 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv_planes.h>
 #include <executorch/cpu/nn/conv_product.h>
+#include <executorch/cpu/nn/conv_winograd.h>
 #include <executorch/cpu/nn/patches.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/cpu/workspace.h>
@@ -17,6 +18,8 @@ using gemm::round_up;
 constexpr int64_t kGrainWork = 1 << 16;
 // A deeper sum is divided: its rows of pixels and weights would not stay in the second-level cache.
 constexpr int64_t kDepth = 1536;
+// A shallower one is cheaper with rows of pixels than with panels.
+constexpr int64_t kShallow = 256;
 // Room for a row of partial sums and for a row of a panel: three vectors and further pixels.
 constexpr int64_t kPartialColumns = 64;
 
@@ -96,9 +99,12 @@ class Planes {
     const bool whole_image = h_.stride == 1 && w_.stride == 1 && h_.padding == 0 &&
                              w_.padding == 0 && h_.in_stride == w_.in;
     if (c_.taps() == 1 && whole_image) return pointwise();
+    if (transforms()) return winograd();
     const double filled =
         static_cast<double>(w_.out) / static_cast<double>(round_up(w_.out, kernels_.lanes));
-    if (h_.stride <= 2 && w_.stride <= 2 && filled >= 0.85) return by_rows();
+    if (h_.stride <= 2 && w_.stride <= 2 && filled >= 0.85 && whole_.k <= kShallow) {
+      return by_rows();
+    }
     panels();
   }
 
@@ -183,6 +189,98 @@ class Planes {
     const float* data;
   };
 
+  // Whether F(2x2, 3x3) costs less, in cycles per multiply-add of a vector of pixels: a transform
+  // takes about kTransform of them for 16 points.
+  bool transforms() const {
+    constexpr int64_t kTransform = 100;
+    for (const ConvAxis* a : {&h_, &w_}) {
+      if (a->kernel != 3 || a->stride != 1 || a->dilation != 1) return false;
+    }
+    const int64_t pairs = c_.group_in * c_.group_out;
+    const int64_t tiles = ((h_.out + 1) / 2) * ((w_.out + 1) / 2);
+    const int64_t vectors = ceil_div(tiles, kernels_.lanes);
+    const int64_t products = 8 * vectors * pairs;
+    const int64_t transformed =
+        kTransform * (pairs / kernels_.lanes + vectors * (c_.group_in + c_.group_out));
+    return c_.group_in >= 16 && c_.group_out >= 16 && tiles > kernels_.lanes &&
+           (products + transformed) * 8 <
+               7 * (pairs * c_.taps() * c_.pixels() / kernels_.lanes / 2);
+  }
+
+  void winograd() const {
+    static thread_local Workspace shared;
+    constexpr int64_t kChannels = 32;  // whose products lie in a cache before they are transformed
+    constexpr int64_t kPoints = kWinogradPoints;
+    constexpr int64_t kApart = 16;  // points lie in different sets of a cache
+    const WinogradKernels& kernels = winograd_kernels();
+    const int64_t n_in = c_.group_in, n_out = c_.group_out;
+    const int64_t across = (w_.out + 1) / 2, down = (h_.out + 1) / 2;
+    const Columns tiles(across * down, kernels_);
+    const Rows rows = split_image(2 * down + 2, 2, across + 1 + kernels_.lanes);
+    const WinogradImage image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
+    const WinogradResult result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
+                                   whole_.bias, whole_.residual, whole_.act, whole_.act_last};
+    // Weights are transformed once for several blocks of tiles, or where they are needed.
+    const bool once = tiles.n_blocks > 1;
+    const int64_t u_all = n_in * n_out + kApart;
+    float* const all = once ? shared.floats(static_cast<size_t>(kPoints * u_all)) : nullptr;
+    if (once) {
+      parallel_for(n_out, ceil_div(kGrainWork / 8, n_in * kPoints),
+                   [&](int64_t begin, int64_t end) {
+                     kernels.weights(whole_.a + begin * whole_.lda, whole_.lda, end - begin, n_in,
+                                     all + begin * n_in, u_all);
+                   });
+    }
+    const auto threads = static_cast<int64_t>(loop_threads());
+    const int64_t wanted = std::min(ceil_div(threads, tiles.n_blocks), ceil_div(n_out, kChannels));
+    const int64_t height = round_up(ceil_div(n_out, wanted), kernels_.rows);
+    const int64_t parts = ceil_div(n_out, height);
+    parallel_for(parts * tiles.n_blocks, 1, [&](int64_t begin, int64_t end) {
+      static thread_local Workspace workspace;
+      const int64_t ld = kernels_.most_columns, v_point = n_in * ld + kPartialColumns;
+      const int64_t m_point = kChannels * kPartialColumns + kApart;
+      const int64_t n_dots = kPoints * tiles.n_dots * n_in, n_v = kPoints * v_point;
+      const int64_t n_m = kPoints * m_point + kPartialColumns;
+      float* const v = workspace.floats(static_cast<size_t>(
+          n_v + n_dots + n_m + (once ? 0 : kPoints * (kChannels * n_in + kApart))));
+      float* const dots = v + n_v;
+      float* const m = dots + n_dots;
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t block = task / parts, o_begin = task % parts * height;
+        const int64_t o_end = std::min(o_begin + height, n_out);
+        const int64_t t0 = tiles.first(block);
+        PlaneProduct p;
+        p.n = tiles.width(block);
+        p.n_dots = tiles.dots(block);
+        p.k = n_in;
+        p.lda = n_in;
+        p.ldb = ld;
+        p.ld_dots = kPoints * n_in;
+        p.ld_out = kPartialColumns;
+        kernels.tiles(image, n_in, t0, p.n, p.n_dots, v, v_point, ld, dots);
+        for (int64_t o = o_begin; o < o_end; o += kChannels) {
+          p.m = std::min(kChannels, o_end - o);
+          const float* u = all + o * n_in;
+          int64_t u_point = u_all;
+          if (!once) {
+            float* const own = m + n_m;
+            u = own;
+            u_point = n_in * p.m + kApart;
+            kernels.weights(whole_.a + o * whole_.lda, whole_.lda, p.m, n_in, own, u_point);
+          }
+          for (int64_t e = 0; e < kPoints; ++e) {
+            p.a = u + e * u_point;
+            p.b = v + e * v_point;
+            p.dots = dots + e * n_in;
+            p.out = m + e * m_point;
+            multiply(p);
+          }
+          kernels.results(result, across, o, p.m, t0, p.n + p.n_dots, m, m_point, kPartialColumns);
+        }
+      }
+    });
+  }
+
   void split_row(int64_t y, const float* channel, const Rows& rows, float* to) const {
     std::fill_n(to, rows.size, 0.0f);
     const int64_t ih = y - h_.padding;
@@ -199,13 +297,12 @@ class Planes {
     kernels_.split(from, std::min(w_.in, 2 * rows.width - left - 1), even, odd);
   }
 
-  Rows split_image() const {
+  Rows split_image(int64_t count, int64_t phases, int64_t columns) const {
     static thread_local Workspace workspace;
     Rows rows;
-    rows.count = (h_.out - 1) * h_.stride + (h_.kernel - 1) * h_.dilation + 1;
-    rows.phases = w_.stride;
-    rows.width = round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1;
-    rows.width = round_up(rows.width, kernels_.lanes);
+    rows.count = count;
+    rows.phases = phases;
+    rows.width = round_up(columns, kernels_.lanes);
     rows.size = rows.phases * rows.width;
     float* const data = workspace.floats(static_cast<size_t>(c_.group_in * rows.count * rows.size));
     rows.data = data;
@@ -221,7 +318,9 @@ class Planes {
 
   void by_rows() const {
     static thread_local Workspace workspace;
-    const Rows rows = split_image();
+    const Rows rows = split_image(
+        (h_.out - 1) * h_.stride + (h_.kernel - 1) * h_.dilation + 1, w_.stride,
+        round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1);
     auto* const offsets =
         reinterpret_cast<int64_t*>(workspace.floats(static_cast<size_t>(2 * whole_.k)));
     int64_t* offset = offsets;
