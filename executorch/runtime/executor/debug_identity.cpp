@@ -2,6 +2,8 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/debug_identity_generated.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 namespace executorch {
@@ -22,6 +24,17 @@ auto item(const Vector* items, size_t index) -> decltype(items->Get(0)) {
 }
 
 }  // namespace
+
+OriginText::OriginText(const InstructionOrigin& origin) {
+  const bool outermost = origin.module_path[0] == '\0';
+  int n = 0;
+  if (origin.file[0] != '\0') {
+    n = std::snprintf(text, sizeof(text) / 2, "%s:%" PRIu32 ", ", origin.file, origin.line);
+    n = n < static_cast<int>(sizeof(text) / 2) ? n : static_cast<int>(sizeof(text) / 2) - 1;
+  }
+  std::snprintf(text + n, sizeof(text) - static_cast<size_t>(n), "%s%s",
+                outermost ? "the outermost module" : "module ", origin.module_path);
+}
 
 DebugIdentity::DebugIdentity(const void* data) : root_(fb::GetDebugIdentity(data)) {}
 

@@ -29,6 +29,12 @@ struct InstructionOrigin {
   uint32_t line = 0;
 };
 
+/// "models/gpt2/attention.py:17, module transformer.h.0.attn", for messages.
+struct OriginText {
+  explicit OriginText(const InstructionOrigin& origin);
+  char text[192];
+};
+
 /// A program's named data of this key says where its instructions come from.
 constexpr char kDebugIdentityKey[] = "executorch.debug_identity";
 

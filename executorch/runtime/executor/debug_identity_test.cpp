@@ -182,6 +182,24 @@ TEST(DebugIdentity, ErrorsOfInstructionsNameThePlace) {
       << log;
 }
 
+TEST(DebugIdentity, MissingKernelsAreNamedOnceWithTheirFirstPlace) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  const int32_t five = plan.integer(5);
+  for (int i = 0; i < 3; ++i) {
+    plan.kernel("test::absent.out", {five});
+    plan.kernel("test::fail", {five});
+  }
+  builder.named_data.emplace_back(kDebugIdentityKey, identity());
+  const auto bytes = builder.build();
+  const std::string log = log_of([&] { EXPECT_EQ(load(bytes).error, Error::OperatorMissing); });
+  EXPECT_EQ(
+      log,
+      "forward: no kernel is registered for the arguments of 1 operators:\n"
+      "  test::absent.out, calls: 3, the first is instruction 0, from models/net.py:17, module "
+      "h.0.attn\n");
+}
+
 TEST(DebugIdentity, ErrorsOfFusedInstructionsNameTheOneThatFailed) {
   ProgramBuilder builder;
   PlanBuilder& plan = builder.method();

@@ -213,10 +213,7 @@ Error Method::run_instruction() {
 void Method::log_origin(size_t instruction) const {
   InstructionOrigin origin;
   if (ET_LOG_ENABLED && instruction_origin(state_.chain, instruction, origin)) {
-    const bool outermost = origin.module_path[0] == '\0';
-    ET_LOG(Error, "  it comes from %s:%" PRIu32 ", %s%s",
-           origin.file[0] == '\0' ? "an unknown file" : origin.file, origin.line,
-           outermost ? "the outermost module" : "module ", origin.module_path);
+    ET_LOG(Error, "  it comes from %s", OriginText(origin).text);
   }
 }
 

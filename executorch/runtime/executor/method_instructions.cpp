@@ -47,6 +47,8 @@ class Method::InstructionBuilder {
       ET_ASSIGN_OR_RETURN(auto* const instructions,
                           allocate_list<Instruction>(allocator_, entries.size()));
       for (uint32_t i = 0; i < entries.size(); ++i) {
+        chain_ = c;
+        instruction_ = i;
         ET_CHECK_OK_OR_RETURN_ERROR(build_instruction(*entries.Get(i), instructions[i]));
       }
       new (&built[c]) Chain(instructions, entries.size());
@@ -56,7 +58,14 @@ class Method::InstructionBuilder {
   }
 
  private:
-  // Room for the tensor arguments of the longest call, and a mark for each operator.
+  // Calls of an operator that has no kernel, and where the first one stands.
+  struct Missing {
+    uint32_t calls;
+    uint32_t chain;
+    uint32_t first;
+  };
+
+  // Room for the tensor arguments of the longest call, and a count for each operator.
   Error allocate_scratch() {
     uint32_t longest = 0;
     for (const auto* chain : *state_.plan->chains()) {
@@ -69,8 +78,10 @@ class Method::InstructionBuilder {
     const auto* operators = state_.plan->operators();
     const size_t count = operators == nullptr ? 0 : operators->size();
     ET_ASSIGN_OR_RETURN(metas_, allocate_list<TensorMeta>(allocator_, longest));
-    ET_ASSIGN_OR_RETURN(auto* const missing, allocate_list<bool>(allocator_, count));
-    std::memset(missing, 0, count);
+    ET_ASSIGN_OR_RETURN(auto* const missing, allocate_list<Missing>(allocator_, count));
+    for (size_t i = 0; i < count; ++i) {
+      missing[i] = {};
+    }
     missing_ = {missing, count};
     return Error::Ok;
   }
@@ -145,51 +156,51 @@ class Method::InstructionBuilder {
     if (kernel.ok()) {
       out.kernel = *kernel;
     } else {
-      missing_[out.target] = true;
+      Missing& missing = missing_[out.target];
+      missing = missing.calls == 0 ? Missing{1, chain_, instruction_}
+                                   : Missing{missing.calls + 1, missing.chain, missing.first};
     }
     out.points_last_argument = std::strcmp(name.text, kViewOperator) == 0;
     return Error::Ok;
   }
 
-  // One line for all, as long as lines may be, and one for each where that is not enough.
+  // One line for each operator, however often it is called.
   Error report_missing() {
-    char names[160];
-    size_t length = 0;
     size_t count = 0;
-    bool fits = true;
-    for (uint32_t i = 0; i < missing_.size(); ++i) {
-      if (missing_[i]) {
-        const OperatorName name(*state_.plan->operators()->Get(i));
-        const size_t bytes = std::strlen(name.text);
-        fits = fits && length + bytes + 3 < sizeof(names);
-        if (fits) {
-          std::memcpy(names + length, count == 0 ? "" : ", ", count == 0 ? 0 : 2);
-          length += count == 0 ? 0 : 2;
-          std::memcpy(names + length, name.text, bytes);
-          length += bytes;
-        }
-        ++count;
-      }
+    for (const Missing& missing : missing_) {
+      count += missing.calls > 0 ? 1 : 0;
     }
     if (count == 0) {
       return Error::Ok;
     }
-    ET_LOG(Error, "%s: %zu operators have no registered kernel for their arguments: %.*s%s",
-           state_.plan->name()->c_str(), count, static_cast<int>(length), names,
-           fits ? "" : ", ... all are:");
-    for (uint32_t i = 0; i < missing_.size() && !fits; ++i) {
-      if (missing_[i]) {
-        ET_LOG(Error, "  %s", OperatorName(*state_.plan->operators()->Get(i)).text);
+    ET_LOG(Error, "%s: no kernel is registered for the arguments of %zu operators:",
+           state_.plan->name()->c_str(), count);
+    for (uint32_t i = 0; i < missing_.size(); ++i) {
+      if (missing_[i].calls > 0) {
+        report(OperatorName(*state_.plan->operators()->Get(i)).text, missing_[i]);
       }
     }
     return Error::OperatorMissing;
+  }
+
+  void report(const char* name, const Missing& missing) {
+    InstructionOrigin origin;
+    const auto identity = state_.program->debug_identity();
+    const bool known =
+        ET_LOG_ENABLED && identity.ok() &&
+        identity->instruction(state_.plan->name()->c_str(), missing.chain, missing.first, origin);
+    ET_LOG(Error, "  %s, calls: %" PRIu32 ", the first is instruction %" PRIu32 "%s%s", name,
+           missing.calls, missing.first, known ? ", from " : "",
+           known ? OriginText(origin).text : "");
   }
 
   State& state_;
   MemoryAllocator& allocator_;
   Span<const Kernel> kernels_;
   TensorMeta* metas_ = nullptr;
-  Span<bool> missing_;
+  uint32_t chain_ = 0;
+  uint32_t instruction_ = 0;
+  Span<Missing> missing_;
 };
 
 Error Method::init_instructions(Span<const Kernel> kernels) {

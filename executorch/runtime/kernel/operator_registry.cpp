@@ -98,9 +98,9 @@ Result<OpFunction> get_op_function_from_registry(const char* name,
 Result<OpFunction> get_op_function_from_registry(const char* name, Span<const TensorMeta> meta_list,
                                                  Span<const Kernel> kernel_list) {
   const Kernel* kernel = find(name, meta_list, kernel_list);
-  ET_CHECK_OR_RETURN_ERROR(kernel != nullptr, OperatorMissing,
-                           "no kernel is registered for %s and its %zu tensors (%zu in the table)",
-                           name, meta_list.size(), kernel_list.size());
+  if (kernel == nullptr) {
+    return Error::OperatorMissing;
+  }
   return kernel->op_;
 }
 

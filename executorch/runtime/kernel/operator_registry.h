@@ -106,7 +106,7 @@ struct Kernel {
 bool registry_has_op_function(const char* name, Span<const TensorMeta> meta_list = {});
 
 /// The kernel registered for exactly these tensors, else the operator's fallback, else
-/// OperatorMissing.
+/// OperatorMissing, which is for the caller to report.
 runtime::Result<OpFunction> get_op_function_from_registry(const char* name,
                                                           Span<const TensorMeta> meta_list = {});
 /// The same in another table.

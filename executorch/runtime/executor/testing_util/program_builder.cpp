@@ -1,5 +1,7 @@
 #include <executorch/runtime/executor/testing_util/program_builder.h>
 
+#include <algorithm>
+
 namespace executorch {
 namespace runtime {
 namespace testing {
@@ -67,9 +69,12 @@ int32_t PlanBuilder::optional_tensors(const std::vector<int32_t>& items) {
 }
 
 void PlanBuilder::kernel(const std::string& op, const std::vector<int32_t>& args) {
-  emit(Call::KernelCall,
-       fb::CreateKernelCallDirect(fbb_, static_cast<int32_t>(operators_.size()), &args));
-  operators_.push_back(op);
+  const auto known = std::find(operators_.begin(), operators_.end(), op);
+  const auto index = static_cast<int32_t>(known - operators_.begin());
+  if (known == operators_.end()) {
+    operators_.push_back(op);
+  }
+  emit(Call::KernelCall, fb::CreateKernelCallDirect(fbb_, index, &args));
 }
 void PlanBuilder::call_delegate(int32_t index, const std::vector<int32_t>& args) {
   emit(Call::DelegateCall, fb::CreateDelegateCallDirect(fbb_, index, &args));
