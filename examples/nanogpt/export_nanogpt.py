@@ -11,10 +11,8 @@ from pathlib import Path
 
 import torch
 from model import GPT
-from torch.export import Dim, export
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from executorch.exir import EdgeCompileConfig, to_edge
+from executorch.export import export
 
 HERE = Path(__file__).resolve().parent
 
@@ -36,24 +34,14 @@ block_size = model.config.block_size
 
 # The example only carries shapes; the token dimension stays free up to the block size.
 example_inputs = (torch.randint(0, model.config.vocab_size, (1, block_size)),)
-dynamic_shape = ({1: Dim("token_dim", max=block_size)},)
-
-# The maths form of attention decomposes into operators that every backend knows.
-with sdpa_kernel([SDPBackend.MATH]), torch.no_grad():
-    if args.quantize:
-        from executorch.backends.xnnpack.quantizer.quantize_model import quantize_model
-
-        model = quantize_model(model, example_inputs, args.quantize, dynamic_shape)
-    m = export(model, example_inputs, dynamic_shapes=dynamic_shape).module()
-    traced_model = export(m, example_inputs, dynamic_shapes=dynamic_shape)
-
 # What a runner must know of the model travels inside the program, as methods without inputs.
 metadata = {"get_max_seq_len": block_size, "get_eos_id": end_of_text}
-edge_manager = to_edge(
-    traced_model,
+session = export(
+    model.eval(),
+    example_inputs,
+    dynamic_shapes=({1: torch.export.Dim("token_dim", max=block_size)},),
     constant_methods=metadata,
-    compile_config=EdgeCompileConfig(_check_ir_validity=False),
+    quantize=args.quantize,
 )
-et_program = edge_manager.to_executorch()
-et_program.save(str(args.out))
+session.save_to_pte(str(args.out))
 print(f"{args.out}: {args.out.stat().st_size:,} bytes")

@@ -67,6 +67,22 @@ def test_quantize_in_one_word(quantize: Any, bound: float) -> None:
     assert len(session.get_pte_buffer()) < len(export(model, inputs).get_pte_buffer()) / 2
 
 
+def test_layers_that_no_group_divides_keep_their_floats() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.odd = nn.Linear(40, 64)  # 40 is no multiple of 32
+            self.even = nn.Linear(64, 40)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.even(self.odd(x))
+
+    session = export(Two().eval(), (torch.randn(2, 40),), quantize="int4")
+    transformed = session.get_stage_artifacts()[StageType.SOURCE_TRANSFORM].data["forward"]
+    assert type(transformed.odd.weight) is nn.Parameter
+    assert type(transformed.even.weight) is not nn.Parameter
+
+
 def test_default_is_the_portable_program() -> None:
     model, inputs, _ = example()
     session = export(model, inputs)

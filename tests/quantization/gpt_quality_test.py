@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -66,19 +67,34 @@ def loss(function: Callable[[Tensor], Tensor], sequences: list[Tensor]) -> float
     return total / sum(LENGTHS)
 
 
+def recipe(quantize: str | None, backend: str) -> Any:
+    from executorch.backends.xnnpack.recipes import XNNPackRecipeType
+    from executorch.export import ExportRecipe
+
+    kinds = {
+        None: XNNPackRecipeType.FP32,
+        "int8": XNNPackRecipeType.PT2E_INT8_DYNAMIC_PER_CHANNEL,
+        "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_CHANNEL,
+    }
+    made = ExportRecipe.get_recipe(kinds[quantize])
+    return made if backend == "xnnpack" else replace(made, lowering_recipe=None)
+
+
+@pytest.mark.parametrize("backend", ["portable", "xnnpack"])
 @pytest.mark.parametrize(
     ("quantize", "bound"), [(None, 1e-4), ("int8", 0.01), ("int4", 0.1)], ids=str
 )
 @torch.no_grad()
-def test_loss_stays(quantize: Any, bound: float, model: nn.Module, sequences: list[Tensor]) -> None:
-    from executorch.backends.xnnpack.quantizer.quantize_model import quantize_model
-    from executorch.exir import to_edge
+def test_loss_stays(
+    quantize: Any, bound: float, backend: str, model: nn.Module, sequences: list[Tensor]
+) -> None:
+    from executorch.export import export
     from executorch.runtime import Runtime
 
     inputs = (sequences[-1][:, :-1],)
     shapes = ({1: torch.export.Dim("tokens", max=256)},)
-    module = quantize_model(model, inputs, quantize, shapes) if quantize else model
-    program = to_edge(torch.export.export(module, inputs, dynamic_shapes=shapes)).to_executorch()
-    method = Runtime.get().load_program(program.buffer).load_method("forward")
+    session = export(model, inputs, recipe(quantize, backend), dynamic_shapes=shapes)
+    method = Runtime.get().load_program(session.get_pte_buffer()).load_method("forward")
+    assert method is not None
     found = loss(lambda tokens: method.execute([tokens])[0], sequences)
     assert abs(found - loss(model, sequences)) < bound

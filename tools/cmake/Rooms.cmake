@@ -66,17 +66,23 @@ function(et_executable name)
   target_link_libraries(${name} PRIVATE executorch_flags executorch_private_flags ${ARG_DEPS})
 endfunction()
 
-# et_cxx_test(name SOURCES ... EXTRA_LIBS ...): a googletest binary, one ctest entry.
+# et_cxx_test(name [COMPUTES] SOURCES ... EXTRA_LIBS ...): a googletest binary, one ctest entry.
+# Optimising what runs once takes five times as long as compiling it, so tests are not optimised;
+# COMPUTES: those with loops that take a while.
 function(et_cxx_test name)
   if(NOT EXECUTORCH_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;EXTRA_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "" "SOURCES;EXTRA_LIBS" ${ARGN})
   find_package(GTest REQUIRED)
   et_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_EXTRA_LIBS} GTest::gtest GTest::gmock
                                                GTest::gtest_main)
-  # GCC 12 sees overflows in optimised std::string and std::vector code that cannot happen.
-  target_compile_options(${name} PRIVATE -Wno-restrict -Wno-stringop-overflow)
+  if(ARG_COMPUTES)
+    # GCC 12 sees overflows in optimised std::string and std::vector code that cannot happen.
+    target_compile_options(${name} PRIVATE -O1 -Wno-restrict -Wno-stringop-overflow)
+  else()
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${EXECUTORCH_ROOT})
 endfunction()
 
