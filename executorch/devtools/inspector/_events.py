@@ -117,6 +117,7 @@ class Event:
         row = {name: getattr(self, name, None) for name in _COLUMNS}
         row["event_name"] = self.name
         row["raw"] = perf.raw if perf else None
+        row["op_types"] = _abbreviated(self.op_types)
         named: dict[str, Any] = {}
         for name, value in row.items():
             if name in _STATISTICS:
@@ -172,16 +173,23 @@ class EventBlock:
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
     """Rows may have columns of their own, which come last."""
-    names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
-    return pd.DataFrame(rows, columns=names)
+    names = dict.fromkeys([*columns, *(name for row in rows for name in row)])
+    values = {name: [row.get(name, np.nan) for row in rows] for name in names}
+    typed = {name: pd.Series(column, dtype=_dtype(name)) for name, column in values.items()}
+    return pd.DataFrame(typed)
+
+
+def _dtype(column: str) -> type:
+    """Of a column; what is no number stays what it is, None included."""
+    if column == "is_delegated_op":
+        return bool
+    return float if column.split(" ")[0] in _STATISTICS else object
 
 
 def short_table(table: pd.DataFrame) -> pd.DataFrame:
     """What is fit to print: without long columns and the doubles of kernels' events."""
     short = table.drop(columns=[c for c in _LONG_COLUMNS if c in table.columns])
-    short = short[short["event_name"] != OPERATOR_CALL].reset_index(drop=True)
-    short["op_types"] = short["op_types"].map(_abbreviated)
-    return short
+    return short[short["event_name"] != OPERATOR_CALL].reset_index(drop=True)
 
 
 def _abbreviated(op_types: list[str]) -> list[str] | str:

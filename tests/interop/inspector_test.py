@@ -1,0 +1,85 @@
+"""ETDumps and ETRecords exchanged with upstream: whoever exported and whoever ran the program, both
+Inspectors show the same rows.
+
+Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPSTREAM_PYTHON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interop.inspector_cases import CASES
+
+UPSTREAM = os.environ.get("EXECUTORCH_UPSTREAM_PYTHON", "")
+pytestmark = pytest.mark.skipif(not UPSTREAM, reason="EXECUTORCH_UPSTREAM_PYTHON is not set")
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(__file__).with_name("inspector_cases.py")
+SIDES = {"ours": sys.executable, "upstream": UPSTREAM}
+DISTANCES = ("MSE", "L1", "SNR")
+
+
+@pytest.fixture(scope="session")
+def exchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inspected")
+    for verb in ("export", "run", "show"):
+        for side in SIDES:
+            _work(verb, side, folder)
+    return folder
+
+
+def _work(verb: str, side: str, folder: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT) if side == "ours" else ""}
+    command = [SIDES[side], str(SCRIPT), verb, side, str(folder)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{verb} {side}: {done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize("runner", SIDES)
+@pytest.mark.parametrize("exporter", SIDES)
+@pytest.mark.parametrize("case", CASES)
+def test_both_inspectors_show_the_same(
+    exchanged: Path, case: str, exporter: str, runner: str
+) -> None:
+    dump = exchanged / f"{case}.{exporter}.{runner}.etdp"
+    found, expected = (
+        json.loads(dump.with_suffix(f".{side}.rows").read_text()) for side in ("ours", "upstream")
+    )
+    assert len(expected["table"]) > 4
+    for row, wanted in zip(found["table"], expected["table"], strict=True):
+        assert row == wanted
+    assert found["outputs"] == expected["outputs"] != [[], []]
+    assert found["modules"] == pytest.approx(expected["modules"], rel=1e-12)
+    texts = [dump.with_suffix(f".{side}.txt").read_text() for side in SIDES]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("runner", SIDES)
+@pytest.mark.parametrize("exporter", SIDES)
+@pytest.mark.parametrize("case", CASES)
+def test_every_gap_of_upstream_is_found(
+    exchanged: Path, case: str, exporter: str, runner: str
+) -> None:
+    """It leaves out operators with several results."""
+    dump = exchanged / f"{case}.{exporter}.{runner}.etdp"
+    found, expected = (
+        json.loads(dump.with_suffix(f".{side}.rows").read_text()) for side in ("ours", "upstream")
+    )
+    for distance in DISTANCES:
+        assert expected[distance]
+        for row in expected[distance]:
+            handles = sorted(set(row["aot_debug_handle"]))
+            same = [r for r in found[distance] if sorted(r["aot_debug_handle"]) == handles]
+            gaps = [r["gap"][0] for r in same if r["aot_ops"] == row["aot_ops"]]
+            assert any(gap == pytest.approx(row["gap"][0], rel=1e-5, abs=1e-30) for gap in gaps), (
+                distance,
+                row["aot_ops"],
+                row["gap"],
+                gaps,
+            )
