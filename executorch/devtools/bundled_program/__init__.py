@@ -1,0 +1,1 @@
+"""Programs bundled with test cases."""

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program import schema
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.serialize import (
+    deserialize_from_flatbuffer_to_bundled_program,
+    deserialize_from_json_to_bundled_program,
+    serialize_from_bundled_program_to_flatbuffer,
+    serialize_from_bundled_program_to_json,
+)
+from executorch.exir import to_edge
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, k: int):
+        return torch.relu(x) * k, x + 1
+
+
+@pytest.fixture(scope="module")
+def program():
+    exported = torch.export.export(Scaled(), (torch.ones(2, 4), 3))
+    return to_edge(exported).to_executorch()
+
+
+def cases() -> list[MethodTestCase]:
+    tensors = (torch.arange(8.0).reshape(2, 4) - 4, torch.ones(4, 2).t())
+    return [MethodTestCase((x, 3), Scaled()(x, 3)) for x in tensors]
+
+
+def suites(*test_cases) -> list[MethodTestSuite]:
+    return [MethodTestSuite("forward", test_cases)]
+
+
+def test_a_bundle_survives_being_written_and_read(program):
+    bundled = BundledProgram(program, suites(*cases()))
+    file = serialize_from_bundled_program_to_flatbuffer(bundled)
+    assert deserialize_from_flatbuffer_to_bundled_program(file) == bundled.serialize_to_schema()
+
+
+def test_the_file_holds_the_program_aligned_behind_its_identifier(program):
+    file = serialize_from_bundled_program_to_flatbuffer(BundledProgram(program, suites(*cases())))
+    assert file[4:8] == b"BP08"
+    assert file.index(program.buffer) % 32 == 0
+
+
+def test_tensors_are_stored_in_their_dim_order(program):
+    second = BundledProgram(program, suites(*cases())).serialize_to_schema()
+    tensor = second.method_test_suites[0].test_cases[1].inputs[0].val
+    assert (tensor.sizes, tensor.dim_order, len(tensor.data)) == ([2, 4], [1, 0], 32)
+
+
+def test_json_says_the_same(program):
+    bundled = BundledProgram(program, suites(*cases())).serialize_to_schema()
+    text = serialize_from_bundled_program_to_json(bundled)
+    assert deserialize_from_json_to_bundled_program(text) == bundled
+
+
+def test_a_program_file_is_bundled_without_its_model(program, tmp_path):
+    path = tmp_path / "model.pte"
+    path.write_bytes(program.buffer)
+    bundled = BundledProgram(None, suites(*cases()), pte_file_path=str(path))
+    assert bundled.serialize_to_schema().program == program.buffer
+    with pytest.raises(RuntimeError, match="either"):
+        BundledProgram(None, suites(*cases()))
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (lambda: MethodTestCase((torch.ones(2, 4),)), "test case 0: 1 inputs, the method takes 2"),
+        (lambda: MethodTestCase((torch.ones(2, 4).long(), 3)), "input 0 is of torch.int64"),
+        (lambda: MethodTestCase((5, 3)), "input 0 is a int, the method's is a tensor"),
+        (lambda: MethodTestCase((torch.ones(2, 4), 4)), "input 1 is 4; it was exported as 3"),
+        (lambda: MethodTestCase((torch.ones(2, 4), True)), "input 1 is True"),
+        (
+            lambda: MethodTestCase((torch.ones(2, 4), 3), [torch.ones(1)]),
+            "1 expected outputs, the method has 2",
+        ),
+        (
+            lambda: MethodTestCase((torch.ones(2, 4), 3), [torch.ones(1), torch.ones(1).int()]),
+            "expected output 1 is of torch.int32",
+        ),
+    ],
+)
+def test_a_case_that_does_not_fit_is_refused_with_its_place(program, case, message):
+    with pytest.raises(ValueError, match=message):
+        BundledProgram(program, suites(case()))
+
+
+def test_unknown_and_repeated_methods_are_refused(program):
+    with pytest.raises(ValueError, match="no method 'backward'"):
+        BundledProgram(program, [MethodTestSuite("backward", [])])
+    with pytest.raises(ValueError, match="more than one test suite"):
+        BundledProgram(program, suites() + suites())
+    with pytest.raises(TypeError, match="input 0 is a str"):
+        MethodTestCase(("text",))
+
+
+def test_damaged_files_are_refused(program):
+    file = serialize_from_bundled_program_to_flatbuffer(BundledProgram(program, suites(*cases())))
+    with pytest.raises(ValueError, match="not a bundled program"):
+        deserialize_from_flatbuffer_to_bundled_program(program.buffer)
+    with pytest.raises(ValueError, match="damaged"):
+        deserialize_from_flatbuffer_to_bundled_program(file[:60])
+    random.seed(0)
+    refused = 0
+    start = file.index(program.buffer)
+    positions = [i for i in range(8, len(file)) if not start <= i < start + len(program.buffer)]
+    for position in positions:
+        flipped = bytearray(file)
+        flipped[position] ^= 1 << random.randrange(8)
+        try:
+            deserialize_from_flatbuffer_to_bundled_program(flipped)
+        except ValueError:
+            refused += 1
+    assert 0 < refused < len(positions)
+
+
+def test_kinds_of_values_that_no_file_can_hold_are_refused():
+    case = schema.BundledMethodTestCase([schema.Value("text")], [])
+    bundle = schema.BundledProgram(2, [schema.BundledMethodTestSuite("forward", [case])], b"")
+    with pytest.raises(ValueError, match="cannot hold a str"):
+        serialize_from_bundled_program_to_flatbuffer(bundle)

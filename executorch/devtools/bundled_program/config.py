@@ -1,0 +1,46 @@
+"""Test cases of methods, as users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+MethodInputType = torch.Tensor | int | bool | float
+MethodOutputType = torch.Tensor
+
+
+class MethodTestCase:
+    """Inputs of a method and, optionally, the tensors that should come out.
+
+    Both are flattened, in the order in which the method takes and gives them.
+    TypeError for anything that a bundled program cannot hold.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[MethodInputType],
+        expected_outputs: Sequence[MethodOutputType] | None = None,
+    ) -> None:
+        self.inputs = _flatten("input", inputs, (torch.Tensor, int, bool, float))
+        self.expected_outputs = _flatten("expected output", expected_outputs, (torch.Tensor,))
+
+
+def _flatten(what: str, items: Any, types: tuple[type, ...]) -> list[Any]:
+    leaves = [] if items is None else tree_flatten(items)[0]
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, types):
+            names = ", ".join(t.__name__ for t in types)
+            raise TypeError(f"{what} {i} is a {type(leaf).__name__}; expected one of: {names}")
+    return leaves
+
+
+@dataclass
+class MethodTestSuite:
+    """All test cases of one method."""
+
+    method_name: str
+    test_cases: Sequence[MethodTestCase]
