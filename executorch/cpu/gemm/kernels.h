@@ -19,13 +19,13 @@ struct Prefetch {
   const char* row_end = nullptr;  // of the row `at` is in
   int64_t row_bytes = 0, stride_bytes = 0;
   int64_t rows_left = 0;          // after the present one
-  uint32_t rate = 0, credit = 0;  // lines per step, in 1/65536
+  uint32_t rate = 0, credit = 0;  // lines per step, in 1/kUnit
 
   /// One step of work was done.
   void advance() {
     credit += rate;
-    while (credit >= 65536) {
-      credit -= 65536;
+    while (credit >= kUnit) {
+      credit -= kUnit;
       fetch_line();
     }
   }
@@ -40,7 +40,7 @@ struct Prefetch {
     at += kLine;
   }
 
-  static constexpr int64_t kLine = 64;
+  static constexpr int64_t kLine = 64, kUnit = 65536;
   static const char* line_of(const char* p) { return p - reinterpret_cast<uintptr_t>(p) % kLine; }
 };
 
@@ -96,13 +96,12 @@ template <class T>
 struct StorageKernels {
   /// to[j] = from[j], j < n
   void (*convert)(const T* from, int64_t n, float* to);
-  /// All panels of k rows and n columns, one after the other, the last as wide as it must be:
-  /// panel[p * width + j] = b[p * ldb + j], zero beyond n. One step of `lines` is two vectors.
-  void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, Prefetch& lines);
-  /// One panel of n columns: panel[p * width + j] = b[j * ldb + p], zero for n <= j < width. One
-  /// step of `lines` is a few vectors.
-  void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
-                       Prefetch& lines);
+  /// Rows p0 to p0 + k of all panels of n columns and `depth` rows, one panel after the other, the
+  /// last as wide as it must be: panel[(p0 + p) * width + j] = b[p * ldb + j], zero beyond n.
+  void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int64_t p0,
+                    int64_t depth);
+  /// One panel of n columns: panel[p * width + j] = b[j * ldb + p], zero for n <= j < width.
+  void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width);
   /// Columns of B are contiguous: b[j * ldb + p].
   void (*few_dots)(const FewRows<T>&);
   /// Rows of B are contiguous: b[p * ldb + j].

@@ -107,8 +107,7 @@ void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<
       return;
     }
     if (a.row_stride == 1) {
-      Prefetch none;
-      return storage_kernels<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld, none);
+      return storage_kernels<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld);
     }
   }
   for (int64_t i = 0; i < ni; ++i) gather(element(a, i, 0), a.col_stride, np, to + i * ld);
@@ -116,14 +115,8 @@ void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<
 
 /// The packed panel of rows [0, np) and columns [0, nj) of `b`.
 template <class T>
-void pack_panel(const Matrix<const T>& b, int64_t np, int64_t nj, Accumulator<T>* panel,
-                int64_t width, Prefetch& prefetch) {
-  if constexpr (kHasStorageKernels<T>) {
-    const StorageKernels<T>& kernels = storage_kernels<T>();
-    if (b.row_stride == 1) {
-      return kernels.pack_columns(b.data, b.col_stride, np, nj, panel, width, prefetch);
-    }
-  }
+void gather_panel(const Matrix<const T>& b, int64_t np, int64_t nj, Accumulator<T>* panel,
+                  int64_t width) {
   for (int64_t p = 0; p < np; ++p, panel += width) {
     gather(element(b, p, 0), b.col_stride, nj, panel);
     std::fill(panel + nj, panel + width, Accumulator<T>(0));

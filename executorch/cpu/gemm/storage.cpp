@@ -36,29 +36,27 @@ void Convert(const T* from, int64_t n, float* to) {
 }
 
 template <class T>
-void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, Prefetch& lines) {
+void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int64_t p0,
+              int64_t depth) {
   const Floats d;
   constexpr int64_t kWidth = 2 * kLanes;
   const int64_t n_whole = n / kWidth * kWidth;
   const int64_t rest = n - n_whole, tail_width = rest > kLanes ? kWidth : kLanes;
-  Prefetch prefetch = lines;
-  for (int64_t p = 0; p < k; ++p, b += ldb) {
+  for (int64_t p = p0; p < p0 + k; ++p, b += ldb) {
     float* to = panels + p * kWidth;
-    for (int64_t j = 0; j < n_whole; j += kWidth, to += k * kWidth) {
-      prefetch.advance();
+    for (int64_t j = 0; j < n_whole; j += kWidth, to += depth * kWidth) {
       const V x = LoadFloats(d, b + j), y = LoadFloats(d, b + j + kLanes);
       hn::StoreU(x, d, to);
       hn::StoreU(y, d, to + kLanes);
     }
     if (rest == 0) continue;
-    to = panels + k * n_whole + p * tail_width;
+    to = panels + depth * n_whole + p * tail_width;
     for (int64_t j = 0; j < tail_width; j += kLanes) {
       const auto m = static_cast<size_t>(std::clamp<int64_t>(rest - j, 0, kLanes));
       hn::StoreU(m == kLanes ? LoadFloats(d, b + n_whole + j) : LoadFloatsN(d, b + n_whole + j, m),
                  d, to + j);
     }
   }
-  lines = prefetch;
 }
 
 // Rows of a square to be transposed, as floats: where they lie, or converted.
@@ -83,11 +81,9 @@ HWY_INLINE const float* FloatRows(const T* from, int64_t ld, int64_t n_rows, int
 }
 
 template <class T>
-void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width,
-                 Prefetch& lines) {
+void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width) {
   const Floats d;
   constexpr int64_t kStep = kTransposedColumns<Floats>;
-  Prefetch prefetch = lines;
   HWY_ALIGN float square[kLanes * kLanes];
   for (int64_t j = 0; j < width; j += kLanes) {
     const int64_t columns = std::clamp<int64_t>(n - j, 0, kLanes);
@@ -98,7 +94,6 @@ void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, in
       float* to = panel + p * width + j;
       int64_t q = 0;
       for (; q + kStep <= np; q += kStep) {
-        prefetch.advance();
         TransposeColumns(d, rows + q, ld, to + q * width, width);
       }
       for (; q < np; ++q) {
@@ -106,7 +101,6 @@ void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, in
       }
     }
   }
-  lines = prefetch;
 }
 
 // Columns of B per step, and how far ahead of its use memory is asked for.

@@ -1,0 +1,96 @@
+/// Division of a product into blocks of C, of which one thread computes each, and of the sum into
+/// parts. Sizes and strides decide, and the number of threads, on which no sum depends.
+#pragma once
+
+#include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/threadpool.h>
+
+namespace executorch::cpu::gemm {
+
+/// Panels of a block: a quarter of a second-level cache of 1 MiB, so that they, the panels that are
+/// packed meanwhile and the rows of A fit. What has half of that cache loses little.
+constexpr int64_t kPanelBytes = 256 * 1024;
+/// A deeper product is summed in parts. A tile's height of A at this depth fits a first-level cache
+/// of 48 KiB, and a block is wide enough to repay reading those rows, or converting them.
+constexpr int64_t kDepth = 768;
+/// Rows of A up to which packing B costs more than it saves where its rows are contiguous.
+constexpr int64_t kUnpackedRows = 48;
+/// A B that is used where it lies and too deep for the caches to hold a block of all its rows is
+/// read in blocks of few long pieces of rows, as memory likes it and so that rows a power of two
+/// apart do not drive one another out.
+constexpr int64_t kShallow = 256, kUnpackedDepth = 64, kUnpackedBytes = 128 * 1024;
+/// Rows of a block whose sums are kept between such parts.
+constexpr int64_t kBlockRows = 1024;
+
+/// Elements p0 to p0 + np of the sums of the block at (i0, j0) of batch entry s.
+struct Part {
+  int64_t s, i0, ni, j0, nj, p0, np;
+};
+
+template <class T>
+struct Division {
+  Division(const Gemm<T>& g, const TileKernels<Accumulator<T>>& kernels)
+      : m(g.m), n(g.n), k(g.k), batch(g.batch), lanes(kernels.lanes) {
+    b_in_place = std::is_same_v<T, float> && g.b.col_stride == 1 && g.b_source.produce == nullptr &&
+                 m <= kUnpackedRows;
+    const bool in_pieces = b_in_place && k > kShallow;
+    n_parts = std::max<int64_t>(ceil_div(k, in_pieces ? kUnpackedDepth : kDepth), 1);
+    depth = std::max<int64_t>(ceil_div(k, n_parts), 1);
+    choose_columns(in_pieces ? kUnpackedBytes : kPanelBytes);
+    choose_rows(kernels.rows, g.b_source.produce != nullptr);
+  }
+
+  int64_t n_blocks() const { return batch * n_column_blocks * n_row_blocks; }
+
+  Part part(int64_t block, int64_t number) const {
+    const int64_t row = block % n_row_blocks, column = block / n_row_blocks % n_column_blocks;
+    Part t;
+    t.s = block / (n_row_blocks * n_column_blocks);
+    t.i0 = row * rows;
+    t.ni = std::min(rows, m - t.i0);
+    t.j0 = first_column(column);
+    t.nj = std::min(first_column(column + 1), n) - t.j0;
+    t.p0 = number * depth;
+    t.np = std::min(depth, k - t.p0);
+    return t;
+  }
+
+  int64_t m, n, k, batch;
+  int64_t lanes;           // of a vector; a panel is two wide
+  bool b_in_place;         // rows of B are used where they lie
+  int64_t n_parts, depth;  // of the sum
+  int64_t rows, columns;   // of a block, at most
+  int64_t n_row_blocks, n_column_blocks;
+
+ private:
+  /// As few blocks as the cache allows, of equal width to within a vector, a multiple of the
+  /// threads where there are few.
+  void choose_columns(int64_t bytes) {
+    n_vectors_ = ceil_div(n, lanes);
+    const auto size = static_cast<int64_t>(sizeof(Accumulator<T>));
+    const int64_t most = std::max<int64_t>(bytes / size / (depth * 2 * lanes) * 2, 2);
+    const auto threads = static_cast<int64_t>(loop_threads());
+    n_column_blocks = ceil_div(n_vectors_, most);
+    if (n_column_blocks > 1 && n_column_blocks < 4 * threads) {
+      n_column_blocks = std::min(round_up(n_column_blocks, threads), n_vectors_);
+    }
+    columns = ceil_div(n_vectors_, n_column_blocks) * lanes;
+  }
+  int64_t first_column(int64_t block) const { return block * n_vectors_ / n_column_blocks * lanes; }
+
+  /// Rows are divided only as far as threads have work: each block of rows packs B again.
+  void choose_rows(int64_t tile_rows, bool b_is_produced) {
+    const auto threads = static_cast<int64_t>(loop_threads());
+    // Producing an operand costs more than its share of an idle thread.
+    const int64_t wanted = threads == 1 || b_is_produced ? threads : 4 * threads;
+    const int64_t most = std::max<int64_t>(m / (4 * tile_rows), 1);
+    int64_t blocks = std::clamp<int64_t>(ceil_div(wanted, batch * n_column_blocks), 1, most);
+    blocks = std::max(blocks, ceil_div(m, kBlockRows));
+    rows = round_up(ceil_div(m, blocks), tile_rows);
+    n_row_blocks = ceil_div(m, rows);
+  }
+
+  int64_t n_vectors_;
+};
+
+}  // namespace executorch::cpu::gemm
