@@ -34,6 +34,18 @@ void read_metadata(const MethodMeta& meta) {
   }
 }
 
+void read_origins(const Program& program, const char* name) {
+  auto identity = program.debug_identity();
+  InstructionOrigin origin;
+  for (size_t i = 0; identity.ok() && i < 64; ++i) {
+    if (identity->instruction(name, 0, i, origin)) {
+      (void)OriginText(origin);
+    }
+    (void)identity->delegated(name, 0, i, 1, origin);
+    (void)identity->delegated(name, 0, i, "1", origin);
+  }
+}
+
 // The arenas that a method asks for; false if they are too large to be given.
 bool make_arenas(const MethodMeta& meta, std::vector<Bytes>& memory,
                  std::vector<Span<uint8_t>>& arenas) {
@@ -121,6 +133,7 @@ Outcome use_program(const uint8_t* data, size_t size, size_t max_instructions) {
   }
   Outcome outcome = Outcome::Ran;
   for (size_t i = 0; i < program->num_methods(); ++i) {
+    read_origins(*program, *program->get_method_name(i));
     const Outcome one = run_method(*program, *program->get_method_name(i), max_instructions);
     outcome = one < outcome ? one : outcome;
   }
