@@ -23,6 +23,7 @@ from executorch.devtools.etdump.schema_flatcc import (
 )
 from executorch.devtools.inspector._events import Event, EventBlock, PerfData, TimeConverter
 from executorch.devtools.inspector._inspector_utils import flat
+from executorch.devtools.progress import steps
 from executorch.exir.tensor import get_scalar_type
 
 _UINT32_MAX = 2**32 - 1
@@ -95,7 +96,7 @@ class BlockReader:
                 _check_equal(recorded.values, run.places[place].values, where)
             _check_equal(first.outputs, run.outputs, f"outputs of {name!r}")
         block = EventBlock(name, bundled_input_index=index, run_output=first.outputs)
-        for place, recorded in first.places.items():
+        for place, recorded in steps(list(first.places.items()), f"merging {name}"):
             for event_name in _names(recorded):
                 profiles = [p for r in runs for p in r.places[place].profiles.get(event_name, ())]
                 block.events.append(self._event(place, event_name, profiles, recorded.values))

@@ -49,19 +49,19 @@ class PerfData:
 
     @property
     def p10(self) -> float:
-        return float(np.percentile(self.raw, 10))
+        return self._percentile(10)
 
     @property
     def p50(self) -> float:
-        return float(np.percentile(self.raw, 50))
+        return self._percentile(50)
 
     @property
     def p90(self) -> float:
-        return float(np.percentile(self.raw, 90))
+        return self._percentile(90)
 
     @property
     def avg(self) -> float:
-        return float(np.mean(self.raw))
+        return self.raw[0] if len(self.raw) == 1 else float(np.mean(self.raw))
 
     @property
     def min(self) -> float:
@@ -70,6 +70,9 @@ class PerfData:
     @property
     def max(self) -> float:
         return max(self.raw)
+
+    def _percentile(self, percent: int) -> float:
+        return self.raw[0] if len(self.raw) == 1 else float(np.percentile(self.raw, percent))
 
 
 @dataclass
