@@ -145,7 +145,7 @@ class Planes {
       if (q + depth < p.k) {
         piece.out = partial;
         piece.ld_out = kPartialColumns;
-        piece.bias = piece.residual = nullptr;
+        piece.residual = nullptr;
         piece.act = {};
       }
       kernels_.product(piece);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Convolutions against the definition in double. The bound is that of any order of summation,
@@ -268,6 +269,52 @@ TYPED_TEST(ConvOf, AgreesForOneChannelPerGroup) {
   });
 }
 
+TEST(Conv, AgreesWhereTilesAreTransformed) {
+  for_each_target([] {
+    for (const auto& [in, out] : {std::pair{16, 20}, {33, 40}}) {
+      for (const auto& [height, width] : {std::pair{14, 14}, {9, 31}, {28, 27}}) {
+        for (const int64_t padding : {0, 1, 2}) {
+          Case z = {.group_in = in,
+                    .group_out = out,
+                    .axis = {axis(1, 1), axis(height, 3, 1, padding), axis(width, 3, 1, padding)}};
+          Problem<float>(z).check();
+          z.residual = true;
+          z.act = relu();
+          Problem<float>(z).check();
+        }
+      }
+    }
+  });
+}
+
+TEST(Conv, AgreesForDeepSums) {
+  for_each_target([] {
+    for (const bool residual : {false, true}) {
+      Case z = {.group_in = 1700, .group_out = 13, .axis = {axis(1, 1), axis(7, 1), axis(7, 1)}};
+      z.residual = residual;
+      Problem<float>(z).check();
+      z.group_in = 190;
+      z.axis[1] = z.axis[2] = axis(13, 3, 2, 1);
+      Problem<float>(z).check();
+    }
+  });
+}
+
+TEST(Conv, AgreesForRowsThatFillVectors) {
+  for_each_target([] {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t padding : {0, 2, 3}) {
+        Problem<float>({.group_in = 3,
+                        .group_out = 19,
+                        .axis = {axis(1, 1), axis(19, 7, stride, padding),
+                                 axis(62 * stride + 2, 5, stride, padding)},
+                        .act = relu()})
+            .check();
+      }
+    }
+  });
+}
+
 TYPED_TEST(ConvOf, AgreesTransposed) {
   for (const int64_t stride : {1, 2}) {
     check<TypeParam>({.groups = 2,
@@ -303,6 +350,8 @@ TEST(Conv, GivesTheSameBitsOnAnyNumberOfThreads) {
         .group_in = 1,
         .group_out = 1,
         .axis = {axis(1, 1), axis(40, 3, 1, 1), axis(40, 3)}},
+        Case{.group_in = 300, .group_out = 70, .axis = {axis(1, 1), axis(7, 3, 1, 1), axis(7, 3)}},
+        Case{.group_in = 90, .group_out = 170, .axis = {axis(1, 1), axis(14, 1), axis(14, 1)}},
         Case{.groups = 9,
         .group_in = 8,
         .group_out = 8,

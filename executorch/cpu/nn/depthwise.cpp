@@ -105,9 +105,14 @@ HWY_INLINE void Finish(const Conv<T>& c, V x, size_t n, int64_t at) {
   }
 }
 
-// What follows when it is a bound at most.
+// The same, known to be a bound at most where kBounded.
+template <class T>
+bool IsBounded(const Conv<T>& c) {
+  return c.residual == nullptr &&
+         (c.act.kind == Activation::Kind::None || c.act.kind == Activation::Kind::Clamp);
+}
 template <bool kBounded, class T>
-HWY_INLINE void FinishStrip(const Conv<T>& c, V x, size_t n, int64_t at) {
+HWY_INLINE void FinishWith(const Conv<T>& c, V x, size_t n, int64_t at) {
   if constexpr (kBounded) {
     const Floats d;
     if (c.act.kind == Activation::Kind::Clamp) x = Clamp(d, x, c.act.low, c.act.high);
@@ -201,7 +206,7 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, con
       for (int i = kWaiting - 1; i > 0; --i) sums[i] = hn::Add(sums[i - 1], parts[i]);
       sums[0] = hn::Add(bias, parts[0]);
       const int64_t oh = y / kStep - kWaiting;
-      if (oh >= 0) FinishStrip<kBounded>(c, done, strip.n, to + oh * h.out_stride + strip.ow);
+      if (oh >= 0) FinishWith<kBounded>(c, done, strip.n, to + oh * h.out_stride + strip.ow);
     }
   };
   const int64_t last = (h.out - 1) * kStep + kSize - 1;
@@ -278,9 +283,7 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
 
 template <int kSize, int kStep, class T>
 void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
-  const bool bounded = c.residual == nullptr && (c.act.kind == Activation::Kind::None ||
-                                                 c.act.kind == Activation::Kind::Clamp);
-  if (bounded) return StripPlanes<kSize, kStep, true>(c, begin, end);
+  if (IsBounded(c)) return StripPlanes<kSize, kStep, true>(c, begin, end);
   StripPlanes<kSize, kStep, false>(c, begin, end);
 }
 
@@ -389,11 +392,80 @@ HWY_INLINE void LastChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, s
   Finish(c, sum, n, to + g);
 }
 
+// Columns [begin, end) of a row of outputs whose windows of kSize x kSize taps lie within the
+// image; kVectors vectors of channels from g on, whose weights stay in registers. `x` is channel 0
+// of column 0's first tap, `to` of its output.
+template <int kSize, int kVectors, class T>
+HWY_INLINE void RowChannels(const Conv<T>& c, const T* x, int64_t begin, int64_t end,
+                            const float* weights, const float* biases, int64_t g, int64_t to) {
+  const Floats d;
+  const ConvAxis &h = c.axis[1], &w = c.axis[2];
+  V weight[kSize * kSize][kVectors], bias[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t at = g + v * kLanes;
+    bias[v] = biases == nullptr ? hn::Zero(d) : hn::LoadU(d, biases + at);
+    for (int t = 0; t < kSize * kSize; ++t)
+      weight[t][v] = hn::LoadU(d, weights + t * c.groups + at);
+  }
+  const int64_t down = h.dilation * h.in_stride, right = w.dilation * w.in_stride;
+  for (int64_t ow = begin; ow < end; ++ow) {
+    const T* at = x + ow * w.stride * w.in_stride + g;
+    V sums[kVectors];
+    for (int v = 0; v < kVectors; ++v) sums[v] = bias[v];
+#pragma GCC unroll 25
+    for (int t = 0; t < kSize * kSize; ++t) {
+      const T* tap = at + t / kSize * down + t % kSize * right;
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        sums[v] = hn::MulAdd(weight[t][v], LoadFloats(d, tap + v * kLanes), sums[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      FinishWith<true>(c, sums[v], static_cast<size_t>(kLanes),
+                       to + ow * w.out_stride + g + v * kLanes);
+    }
+  }
+}
+
+// The columns whose windows lie within the image: computed for whole vectors of channels here,
+// begin == end if none are.
+template <class T>
+HWY_INLINE void InnerColumns(const Conv<T>& c, int64_t b, int64_t row, const float* weights,
+                             const float* biases, int64_t* begin, int64_t* end) {
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  *begin = *end = 0;
+  const int64_t ih = row % h.out * h.stride - h.padding;
+  const bool inside = z.kernel == 1 && z.stride == 1 && z.padding == 0 && ih >= 0 &&
+                      ih + (h.kernel - 1) * h.dilation < h.in;
+  if (!inside || h.kernel != w.kernel || w.kernel != 3 || !IsBounded(c)) return;
+  const int64_t room = w.in - 1 - (w.kernel - 1) * w.dilation + w.padding;  // of the last column
+  *begin = std::min((w.padding + w.stride - 1) / w.stride, w.out);
+  *end = room < 0 ? *begin : std::clamp(room / w.stride + 1, *begin, w.out);
+  const int64_t id = row / h.out;
+  const T* x =
+      c.input + b * c.in_batch + id * z.in_stride + ih * h.in_stride - w.padding * w.in_stride;
+  const int64_t to = b * c.out_batch + id * z.out_stride + row % h.out * h.out_stride;
+  int64_t g = 0;
+  for (; g + 2 * kLanes <= c.groups; g += 2 * kLanes) {
+    RowChannels<3, 2>(c, x, *begin, *end, weights, biases, g, to);
+  }
+  for (; g + kLanes <= c.groups; g += kLanes) {
+    RowChannels<3, 1>(c, x, *begin, *end, weights, biases, g, to);
+  }
+}
+
 template <class T>
 void Pixels(const Conv<T>& c, int64_t b, int64_t row, const float* weights, const float* biases) {
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   const int64_t od = row / h.out, oh = row % h.out;
+  int64_t inner_begin, inner_end;
+  InnerColumns(c, b, row, weights, biases, &inner_begin, &inner_end);
   for (int64_t ow = 0; ow < w.out; ++ow) {
+    const bool inner = ow >= inner_begin && ow < inner_end;
+    if (inner && c.groups % kLanes == 0) {
+      ow = inner_end - 1;
+      continue;
+    }
     Taps<T> taps;
     for (int64_t t = 0; t < c.taps(); ++t) {
       const int64_t id = z.position(od, t / (w.kernel * h.kernel), false);
@@ -405,7 +477,7 @@ void Pixels(const Conv<T>& c, int64_t b, int64_t row, const float* weights, cons
       taps.weight[taps.n++] = weights + t * c.groups;
     }
     const int64_t to = b * c.out_batch + od * z.out_stride + oh * h.out_stride + ow * w.out_stride;
-    int64_t g = 0;
+    int64_t g = inner ? c.groups / kLanes * kLanes : 0;
     for (; g + 4 * kLanes <= c.groups; g += 4 * kLanes) PixelChannels<4>(c, taps, g, biases, to);
     for (; g + kLanes <= c.groups; g += kLanes) PixelChannels<1>(c, taps, g, biases, to);
     if (g < c.groups) LastChannels(c, taps, g, static_cast<size_t>(c.groups - g), biases, to);

@@ -66,6 +66,45 @@ HWY_INLINE void AlongRow(const PoolAxis& w, const Vector& vector, const One& one
   }
 }
 
+/// The larger; NaN if one is.
+HWY_INLINE V Larger(V v, V best) {
+  return hn::IfThenElse(hn::Or(hn::Gt(v, best), hn::IsNaN(v)), v, best);
+}
+
+/// MaxRow() without places.
+template <class T>
+void MaxValuesRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRICT y,
+                  float* best, float* values) {
+  const Floats d;
+  const int64_t width = a.w.in;
+  ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
+    const T* at = x + a.h.begin[oh] * width + c;
+    V v = load(at);
+    for (int64_t t = 1; t < a.h.count[oh]; ++t) v = Larger(load(at += a.h.dilation * width), v);
+    hn::StoreU(v, d, best + c);
+  });
+  const auto vector = [&](int64_t o) HWY_ATTR {
+    const float* at = best + a.w.begin[o];
+    V v = LoadEvery(d, at, a.w.stride);
+    for (int64_t t = 1; t < a.w.count[o]; ++t) {
+      v = Larger(LoadEvery(d, at += a.w.dilation, a.w.stride), v);
+    }
+    hn::StoreU(v, d, values + o);
+  };
+  const auto one = [&](int64_t o) HWY_ATTR {
+    const float* at = best + a.w.begin[o];
+    float value = *at;
+    for (int64_t t = 1; t < a.w.count[o]; ++t) {
+      at += a.w.dilation;
+      if (*at > value || std::isnan(*at)) value = *at;
+    }
+    values[o] = value;
+  };
+  AlongRow(a.w, vector, one);
+  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store, const auto&)
+                          HWY_ATTR { store(load(values + o), y + o); });
+}
+
 /// First down the columns of a plane, then along the row that gives: `best` and `place` have room
 /// for a row of x, `values` and `index` for one of y.
 template <class T>
@@ -169,7 +208,9 @@ void Planes(const Pool2d& a) {
     for (; p < end; ++p) {
       for (int64_t oh = 0; oh < a.h.out; ++oh) {
         T* to = y + p * out + oh * a.w.out;
-        if (a.max) {
+        if (a.max && a.index == nullptr) {
+          MaxValuesRow(a, x + p * in, oh, to, row, values);
+        } else if (a.max) {
           MaxRow(a, x + p * in, oh, to, a.index + p * out + oh * a.w.out, row, places, values);
         } else {
           AverageRow(a, x + p * in, oh, to, row, values);
@@ -197,6 +238,7 @@ void MaxPixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t ow, 
       }
     }
     store(best, y + c);
+    if (index == nullptr) return;
     HWY_ALIGN int32_t places[static_cast<size_t>(kLanes)];
     hn::StoreU(at, di, places);
     const int64_t n = std::min(kLanes, a.channels - c);
@@ -239,7 +281,7 @@ void Pixels(const Pool2d& a) {
       for (int64_t ow = 0; ow < a.w.out; ++ow) {
         const int64_t at = (row * a.w.out + ow) * a.channels;
         if (a.max) {
-          MaxPixel(a, from, row % a.h.out, ow, y + at, a.index + at);
+          MaxPixel(a, from, row % a.h.out, ow, y + at, a.index == nullptr ? nullptr : a.index + at);
         } else {
           AveragePixel(a, from, row % a.h.out, ow, y + at);
         }
