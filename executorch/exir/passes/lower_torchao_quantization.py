@@ -150,10 +150,12 @@ class LowerAffineQuantization(GraphEdit):
               y = dequantize_affine(quantize_affine(x, [1, .., k], s, z), [1, .., k], s, z)
               w = dequantize_affine(q, [1, group], scales, zeros)
               y = mm(x, to(t(q), float32)) * flatten(scales)
+              y = _int_mm(quantize_affine(x, [1, .., k], s, z), t(q)) * s * flatten(scales)
     After     choose_qparams_per_token_asymmetric, (de)quantize_per_token,
-              dequantize_per_channel_group, for the last with one group a row
+              dequantize_per_channel_group, for the last two with one group a row, and
+              y = mm(dequantize_affine(...), t(dequantize_per_channel_group(q)))
     Requires  the ATen dialect, before decomposition.
-    Leaves    symmetric activations and other blocks.
+    Leaves    symmetric activations of other products, and other blocks.
     """
 
     def edit(self, graph_module: GraphModule) -> bool:
@@ -166,6 +168,8 @@ class LowerAffineQuantization(GraphEdit):
                 modified |= _lower_groups(node)
             elif node.target is aten.mm.default:
                 modified |= _lower_scaled_product(node)
+            elif node.target is aten._int_mm.default:
+                modified |= _lower_integer_product(node)
         return modified
 
 
@@ -266,3 +270,71 @@ def _lower_scaled_product(mm: Node) -> bool:
     replace_node(scaled, product)
     mm.graph.erase_node(mm)
     return True
+
+
+def _lower_integer_product(product: Node) -> bool:
+    """Multiply what the integers stand for: a backend sees an ordinary quantized layer, and where
+    there is none, kernels compute in float."""
+    rows, transposed = product.args
+    assert isinstance(rows, Node) and isinstance(transposed, Node)
+    quantize = _behind(rows, (aten.reshape.default, aten.view.default, aten.to.dtype, _ADD))
+    if _name(quantize) != "torchao::quantize_affine" or transposed.target is not aten.t.default:
+        return False
+    given, q = _arguments(quantize), transposed.args[0]
+    n, k = q.meta["val"].shape  # type: ignore[union-attr]
+    scaled = _ahead(_ahead(product, given["scale"]), None)
+    if scaled is None:
+        return False
+    scales = _behind(scaled.args[1], _PASSED)
+    if tuple(scales.meta["val"].shape) not in ((n,), (n, 1)):
+        return False
+    operand = {key: given[key] for key in ("block_size", "scale", "zero_point")}
+    activations = insert_before(
+        scaled,
+        torch.ops.torchao.dequantize_affine.default,
+        (quantize, *operand.values(), torch.int8, -128, 127),
+    )
+    if len(activations.meta["val"].shape) != 2:
+        shape = (activations, [-1, k])
+        activations = insert_before(scaled, aten.reshape.default, shape)
+    if len(scales.meta["val"].shape) == 1:
+        scales = insert_before(scaled, aten.reshape.default, (scales, [n, 1]))
+    args = (q, scales, None, -128, 127, torch.int8, k, torch.float32)
+    weight = insert_before(scaled, quantized_operators().dequantize_per_channel_group.default, args)
+    turned = insert_before(scaled, aten.t.default, (weight,))
+    value = scaled.meta["val"]
+    replace_node(scaled, insert_before(scaled, aten.mm.default, (activations, turned), value=value))
+    _erase_with_readers(product)
+    return True
+
+
+def _erase_with_readers(node: Node) -> None:
+    for user in list(node.users):
+        _erase_with_readers(user)
+    node.graph.erase_node(node)
+
+
+_ADD = aten.add.Tensor
+
+
+def _behind(node: Any, passed: tuple[Any, ...]) -> Node:
+    """The first operand, through calls that only move or widen it."""
+    while isinstance(node, Node) and node.target in passed:
+        node = node.args[0]
+    return node  # type: ignore[no-any-return]
+
+
+def _ahead(node: Node | None, scale: Node | None) -> Node | None:
+    """The product with a scale that a result goes to by way of casts and of what makes integers
+    signed again: with `scale` itself, or another one."""
+    while node is not None:
+        users = [u for u in node.users if u.target is not aten._assert_tensor_metadata.default]
+        if len(users) != 1 or users[0].args[0] is not node:
+            return None
+        node = users[0]
+        if node.target is aten.mul.Tensor:
+            factor = _behind(node.args[1], _PASSED)
+            return node if scale is None or factor is scale else None
+        if node.target not in (aten.to.dtype, aten.sub_.Tensor, aten.sub.Tensor):
+            return None
+    return None

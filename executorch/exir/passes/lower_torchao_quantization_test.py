@@ -9,6 +9,7 @@ from executorch.exir.passes.testing import targets
 
 pytest.importorskip("torchao")
 from torchao.quantization import (  # noqa: E402
+    Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
     Int8WeightOnlyConfig,
     quantize_,
@@ -73,3 +74,12 @@ def test_a_scaled_product_becomes_the_product_of_a_scaled_weight() -> None:
     torch.testing.assert_close(
         lowered.module()(*INPUTS), linear(*INPUTS), rtol=0, atol=2 * 64 * 2**-23 * 8
     )
+
+
+def test_an_integer_product_becomes_the_product_of_what_the_integers_stand_for() -> None:
+    linear = nn.Linear(64, 8)
+    program = exported(linear, Int8DynamicActivationInt8WeightConfig())
+    lowered = lower_torchao_quantization(program)
+    targets = [str(n.target) for n in lowered.graph.nodes]
+    assert "aten._int_mm.default" in [str(n.target) for n in program.graph.nodes]
+    assert "aten._int_mm.default" not in targets and "aten.mm.default" in targets
