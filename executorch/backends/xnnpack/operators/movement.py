@@ -21,7 +21,6 @@ from executorch.backends.xnnpack.lowering import (
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 
 _MAX_CONCATENATED = 5
-_LARGEST = 2**63 - 1  # where a part ends that reaches to the end
 
 
 @lowers(aten.permute_copy.default)
@@ -61,10 +60,8 @@ def _not_slice(node: Node) -> str | None:
     start, end = argument(node, "start") or 0, argument(node, "end")
     if not is_static((start, 0 if end is None else end)):
         return "a part that begins or ends where only the call tells"
-    if not is_static((x.shape[dim],)):
-        whole = end is None or end == _LARGEST
-        if start < 0 or not (whole or is_static((y.shape[dim],))):
-            return "a part of a symbolic extent, counted from its end"
+    if not is_static((x.shape[dim],)) and (start < 0 or not is_static((y.shape[dim],))):
+        return "a part of a symbolic extent that is counted from its end, or reaches there"
     return None
 
 
@@ -79,7 +76,7 @@ def _slice(to: Lowering, node: Node) -> None:
 
 
 def _part(to: Lowering, node: Node, x: Node, result: Node, dim: int, first: int, size: int) -> None:
-    """`size` 0 reaches to the end, as do all other dims."""
+    """Of the other dims all: 0 says so where the extent is symbolic."""
     offsets, sizes = [0] * tensor_of(x).dim(), extents_of(x)
     offsets[dim], sizes[dim] = first, size
     to.emit(node, "StaticSlice", len(sizes), offsets, sizes, to.read(x), to.write(result))

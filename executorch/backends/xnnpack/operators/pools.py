@@ -139,6 +139,8 @@ def _amax(to: Lowering, node: Node) -> None:
 def _not_arg_max(node: Node) -> str | None:
     if {user.args[1] for user in node.users} != {0, 1}:
         return "the largest without its index, or the index alone"
+    if tensor_of(node).dtype != torch.float32:
+        return "indices of the largest exist in float32 only"
     return _not_extreme(node)
 
 
