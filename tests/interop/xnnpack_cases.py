@@ -1,9 +1,12 @@
-"""Models that upstream's exporter lowers to XNNPACK, one for each thing its payload can hold.
+"""Models that exporters lower to XNNPACK, one for each thing its payload can hold.
 
-    python xnnpack_cases.py FOLDER [CASE...]
+    python xnnpack_cases.py export FOLDER [CASE...]
+    python xnnpack_cases.py run    FOLDER [CASE...]
 
-Run by the interpreter of upstream's environment. Writes CASE.pte and CASE.pt: a list of
-(inputs, what eager PyTorch says, what upstream's runtime says), one entry per input set.
+Run by the interpreter of either environment. `export` writes CASE.pte and CASE.pt: a list of
+(inputs, what eager PyTorch says, what this runtime says), one entry per input set. `run` runs what
+the other exported and writes CASE.out: the results of each input set. Both print each case before
+they begin, so that a crash is charged to it.
 """
 
 from __future__ import annotations
@@ -198,6 +201,30 @@ class Audio(nn.Module):
         return F.relu(self.b(F.relu(self.a(x))))
 
 
+class Sounds(nn.Module):
+    """Layers of values of rank 3, whose batch norms follow no convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.conv = nn.BatchNorm1d(4), nn.Conv1d(4, 6, 3, padding=1)
+        self.act, self.last = nn.PReLU(6), nn.BatchNorm1d(6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.act(self.conv(self.norm(x))))
+
+
+def parts(x: Tensor) -> tuple[Tensor, ...]:
+    a, b, c = x.split([2, 1, 5], 2)
+    return (
+        x[:, 1:], x[:, :, 2:5], x[:, :, -3:], x[:, 0], x[:, :, 1], x.unsqueeze(1), a, b * 2, c + b,
+        x.reshape(-1, 8), x.view(x.shape[0], x.shape[1], 2, 4), torch.cat([x, x[:, :1]], 1),
+    )  # fmt: skip
+
+
+def given_weights(x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, ...]:
+    return F.relu(x @ y), F.linear(x, z), F.linear(x, z, y[0, :5])
+
+
 class StaticOps(nn.Module):
     """What static quantization annotates beside convolutions and linears."""
 
@@ -234,6 +261,18 @@ CASES: dict[str, Callable[[], Case]] = {
     "convolutions": lambda: Case(Convolutions(), (rand(2, 4, 11, 9),)),
     "prelu": lambda: Case(Prelu(), (rand(2, 3, 9, 8),)),
     "audio": lambda: Case(Audio(), (rand(2, 3, 30),)),
+    "sounds": lambda: Case(Sounds(), (rand(2, 4, 30),)),
+    "sounds_dynamic": lambda: Case(
+        Sounds(), (rand(2, 4, 30),), [(rand(2, 4, 3),)], ({2: Dim("length", min=3, max=40)},)
+    ),
+    "parts": lambda: Case(Lambda(parts), (rand(2, 6, 8),)),
+    "parts_dynamic": lambda: Case(
+        Lambda(parts), (rand(2, 6, 8),), [(rand(2, 3, 8),), (rand(2, 24, 8),)],
+        {"args": ({1: Dim("length", min=3, max=24)},)},
+    ),
+    "given_weights": lambda: Case(
+        Lambda(given_weights), (rand(3, 7), rand(7, 6), rand(5, 7))
+    ),
     "mobile": lambda: Case(mobile(), (rand(1, 3, 32, 32),), [(rand(1, 3, 32, 32),)]),
     "resnet": lambda: Case(resnet(), (rand(1, 3, 40, 40),)),
     "resnet_dynamic": lambda: Case(
@@ -324,7 +363,7 @@ def quantized_torchao(case: Case) -> nn.Module:
     return case.module
 
 
-def write(name: str, folder: Path) -> None:
+def export(name: str, folder: Path) -> None:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import to_edge_transform_and_lower
     from executorch.runtime import Runtime
@@ -333,7 +372,7 @@ def write(name: str, folder: Path) -> None:
     case = CASES[name]()
     module = case.module.eval()
     for part in module.modules():
-        if isinstance(part, nn.BatchNorm2d):
+        if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d)):
             part.running_mean.uniform_(-0.2, 0.2)
             part.running_var.uniform_(0.5, 1.5)
     with torch.no_grad():
@@ -354,19 +393,25 @@ def write(name: str, folder: Path) -> None:
     for inputs in [case.inputs, *case.more]:
         with torch.no_grad():
             eager = torch.utils._pytree.tree_leaves(copy.deepcopy(module)(*inputs))
-        upstream = [x.clone() for x in method.execute(inputs)]
-        runs.append((list(inputs), eager, upstream))
+        here = [x.clone() for x in method.execute(inputs)]
+        runs.append((list(inputs), eager, here))
     torch.save(runs, folder / f"{name}.pt")
 
 
+def run(name: str, folder: Path) -> None:
+    from executorch.runtime import Runtime
+
+    method = Runtime.get().load_program(folder / f"{name}.pte").load_method("forward")
+    runs = torch.load(folder / f"{name}.pt", weights_only=True)
+    results = [[x.clone() for x in method.execute(inputs)] for inputs, *_ in runs]
+    torch.save(results, folder / f"{name}.out")
+
+
 if __name__ == "__main__":
-    failed = False
-    for case_name in sys.argv[2:] or list(CASES):
+    action = {"export": export, "run": run}[sys.argv[1]]
+    for case_name in sys.argv[3:] or list(CASES):
+        print(f"case {case_name}", flush=True)
         try:
-            write(case_name, Path(sys.argv[1]))
-            print(f"exported {case_name}", flush=True)
+            action(case_name, Path(sys.argv[2]))
         except Exception:
-            failed = True
-            print(f"FAILED {case_name}", flush=True)
             traceback.print_exc()
-    sys.exit(failed)
