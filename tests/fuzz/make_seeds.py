@@ -10,7 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, export
 
-from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
+from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
 
 
 class Dense(nn.Module):
@@ -61,16 +66,48 @@ class Grouped(nn.Module):
         return x + y.transpose(1, 2).reshape(1, -1, 8)
 
 
+class Image(nn.Module):
+    """Every form that a delegated node has: windows, lists, several inputs, bounds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.last = nn.Conv2d(2, 4, 3, 2, 1), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = nn.functional.max_pool2d(nn.functional.relu(self.conv(x)), 2)
+        y = torch.cat([y, nn.functional.leaky_relu(y[:, :2]), y[:, 2:] * 2], 1)[:, 1:5]
+        return torch.softmax(self.last(y.mean((2, 3))), -1)
+
+
+def quantized(module: nn.Module, inputs: tuple[Tensor, ...], is_dynamic: bool) -> nn.Module:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=is_dynamic)
+    captured = export(module.eval(), inputs).module()
+    prepared = prepare_pt2e(captured, XNNPACKQuantizer().set_global(config))
+    prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
+def delegated(module: nn.Module, inputs: tuple[Tensor, ...]):
+    program = export(module.eval(), inputs)
+    return to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+
+
 def main(folder: Path) -> None:
     torch.manual_seed(0)
     dense = export(Dense(), (torch.ones(2, 3),), dynamic_shapes=({0: Dim("n", max=4)},))
     x = torch.randn(1, 3, 8)
     grouped = export(Grouped(), (x,), dynamic_shapes=({1: Dim("t", min=2, max=8)},))
+    image, rows = (torch.randn(1, 2, 6, 6),), (torch.randn(2, 3),)
     programs = {
         "dense": to_edge(dense, constant_methods={"size": 4, "name": "dense"}),
         "counter": to_edge(export(Counter(), (torch.ones(1),))),
         "grouped": to_edge(grouped),
         "choice": to_edge(export(Choice(), (torch.ones(2),))),
+        "delegated": delegated(Image(), image),
+        "delegated_integers": delegated(quantized(Image(), image, False), image),
+        "delegated_rows": delegated(quantized(nn.Linear(3, 2), rows, True), rows),
     }
     for name, program in programs.items():
         program.to_executorch(ExecutorchBackendConfig()).save(str(folder / f"{name}.pte"))
