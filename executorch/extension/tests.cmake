@@ -25,6 +25,11 @@ et_cxx_test(
   basic_tokenizer_test SOURCES ${EXECUTORCH_ROOT}/examples/llm_manual/basic_tokenizer_test.cpp
   EXTRA_LIBS nlohmann_json::nlohmann_json)
 
+if(TARGET extension_command AND TARGET executor_testing)
+  et_cxx_test(
+    extension_command_test SOURCES command/command_test.cpp
+    EXTRA_LIBS extension_command executor_testing)
+endif()
 if(TARGET executor_runner)
   find_package(GTest REQUIRED)
   et_executable(

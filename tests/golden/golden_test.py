@@ -13,16 +13,17 @@ from tests.models import zoo
 from tests.models.export import export
 
 ROOT = Path(__file__).resolve().parents[2]
-INSPECT = ROOT / "build" / "dev" / "executorch" / "devtools" / "executorch_inspect"
+COMMAND = ROOT / "build" / "dev" / "executorch" / "extension" / "command" / "executorch"
 
 
 @pytest.mark.parametrize("name", zoo.CASES)
 def test_dump_is_as_recorded(name: str, tmp_path: Path) -> None:
-    if not INSPECT.exists():
-        pytest.skip("executorch_inspect is not built; ./dev build")
+    if not COMMAND.exists():
+        pytest.skip("the executorch command is not built; ./dev build")
     path = tmp_path / f"{name}.pte"
     export(zoo.build(name), path)
-    dump = subprocess.run([INSPECT, path.name], cwd=tmp_path, capture_output=True, text=True)
+    inspect = [COMMAND, "inspect", path.name]
+    dump = subprocess.run(inspect, cwd=tmp_path, capture_output=True, text=True)
     assert dump.returncode == 0, dump.stderr
     golden = Path(__file__).with_name(f"{name}.txt")
     if os.environ.get("EXECUTORCH_UPDATE_GOLDENS"):

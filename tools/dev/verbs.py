@@ -163,8 +163,9 @@ def verb_size(args: list[str]) -> int:
 def verb_inspect(args: list[str]) -> int:
     """Print a program as text: ./dev inspect model.pte [--json]."""
     setup()
-    build("dev", "executorch_inspect")
-    return show([str(BUILD / "executorch" / "devtools" / "executorch_inspect"), *args])
+    build("dev", "executorch_command")
+    command = BUILD / "executorch" / "extension" / "command" / "executorch"
+    return show([str(command), "inspect", *args])
 
 
 def verb_golden(args: list[str]) -> int:
@@ -176,7 +177,7 @@ def verb_golden(args: list[str]) -> int:
 
 
 def verb_bench(args: list[str]) -> int:
-    """Measure side by side with peers: ./dev bench models|kernels|export|imports [--help]."""
+    """Measure side by side with peers: ./dev bench models|quantized|kernels|export|imports [--help]."""
     folder = ROOT / "tests" / "bench"
     known = ", ".join(sorted(p.stem for p in folder.glob("[a-z]*.py")))
     script = folder / f"{args[0] if args else ''}.py"

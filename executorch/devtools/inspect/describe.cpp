@@ -90,9 +90,10 @@ Json describe_program(const FileLoader& loader, const std::string& path) {
          {"segment", entry->segment_index()},
          {"bytes", program.segments()->Get(entry->segment_index())->size()}});
   }
+  const auto identity = verified->debug_identity();
   out["methods"] = Json::array();
   for (const auto* plan : *program.execution_plan()) {
-    out["methods"].push_back(describe_plan(program, *plan));
+    out["methods"].push_back(describe_plan(program, *plan, identity.ok() ? &*identity : nullptr));
   }
   return out;
 }

@@ -32,6 +32,12 @@ Json describe_tensor(const fb::Tensor& tensor) {
               {"sizes", to_list(tensor.sizes())},
               {"dim_order", to_list(tensor.dim_order())},
               {"dynamism", kDynamism[static_cast<int>(tensor.shape_dynamism())]}};
+  double bytes = static_cast<double>(
+      runtime::elementSize(static_cast<aten::ScalarType>(tensor.scalar_type())));
+  for (const Json& size : out["sizes"]) {
+    bytes *= size.get<double>();
+  }
+  out["bytes"] = static_cast<uint64_t>(bytes);
   const auto* extra = tensor.extra_tensor_info();
   const bool external = extra != nullptr && extra->location() == fb::TensorDataLocation::EXTERNAL;
   if (const auto* memory = tensor.allocation_info()) {
@@ -169,7 +175,26 @@ Json describe_memory(const fb::ExecutionPlan& plan) {
 
 }  // namespace
 
-Json describe_plan(const fb::Program& program, const fb::ExecutionPlan& plan) {
+namespace {
+
+void add_origin(const runtime::DebugIdentity& identity, const std::string& method, size_t chain,
+                size_t number, Json& instruction) {
+  runtime::InstructionOrigin origin;
+  if (!identity.instruction(method.c_str(), chain, number, origin)) {
+    return;
+  }
+  if (origin.module_path[0] != '\0') {
+    instruction["module"] = origin.module_path;
+  }
+  if (origin.file[0] != '\0') {
+    instruction["place"] = std::string(origin.file) + ":" + std::to_string(origin.line);
+  }
+}
+
+}  // namespace
+
+Json describe_plan(const fb::Program& program, const fb::ExecutionPlan& plan,
+                   const runtime::DebugIdentity* identity) {
   Json out = {{"name", plan.name()->str()},
               {"inputs", to_list(plan.inputs())},
               {"outputs", to_list(plan.outputs())},
@@ -186,7 +211,11 @@ Json describe_plan(const fb::Program& program, const fb::ExecutionPlan& plan) {
   for (const auto* chain : *plan.chains()) {
     Json instructions = Json::array();
     for (const auto* instruction : *chain->instructions()) {
-      instructions.push_back(describe_instruction(plan, *instruction));
+      Json entry = describe_instruction(plan, *instruction);
+      if (identity != nullptr) {
+        add_origin(*identity, plan.name()->str(), out["chains"].size(), instructions.size(), entry);
+      }
+      instructions.push_back(std::move(entry));
     }
     out["chains"].push_back(instructions);
   }

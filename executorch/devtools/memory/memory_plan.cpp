@@ -1,0 +1,227 @@
+#include <executorch/devtools/memory/memory_plan.h>
+#include <executorch/exir/native/offset_planner.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace executorch::devtools {
+namespace {
+
+constexpr size_t kLargest = 5;
+// What the exporter aligns tensors to.
+constexpr uint64_t kAlignment = 16;
+
+struct Interval {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = -1;
+  void add(int64_t step) {
+    first = std::min(first, step);
+    last = std::max(last, step);
+  }
+  bool empty() const { return last < 0; }
+};
+
+/// When the values of a method are mentioned.
+class Lifetimes {
+ public:
+  explicit Lifetimes(const Json& method)
+      : values_(method["values"]), lives_(values_.size()), base_(values_.size()) {
+    for (size_t i = 0; i < base_.size(); ++i) base_[i] = static_cast<int64_t>(i);
+    int64_t step = 0;
+    for (const Json& chain : method["chains"]) {
+      const int64_t begin = step;
+      for (const Json& instruction : chain) add(instruction, begin, ++step);
+    }
+    end_ = step;
+    for (const Json& input : method["inputs"]) mention(input, 0);
+    for (const Json& output : method["outputs"]) mention(output, end_ + 1);
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (values_[i].contains("initial_state")) {
+        lives_[i].add(0);
+        lives_[i].add(end_ + 1);
+      }
+    }
+    extend_over_loops();
+  }
+
+  const Interval& of(size_t value) const { return lives_[value]; }
+  /// The step that mentions it first; 0 if none does.
+  int64_t end() const { return end_ + 1; }
+
+ private:
+  void mention(const Json& index, int64_t step) {
+    const auto value = index.get<int64_t>();
+    if (value < 0) return;
+    lives_[static_cast<size_t>(base_[static_cast<size_t>(value)])].add(step);
+    const Json& entry = values_[static_cast<size_t>(value)];
+    const bool has_items = entry["type"] == "TensorList" || entry["type"] == "OptionalTensorList";
+    for (const Json& item : has_items ? entry["items"] : Json::array()) mention(item, step);
+  }
+
+  void add(const Json& instruction, int64_t chain_begin, int64_t step) {
+    const auto type = instruction["type"].get<std::string>();
+    if (type == "kernel" && instruction["operator"] == "executorch_prim::et_view.default" &&
+        instruction["args"].size() >= 2) {
+      const auto view = instruction["args"].back().get<size_t>();
+      if (!values_[view].contains("memory")) {
+        base_[view] = base_[instruction["args"][0].get<size_t>()];
+      }
+    }
+    if (type == "kernel" || type == "delegate") {
+      for (const Json& arg : instruction["args"]) mention(arg, step);
+    } else if (type == "move") {
+      mention(instruction["from"], step);
+      mention(instruction["to"], step);
+    } else if (type == "jump_if_false") {
+      mention(instruction["condition"], step);
+      const int64_t target = chain_begin + instruction["destination"].get<int64_t>() + 1;
+      if (target <= step) loops_.push_back({target, step});
+    }
+  }
+
+  // Inner loops come first, as they end first.
+  void extend_over_loops() {
+    for (const auto& [begin, end] : loops_) {
+      for (Interval& life : lives_) {
+        const bool outlives_entry = life.first < begin && life.last >= begin;
+        if (!life.empty() && outlives_entry) life.last = std::max(life.last, end);
+      }
+    }
+  }
+
+  const Json& values_;
+  std::vector<Interval> lives_;
+  std::vector<int64_t> base_;
+  std::vector<std::pair<int64_t, int64_t>> loops_;
+  int64_t end_ = 0;
+};
+
+std::string type_text(const Json& value) {
+  return value["dtype"].get<std::string>() + " " + value["sizes"].dump();
+}
+
+std::string operator_of(const Json& method, const Json& instruction) {
+  const std::string type = instruction["type"];
+  if (type == "delegate") return method["delegates"][instruction["delegate"].get<size_t>()]["id"];
+  return type == "kernel" ? instruction["operator"].get<std::string>() : type;
+}
+
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+exir::Block block_of(const PlannedTensor& tensor) {
+  return {aligned(tensor.bytes), tensor.first, tensor.last};
+}
+
+// What lies at one place at the same time is one block for the planner.
+std::vector<exir::Block> blocks_without(const MemoryArena& arena, size_t left_out) {
+  std::vector<exir::Block> blocks;
+  std::vector<uint64_t> offsets;
+  for (size_t i = 0; i < arena.tensors.size(); ++i) {
+    const PlannedTensor& tensor = arena.tensors[i];
+    if (i == left_out || tensor.bytes == 0) continue;
+    const exir::Block block = block_of(tensor);
+    bool merged = false;
+    for (size_t b = 0; b < blocks.size() && !merged; ++b) {
+      if (offsets[b] == tensor.offset && live_together(blocks[b], block)) {
+        blocks[b] = {std::max(blocks[b].size, block.size), std::min(blocks[b].first, block.first),
+                     std::max(blocks[b].last, block.last)};
+        merged = true;
+      }
+    }
+    if (!merged) {
+      blocks.push_back(block);
+      offsets.push_back(tensor.offset);
+    }
+  }
+  return blocks;
+}
+
+uint64_t plan_without(const MemoryArena& arena, size_t left_out) {
+  const auto blocks = blocks_without(arena, left_out);
+  return blocks.empty() ? 0 : exir::plan_best(blocks).total;
+}
+
+void measure(MemoryArena& arena, int64_t n_steps) {
+  for (int64_t step = 0; step < n_steps; ++step) {
+    const uint64_t live = arena.live_bytes(step);
+    if (live > arena.peak_bytes) {
+      arena.peak_bytes = live;
+      arena.peak_step = step;
+    }
+  }
+  std::vector<size_t> order(arena.tensors.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto at_peak = [&](const PlannedTensor& t) {
+    return t.first <= arena.peak_step && arena.peak_step <= t.last;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const auto &x = arena.tensors[a], &y = arena.tensors[b];
+    return x.bytes != y.bytes ? x.bytes > y.bytes : at_peak(x) && !at_peak(y);
+  });
+  arena.replanned = plan_without(arena, order.size());
+  for (size_t i = 0; i < std::min(kLargest, order.size()); ++i) {
+    arena.without.push_back({order[i], plan_without(arena, order[i])});
+  }
+}
+
+}  // namespace
+
+uint64_t MemoryArena::live_bytes(int64_t step) const {
+  std::map<uint64_t, uint64_t> at;
+  for (const PlannedTensor& tensor : tensors) {
+    if (tensor.first <= step && step <= tensor.last) {
+      uint64_t& bytes = at[tensor.offset];
+      bytes = std::max(bytes, tensor.bytes);
+    }
+  }
+  uint64_t sum = 0;
+  for (const auto& [offset, bytes] : at) sum += bytes;
+  return sum;
+}
+
+MemoryPlan read_memory_plan(const Json& method) {
+  MemoryPlan plan;
+  plan.method = method["name"];
+  const Lifetimes lives(method);
+  plan.n_steps = lives.end() + 1;
+  plan.operators.push_back("");
+  std::vector<std::string> modules = {""};
+  for (const Json& chain : method["chains"]) {
+    for (const Json& instruction : chain) {
+      plan.operators.push_back(operator_of(method, instruction));
+      modules.push_back(instruction.value("module", ""));
+    }
+  }
+  plan.operators.push_back("");
+  modules.push_back("");
+  for (const Json& memory : method["memory"]) {
+    plan.arenas.push_back({.id = memory["id"], .bytes = memory["bytes"]});
+  }
+  for (size_t i = 0; i < method["values"].size(); ++i) {
+    const Json& value = method["values"][i];
+    if (value["type"] != "Tensor" || !value.contains("memory")) continue;
+    PlannedTensor tensor{.value = static_cast<int64_t>(i)};
+    const Interval& life = lives.of(i);
+    tensor.first = life.empty() ? 0 : life.first;
+    tensor.last = life.empty() ? 0 : life.last;
+    tensor.type = type_text(value);
+    tensor.offset = value["offset"];
+    tensor.bytes = value["bytes"];
+    const auto step = static_cast<size_t>(tensor.first);
+    tensor.module = modules[step];
+    tensor.name = value.contains("name") ? value["name"].get<std::string>()
+                  : step == 0            ? "input"
+                                         : plan.operators[step];
+    for (MemoryArena& arena : plan.arenas) {
+      if (arena.id == value["memory"]) arena.tensors.push_back(tensor);
+    }
+  }
+  for (MemoryArena& arena : plan.arenas) measure(arena, plan.n_steps);
+  return plan;
+}
+
+}  // namespace executorch::devtools

@@ -1,0 +1,199 @@
+#include <executorch/devtools/profiler/profile.h>
+#include <executorch/runtime/platform/clock.h>
+#include <executorch/schema/program_generated.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+namespace executorch::devtools {
+namespace {
+
+using runtime::Instruction;
+using runtime::InstructionOrigin;
+using Place = std::pair<uint32_t, uint32_t>;
+
+double to_seconds(et_timestamp_t ticks) {
+  return static_cast<double>(runtime::ticks_to_ns(ticks)) * 1e-9;
+}
+
+double duration(const Run& run) {
+  return to_seconds(run.end - run.start);
+}
+
+std::string place_text(const InstructionOrigin& origin) {
+  return origin.file[0] == '\0' ? "" : std::string(origin.file) + ":" + std::to_string(origin.line);
+}
+
+/// Joins times with what the method and the program say of the instructions.
+class Joiner {
+ public:
+  explicit Joiner(const ProfileSource& source) : source_(source), method_(*source.method) {
+    if (source.program == nullptr) return;
+    const auto identity = source.program->debug_identity();
+    if (identity.ok()) identity_ = *identity;
+  }
+
+  void describe(ProfiledInstruction& row) const {
+    const Instruction& instruction = method_.instructions()[row.chain][row.instruction];
+    InstructionOrigin origin;
+    method_.instruction_origin(row.chain, row.instruction, origin);
+    switch (instruction.kind) {
+      case Instruction::Kind::Kernel:
+        row.op = operator_name(method_, instruction.target);
+        break;
+      case Instruction::Kind::Delegate:
+        row.op = method_.plan().delegates()->Get(instruction.target)->id()->str();
+        row.family = Family::Delegate;
+        break;
+      default:
+        row.op = instruction.kind == Instruction::Kind::Move        ? "move"
+                 : instruction.kind == Instruction::Kind::JumpFalse ? "jump_false"
+                                                                    : "free";
+        row.family = Family::View;
+    }
+    runtime::Rewritten rewritten;
+    if (source_.describe_rewritten != nullptr &&
+        source_.describe_rewritten(instruction, rewritten)) {
+      describe_rewritten(row, instruction, rewritten, origin);
+    } else if (const InstructionWork* work = work_at({row.chain, row.instruction})) {
+      take_work(row, work->work);
+    }
+    row.module = origin.module_path;
+    row.place = place_text(origin);
+  }
+
+  void describe(const ProfiledInstruction& row, ProfiledNode& node, int32_t id) const {
+    InstructionOrigin origin;
+    const char* const method = method_.plan().name()->c_str();
+    if (identity_.has_value() && (id >= 0 ? identity_->delegated(method, row.chain, row.instruction,
+                                                                 static_cast<uint32_t>(id), origin)
+                                          : identity_->delegated(method, row.chain, row.instruction,
+                                                                 node.name.c_str(), origin))) {
+      node.op = origin.op;
+      node.module = origin.module_path;
+      node.place = place_text(origin);
+    }
+    if (id >= 0) node.name = node.op.empty() ? "#" + std::to_string(id) : node.op;
+  }
+
+ private:
+  const InstructionWork* work_at(Place place) const {
+    if (source_.work == nullptr) return nullptr;
+    const auto found = source_.work->find(place);
+    return found == source_.work->end() ? nullptr : &found->second;
+  }
+
+  static void take_work(ProfiledInstruction& row, const Work& work) {
+    row.family = work.family;
+    row.shapes = work.shapes;
+    row.flop = work.flop;
+    row.bytes = work.bytes();
+  }
+
+  // It comes from where most of its work does.
+  void describe_rewritten(ProfiledInstruction& row, const Instruction& instruction,
+                          const runtime::Rewritten& rewritten, InstructionOrigin& origin) const {
+    row.op = rewritten.name;
+    row.original_numbers.assign(rewritten.originals.begin(), rewritten.originals.end());
+    std::vector<const Work*> parts;
+    double heaviest = -1;
+    for (const uint32_t number : rewritten.originals) {
+      const Instruction& original = method_.instructions()[row.chain][number];
+      row.originals.push_back(operator_name(method_, original.target));
+      if (const InstructionWork* work = work_at({row.chain, number})) {
+        parts.push_back(&work->work);
+        if (work->work.flop > heaviest) {
+          heaviest = work->work.flop;
+          method_.instruction_origin(row.chain, number, origin);
+        }
+      }
+    }
+    if (!parts.empty()) {
+      const runtime::EValue* const out = instruction.args[instruction.args.size() - 1];
+      take_work(row, combine(parts, static_cast<int32_t>(out - method_.values().data())));
+    }
+  }
+
+  const ProfileSource& source_;
+  const runtime::Method& method_;
+  std::optional<runtime::DebugIdentity> identity_;
+};
+
+ProfiledNode& find_node(ProfiledInstruction& row,
+                        std::map<std::pair<std::string, int32_t>, size_t>& known,
+                        const Run::Node& node, const Joiner& joiner) {
+  const auto [found, is_new] = known.try_emplace({node.name, node.id}, row.nodes.size());
+  if (is_new) {
+    row.nodes.push_back({.name = node.name});
+    joiner.describe(row, row.nodes.back(), node.id);
+  }
+  return row.nodes[found->second];
+}
+
+}  // namespace
+
+double Roofline::seconds(double flop, double bytes) const {
+  return std::max(flops > 0 ? flop / flops : 0,
+                  bytes_per_second > 0 ? bytes / bytes_per_second : 0);
+}
+
+double Profile::coverage() const {
+  double sum = 0;
+  for (const auto& row : instructions) sum += row.seconds;
+  return seconds > 0 ? sum / seconds : 0;
+}
+
+Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs) {
+  Profile profile;
+  profile.program = source.path;
+  profile.method = source.method->plan().name()->str();
+  profile.roofline = source.roofline;
+  profile.n_runs = runs.size();
+  if (runs.empty()) return profile;
+
+  std::vector<const Run*> sorted;
+  for (const Run& run : runs) {
+    sorted.push_back(&run);
+    profile.n_lost += run.n_lost;
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Run* a, const Run* b) { return duration(*a) < duration(*b); });
+  profile.least = duration(*sorted.front());
+  profile.most = duration(*sorted.back());
+  profile.median = duration(*sorted[sorted.size() / 2]);
+  profile.trace = *sorted[sorted.size() / 2];
+
+  const size_t cut = runs.size() / 4;
+  const double weight = 1.0 / static_cast<double>(runs.size() - 2 * cut);
+  const Joiner joiner(source);
+  std::map<Place, ProfiledInstruction> rows;
+  std::map<Place, std::map<std::pair<std::string, int32_t>, size_t>> known;
+  for (size_t r = cut; r < runs.size() - cut; ++r) {
+    const Run& run = *sorted[r];
+    profile.seconds += weight * duration(run);
+    for (size_t s = 0; s < run.steps.size(); ++s) {
+      const Run::Step& step = run.steps[s];
+      auto& row = rows[{step.chain, step.instruction}];
+      const et_timestamp_t end = s + 1 < run.steps.size() ? run.steps[s + 1].start : run.end;
+      row.calls += weight;
+      row.seconds += weight * to_seconds(end - step.start);
+      if (row.op.empty()) {
+        row.chain = step.chain;
+        row.instruction = step.instruction;
+        joiner.describe(row);
+      }
+    }
+    for (const Run::Node& node : run.nodes) {
+      const Run::Step& step = run.steps[node.step];
+      const Place place{step.chain, step.instruction};
+      find_node(rows[place], known[place], node, joiner).seconds +=
+          weight * to_seconds(node.end - node.start);
+    }
+  }
+  for (auto& [place, row] : rows) profile.instructions.push_back(std::move(row));
+  return profile;
+}
+
+}  // namespace executorch::devtools

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <executorch/devtools/inspect/describe.h>
+#include <executorch/devtools/profiler/recorder.h>
+#include <executorch/devtools/profiler/work.h>
+#include <executorch/runtime/executor/program.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Where a method's time goes. All times are seconds.
+namespace executorch::devtools {
+
+/// What the machine can do at most, measured in the same run; 0: not known.
+struct Roofline {
+  double flops = 0;             ///< multiply-adds, two operations each, per second
+  double bytes_per_second = 0;  ///< read from memory
+  size_t threads = 0;
+
+  /// The least time that this work can take.
+  double seconds(double flop, double bytes) const;
+};
+
+/// An operation inside a delegate.
+struct ProfiledNode {
+  std::string name = "";
+  /// Where it comes from, if the program says so; else empty.
+  std::string op = "", module = "", place = "";
+  double seconds = 0;
+};
+
+/// An instruction, over all times that it runs in one run of the method.
+struct ProfiledInstruction {
+  uint32_t chain = 0;
+  uint32_t instruction = 0;
+  /// "aten::addmm.out"; several that run as one: "linear+gelu"; a delegate: its id.
+  std::string op;
+  /// What a fused one stands for, in order.
+  std::vector<std::string> originals;
+  std::vector<uint32_t> original_numbers;
+  /// In the user's model: "transformer.h.0.attn" and "gpt2/attention.py:41"; empty if not known.
+  std::string module, place;
+  double calls = 0;
+  double seconds = 0;
+  /// Empty if the work was not counted.
+  std::string shapes;
+  Family family = Family::Other;
+  double bytes = 0;
+  double flop = 0;
+  std::vector<ProfiledNode> nodes;
+};
+
+/// Times of instructions are means over the middle half of the runs, by their duration: as stable
+/// as a median, and the parts add up to the whole.
+struct Profile {
+  std::string program;
+  std::string method;
+  size_t n_runs = 0;
+  size_t n_warm_up = 0;
+  /// Of the method: the middle half's mean, which the instructions' times are parts of; and over
+  /// all runs.
+  double seconds = 0;
+  double least = 0, median = 0, most = 0;
+  /// Events that no array had room for, in all runs.
+  size_t n_lost = 0;
+  /// Medians of execute() with and without a tracer, in turns; 0 if that was not measured.
+  double traced = 0, untraced = 0;
+  Roofline roofline;
+  /// What ran, in the order of the file.
+  std::vector<ProfiledInstruction> instructions;
+  /// The median run as it happened.
+  Run trace;
+
+  /// The share of the method's time that belongs to instructions.
+  double coverage() const;
+};
+
+/// What runs have to be joined with to make a profile.
+struct ProfileSource {
+  std::string path;
+  const runtime::Program* program = nullptr;
+  const runtime::Method* method = nullptr;
+  /// Null: nothing is rewritten.
+  runtime::DescribeRewritten describe_rewritten = nullptr;
+  /// Null: bytes and operations are not counted.
+  const MethodWork* work = nullptr;
+  Roofline roofline;
+};
+Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs);
+
+/// Rows that are alike taken together.
+struct ProfileGroup {
+  std::string name = "";
+  double calls = 0;
+  double seconds = 0;
+  double bytes = 0;
+  double flop = 0;
+  /// Sum of the least times of its rows, and whether operations rather than bytes bound most of it.
+  double bound = 0;
+  bool compute_bound = false;
+  /// The row that takes longest.
+  const ProfiledInstruction* example = nullptr;
+  /// Modules: how deep in the tree. Operators: 1 for what is inside a delegate.
+  int depth = 0;
+};
+/// By operator, longest first; behind a delegate what it reports, by name.
+std::vector<ProfileGroup> by_operator(const Profile& profile);
+/// The tree of modules in the order in which they first run, each with what is below it. Empty if
+/// the program does not name them.
+std::vector<ProfileGroup> by_module(const Profile& profile);
+/// By operator and shapes, in the order of the file.
+std::vector<ProfileGroup> by_shapes(const Profile& profile);
+/// Of those: where most time above the roofline is lost, at most `n`.
+std::vector<ProfileGroup> largest_losses(const Profile& profile, size_t n);
+
+/// Tables for people. `every_instruction`: one line for each, too.
+std::string to_text(const Profile& profile, bool every_instruction = false);
+Json to_json(const Profile& profile);
+/// Trace Event Format, which Perfetto and chrome://tracing open: the median run.
+Json to_trace(const Profile& profile);
+
+}  // namespace executorch::devtools

@@ -1,0 +1,228 @@
+#include <executorch/devtools/profiler/profile.h>
+#include <executorch/runtime/executor/testing_util/loaded_method.h>
+#include <executorch/runtime/kernel/kernel_runtime_context.h>
+#include <executorch/runtime/platform/platform.h>
+
+namespace executorch::devtools {
+namespace {
+
+using runtime::EValue;
+using runtime::Kernel;
+using runtime::KernelRuntimeContext;
+using runtime::Span;
+using runtime::testing::LoadedMethod;
+using runtime::testing::OwnedTensor;
+using runtime::testing::PlanBuilder;
+using runtime::testing::ProgramBuilder;
+
+// A clock that moves on by a microsecond whenever it is read, so that times are known.
+uint64_t now = 0;
+et_timestamp_t read_clock() {
+  return now += 1000;
+}
+
+void do_nothing(KernelRuntimeContext&, Span<EValue*>) {}
+
+std::vector<Kernel> kernels(const std::vector<const char*>& names) {
+  std::vector<Kernel> out;
+  for (const char* name : names) out.emplace_back(name, do_nothing);
+  return out;
+}
+
+/// x [2,3] times w [3,4], then an operator that nobody knows, [2,4] each.
+std::vector<uint8_t> product_program() {
+  ProgramBuilder builder;
+  builder.constants.push_back(ProgramBuilder::bytes<float>(std::vector<float>(12)));
+  PlanBuilder& plan = builder.method();
+  const auto x = plan.tensor({.sizes = {2, 3}, .memory_id = 1});
+  const auto w = plan.tensor({.sizes = {3, 4}, .data = 1});
+  const auto y = plan.tensor({.sizes = {2, 4}, .memory_id = 1, .offset = 32});
+  const auto z = plan.tensor({.sizes = {2, 4}, .memory_id = 1, .offset = 64});
+  plan.kernel("aten::mm.out", {x, w, y, y});
+  plan.kernel("my::op.out", {y, z, z});
+  plan.inputs = {x};
+  plan.outputs = {z};
+  plan.arenas = {0, 96};
+  return builder.build();
+}
+
+class ProfilerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    runtime::runtime_init();
+    before_ = *runtime::get_pal_impl();
+    runtime::PalImpl impl = before_;
+    impl.current_ticks = read_clock;
+    runtime::register_pal(impl);
+    now = 0;
+  }
+  void TearDown() override { runtime::register_pal(before_); }
+
+  static void set_input(runtime::Method& method) {
+    OwnedTensor<float> x({2, 3}, std::vector<float>(6));
+    ASSERT_EQ(method.set_input(x.value(), 0), runtime::Error::Ok);
+  }
+
+  static MethodWork count(LoadedMethod& loaded) {
+    auto work = count_work(*loaded.method);
+    EXPECT_TRUE(work.ok());
+    return work.ok() ? *work : MethodWork{};
+  }
+
+  static Profile profile_product(Recorder& recorder, LoadedMethod& loaded, size_t n_runs) {
+    std::vector<devtools::Run> runs;
+    for (size_t i = 0; i < n_runs; ++i) {
+      recorder.start_run();
+      set_input(*loaded.method);
+      EXPECT_EQ(loaded.method->execute(), runtime::Error::Ok);
+      runs.push_back(recorder.run());
+    }
+    LoadedMethod counted(product_program(), "forward", nullptr, nullptr,
+                         kernels({"aten::mm.out", "my::op.out"}));
+    set_input(*counted.method);
+    const MethodWork work = count(counted);
+    return make_profile({.path = "product.pte",
+                         .program = &*loaded.program,
+                         .method = &*loaded.method,
+                         .describe_rewritten = nullptr,
+                         .work = &work,
+                         .roofline = {1e9, 1e9, 1}},
+                        runs);
+  }
+
+  runtime::PalImpl before_;
+};
+
+TEST_F(ProfilerTest, CountsTheWorkOfAProductFromItsShapes) {
+  LoadedMethod loaded(product_program(), "forward", nullptr, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  set_input(*loaded.method);
+  const MethodWork work = count(loaded);
+  const Work& product = work.at({0, 0}).work;
+  EXPECT_EQ(product.family, Family::Matmul);
+  EXPECT_EQ(product.flop, 2 * 2 * 3 * 4);
+  EXPECT_EQ(product.bytes(), 4 * (2 * 3 + 3 * 4 + 2 * 4));
+  EXPECT_EQ(product.shapes, "Float[2,3] Float[3,4] -> Float[2,4]");
+  const Work& unknown = work.at({0, 1}).work;
+  EXPECT_EQ(unknown.family, Family::Other);
+  EXPECT_EQ(unknown.flop, 0);
+  EXPECT_EQ(unknown.bytes(), 4 * (8 + 8));
+}
+
+TEST_F(ProfilerTest, WhatSelectsReadsAsMuchAsItWrites) {
+  ProgramBuilder builder;
+  builder.constants.push_back(ProgramBuilder::bytes<float>(std::vector<float>(1000)));
+  PlanBuilder& plan = builder.method();
+  const auto table = plan.tensor({.sizes = {100, 10}, .data = 1});
+  const auto y = plan.tensor({.sizes = {1, 10}, .memory_id = 1});
+  plan.kernel("aten::slice_copy.Tensor_out", {table, y, y});
+  plan.outputs = {y};
+  plan.arenas = {0, 64};
+  LoadedMethod loaded(builder.build(), "forward", nullptr, nullptr,
+                      kernels({"aten::slice_copy.Tensor_out"}));
+  EXPECT_EQ(count(loaded).at({0, 0}).work.bytes(), 2 * 4 * 10);
+}
+
+TEST_F(ProfilerTest, AFusedCallMovesOnlyWhatCrossesItsBorder) {
+  const Work product{Family::Matmul, 100, {{0, 10}, {1, 20}}, {{2, 30}}, "product"};
+  const Work view{Family::View, 0, {{2, 0}}, {{3, 0}}, ""};
+  const Work sum{Family::Elementwise, 5, {{3, 30}, {0, 10}}, {{4, 30}}, "sum"};
+  const Work fused = combine({&product, &view, &sum}, 4);
+  EXPECT_EQ(fused.flop, 105);
+  EXPECT_EQ(fused.bytes(), 10 + 20 + 30);
+  EXPECT_EQ(fused.family, Family::Matmul);
+}
+
+TEST_F(ProfilerTest, InstructionsAddUpToTheRun) {
+  Recorder recorder;
+  recorder.reserve(16, 16);
+  LoadedMethod loaded(product_program(), "forward", &recorder, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  const Profile profile = profile_product(recorder, loaded, 5);
+  // The clock is read when the run begins, at each instruction, and when it ends.
+  EXPECT_DOUBLE_EQ(profile.seconds, 3e-6);
+  ASSERT_EQ(profile.instructions.size(), 2u);
+  EXPECT_DOUBLE_EQ(profile.instructions[0].seconds, 1e-6);
+  EXPECT_DOUBLE_EQ(profile.coverage(), 2.0 / 3);
+  EXPECT_EQ(profile.n_lost, 0u);
+}
+
+TEST_F(ProfilerTest, TextNamesOperatorsRatesAndLosses) {
+  Recorder recorder;
+  recorder.reserve(16, 16);
+  LoadedMethod loaded(product_program(), "forward", &recorder, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  EXPECT_EQ(
+      to_text(profile_product(recorder, loaded, 1)),
+      "product.pte, method forward: 1 runs after 0 to warm up, 1 thread\n"
+      "  3 us a run, the middle half's mean (fastest 3 us, median 3 us, slowest 3 us)\n"
+      "  instructions account for 66.7 % of the method's wall time\n"
+      "  this machine, just measured: reads 1.00 GB/s, multiplies and adds 1.00 GFLOP/s\n"
+      "\n"
+      "by operator                     calls  time   share         MB        GFLOP    GB/s  "
+      "GFLOP/s  of roofline\n"
+      "aten::mm.out                        1  1 us  33.3 %   0.000104  0.000000048   0.104   "
+      "0.0480       10.4 %\n"
+      "my::op.out                          1  1 us  33.3 %  0.0000640            -  0.0640        "
+      "-        6.4 %\n"
+      "(before the first instruction)         1 us  33.3 %          -            -       -        "
+      "-            -\n"
+      "\n"
+      "largest losses: time above what the roofline allows\n"
+      "  1. 936 ns of 1 us: my::op.out Float[2,4] -> Float[2,4], 1 call, memory allows 64 ns\n"
+      "  2. 896 ns of 1 us: aten::mm.out Float[2,3] Float[3,4] -> Float[2,4], 1 call, memory "
+      "allows 104 ns\n");
+}
+
+TEST_F(ProfilerTest, ARunThatDoesNotFitMakesRoomForTheNext) {
+  Recorder recorder;
+  LoadedMethod loaded(product_program(), "forward", &recorder, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  set_input(*loaded.method);
+  recorder.start_run();
+  ASSERT_EQ(loaded.method->execute(), runtime::Error::Ok);
+  EXPECT_EQ(recorder.run().n_lost, 2u);
+  recorder.start_run();
+  ASSERT_EQ(loaded.method->execute(), runtime::Error::Ok);
+  EXPECT_EQ(recorder.run().n_lost, 0u);
+  EXPECT_EQ(recorder.run().steps.size(), 2u);
+}
+
+TEST_F(ProfilerTest, DelegatesOperationsAreKeptBelowTheirCall) {
+  Recorder recorder;
+  recorder.reserve(4, 4);
+  recorder.start_run();
+  recorder.set_chain_debug_handle(0, 7);
+  const auto call = recorder.start_profiling("DELEGATE_CALL", -1, 0);
+  recorder.log_profiling_delegate("Add #1", -1, 10, 20, nullptr, 0);
+  const auto inner = recorder.start_profiling_delegate(nullptr, 5);
+  recorder.end_profiling_delegate(inner, nullptr, 0);
+  recorder.end_profiling(call);
+  const auto& run = recorder.run();
+  ASSERT_EQ(run.steps.size(), 1u);
+  EXPECT_EQ(run.steps[0].instruction, 7u);
+  ASSERT_EQ(run.nodes.size(), 2u);
+  EXPECT_STREQ(run.nodes[0].name, "Add #1");
+  EXPECT_EQ(run.nodes[0].end, 20u);
+  EXPECT_EQ(run.nodes[1].id, 5);
+  EXPECT_EQ(run.nodes[1].step, 0u);
+}
+
+TEST_F(ProfilerTest, TraceNestsInstructionsInTheMethod) {
+  Recorder recorder;
+  recorder.reserve(16, 16);
+  LoadedMethod loaded(product_program(), "forward", &recorder, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  const Json trace = to_trace(profile_product(recorder, loaded, 1));
+  const Json& events = trace["traceEvents"];
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[2]["name"], "forward");
+  EXPECT_EQ(events[2]["dur"], 3.0);
+  EXPECT_EQ(events[3]["name"], "aten::mm.out");
+  EXPECT_EQ(events[3]["ph"], "X");
+  EXPECT_EQ(events[3]["ts"], 1.0);
+  EXPECT_EQ(events[4]["dur"], 1.0);
+}
+
+}  // namespace
+}  // namespace executorch::devtools

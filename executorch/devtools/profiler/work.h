@@ -1,0 +1,85 @@
+#pragma once
+
+#include <executorch/runtime/executor/method.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// What a call has to compute and to move, from the operator and the shapes of its arguments.
+///
+///   matmul         2 m n k for each matrix of a batch; reads both operands, writes the product
+///   convolution    2 * (elements of the result) * (weights of one output channel); transposed:
+///                  elements of the input
+///   attention      2 b h t s (d + d'): scores and their product with the values
+///   normalization  8 operations an element (softmax 5)
+///   pooling        one for each element of each window
+///   reduction      one for each element read
+///   elementwise    one for each element written, whatever the function
+///   copy           none. What selects (slice, gather, embedding) reads as much as it writes
+///   view           none, and no bytes
+/// Of operators that are not known the bytes of the arguments are counted, and no operations.
+/// Every value is read and written once: what a cache or a temporary moves on top is not counted.
+namespace executorch::devtools {
+
+enum class Family : uint8_t {
+  Matmul,
+  Convolution,
+  Attention,
+  Normalization,
+  Pooling,
+  Reduction,
+  Elementwise,
+  Copy,
+  View,
+  Delegate,
+  Other,
+};
+const char* to_string(Family family);
+
+struct Work {
+  /// Bytes of a value, by its index in the method.
+  struct Access {
+    int32_t value;
+    double bytes;
+  };
+  Family family = Family::Other;
+  double flop = 0;
+  std::vector<Access> reads;
+  std::vector<Access> writes;
+  /// Of tensor arguments: "f32[1,768] f32[768,768] -> f32[1,768]".
+  std::string shapes;
+
+  double bytes() const;
+};
+
+/// Of a call that has just been made; `values` are those of its method.
+Work work_of_call(std::string_view op, runtime::Span<runtime::EValue*> args,
+                  runtime::Span<const runtime::EValue> values);
+/// Of a call of a delegate: its arguments only.
+Work work_of_delegate(runtime::Span<runtime::EValue*> args,
+                      runtime::Span<const runtime::EValue> values);
+
+/// Of several calls that run as one and keep what only they read to themselves. `result` is the
+/// value that the last one leaves behind.
+Work combine(const std::vector<const Work*>& parts, int32_t result);
+
+/// The work of a method's instructions by chain and number, over all times that they run.
+struct InstructionWork {
+  size_t calls = 0;
+  /// Sums over the calls; shapes are those of the last.
+  Work work;
+};
+using MethodWork = std::map<std::pair<uint32_t, uint32_t>, InstructionWork>;
+
+/// Runs the method once, step by step, and looks at the arguments after each. The method must have
+/// its inputs, and run its instructions as the file has them, so that each value gets its shape.
+runtime::Result<MethodWork> count_work(runtime::Method& method);
+
+/// "aten::add.out" of an instruction's operator.
+std::string operator_name(const runtime::Method& method, size_t operator_index);
+
+}  // namespace executorch::devtools

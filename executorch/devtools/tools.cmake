@@ -1,0 +1,41 @@
+# What looks at programs and at what they did, for the commands above: descriptions, profiles, memory
+# plans, reports.
+find_package(nlohmann_json QUIET)
+if(NOT nlohmann_json_FOUND)
+  message(STATUS "The tools that look at programs are not built: they need nlohmann-json")
+  return()
+endif()
+et_library(
+  devtools_inspect EXCEPTIONS
+  SOURCES inspect/describe.cpp inspect/describe_plan.cpp inspect/diff.cpp inspect/file_loader.cpp
+          inspect/output_file.cpp inspect/strip.cpp inspect/table.cpp inspect/text.cpp
+  DEPS executorch_core nlohmann_json::nlohmann_json)
+et_library(
+  devtools_profiler EXCEPTIONS
+  SOURCES profiler/groups.cpp profiler/profile.cpp profiler/profile_json.cpp
+          profiler/profile_text.cpp profiler/recorder.cpp profiler/work.cpp profiler/work_rules.cpp
+  DEPS devtools_inspect)
+et_library(
+  devtools_memory EXCEPTIONS
+  SOURCES memory/memory_plan.cpp memory/memory_svg.cpp memory/memory_text.cpp memory/svg.cpp
+          ${EXECUTORCH_ROOT}/executorch/exir/native/offset_planner.cpp
+  DEPS devtools_inspect)
+et_library(
+  devtools_report EXCEPTIONS
+  SOURCES report/graph_svg.cpp report/page.cpp report/report.cpp report/roofline_svg.cpp
+  DEPS devtools_memory devtools_profiler)
+# GCC 12 sees overflows in optimised std::string code that cannot happen.
+foreach(tool devtools_inspect devtools_memory devtools_profiler devtools_report)
+  target_compile_options(${tool} PRIVATE -Wno-restrict)
+endforeach()
+if(TARGET executor_testing)
+  et_cxx_test(
+    devtools_inspect_test
+    SOURCES inspect/describe_test.cpp inspect/files_test.cpp
+    EXTRA_LIBS devtools_inspect executor_testing)
+  et_cxx_test(
+    devtools_profiler_test
+    SOURCES profiler/profiler_test.cpp
+    EXTRA_LIBS devtools_profiler executor_testing)
+endif()
+et_cxx_test(devtools_memory_test SOURCES memory/memory_test.cpp EXTRA_LIBS devtools_memory)

@@ -1,0 +1,197 @@
+"""The `executorch` command on a program exported here."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.export import Dim, export
+
+from executorch.exir import to_edge
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILT = ROOT / "build" / "dev" / "executorch" / "extension" / "command" / "executorch"
+COMMAND = Path(os.environ.get("EXECUTORCH_COMMAND", BUILT))
+pytestmark = pytest.mark.skipif(
+    not COMMAND.exists(), reason="the command is not built; ./dev build"
+)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(64, 256)
+        self.second = torch.nn.Linear(256, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.second(torch.nn.functional.gelu(self.first(x))), dim=-1)
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [str(COMMAND), *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def output_of(*arguments: object) -> str:
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def net() -> Net:
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+@pytest.fixture(scope="module")
+def program(net: Net, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dynamic = {"x": {0: Dim("batch", min=1, max=32)}}
+    exported = export(net, (torch.randn(8, 64),), dynamic_shapes=dynamic, strict=True)
+    path = tmp_path_factory.mktemp("command") / "net.pte"
+    with path.open("wb") as file:
+        to_edge(exported).to_executorch().write_to_file(file)
+    return path
+
+
+def test_run_computes_what_eager_does(net: Net, program: Path, tmp_path: Path) -> None:
+    x = torch.randn(5, 64)
+    np.save(tmp_path / "x.npy", x.numpy())
+    output_of("run", program, "--inputs", tmp_path / "x.npy", "--output", tmp_path / "y")
+    y = torch.from_numpy(np.load(tmp_path / "y-0.npy"))
+    torch.testing.assert_close(y, net(x))
+
+
+def test_profile_adds_up_and_names_modules(program: Path) -> None:
+    profile = json.loads(output_of("profile", program, "--shape", "3x64", "--json", "--runs", 8))
+    rows = profile["instructions"]
+    assert sum(row["seconds"] for row in rows) >= 0.98 * profile["seconds"]
+    assert profile["coverage"] >= 0.98
+    assert profile["lost_events"] == 0
+    products = [row for row in rows if row["family"] == "matmul"]
+    assert {row["module"] for row in products} == {"first", "second"}
+    assert all(re.fullmatch(r".*command_test\.py:\d+", row["place"]) for row in products)
+    # Two operations for each weight and row; bias, gelu and what else is fused come on top.
+    weights = 2 * 64 * 256
+    flop = sum(row["flop"] for row in products)
+    assert 2 * 3 * weights <= flop <= 2.2 * 3 * weights
+    least_bytes = 4 * weights
+    assert least_bytes <= sum(row["bytes"] for row in products) <= 1.2 * least_bytes
+
+
+def test_trace_is_in_the_trace_event_format(program: Path, tmp_path: Path) -> None:
+    output_of("profile", program, "--runs", 5, "--trace", tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    method, *instructions = slices
+    assert method["name"] == "forward"
+    assert instructions
+    last = 0.0
+    for event in instructions:
+        assert event["ts"] >= last - 1e-6
+        last = event["ts"] + event["dur"]
+    assert last <= method["ts"] + method["dur"] + 1e-6
+
+
+def test_text_shows_rates_and_losses(program: Path) -> None:
+    text = output_of("profile", program, "--runs", 5, "--overhead")
+    for part in ("by operator", "by module", "largest losses", "of the method's wall time"):
+        assert part in text
+    assert "profiling costs" in text
+
+
+def test_report_is_one_page_without_network(program: Path, tmp_path: Path) -> None:
+    output_of("report", program, "--runs", 5, "--output", tmp_path / "net.html")
+    page = (tmp_path / "net.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.count("<svg") == page.count("</svg>") >= 3
+    links = set(re.findall(r"https?://[^'\"\s<>]+", page))
+    assert links == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert "nan" not in re.sub(r"<script>.*</script>", "", page, flags=re.S).split()
+
+
+def test_memory_is_told_in_text_json_and_picture(program: Path, tmp_path: Path) -> None:
+    svg = tmp_path / "plan.svg"
+    plan = json.loads(output_of("memory", program, "--json", "--svg", svg))
+    (arena,) = plan["arenas"]
+    assert 0 < arena["peak_bytes"] <= arena["bytes"]
+    assert len(arena["without"]) == min(5, len(arena["tensors"]))
+    ends = [tensor["offset"] + tensor["bytes"] for tensor in arena["tensors"]]
+    assert max(ends) <= arena["bytes"]
+    assert svg.read_text().startswith("<svg")
+    assert f"arena {arena['id']}: {arena['bytes']} bytes" in output_of("memory", program)
+
+
+def test_strip_removes_places_and_nothing_else(program: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.pte"
+    assert "less than before" in output_of("strip", program, "--output", small)
+    assert small.stat().st_size < program.stat().st_size
+    assert output_of("diff", program, small) == ""
+    x = tmp_path / "x.npy"
+    np.save(x, np.random.default_rng(0).standard_normal((4, 64), dtype=np.float32))
+    for which, path in (("a", program), ("b", small)):
+        output_of("run", path, "--inputs", x, "--output", tmp_path / which)
+    assert (tmp_path / "a-0.npy").read_bytes() == (tmp_path / "b-0.npy").read_bytes()
+    inspected = json.loads(output_of("inspect", small, "--json"))
+    assert all("debug_identity" not in entry["key"] for entry in inspected["named_data"])
+
+
+def test_diff_of_other_weights_says_so(net: Net, program: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.pte"
+    torch.manual_seed(1)
+    exported = export(Net().eval(), (torch.randn(8, 64),), strict=True)
+    with other.open("wb") as file:
+        to_edge(exported).to_executorch().write_to_file(file)
+    done = run("diff", program, other, "--json")
+    assert done.returncode == 1
+    diff = json.loads(done.stdout)
+    assert not diff["equal"]
+    assert len(diff["constants"]["only_in"][0]) >= 4
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_know_every_verb(shell: str) -> None:
+    script = output_of("completions", shell)
+    for verb in ("inspect", "run", "profile", "report", "memory", "diff", "strip"):
+        assert verb in script
+    assert "trace" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize("verb", ["inspect", "run", "profile", "report", "memory", "diff", "strip"])
+def test_every_verb_has_an_example(verb: str) -> None:
+    assert f"Example: executorch {verb} " in output_of(verb, "--help")
+
+
+def test_misspellings_are_answered_with_what_is_close(program: Path) -> None:
+    done = run("profle", program)
+    assert (done.returncode, "did you mean 'profile'?" in done.stderr) == (2, True)
+    done = run("profile", program, "--trce", "x")
+    assert (done.returncode, "did you mean '--trace'?" in done.stderr) == (2, True)
+    done = run("run", program, "--method", "foward")
+    assert (done.returncode, "did you mean 'forward'?" in done.stderr) == (1, True)
+
+
+def test_damaged_files_are_errors_and_leave_no_output(program: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.pte"
+    damaged.write_bytes(program.read_bytes()[:-1000])
+    commands = [
+        ("inspect", damaged),
+        ("run", damaged, "--output", tmp_path / "y"),
+        ("profile", damaged, "--output", tmp_path / "p.json", "--trace", tmp_path / "t.json"),
+        ("report", damaged, "--output", tmp_path / "r.html"),
+        ("memory", damaged, "--svg", tmp_path / "m.svg"),
+        ("diff", damaged, program),
+        ("strip", damaged, "--output", tmp_path / "s.pte"),
+        ("inspect", tmp_path / "none.pte"),
+    ]
+    for command in commands:
+        done = run(*command)
+        assert done.returncode == 1, command
+        assert str(command[1]) in done.stderr, (command, done.stderr)
+    assert list(tmp_path.iterdir()) == [damaged]

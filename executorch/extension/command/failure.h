@@ -1,0 +1,25 @@
+#pragma once
+
+#include <executorch/runtime/core/error.h>
+
+#include <string>
+#include <utility>
+
+namespace executorch::extension::command {
+
+/// What ends a command: the cause, for stderr.
+struct Failure {
+  std::string cause;
+};
+
+[[noreturn]] inline void fail(std::string cause) {
+  throw Failure{std::move(cause)};
+}
+
+inline void check(runtime::Error error, const std::string& what) {
+  if (error != runtime::Error::Ok) {
+    fail("cannot " + what + ": " + runtime::to_string(error));
+  }
+}
+
+}  // namespace executorch::extension::command

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <executorch/runtime/executor/method.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::command {
+
+struct InputOptions {
+  /// One .npy or raw file for each tensor input, or none.
+  std::vector<std::string> files = {};
+  /// "1x8", one for each tensor input from the first on; "-" and what is missing: the upper bound.
+  std::vector<std::string> shapes = {};
+  /// Without files: ones, or random (floats from -1 to 1, integers from 0 to 7).
+  std::string fill = "ones";
+  uint64_t seed = 0;
+};
+
+/// Values for a method's tensor inputs. Other inputs were constants for the exporter and stay.
+class Inputs {
+ public:
+  /// Throws Failure, which names the input, what was found and expected.
+  Inputs(const runtime::Method& method, const InputOptions& options);
+
+  /// Sets copies, which live in the result.
+  std::shared_ptr<void> set(runtime::Method& method) const;
+
+ private:
+  struct Input {
+    size_t index;
+    aten::ScalarType dtype;
+    std::vector<aten::SizesType> sizes;
+    std::vector<aten::DimOrderType> dim_order;
+    std::string bytes;  ///< in the order of dim_order
+  };
+  std::vector<Input> inputs_;
+};
+
+}  // namespace executorch::extension::command

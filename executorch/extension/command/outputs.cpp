@@ -1,0 +1,63 @@
+#include <executorch/extension/command/outputs.h>
+#include <executorch/extension/evalue_util/print_evalue.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+
+#include <limits>
+#include <sstream>
+#include <vector>
+
+namespace executorch::extension::command {
+namespace {
+
+constexpr long kEdgeItems = 100;
+
+template <typename T>
+nlohmann::ordered_json elements(const aten::Tensor& tensor) {
+  auto list = nlohmann::ordered_json::array();
+  for (ssize_t i = 0; i < tensor.numel(); ++i) {
+    const T value = tensor.const_data_ptr<T>()[i];
+    if constexpr (runtime::is_floating_point<T>::value) {
+      list.push_back(static_cast<double>(value));
+    } else {
+      list.push_back(value);
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_elements) {
+  if (!value.isTensor()) {
+    std::stringstream text;
+    text << value;
+    return text.str();
+  }
+  const aten::Tensor& tensor = value.toTensor();
+  nlohmann::ordered_json out = {
+      {"dtype", runtime::toString(tensor.scalar_type())},
+      {"sizes", std::vector<int>(tensor.sizes().begin(), tensor.sizes().end())},
+      {"dim_order", std::vector<int>(tensor.dim_order().begin(), tensor.dim_order().end())}};
+  if (with_elements) {
+    switch (tensor.scalar_type()) {
+#define ELEMENTS(ctype, name)              \
+  case aten::ScalarType::name:             \
+    out["data"] = elements<ctype>(tensor); \
+    break;
+      ET_FORALL_REALHBBF16_TYPES(ELEMENTS)
+#undef ELEMENTS
+      default:
+        break;
+    }
+  }
+  return out;
+}
+
+void print_outputs(std::ostream& out, const runtime::Method& method, bool all) {
+  out << evalue_edge_items(all ? std::numeric_limits<long>::max() / 2 : kEdgeItems);
+  for (size_t i = 0; i < method.outputs_size(); ++i) {
+    out << "OutputX " << i << ": " << method.get_output(i) << "\n";
+  }
+}
+
+}  // namespace executorch::extension::command

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <executorch/runtime/executor/method.h>
+#include <nlohmann/json.hpp>
+
+#include <ostream>
+
+namespace executorch::extension::command {
+
+/// A value: type, sizes and order of a tensor, its elements if asked for; else its text.
+nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_elements);
+
+/// "OutputX i: ..." for each output, with all elements or the first and last hundred.
+void print_outputs(std::ostream& out, const runtime::Method& method, bool all);
+
+}  // namespace executorch::extension::command

@@ -1,0 +1,57 @@
+#include <executorch/devtools/inspect/output_file.h>
+#include <executorch/devtools/memory/memory_plan.h>
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/suggest.h>
+#include <executorch/extension/command/verbs.h>
+
+#include <iostream>
+
+namespace executorch::extension::command {
+namespace {
+
+struct MemoryVerb {
+  std::string model, method, svg;
+  bool json = false;
+};
+
+devtools::MemoryPlan plan_of(const MemoryVerb& verb) {
+  const devtools::Json program = devtools::describe_file(verb.model);
+  if (program["kind"] != "program") fail(verb.model + " is no program");
+  std::vector<std::string> names;
+  for (const devtools::Json& method : program["methods"]) {
+    names.push_back(method["name"]);
+    if (verb.method.empty() || names.back() == verb.method) {
+      return devtools::read_memory_plan(method);
+    }
+  }
+  fail("no method '" + verb.method + "' in " + verb.model + suggestion(verb.method, names));
+}
+
+void memory(const MemoryVerb& verb) {
+  const devtools::MemoryPlan plan = plan_of(verb);
+  std::cout << (verb.json ? devtools::to_json(plan).dump(1) + "\n" : devtools::to_text(plan));
+  for (const devtools::MemoryArena& arena : plan.arenas) {
+    if (verb.svg.empty()) break;
+    const bool is_first = &arena == &plan.arenas[0];
+    const size_t dot = verb.svg.rfind(".svg");
+    const std::string path =
+        is_first ? verb.svg : verb.svg.substr(0, dot) + "-" + std::to_string(arena.id) + ".svg";
+    devtools::write_file(path, devtools::to_svg(plan, arena));
+  }
+}
+
+}  // namespace
+
+void add_memory(CLI::App& app) {
+  auto options = std::make_shared<MemoryVerb>();
+  CLI::App& verb = add_verb(
+      app, "memory", "Show the plan of a method's memory: peak, lifetimes, what could be saved",
+      "executorch memory model.pte --svg plan.svg", [options] { memory(*options); });
+  verb.add_option("model", options->model, "Program, a .pte file")->required();
+  verb.add_option("--method", options->method, "Default: the first");
+  verb.add_option("--svg", options->svg,
+                  "Draw the first arena to this file, others to FILE-<arena>.svg");
+  verb.add_flag("--json", options->json, "Print JSON instead of text");
+}
+
+}  // namespace executorch::extension::command
