@@ -160,12 +160,12 @@ def verb_size(args: list[str]) -> int:
     return python("tests/size/report.py", str(folder / "tests" / "size" / "size_test"))
 
 
-def verb_inspect(args: list[str]) -> int:
-    """Print a program as text: ./dev inspect model.pte [--json]."""
+def verb_executorch(args: list[str]) -> int:
+    """Build and run the `executorch` command: ./dev executorch profile model.pte."""
     setup()
     build("dev", "executorch_command")
     command = BUILD / "executorch" / "extension" / "command" / "executorch"
-    return show([str(command), "inspect", *args])
+    return show([str(command), *args])
 
 
 def verb_golden(args: list[str]) -> int:
@@ -257,7 +257,7 @@ def verb_help(args: list[str]) -> int:
     """Print this list."""
     print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
     for name, verb in VERBS.items():
-        print(textwrap.fill(verb.__doc__ or "", 100, initial_indent=f"  {name:10}"))
+        print(textwrap.fill(verb.__doc__ or "", 100, initial_indent=f"  {name:12}", subsequent_indent=" " * 14))
     return 0
 
 
