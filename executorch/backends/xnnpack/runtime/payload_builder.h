@@ -7,7 +7,10 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -220,6 +223,23 @@ inline void expect_near(const Floats& found, const std::vector<double>& expected
   for (size_t i = 0; i < found.size(); ++i) {
     EXPECT_NEAR(found[i], expected[i], steps * largest * 0x1p-23) << "element " << i;
   }
+}
+
+inline Tensors<ScalarType::Float> floats;
+inline Tensors<ScalarType::Half> halves;
+
+/// One node from `x` to a result of `out` dims, in float.
+inline Floats run_unary(const std::function<void(PayloadBuilder&, uint32_t, uint32_t)>& add,
+                        const Dims& dims, const Floats& x, const Dims& out) {
+  PayloadBuilder b;
+  const uint32_t in = b.input(Type::fp32, dims), to = b.output(Type::fp32, out);
+  add(b, in, to);
+  Loaded loaded(b);
+  EXPECT_EQ(loaded.error, Error::Ok);
+  if (loaded.error != Error::Ok) return {};
+  const auto y = floats.zeros(Sizes(out.begin(), out.end()));
+  EXPECT_EQ(loaded.run({floats.make(Sizes(dims.begin(), dims.end()), x), y}), Error::Ok);
+  return elements(y);
 }
 
 }  // namespace executorch::backends::xnnpack::testing

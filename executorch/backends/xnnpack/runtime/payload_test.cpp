@@ -9,8 +9,6 @@
 namespace executorch::backends::xnnpack::testing {
 namespace {
 
-Tensors<ScalarType::Float> floats;
-
 /// y = abs(x) * 2 through an inner value, [2, 3].
 struct Small {
   PayloadBuilder b;

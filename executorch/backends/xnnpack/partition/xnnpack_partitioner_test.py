@@ -1,0 +1,111 @@
+"""What the partitioner's options choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from executorch.backends.xnnpack.partition.config.xnnpack_config import XNNPartitionerConfig
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+    XnnpackDynamicallyQuantizedPartitioner,
+    XnnpackPartitioner,
+)
+from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir.backend.partitioner import Partitioner
+from executorch.exir.backend.utils import get_delegation_info
+from executorch.exir.lowered_backend_module import get_lowered_backend_modules
+from executorch.runtime import Runtime
+from tests.interop.xnnpack_cases import CASES
+
+
+def lowered(
+    module: nn.Module, inputs: tuple[Tensor, ...], partitioner: Partitioner, shapes: Any = None
+) -> EdgeProgramManager:
+    with torch.no_grad():
+        program = torch.export.export(module.eval(), inputs, dynamic_shapes=shapes)
+    return to_edge_transform_and_lower(program, partitioner=[partitioner])
+
+
+def run(edge: EdgeProgramManager, inputs: tuple[Tensor, ...]) -> Tensor:
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    result: Tensor = method.execute(inputs)[0]
+    return result
+
+
+def n_delegated(edge: EdgeProgramManager) -> int:
+    return get_delegation_info(edge.exported_program().graph_module).num_delegated_nodes
+
+
+def test_bfloat16_is_taken_where_it_is_asked_for() -> None:
+    layer, x = nn.Linear(4, 3).to(torch.bfloat16), torch.ones(2, 4, dtype=torch.bfloat16)
+    assert n_delegated(lowered(layer, (x,), XnnpackPartitioner())) == 0
+    assert n_delegated(lowered(layer, (x,), XnnpackPartitioner(enable_bf16=True))) == 1
+
+
+def test_weights_can_stay_with_the_program() -> None:
+    layer, x = nn.Linear(4, 3), (torch.randn(2, 4),)
+    partitioner = XnnpackPartitioner(force_non_static_weights_for_f32_linear=True)
+    edge = lowered(layer, x, partitioner)
+    (module,) = get_lowered_backend_modules(edge.exported_program().graph_module)
+    signature = module.original_module.graph_signature
+    assert len(signature.user_inputs) == 3 and set(edge.exported_program().state_dict)
+    # 5 terms, each rounded in another order
+    expected = layer(*x).detach()
+    bound = 5 * 2**-23 * float(expected.abs().max() + 4)
+    torch.testing.assert_close(run(edge, x), expected, rtol=0, atol=bound)
+
+
+def test_only_the_operators_of_given_configs_are_taken() -> None:
+    class ReLUConfig(XNNPartitionerConfig):
+        target_name = "relu.default"
+
+    module = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    edge = lowered(module, (torch.ones(1, 4),), XnnpackPartitioner(configs=[ReLUConfig]))
+    (delegate,) = get_lowered_backend_modules(edge.exported_program().graph_module)
+    names = [n.name for n in delegate.original_module.graph.nodes if n.op == "call_function"]
+    assert names == ["aten_relu_default"]
+
+
+@pytest.mark.parametrize(
+    "module", [nn.MaxPool2d(2), nn.Hardswish(), nn.PReLU(), nn.MaxPool2d(3, 2, ceil_mode=True)]
+)
+def test_what_is_not_claimed_runs_on_kernels(module: nn.Module) -> None:
+    x = (torch.randn(1, 2, 7, 7),)
+    edge = lowered(module, x, XnnpackDynamicallyQuantizedPartitioner())
+    assert n_delegated(edge) == 0
+    expected = module(*x).detach()
+    bound = 4 * 2**-23 * float(expected.abs().max())
+    torch.testing.assert_close(run(edge, x), expected, rtol=0, atol=bound)
+
+
+def test_a_transformer_of_any_length_leaves_only_what_no_payload_can_hold() -> None:
+    case = CASES["block"]()
+    edge = lowered(case.module, case.inputs, XnnpackPartitioner(), case.dynamic_shapes)
+    info = get_delegation_info(edge.exported_program().graph_module)
+    left = {each.op_type for each in info.left_out}
+    taken = ("split", "permute", "slice", "linear", "bmm", "softmax", "gelu")
+    assert not [op for op in left if any(name in op for name in taken)]
+    # The payload infers one extent of a shape: scores have the length twice.
+    views = [n for n in edge.exported_program().graph.nodes if "view_copy" in str(n.target)]
+    assert all(sum(isinstance(n, torch.fx.Node) for n in v.args[1]) == 2 for v in views)
+    assert all(each.reason and ".py:" in each.line for each in info.left_out)
+
+
+def test_integer_products_of_torchao_are_delegated() -> None:
+    from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
+
+    layer, x = nn.Linear(32, 8), torch.randn(5, 32)
+    quantize_(layer, Int8DynamicActivationInt8WeightConfig())
+    edge = lowered(layer, (x,), XnnpackPartitioner())
+    info = get_delegation_info(edge.exported_program().graph_module)
+    assert (info.num_delegated_subgraphs, info.left_out) == (1, [])
+    with torch.no_grad():
+        weights = layer.weight.dequantize().abs().sum(1)  # type: ignore[operator]
+        expected = layer(x)
+    # Rows are rounded to other steps: here and there each number moves by half a step of a row.
+    bound = (x.abs().amax(1, keepdim=True) / 127.5 * weights).max()
+    torch.testing.assert_close(run(edge, (x,)), expected, rtol=0, atol=float(bound))
