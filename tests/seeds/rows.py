@@ -106,6 +106,21 @@ with open("nanogpt.pte", "wb") as file:
     file.write(et_program.buffer)
 """
 
+# What the page's runner records.
+RECORD = """
+from executorch.extension.pybindings.portable_lib import _load_for_executorch
+runner = _load_for_executorch("nanogpt.pte", enable_etdump=True)
+runner.forward((torch.randint(0, 4, (1, 8)),))
+runner.write_etdump_result_to_file("etdump.etdp")
+"""
+SHOW = "print(open('inspector_out.txt').read())"
+EVENTS = (
+    r"event_block_name .* event_name .* p10 \(ms\) .* p50 \(ms\) .* p90 \(ms\) .* avg \(ms\) .* "
+    r"min \(ms\) .* max \(ms\) .* op_types .* is_delegated_op .* delegate_backend_name",
+    r"0 │ Default +│ Method::init .*\n.*\n.*1 │ Default +│ Program::load_method ",
+    r"│ Execute +│ native_call_embedding\.out ",
+)
+
 SUMMARY = (
     r"Total\s+delegated\s+subgraphs:\s*\d+\s+"
     r"Number\s+of\s+delegated\s+nodes:\s*\d+\s+Number\s+of\s+non-delegated\s+nodes:\s*\d+",
@@ -170,7 +185,10 @@ SCRIPTS = (
                 "000",
                 shows=(Cut(38, "A", 232, 244, "%aten_where", expects=FRAGMENT),),
             ),
+            Cut(41, "A", 260, 264, "# export_nanogpt.py", "00000"),
             Cut(18, "A", 115, 118, "et_program", "0001", keeps="delegated.pte"),
+            Cut(41, "A", 265, 268, "# ...", "0000"),
+            Cut(53, "A", 309, 313, "from", "00001", before=RECORD, after=SHOW, expects=EVENTS),
             Cut(26, "A", 128, 136, "# export_nanogpt.py", "0" * 9),
             Cut(27, "A", 137, 152, "# Use dynamic", "0" * 16, after=RUN_QUANTIZED),
             Cut(22, "A", 157, 165, "from executorch", "010000001", after=RUN_LOWERED),
@@ -182,6 +200,16 @@ SCRIPTS = (
         "B",
         (
             Cut(3, "B", 107, 148, "# export_nanogpt.py", keeps="portable.pte"),
+            Cut(
+                41,
+                "B",
+                690,
+                696,
+                "# export_nanogpt.py",
+                before="edge_manager = to_edge(traced_model, compile_config=edge_config)",
+            ),
+            Cut(41, "B", 698, 701, "# ...", before="et_program = edge_manager.to_executorch()"),
+            Cut(53, "B", 758, 764, "from", before=RECORD, after=SHOW, expects=EVENTS),
             Cut(20, "B", 378, 426, "# export_nanogpt.py"),
             Cut(
                 32,
@@ -236,7 +264,9 @@ SCRIPTS = (
                 "from executorch.exir.backend.utils",
                 shows=(Cut(38, "C", 304, 316, "%aten_where", expects=FRAGMENT),),
             ),
+            Cut(41, "C", 328, 334, "# export_nanogpt.py"),
             Cut(19, "C", 164, 168, "et_program", keeps="delegated.pte"),
+            Cut(41, "C", 336, 339, "# ..."),
             Cut(26, "C", 194, 201, "from executorch.backends.transforms"),
             Cut(28, "C", 205, 225, "# Use dynamic", after=RUN_QUANTIZED),
             Cut(22, "C", 232, 234, "from executorch"),
@@ -252,6 +282,33 @@ SCRIPTS = (
             Cut(7, "D", 72, 81, "from torch.nn.attention", "0000000101"),
             Cut(8, "D", 87, 91, "from executorch.exir"),
             Cut(9, "D", 112, 114, "#Write the serialized", "001", keeps="portable.pte"),
+            Cut(
+                42,
+                "D",
+                442,
+                445,
+                "import copy",
+                before="from executorch.sdk import generate_etrecord\n"
+                "edge_program_manager = to_edge(traced_model, compile_config=edge_config)",
+            ),
+            Cut(
+                42,
+                "D",
+                447,
+                450,
+                "# ...",
+                before="et_program_manager = edge_program_manager.to_executorch()",
+            ),
+            Cut(54, "D", 505, 508, "from executorch.sdk import Inspector", before=RECORD),
+            Cut(
+                55,
+                "D",
+                513,
+                514,
+                "with  open",
+                after=SHOW,
+                shows=(Cut(56, "D", 518, 524, "|  |  event_block_name", expects=EVENTS),),
+            ),
             Cut(21, "D", 98, 106, "from executorch", after=SAVE, keeps="delegated.pte"),
             Cut(30, "D", 291, 320, "from executorch.backends.transforms", after=RUN_QUANTIZED),
             Cut(24, "D", 327, 334, "from executorch"),
@@ -692,7 +749,7 @@ SHELL = (Cut(77, "D", 21, 22, "mkdir  third-party"),)
 # Rows nothing is run for, and why.
 NOT_RUN: dict[str, tuple[int, ...]] = {
     "not run: clones and installs over the network (conda, pyenv)": (75, 76),
-    "later: with the developer tools": tuple(range(41, 58)),
+    "later: with the developer tools": (*range(43, 53), 57),
     "commented out on the page": (92,),
     "no code in the text": (93,),
 }
