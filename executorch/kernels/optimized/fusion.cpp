@@ -46,6 +46,7 @@ class Rewriter {
     graph_.refresh();
     fuse_linear(graph_, arena_);
     fuse_convolution(graph_, arena_);
+    drop_pool_indices(graph_, arena_);
     graph_.refresh();
     fuse_elementwise(graph_, arena_);
     graph_.refresh();

@@ -22,6 +22,9 @@ void fuse_linear(Graph& graph, Arena& arena);
 /// weights), an activation, and the addition of a residual.
 void fuse_convolution(Graph& graph, Arena& arena);
 
+/// A max pooling without the positions of the maxima, where nobody reads them.
+void drop_pool_indices(Graph& graph, Arena& arena);
+
 /// Layer norm and RMS norm of rows, written by hand.
 void fuse_norm(Graph& graph, Arena& arena);
 

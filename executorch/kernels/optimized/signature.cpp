@@ -93,6 +93,7 @@ const std::unordered_map<std::string_view, std::string_view>& signatures() {
       {"mean.out", "TlB*"},
       {"var.correction_out", "Tl*B"},
       {"convolution.out", "TTtLLLBLI"},
+      {"max_pool2d_with_indices.out", "TLLLLB..."},
       {"_native_batch_norm_legit_no_training.out", "TttTTSS..."},
   };
   return *table;

@@ -5,6 +5,7 @@
 #include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
+#include <executorch/kernels/portable/internal/pool.h>
 #include <executorch/kernels/portable/internal/spatial.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -157,9 +158,9 @@ bool is_dense(const Pooling& p, bool last, bool of_out) {
 
 // Pools by the engine, where it can; window(o, axis, begin, count) and divisor(axis number, axis,
 // o, count) are per axis; `regular` windows lie the axis's stride apart. `indices` (max only) is
-// bound to `q`.
+// bound to `q`; null where nobody wants them.
 template <class Window, class Divisor>
-bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, const Pooling* q,
+bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, bool max, const Pooling* q,
                     int64_t* indices, bool regular, const Window& window, const Divisor& divisor) {
   const auto type = engine_type(self.scalar_type());
   const bool last = !is_dense(p, false, false);
@@ -193,7 +194,7 @@ bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, const Poo
   }
   executorch::cpu::Pool2d pool;
   pool.type = *type;
-  pool.max = indices != nullptr;
+  pool.max = max;
   pool.channels_last = last;
   pool.batch = p.n_batch, pool.channels = p.n_channels;
   pool.h = axes[0], pool.w = axes[1];
@@ -235,6 +236,17 @@ void max_plane(const Pooling& p, const T* in, T* out, const int64_t* index_steps
   });
 }
 
+// The part of a window that lies inside the plane.
+void clip(int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
+  const int64_t first = a.begin(o), skip = first < 0 ? (a.dilation - 1 - first) / a.dilation : 0;
+  begin = first + skip * a.dilation;
+  const int64_t inside = begin < a.in ? (a.in - 1 - begin) / a.dilation + 1 : 0;
+  count = std::min(a.size - skip, inside);
+}
+float no_divisor(int, const Axis&, int64_t, int64_t) {
+  return 1.0f;
+}
+
 using Pair = std::tuple<Tensor&, Tensor&>;
 
 Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Tensor& self,
@@ -257,14 +269,8 @@ Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Te
   q.bind(self, indices);
   const int64_t index_steps[kSpatial] = {q.axis[0].out_step, q.axis[1].out_step,
                                          q.axis[2].out_step};
-  const auto clip = [](int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
-    const int64_t first = a.begin(o), skip = first < 0 ? (a.dilation - 1 - first) / a.dilation : 0;
-    begin = first + skip * a.dilation;
-    const int64_t inside = begin < a.in ? (a.in - 1 - begin) / a.dilation + 1 : 0;
-    count = std::min(a.size - skip, inside);
-  };
-  if (pool_by_engine(p, self, out, &q, indices.mutable_data_ptr<int64_t>(), true, clip,
-                     [](int, const Axis&, int64_t, int64_t) { return 1.0f; })) {
+  if (pool_by_engine(p, self, out, true, &q, indices.mutable_data_ptr<int64_t>(), true, clip,
+                     no_divisor)) {
     return result;
   }
   const bool known = with_gemm_dtype(self.scalar_type(), [&](auto tag) {
@@ -375,7 +381,7 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
     window(o, a, begin, count);
     count -= begin;
   };
-  if (pool_by_engine(p, self, out, nullptr, nullptr, true, clip,
+  if (pool_by_engine(p, self, out, false, nullptr, nullptr, true, clip,
                      [&](int d, const Axis& a, int64_t o, int64_t count) {
                        if (!divisor_override.has_value()) {
                          return static_cast<float>(extent(a, o, count));
@@ -419,7 +425,7 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
     count -= begin;
   };
   if (pool_by_engine(
-          p, self, out, nullptr, nullptr, false, clip,
+          p, self, out, false, nullptr, nullptr, false, clip,
           [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); })) {
     return out;
   }
@@ -471,6 +477,20 @@ Pair max_pool2d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
                                  Tensor& indices) {
   return max_pool(ctx, "max_pool2d_with_indices.out", 2, self, kernel_size, stride, padding,
                   dilation, ceil_mode, out, indices);
+}
+bool internal::max_pool2d_values(KernelRuntimeContext& ctx, const Tensor& self,
+                                 IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                                 IntArrayRef dilation, bool ceil_mode, Tensor& out) {
+  constexpr const char* kOp = "max_pool2d_with_indices.out";
+  Pooling p{.op = kOp, .n_spatial = 2};
+  Shape shape;
+  if (out.scalar_type() != self.scalar_type() ||
+      !read_windows(ctx, p, self, kernel_size, stride, padding, dilation, ceil_mode, shape) ||
+      !resize_out(ctx, kOp, out, shape)) {
+    return false;
+  }
+  p.bind(self, out);
+  return pool_by_engine(p, self, out, true, nullptr, nullptr, true, clip, no_divisor);
 }
 Pair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
                                  IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
