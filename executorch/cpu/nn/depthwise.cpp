@@ -187,6 +187,12 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, con
     V parts[kCount];
     const int64_t ih = y - h.padding;
     if (ih >= 0 && ih < h.in) {
+      // The next plane: a strip jumps from row to row, which no processor foresees.
+      const float* const ahead = image + ih * row_stride + strip.first + c.in_channel;
+      if constexpr (std::is_same_v<T, float>) {
+        __builtin_prefetch(ahead);
+        if constexpr (kStep == 2) __builtin_prefetch(ahead + kLanes);
+      }
       V x[kSize];
       strip.Load(image + ih * row_stride, x);
 #pragma GCC unroll 5
