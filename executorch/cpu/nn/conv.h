@@ -37,8 +37,8 @@ struct ConvAxis {
 /// number of threads.
 ///
 /// Dense convolutions are matrix products whose patches are gathered panel by panel, never stored:
-/// [o, (i, t)] x [(i, t), x] where pixels are contiguous, [x, (t, i)] x [(t, i), o] where channels
-/// are. One input channel per group is summed directly, along pixels or along channels.
+/// [o, (i, t)] x [(i, t), x] where pixels are contiguous (floats: conv_planes.h), [x, (t, i)] x
+/// [(t, i), o] where channels are. One input channel per group is summed directly along either.
 template <class T>
 struct Conv {
   ConvAxis axis[3];
