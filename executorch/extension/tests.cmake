@@ -19,6 +19,9 @@ et_cxx_test(
 et_cxx_test(
   extension_module_test SOURCES module/module_test.cpp
   EXTRA_LIBS extension_module extension_runner_util program_schema)
+et_cxx_test(
+  bundled_module_test SOURCES module/bundled_module_test.cpp
+  EXTRA_LIBS bundled_module extension_module devtools_schema)
 
 find_package(nlohmann_json REQUIRED)
 et_cxx_test(

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -142,10 +143,26 @@ TEST_F(ExecutorRunnerTest, WrongCommandLinesEndWithCode2) {
   EXPECT_FAILS(run_model("--cpu_threads=-2"), 2, "cpu_threads");
 }
 
-TEST_F(ExecutorRunnerTest, SaysThatToolsAreMissing) {
-  const auto outcome = run_model("--etdump_path=x.etdump");
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(contains(outcome, "--etdump_path has no effect"));
+TEST_F(ExecutorRunnerTest, WritesAnETDumpAndTheBytesOfValues) {
+  const auto outcome =
+      run_model("--etdump_path=" + file("run.etdp") +
+                " --dump_intermediate_outputs --debug_output_path=" + file("run.bin"));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const auto content = [](const std::string& name) {
+    std::ifstream in(file(name), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string dump = content("run.etdp");
+  EXPECT_EQ(dump.substr(8, 4), "ED00");
+  EXPECT_NE(dump.find("native_call_add.out"), std::string::npos);
+  EXPECT_EQ(content("run.bin").size(), 64u + 16);  // of the instruction and of the method
+  EXPECT_FAILS(run_model("--dump_outputs"), 1, "--etdump_path");
+  EXPECT_FAILS(run_model("--etdump_path=/no/such/file"), 1, "/no/such/file");
+}
+
+TEST_F(ExecutorRunnerTest, OtherFilesAreNoBundles) {
+  EXPECT_FAILS(run_model("--bundled"), 1, "add.pte: Error::NotSupported");
+  EXPECT_FAILS(run("--bundled_program=/no/such.bpte"), 1, "/no/such.bpte");
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Runs a method of a .pte file from the command line.
 
-#include <executorch/extension/evalue_util/print_evalue.h>
-#include <executorch/extension/module/module.h>
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/loaded_program.h>
+#include <executorch/extension/command/outputs.h>
+#include <executorch/extension/command/profiling.h>
+#include <executorch/extension/executor_runner/tracing.h>
+#include <executorch/extension/module/bundled_module.h>
 #include <executorch/extension/runner_util/inputs.h>
-#include <executorch/extension/threadpool/threadpool.h>
 #include <executorch/kernels/optimized/fusion.h>
-#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <CLI/CLI.hpp>
@@ -21,14 +23,14 @@
 #include <string>
 #include <vector>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
 using executorch::extension::BufferCleanup;
-using executorch::extension::Module;
-using executorch::runtime::Error;
+using executorch::extension::command::check;
+using executorch::extension::command::fail;
+using executorch::extension::command::Failure;
+using executorch::extension::command::LoadedProgram;
 using executorch::runtime::EValue;
 using executorch::runtime::Method;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 namespace {
 
@@ -38,7 +40,6 @@ constexpr char kUsage[] =
     "Exit code: 0 done, 1 something failed (the cause is on stderr), 2 wrong command line.";
 constexpr char kExample[] =
     "Example:\n  executor_runner --model_path=model.pte --inputs=x.bin,y.bin --print_output=all";
-constexpr long kSummaryEdgeItems = 100;
 
 struct Options {
   std::string model_path = "model.pte";
@@ -47,7 +48,15 @@ struct Options {
   std::string output_file;
   std::string print_output = "summary";
   std::string method_name;
-  std::string etdump_path = "model.etdump";
+  executorch::extension::command::Tracing tracing;
+  std::string bundled_path;
+  bool bundled = false;
+  uint32_t testset_idx = 0;
+  double bundleio_rtol = 0.01;
+  double bundleio_atol = 0.01;
+  std::string profile_path;
+  std::string trace_path;
+  bool profile = false;
   uint32_t num_executions = 1;
   int32_t cpu_threads = -1;
   bool server_mode = false;
@@ -55,38 +64,6 @@ struct Options {
   bool no_fusion = false;
   bool print_fusion = false;
 };
-
-/// A failure with its cause, to end main with.
-struct Failure {
-  std::string cause;
-};
-
-[[noreturn]] void fail(std::string cause) {
-  throw Failure{std::move(cause)};
-}
-
-void check(Error error, const std::string& what) {
-  if (error != Error::Ok) {
-    fail("cannot " + what + ": " + executorch::runtime::to_string(error));
-  }
-}
-
-/// The module keeps the loaded Method, whose inputs are prepared here.
-class RunnerModule final : public Module {
- public:
-  using Module::Module;
-  Method& loaded(const std::string& name) { return *methods_.at(name).method; }
-};
-
-void add_unavailable(CLI::App& app, const std::string& flag, const std::string& what) {
-  app.add_option_function<std::string>(
-      flag,
-      [flag](const std::string&) {
-        std::cerr << "executor_runner: " << flag
-                  << " has no effect, this build has no developer tools\n";
-      },
-      what + " (needs a build with developer tools)");
-}
 
 void declare(CLI::App& app, Options& options) {
   app.footer(kExample);
@@ -118,32 +95,30 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--no_fusion", options.no_fusion, "Run the instructions one by one, as in the file");
   app.add_flag("--print_fusion", options.print_fusion,
                "Print which instructions run as one, on stderr");
-  add_unavailable(app, "--etdump_path", "Where to write the profile");
-  add_unavailable(app, "--bundleio_rtol", "Relative tolerance for bundled outputs");
-  add_unavailable(app, "--bundleio_atol", "Absolute tolerance for bundled outputs");
-}
-
-std::string first_method(RunnerModule& module) {
-  if (module.program()->num_methods() == 0) {
-    fail("the program has no method");
-  }
-  const auto name = module.program()->get_method_name(0);
-  check(name.error(), "get the name of the first method");
-  return *name;
-}
-
-std::string choose_method(RunnerModule& module, const Options& options) {
-  const std::string name = options.method_name.empty() ? first_method(module) : options.method_name;
-  const auto names = module.method_names();
-  check(names.error(), "list the methods");
-  if (names->count(name) == 0) {
-    std::string known;
-    for (const std::string& other : *names) {
-      known += (known.empty() ? "" : ", ") + other;
-    }
-    fail("no method '" + name + "' in " + options.model_path + "; it has: " + known);
-  }
-  return name;
+  app.add_option("--profile", options.profile_path,
+                 "Show where the time goes instead; with a value, write that as JSON, too")
+      ->expected(0, 1)
+      ->each([&options](const std::string&) { options.profile = true; });
+  app.add_option("--trace", options.trace_path,
+                 "As --profile; write a run for Perfetto or chrome://tracing to this file")
+      ->each([&options](const std::string&) { options.profile = true; });
+  app.add_option("--etdump_path", options.tracing.etdump_path,
+                 "Record loading and running to this file, for Inspector");
+  app.add_flag("--dump_outputs", options.tracing.outputs, "Record the outputs of the method, too");
+  app.add_flag("--dump_intermediate_outputs", options.tracing.intermediate_outputs,
+               "Record what every instruction computes, too");
+  app.add_option("--debug_output_path", options.tracing.debug_output_path,
+                 "Where the bytes of recorded values go")
+      ->capture_default_str();
+  app.add_flag("--bundled", options.bundled,
+               "The program is bundled with test cases (.bpte): run one and verify its outputs");
+  app.add_option("--bundled_program,--bundled_program_path", options.bundled_path,
+                 "The same with this file as the program");
+  app.add_option("--testset_idx", options.testset_idx, "Which test case")->capture_default_str();
+  app.add_option("--bundleio_rtol", options.bundleio_rtol, "Relative tolerance of its outputs")
+      ->capture_default_str();
+  app.add_option("--bundleio_atol", options.bundleio_atol, "Absolute tolerance of its outputs")
+      ->capture_default_str();
 }
 
 std::vector<std::string> read_inputs(const std::vector<std::string>& paths) {
@@ -188,46 +163,6 @@ BufferCleanup set_inputs(Method& method, const Options& options,
   return std::move(prepared.get());
 }
 
-template <typename T>
-json numbers(const Tensor& tensor) {
-  json list = json::array();
-  for (ssize_t i = 0; i < tensor.numel(); ++i) {
-    const T value = tensor.const_data_ptr<T>()[i];
-    if constexpr (executorch::runtime::is_floating_point<T>::value) {
-      list.push_back(static_cast<double>(value));
-    } else {
-      list.push_back(value);
-    }
-  }
-  return list;
-}
-
-json to_json(const EValue& value, bool with_data) {
-  if (!value.isTensor()) {
-    std::stringstream text;
-    text << value;
-    return text.str();
-  }
-  const Tensor& tensor = value.toTensor();
-  json described = {
-      {"dtype", executorch::runtime::toString(tensor.scalar_type())},
-      {"sizes", std::vector<int>(tensor.sizes().begin(), tensor.sizes().end())},
-      {"dim_order", std::vector<int>(tensor.dim_order().begin(), tensor.dim_order().end())}};
-  if (with_data) {
-    switch (tensor.scalar_type()) {
-#define NUMBERS(ctype, name)                    \
-  case ScalarType::name:                        \
-    described["data"] = numbers<ctype>(tensor); \
-    break;
-      ET_FORALL_REALHBBF16_TYPES(NUMBERS)
-#undef NUMBERS
-      default:
-        break;
-    }
-  }
-  return described;
-}
-
 void write_outputs(Method& method, const std::string& base) {
   for (size_t i = 0; i < method.outputs_size(); ++i) {
     const EValue& value = method.get_output(i);
@@ -248,12 +183,7 @@ void print_outputs(Method& method, const Options& options) {
   if (options.print_output == "none") {
     return;
   }
-  const bool all = options.print_output == "all";
-  std::cout << executorch::extension::evalue_edge_items(all ? std::numeric_limits<long>::max() / 2
-                                                            : kSummaryEdgeItems);
-  for (size_t i = 0; i < method.outputs_size(); ++i) {
-    std::cout << "OutputX " << i << ": " << method.get_output(i) << "\n";
-  }
+  executorch::extension::command::print_outputs(std::cout, method, options.print_output == "all");
   std::cout.flush();
 }
 
@@ -269,7 +199,8 @@ void print_json(Method& method, const std::string& name, const Options& options,
     report["planned_buffers"].push_back(meta.memory_planned_buffer_size(i).get());
   }
   for (size_t i = 0; i < method.outputs_size(); ++i) {
-    report["outputs"].push_back(to_json(method.get_output(i), options.print_output == "all"));
+    report["outputs"].push_back(executorch::extension::command::output_json(
+        method.get_output(i), options.print_output == "all"));
   }
   std::cout << report.dump() << std::endl;
 }
@@ -300,30 +231,69 @@ void run(Method& method, const std::string& name, const Options& options,
   }
 }
 
-void use_threads(int32_t count) {
-  if (count > 0) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    executorch::extension::threadpool::get_threadpool()->_unsafe_reset_threadpool(
-        static_cast<uint32_t>(count));
-#pragma GCC diagnostic pop
-  }
+void profile(const Options& options) {
+  using namespace executorch::extension::command;
+  auto input_contents = read_inputs(options.inputs);
+  ProfileOptions runs;
+  runs.n_runs = options.num_executions > 1 ? options.num_executions : 0;
+  runs.fusion = !options.no_fusion;
+  const auto profile = profile_program(
+      {options.model_path, options.data_path, options.method_name}, runs, [&](Method& method) {
+        return std::make_shared<BufferCleanup>(set_inputs(method, options, input_contents));
+      });
+  write_profile(profile, options.profile_path, options.trace_path);
+  std::cout << (options.as_json ? executorch::devtools::to_json(profile).dump() + "\n"
+                                : executorch::devtools::to_text(profile));
 }
 
-void run_program(const Options& options) {
-  use_threads(options.cpu_threads);
-  RunnerModule module(options.model_path, options.data_path, Module::LoadMode::Mmap);
-  check(module.load(), "load " + options.model_path +
-                           (options.data_path.empty() ? "" : " with " + options.data_path));
-  ET_LOG(Info, "Model file %s is loaded.", options.model_path.c_str());
-  const std::string name = choose_method(module, options);
-  ET_LOG(Info, "Using method %s", name.c_str());
+void run_bundled(const Options& options, executorch::runtime::EventTracer* tracer) {
+  using executorch::extension::BundledModule;
+  const std::string& path =
+      options.bundled_path.empty() ? options.model_path : options.bundled_path;
+  auto module = BundledModule::from_file(path);
+  check(module.error(), "load " + path);
+  check((*module)->load(), "load the program in " + path);
+  const std::string name = options.method_name.empty()
+                               ? (*module)->program()->get_method_name(0).get()
+                               : options.method_name;
+  check((*module)->load_method(name, nullptr, tracer), "load method '" + name + "'");
+  const std::string test = "test case " + std::to_string(options.testset_idx);
+  const auto outputs = (*module)->execute(name, options.testset_idx);
+  check(outputs.error(), "run " + test + " of method '" + name + "'");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
+  Method& method = **(*module)->method(name);
+#pragma GCC diagnostic pop
+  if (!options.output_file.empty()) {
+    write_outputs(method, options.output_file);
+  }
+  print_outputs(method, options);
+  check((*module)->verify_method_outputs(name, options.testset_idx, options.bundleio_rtol,
+                                         options.bundleio_atol),
+        "verify the outputs of " + test);
+  ET_LOG(Info, "Outputs of test case %u are as expected.", options.testset_idx);
+}
+
+void run_program(Options& options) {
+  executorch::extension::command::use_threads(
+      static_cast<uint32_t>(std::max(options.cpu_threads, 0)));
+  if (options.profile) {
+    return profile(options);
+  }
+  executorch::runtime::EventTracer* const tracer = options.tracing.start();
   executorch::optimized::set_fusion_enabled(!options.no_fusion);
-  check(module.load_method(name), "load method '" + name + "'");
+  if (options.bundled || !options.bundled_path.empty()) {
+    run_bundled(options, tracer);
+    return options.tracing.finish();
+  }
+  LoadedProgram module({options.model_path, options.data_path, options.method_name});
+  ET_LOG(Info, "Model file %s is loaded.", options.model_path.c_str());
+  const std::string& name = module.method_name();
+  ET_LOG(Info, "Using method %s", name.c_str());
+  Method& method = module.load_chosen_method(tracer);
   if (options.print_fusion) {
     std::cerr << executorch::optimized::last_fusion();
   }
-  Method& method = module.loaded(name);
   const auto meta = method.method_meta();
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
     ET_LOG(Info, "Planned buffer %zu has %zu bytes.", i,
@@ -331,12 +301,14 @@ void run_program(const Options& options) {
   }
   auto input_contents = read_inputs(options.inputs);
   if (!options.server_mode) {
-    return run(method, name, options, input_contents);
+    run(method, name, options, input_contents);
+    return options.tracing.finish();
   }
   for (std::string line; std::getline(std::cin, line);) {
     run(method, name, options, input_contents);
     ET_LOG(Info, "SERVER MODE DONE");
   }
+  options.tracing.finish();
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/executor_runner/tracing.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+namespace executorch::extension::command {
+
+using Level = runtime::EventTracerDebugLogLevel;
+
+namespace {
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+}  // namespace
+
+runtime::EventTracer* Tracing::start() {
+  if (etdump_path.empty()) {
+    if (outputs || intermediate_outputs)
+      fail("values are recorded beside an ETDump: --etdump_path");
+    return nullptr;
+  }
+  if (outputs || intermediate_outputs) {
+    auto sink = etdump::FileDataSink::create(debug_output_path.c_str());
+    check(sink.error(), "write " + debug_output_path);
+    sink_.emplace(std::move(*sink));
+    gen_.set_data_sink(&*sink_);
+    gen_.set_event_tracer_debug_level(intermediate_outputs ? Level::kIntermediateOutputs
+                                                           : Level::kProgramOutputs);
+  }
+  return &gen_;
+}
+
+void Tracing::finish() {
+  if (etdump_path.empty()) return;
+  if (gen_.error() != runtime::Error::Ok) {
+    std::cerr << "executor_runner: " << etdump_path << " is not complete, see above\n";
+  }
+  const etdump::ETDumpResult result = gen_.get_etdump_data();
+  const std::unique_ptr<void, Free> owner(result.buf);
+  std::ofstream file(etdump_path, std::ios::binary);
+  file.write(static_cast<const char*>(result.buf), static_cast<std::streamsize>(result.size));
+  if (!file.flush()) fail("cannot write " + etdump_path);
+  if (sink_) sink_->close();
+}
+
+}  // namespace executorch::extension::command

@@ -1,0 +1,84 @@
+#include <executorch/devtools/bundled_program/bundled_program.h>
+#include <executorch/devtools/bundled_program/bundled_program_generated.h>
+#include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/module/bundled_module.h>
+#include <executorch/runtime/platform/log.h>
+
+#include <fstream>
+
+namespace executorch {
+namespace extension {
+namespace ET_BUNDLED_MODULE_NAMESPACE {
+
+using runtime::Error;
+using runtime::EValue;
+using runtime::Result;
+
+namespace {
+
+std::unique_ptr<runtime::DataLoader> program_loader(const void* bundle) {
+  const auto& program = *bundled_program_flatbuffer::GetBundledProgram(bundle)->program();
+  return std::make_unique<BufferDataLoader>(program.data(), program.size());
+}
+
+}  // namespace
+
+BundledModule::BundledModule(const void* bundled_program_ptr,
+                             std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
+                             std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
+                             std::unique_ptr<runtime::EventTracer> event_tracer,
+                             std::unique_ptr<runtime::DataLoader> data_map_loader)
+    : Module(program_loader(bundled_program_ptr), std::move(memory_allocator),
+             std::move(temp_allocator), std::move(event_tracer), std::move(data_map_loader)),
+      bundle_(bundled_program_ptr) {}
+
+BundledModule::~BundledModule() {
+  // Methods read the file until they are gone.
+  methods_.clear();
+}
+
+Result<std::unique_ptr<BundledModule>> BundledModule::from_file(
+    const std::string& file_path, std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
+    std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
+    std::unique_ptr<runtime::EventTracer> event_tracer,
+    std::unique_ptr<runtime::DataLoader> data_map_loader) {
+  std::ifstream file(file_path, std::ios::binary | std::ios::ate);
+  std::vector<unsigned char> bytes(file ? static_cast<size_t>(file.tellg()) : 0);
+  file.seekg(0).read(reinterpret_cast<char*>(bytes.data()),
+                     static_cast<std::streamsize>(bytes.size()));
+  ET_CHECK_OR_RETURN_ERROR(file.good(), AccessFailed, "%s cannot be read", file_path.c_str());
+  const void* program = nullptr;
+  size_t size = 0;
+  const Error error =
+      executorch::bundled_program::get_program_data(bytes.data(), bytes.size(), &program, &size);
+  ET_CHECK_OK_OR_RETURN_ERROR(error, "%s is not used", file_path.c_str());
+  auto module = std::make_unique<BundledModule>(bytes.data(), std::move(memory_allocator),
+                                                std::move(temp_allocator), std::move(event_tracer),
+                                                std::move(data_map_loader));
+  module->owned_ = std::move(bytes);
+  return module;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
+
+Result<std::vector<EValue>> BundledModule::execute(const std::string& method_name,
+                                                   size_t testset_idx) {
+  ET_ASSIGN_OR_RETURN(runtime::Method* const loaded, method(method_name));
+  ET_CHECK_OK_OR_RETURN_ERROR(
+      executorch::bundled_program::load_bundled_input(*loaded, bundle_, testset_idx));
+  return Module::execute(method_name, std::vector<EValue>());
+}
+
+Error BundledModule::verify_method_outputs(const std::string& method_name, size_t testset_idx,
+                                           double rtol, double atol) {
+  ET_ASSIGN_OR_RETURN(runtime::Method* const loaded, method(method_name));
+  return executorch::bundled_program::verify_method_outputs(*loaded, bundle_, testset_idx, rtol,
+                                                            atol);
+}
+
+#pragma GCC diagnostic pop
+
+}  // namespace ET_BUNDLED_MODULE_NAMESPACE
+}  // namespace extension
+}  // namespace executorch
