@@ -561,6 +561,40 @@ _BUILD_D = (
 )
 _CONSOLE_D = Cut(74, "D", 272, 273, "prompt: Hello world!")
 
+
+def _traced_b(seed: str, record: tuple[Cut, ...], options: tuple[Cut, ...], run: Cut) -> Project:
+    """The project of release 0.4 with the page's lines for an ETDump: include, module, dump."""
+    include, module, dump = record
+    return Project(
+        name=f"traced, page {seed}",
+        seed=seed,
+        folder="et-nanogpt",
+        executorch="third-party/executorch",
+        program=("B", "portable.pte"),
+        source="main.cpp",
+        source_cuts=(
+            Cut(58, "B", 160, 178, "// main.cpp"),
+            include,
+            Cut(59, "B", 184, 246, "// main.cpp"),
+            Cut(60, "B", 258, 274, "// main.cpp"),
+            module,
+            Cut(60, "B", 277, 281, "  const auto max_input_tokens"),
+            dump,
+        ),
+        cmake_cuts=(
+            Cut(66, "B", 297, 310, "# CMakeLists.txt"),
+            options[0],
+            Cut(66, "B", 312, 326, "# Include the executorch"),
+            *options[1:],
+        ),
+        builds=((run,),),
+        console=Cut(74, "B", 359, 360, "Enter model prompt: Hello world!"),
+        files=(Cut(57, "D", 497, 497, "Run the runner, you will see"),),
+    )
+
+
+_OTHERS = ("# ... omit existing ones", "nanogpt_runner PRIVATE")
+
 PROJECTS = (
     Project(
         name="release 0.4",
@@ -637,6 +671,65 @@ PROJECTS = (
         console=_CONSOLE_D,
         prompt_tokens=8,
         n_tokens=20,
+    ),
+    Project(
+        name="release 0.2, traced",
+        seed="D",
+        folder="nanogpt",
+        executorch="../executorch",
+        program=("D", "portable.pte"),
+        source="nanogpt_runner.cpp",
+        source_cuts=(
+            Cut(45, "D", 465, 465, "#include  <executorch/sdk/etdump/etdump_flatcc.h>"),
+            *_SOURCE_D[:5],
+            Cut(47, "D", 470, 471, "std::unique_ptr<torch::executor::ETDumpGen>"),
+            *_SOURCE_D[6:9],
+            Cut(64, "D", 214, 214, "cout <<"),
+            Cut(49, "D", 476, 488, "torch::executor::ETDumpGen* etdump_gen", after="}"),
+        ),
+        cmake_cuts=(
+            Cut(69, "D", 220, 246, "cmake_minimum_required"),
+            Cut(51, "D", 494, 495, "target_compile_options(executorch PUBLIC"),
+        ),
+        builds=(_BUILD_D,),
+        console=_CONSOLE_D,
+        prompt_tokens=8,
+        n_tokens=20,
+        files=(Cut(57, "D", 497, 497, "Run the runner, you will see"),),
+    ),
+    _traced_b(
+        "B",
+        (
+            Cut(
+                44,
+                "B",
+                713,
+                713,
+                "#include <executorch/devtools/etdump/etdump_flatcc.h>",
+                after="using executorch::etdump::ETDumpGen;\nusing torch::executor::etdump_result;",
+                note="with the using lines of page A",
+            ),
+            Cut(46, "B", 717, 718, "std::unique_ptr<ETDumpGen>"),
+            Cut(48, "B", 722, 732, "ETDumpGen* etdump_gen", after="}"),
+        ),
+        (
+            Cut(50, "B", 736, 737, "option(EXECUTORCH_ENABLE_EVENT_TRACER"),
+            Cut(50, "B", 741, 746, "target_link_libraries(", corrects=(_OTHERS,)),
+        ),
+        Cut(52, "B", 750, 752, "(rm -rf cmake-out"),
+    ),
+    _traced_b(
+        "A",
+        (
+            Cut(43, "A", 275, 277, "#include <executorch/devtools/etdump/etdump_flatcc.h>"),
+            Cut(46, "A", 279, 280, "std::unique_ptr<ETDumpGen>"),
+            Cut(48, "A", 284, 293, "ETDumpGen* etdump_gen", after="}"),
+        ),
+        (
+            Cut(50, "A", 295, 296, "option(EXECUTORCH_ENABLE_EVENT_TRACER"),
+            Cut(50, "A", 298, 302, "target_link_libraries(", corrects=(_OTHERS,)),
+        ),
+        Cut(52, "A", 304, 306, "(rm -rf cmake-out"),
     ),
     Project(
         name="release 0.2 with XNNPACK",
@@ -749,7 +842,6 @@ SHELL = (Cut(77, "D", 21, 22, "mkdir  third-party"),)
 # Rows nothing is run for, and why.
 NOT_RUN: dict[str, tuple[int, ...]] = {
     "not run: clones and installs over the network (conda, pyenv)": (75, 76),
-    "later: with the developer tools": (*range(43, 53), 57),
     "commented out on the page": (92,),
     "no code in the text": (93,),
 }
