@@ -98,10 +98,6 @@ class Product {
     for (int64_t i = 0; i < ni; ++i) operand.prepare(a + i * step, flip(), g_.k, to + i * lda);
   }
 
-  void finish(int offset, int64_t i, int64_t j0, int64_t nj, const void* sums) const {
-    kernels_.finish({&g_, offset, i, j0, nj, sums});
-  }
-
   void run_few() const {
     static thread_local Workspace rows;
     const int8::Operand& operand = kernels_.dot_rows[kind_.of];
@@ -109,7 +105,8 @@ class Product {
     uint8_t* const a = bytes_of(rows, g_.m * lda);
     prepare(operand, 0, g_.m, lda, a);
     constexpr int64_t kStep = int8::kMostColumns;
-    const int64_t grain = round_up(ceil_div(kGrainWork, std::max<int64_t>(g_.k, 1)), kStep);
+    const int64_t grain =
+        g_.n * g_.k < kGrainWork ? g_.n : kStep;  // fine, so that threads end alike
     parallel_for(g_.n, grain, [&](int64_t begin, int64_t end) {
       int32_t sums[int8::kDotRows * kStep];
       for (int64_t j = begin; j < end; j += kStep) {
@@ -117,7 +114,7 @@ class Product {
         for (int64_t i = 0; i < g_.m; i += int8::kDotRows) {
           const int64_t m = std::min<int64_t>(int8::kDotRows, g_.m - i);
           run_dots(g_.b, kind_, a + i * lda, lda, m, g_.k, j, j + n, sums, kStep);
-          for (int64_t r = 0; r < m; ++r) finish(operand.offset, i + r, j, n, sums + r * kStep);
+          kernels_.finish({&g_, operand.offset, i, m, j, n, sums, kStep});
         }
       }
     });
@@ -213,9 +210,7 @@ class Product {
         const int64_t height = std::min<int64_t>(kernels_.rows, rows_of(i0) - i);
         tile.a = memory.rows + i * lda_;
         kernels_.tile[kind_.form][height](tile);
-        for (int64_t r = 0; r < height; ++r) {
-          p_.finish(offset, i0 + i + r, j0, n, memory.sums + r * kernels_.columns);
-        }
+        kernels_.finish({&g_, offset, i0 + i, height, j0, n, memory.sums, kernels_.columns});
       }
     }
 
@@ -235,6 +230,10 @@ class Product {
 
 RowQuantization quantize_row(const float* x, int64_t n, int8_t* q) {
   return int8::kernels().quantize_row(x, n, q);
+}
+
+void DepthwiseSums::run() const {
+  int8::kernels().depthwise(*this);
 }
 
 void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums) {

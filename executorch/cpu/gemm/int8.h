@@ -19,6 +19,19 @@ struct RowQuantization {
 /// PyTorch chooses and rounds.
 RowQuantization quantize_row(const float* x, int64_t n, int8_t* q);
 
+/// sums[c] = sum over taps t of (x[t][c] - zero_point) * w[t * n + c], c < n; a null x[t] counts
+/// nothing.
+struct DepthwiseSums {
+  const int8_t* const* x;
+  int64_t taps;
+  int32_t zero_point;
+  const int8_t* w;
+  int64_t n;
+  int32_t* sums;
+
+  void run() const;
+};
+
 /// The weights of n output channels, one row of k each. Borrowed.
 struct Int8Weights {
   const uint8_t* data = nullptr;  // int8, or if `nibbles`: element p of a row is 4 bits less 8,

@@ -29,6 +29,9 @@ ET_INLINE void Clear(Ints& x) {
 ET_INLINE void Clear(Floats& x) {
   x = vdupq_n_f32(0);
 }
+ET_INLINE void Keep(Ints& x) {
+  asm("" : "+w"(x));
+}
 ET_INLINE Ints Load(const void* p) {
   return vreinterpretq_s32_u8(vld1q_u8(static_cast<const uint8_t*>(p)));
 }

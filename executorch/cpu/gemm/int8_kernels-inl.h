@@ -2,6 +2,7 @@
 // namespace and target, without a guard. It needs
 //   kRows, kVectors, kLanes      of the tallest tile; a vector has kLanes 32-bit numbers
 //   Ints, Floats                 Clear, Load, Store, LoadFloats, StoreFloats, ToFloat, MulAdd
+//   Keep                         holds a sum in its register: GCC copies what loops end with
 //   kBytesOffset, kNibblesOffset, kPanelBytes, kRowBytes   of BytesUnit and NibblesUnit
 //   BytesUnit, NibblesUnit       sums += a unit of R prepared rows times a unit of a panel
 //   WriteBytes, WriteNibbles     quad `d` of kLanes columns into a panel
@@ -122,53 +123,60 @@ void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
 
 // ---- tiles ----
 
+/// sums = `units` of a times as many of a panel, which is behind them afterwards, as `a` is.
+template <Form kForm, int R>
+ET_INLINE void SumUnits(int64_t units, int64_t lda, const uint8_t*& a, const uint8_t*& b,
+                        Ints (&sums)[R][kVectors]) {
+  constexpr int kOf = kForm == kBytes ? 0 : 1;
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) Clear(sums[i][v]);
+  }
+  for (int64_t u = 0; u < units; ++u, a += kRowBytes[kOf], b += kPanelBytes[kOf]) {
+    if constexpr (kForm == kBytes) {
+      BytesUnit<R>(a, lda, b, sums);
+    } else {
+      NibblesUnit<R>(a, lda, b, sums);
+    }
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) Keep(sums[i][v]);
+  }
+}
+
 template <Form kForm, int R>
 void RunTile(const Tile& t) {
-  constexpr int kOf = kForm == kBytes ? 0 : 1;
-  Ints sums[R][kVectors];
   const uint8_t *a = t.a, *b = t.panel;
-  const auto clear = [&sums]() ET_TARGET_LAMBDA {
+  Ints sums[R][kVectors];
+  SumUnits<kForm>(t.units, t.lda, a, b, sums);
+  auto* const to = static_cast<int32_t*>(t.sums);
 #pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) {
+  for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) Clear(sums[i][v]);
-    }
-  };
-  const auto add_units = [&](int64_t n) ET_TARGET_LAMBDA {
-    for (int64_t u = 0; u < n; ++u, a += kRowBytes[kOf], b += kPanelBytes[kOf]) {
-      if constexpr (kForm == kBytes) {
-        BytesUnit<R>(a, t.lda, b, sums);
-      } else {
-        NibblesUnit<R>(a, t.lda, b, sums);
-      }
-    }
-  };
-  if constexpr (kForm != kGroups) {
-    clear();
-    add_units(t.units);
-    auto* const to = static_cast<int32_t*>(t.sums);
-#pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) Store(sums[i][v], to + i * kColumns + v * kLanes);
-    }
-    return;
+    for (int v = 0; v < kVectors; ++v) Store(sums[i][v], to + i * kColumns + v * kLanes);
   }
-  auto* const to = static_cast<float*>(t.sums);
-  std::memset(to, 0, sizeof(float) * R * kColumns);
+}
+
+template <int R>
+void RunGroups(const Tile& t) {
+  const uint8_t *a = t.a, *b = t.panel;
   const float* scales = t.scales;
+  std::memset(t.sums, 0, sizeof(float) * R * kColumns);
   for (int64_t u = 0; u < t.units; u += t.group_units, scales += kColumns) {
-    clear();
-    add_units(t.group_units < t.units - u ? t.group_units : t.units - u);
-    Floats scale[kVectors];
+    const int64_t n = t.group_units < t.units - u ? t.group_units : t.units - u;
+    Ints sums[R][kVectors];
+    SumUnits<kGroups>(n, t.lda, a, b, sums);
+    auto* const to = static_cast<float*>(t.sums);
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) scale[v] = LoadFloats(scales + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) {
+      const Floats scale = LoadFloats(scales + v * kLanes);
 #pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
+      for (int i = 0; i < R; ++i) {
         float* const at = to + i * kColumns + v * kLanes;
-        StoreFloats(MulAdd(ToFloat(sums[i][v]), scale[v], LoadFloats(at)), at);
+        StoreFloats(MulAdd(ToFloat(sums[i][v]), scale, LoadFloats(at)), at);
       }
     }
   }
@@ -176,8 +184,8 @@ void RunTile(const Tile& t) {
 
 // ---- dots ----
 
-/// Bytes of B between the ones in use and the ones asked for.
-constexpr int64_t kAhead = 2048;
+/// Least bytes of B between the ones in use and the ones asked for.
+constexpr int64_t kAhead = 4096;
 
 template <Form kForm, int R>
 struct DotSums {
@@ -189,7 +197,7 @@ struct DotSums<kGroups, R> {
 };
 
 template <Form kForm, int R>
-ET_INLINE void DotColumns(const Dots& t, int64_t j0) {
+ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
   constexpr int C = kDotColumns;
   const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
   const uint8_t* b[C];
@@ -214,7 +222,7 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0) {
 #pragma GCC unroll 4
     for (int j = 0; j < C; ++j) {
       if constexpr (is_whole.value) {
-        __builtin_prefetch(b[j] + p + kAhead);
+        __builtin_prefetch(b[j] + p + ahead);
         y[j] = Load(b[j] + p);
       } else {
         y[j] = LoadRest(b[j], p, bytes);
@@ -266,11 +274,14 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0) {
 
 template <Form kForm>
 void RunDots(const Dots& t) {
+  // Whole groups of rows, each of which follows the same one of the group before.
+  const int64_t group = kDotColumns * (t.ldb > 0 ? t.ldb : 1);
+  const int64_t ahead = (kAhead + group - 1) / group * group;
   for (int64_t j = 0; j < t.n; j += kDotColumns) {
     if (t.m == 1) {
-      DotColumns<kForm, 1>(t, j);
+      DotColumns<kForm, 1>(t, j, ahead);
     } else {
-      DotColumns<kForm, kDotRows>(t, j);
+      DotColumns<kForm, kDotRows>(t, j, ahead);
     }
   }
 }
@@ -304,66 +315,51 @@ ET_INLINE float RoundEven(float x) {
 }
 
 /// Held before it is rounded: a NaN becomes `low`, and the conversion is defined for every float.
-/// low, high: less the zero point.
-ET_INLINE float Quantized(float x, float inverse, float low, float high) {
-  const float y = x * inverse;
-  const float bounded = y > low ? y : low;
+/// x is in units of the scale; low, high: less the zero point.
+ET_INLINE float Quantized(float x, float low, float high) {
+  const float bounded = x > low ? x : low;
   return RoundEven(bounded < high ? bounded : high);
 }
 
 template <class T>
-ET_INLINE void StoreQuantized(const float* x, int64_t n, const RowQuantization& to, T* q) {
+ET_INLINE void StoreQuantized(const float* x, float inverse, int64_t n, int32_t zero_point, T* q) {
   constexpr float kLow = std::is_signed_v<T> ? -128 : 0;
-  const float inverse = 1 / to.scale, zero = static_cast<float>(to.zero_point);
+  const auto zero = static_cast<float>(zero_point);
   const float low = kLow - zero, high = kLow + 255 - zero;
   for (int64_t j = 0; j < n; ++j) {
-    q[j] = static_cast<T>(static_cast<int32_t>(Quantized(x[j], inverse, low, high) + zero));
+    q[j] = static_cast<T>(static_cast<int32_t>(Quantized(x[j] * inverse, low, high) + zero));
   }
 }
 
-ET_INLINE void ScaleSums(const RowEnd& e, const RowQuantization& row, int32_t offset, float* x) {
+/// x = what the sums of row r mean, in units of the result: factor[j] for each.
+ET_INLINE void ScaleSums(const Results& e, int64_t r, const RowQuantization& row,
+                         const float* factor, float* x) {
   const Int8Gemm& g = *e.gemm;
-  const int64_t n = e.nj;
+  const int32_t offset = row.zero_point + e.offset - (g.unsigned_a ? 128 : 0);
   if (g.b.group_scales != nullptr) {
-    const auto* sums = static_cast<const float*>(e.sums);
+    const float* sums = reinterpret_cast<const float*>(e.sums) + r * e.ld;
     const float* w = g.group_sums + e.j0;
     const auto zero = static_cast<float>(offset);
-    for (int64_t j = 0; j < n; ++j) x[j] = (sums[j] - zero * w[j]) * row.scale;
+    for (int64_t j = 0; j < e.nj; ++j) x[j] = (sums[j] - zero * w[j]) * factor[j];
     return;
   }
   // Wraps rather than overflows where a file says nonsense.
-  const auto* sums = static_cast<const uint32_t*>(e.sums);
+  const auto* sums = reinterpret_cast<const uint32_t*>(e.sums + r * e.ld);
   const auto* w = reinterpret_cast<const uint32_t*>(g.sums + e.j0);
   const auto zero = static_cast<uint32_t>(offset);
-  const float* scales = g.b.scales + e.j0;
   if (g.integer_bias == nullptr) {
-    for (int64_t j = 0; j < n; ++j) {
-      x[j] =
-          static_cast<float>(static_cast<int32_t>(sums[j] - zero * w[j])) * (row.scale * scales[j]);
+    for (int64_t j = 0; j < e.nj; ++j) {
+      x[j] = static_cast<float>(static_cast<int32_t>(sums[j] - zero * w[j])) * factor[j];
     }
     return;
   }
   const auto* bias = reinterpret_cast<const uint32_t*>(g.integer_bias + e.j0);
-  for (int64_t j = 0; j < n; ++j) {
-    x[j] = static_cast<float>(static_cast<int32_t>(sums[j] - zero * w[j] + bias[j])) *
-           (row.scale * scales[j]);
+  for (int64_t j = 0; j < e.nj; ++j) {
+    x[j] = static_cast<float>(static_cast<int32_t>(sums[j] - zero * w[j] + bias[j])) * factor[j];
   }
 }
 
-void FinishRow(const RowEnd& e) {
-  float x[kMostColumns];
-  const Int8Gemm& g = *e.gemm;
-  const int64_t n = e.nj, first = e.i * g.ldc + e.j0;
-  const RowQuantization& row = g.rows[e.i / g.rows_share];
-  ScaleSums(e, row, row.zero_point + e.offset - (g.unsigned_a ? 128 : 0), x);
-  if (g.bias != nullptr) {
-    for (int64_t j = 0; j < n; ++j) x[j] += g.bias[e.j0 + j];
-  }
-  const float low = g.low, high = g.high;
-  for (int64_t j = 0; j < n; ++j) {  // a NaN stays one
-    const float y = x[j] < low ? low : x[j];
-    x[j] = y > high ? high : y;
-  }
+ET_INLINE void StoreRow(const Int8Gemm& g, const float* x, int64_t n, int64_t first) {
   switch (g.out) {
     case Int8Gemm::Out::F32:
       std::memcpy(static_cast<float*>(g.c) + first, x, static_cast<size_t>(n) * 4);
@@ -375,9 +371,42 @@ void FinishRow(const RowEnd& e) {
       for (int64_t j = 0; j < n; ++j) static_cast<BF16*>(g.c)[first + j] = {BFloat16Of(x[j])};
       return;
     case Int8Gemm::Out::Int8:
-      return StoreQuantized(x, n, g.c_quantization, static_cast<int8_t*>(g.c) + first);
+      StoreQuantized(x, 1, n, g.c_quantization.zero_point, static_cast<int8_t*>(g.c) + first);
+      return;
     case Int8Gemm::Out::UInt8:
-      return StoreQuantized(x, n, g.c_quantization, static_cast<uint8_t*>(g.c) + first);
+      StoreQuantized(x, 1, n, g.c_quantization.zero_point, static_cast<uint8_t*>(g.c) + first);
+      return;
+  }
+}
+
+void Finish(const Results& e) {
+  float x[kMostColumns], factor[kMostColumns];
+  const Int8Gemm& g = *e.gemm;
+  // Scaled once, so that what lies half-way between two integers is rounded as such.
+  const bool integers = g.out == Int8Gemm::Out::Int8 || g.out == Int8Gemm::Out::UInt8;
+  const float unit = integers ? g.c_quantization.scale : 1;
+  const float low = g.low / unit, high = g.high / unit;
+  const RowQuantization* present = nullptr;
+  for (int64_t r = 0; r < e.ni; ++r) {
+    const RowQuantization* row = g.rows + (e.i0 + r) / g.rows_share;
+    if (row != present) {
+      for (int64_t j = 0; j < e.nj; ++j) {
+        factor[j] = row->scale * (g.b.group_scales != nullptr ? 1 : g.b.scales[e.j0 + j]);
+      }
+      if (integers) {
+        for (int64_t j = 0; j < e.nj; ++j) factor[j] /= unit;
+      }
+      present = row;
+    }
+    ScaleSums(e, r, *row, factor, x);
+    if (g.bias != nullptr) {
+      for (int64_t j = 0; j < e.nj; ++j) x[j] += g.bias[e.j0 + j] / unit;
+    }
+    for (int64_t j = 0; j < e.nj; ++j) {  // a NaN stays one
+      const float y = x[j] < low ? low : x[j];
+      x[j] = y > high ? high : y;
+    }
+    StoreRow(g, x, e.nj, (e.i0 + r) * g.ldc + e.j0);
   }
 }
 
@@ -406,15 +435,37 @@ RowQuantization QuantizeRow(const float* x, int64_t n, int8_t* q) {
   // An infinite range has no number that stands for 0.
   const float bounded = zero > -128 ? (zero < 127 ? zero : 127) : -128;
   const RowQuantization to{1 / inverse, static_cast<int32_t>(RoundEven(bounded))};
-  StoreQuantized(x, n, to, q);
+  StoreQuantized(x, 1 / to.scale, n, to.zero_point, q);
   return to;
+}
+
+// ---- depthwise ----
+
+template <int64_t width>
+ET_INLINE void DepthwiseChannels(const DepthwiseSums& d, int64_t c) {
+  int32_t sums[width] = {};
+  for (int64_t t = 0; t < d.taps; ++t) {
+    if (d.x[t] == nullptr) continue;
+    const int8_t *x = d.x[t] + c, *w = d.w + t * d.n + c;
+    for (int64_t l = 0; l < width; ++l) sums[l] += (x[l] - d.zero_point) * w[l];
+  }
+  std::memcpy(d.sums + c, sums, sizeof(sums));
+}
+
+void Depthwise(const DepthwiseSums& d) {
+  int64_t c = 0;
+  for (; c + 32 <= d.n; c += 32) DepthwiseChannels<32>(d, c);
+  for (; c + 8 <= d.n; c += 8) DepthwiseChannels<8>(d, c);
+  for (; c < d.n; ++c) DepthwiseChannels<1>(d, c);
 }
 
 // ---- all of them ----
 
-template <Form kForm, int... kHeightLess1>
+template <int... kHeightLess1>
 constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
-  ((k.tile[kForm][kHeightLess1 + 1] = RunTile<kForm, kHeightLess1 + 1>), ...);
+  ((k.tile[kBytes][kHeightLess1 + 1] = RunTile<kBytes, kHeightLess1 + 1>), ...);
+  ((k.tile[kNibbles][kHeightLess1 + 1] = RunTile<kNibbles, kHeightLess1 + 1>), ...);
+  ((k.tile[kGroups][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
 }
 
 constexpr Kernels MakeKernels() {
@@ -429,14 +480,12 @@ constexpr Kernels MakeKernels() {
   k.pack[0] = PackBytes;
   k.pack[1] = PackNibbles;
   k.pack_scales = PackScales;
-  constexpr auto kHeights = std::make_integer_sequence<int, kRows>();
-  FillTiles<kBytes>(k, kHeights);
-  FillTiles<kNibbles>(k, kHeights);
-  FillTiles<kGroups>(k, kHeights);
+  FillTiles(k, std::make_integer_sequence<int, kRows>());
   k.dots[kBytes] = RunDots<kBytes>;
   k.dots[kNibbles] = RunDots<kNibbles>;
   k.dots[kGroups] = RunDots<kGroups>;
-  k.finish = FinishRow;
+  k.finish = Finish;
+  k.depthwise = Depthwise;
   k.quantize_row = QuantizeRow;
   return k;
 }

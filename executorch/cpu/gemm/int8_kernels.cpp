@@ -32,6 +32,7 @@ template <class F>
 Ints EachInt(const F& f) {
   return {{f(0), f(1), f(2), f(3)}};
 }
+void Keep(Ints&) {}
 Ints Load(const void* p) {
   Ints x;
   std::memcpy(&x, p, sizeof(x));

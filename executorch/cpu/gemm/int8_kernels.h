@@ -54,12 +54,13 @@ struct Dots {
   int64_t ld_sums;
 };
 
-/// Columns [j0, j0 + nj) of one row of C from its sums.
-struct RowEnd {
+/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <= kMostColumns.
+struct Results {
   const Int8Gemm* gemm;
   int offset;  // of the operand
-  int64_t i, j0, nj;
-  const void* sums;
+  int64_t i0, ni, j0, nj;
+  const int32_t* sums;  // of groups float
+  int64_t ld;
 };
 
 enum Form { kBytes, kNibbles, kGroups };
@@ -74,7 +75,8 @@ struct Kernels {
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
   void (*tile[3][kMostRows + 1])(const Tile&);  // by Form and height
   void (*dots[3])(const Dots&);
-  void (*finish)(const RowEnd&);
+  void (*finish)(const Results&);
+  void (*depthwise)(const DepthwiseSums&);
   RowQuantization (*quantize_row)(const float* x, int64_t n, int8_t* q);
 };
 

@@ -280,6 +280,25 @@ TEST_P(Int8, QuantizesARowOverItsRange) {
   }
 }
 
+TEST_P(Int8, SumsTapsOfDepthwiseConvolutions) {
+  std::mt19937 random(4);
+  for (const int64_t n : {1, 7, 8, 45, 96}) {
+    std::vector<int8_t> x(static_cast<size_t>(4 * n)), w(x.size());
+    for (auto* bytes : {&x, &w}) {
+      for (int8_t& byte : *bytes) byte = static_cast<int8_t>(random());
+    }
+    const int8_t* taps[4] = {x.data(), nullptr, x.data() + 2 * n, x.data() + 3 * n};
+    std::vector<int32_t> found(static_cast<size_t>(n)), expected(found.size());
+    for (size_t t : {0, 2, 3}) {
+      for (size_t c = 0; c < expected.size(); ++c) {
+        expected[c] += (x[t * expected.size() + c] + 5) * w[t * expected.size() + c];
+      }
+    }
+    DepthwiseSums{taps, 4, -5, w.data(), n, found.data()}.run();
+    EXPECT_EQ(found, expected);
+  }
+}
+
 TEST_P(Int8, DoesNotDependOnTheNumberOfThreads) {
   Example e(200, 300, 256, true, 64);
   std::vector<float> expected(200 * 300), found = expected;

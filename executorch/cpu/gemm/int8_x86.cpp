@@ -40,6 +40,9 @@ ET_INLINE void Clear(Ints& x) {
 ET_INLINE void Clear(Floats& x) {
   x = _mm512_setzero_ps();
 }
+ET_INLINE void Keep(Ints& x) {
+  asm("" : "+v"(x));
+}
 ET_INLINE Ints Load(const void* p) {
   return _mm512_loadu_si512(p);
 }
@@ -173,6 +176,9 @@ ET_INLINE void Clear(Ints& x) {
 ET_INLINE void Clear(Floats& x) {
   x = _mm256_setzero_ps();
 }
+ET_INLINE void Keep(Ints& x) {
+  asm("" : "+x"(x));
+}
 ET_INLINE Ints Load(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
@@ -280,12 +286,13 @@ ET_INLINE void BytesUnit(const uint8_t* a, int64_t lda, const uint8_t* b,
     }
   }
 }
-template <int R>
-ET_INLINE void NibblesUnit(const uint8_t* a, int64_t lda, const uint8_t* b,
-                           Ints (&sums)[R][kVectors]) {
-  Ints part[R][kVectors];
-#pragma GCC unroll 6
-  for (int i = 0; i < R; ++i) {
+/// Rows [i, i + N) of a unit: 16-bit sums of more would not stay in registers beside the others.
+template <int N, int R>
+ET_INLINE void NibbleRows(int i0, const uint8_t* a, int64_t lda, const uint8_t* b,
+                          Ints (&sums)[R][kVectors]) {
+  Ints part[N][kVectors];
+#pragma GCC unroll 3
+  for (int i = 0; i < N; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) Clear(part[i][v]);
   }
@@ -294,21 +301,32 @@ ET_INLINE void NibblesUnit(const uint8_t* a, int64_t lda, const uint8_t* b,
     Ints y[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) y[v] = Load(b + v * 32);
-#pragma GCC unroll 6
-    for (int i = 0; i < R; ++i) {
-      const Ints x = Broadcast(a + i * lda);
+#pragma GCC unroll 3
+    for (int i = 0; i < N; ++i) {
+      const Ints x = Broadcast(a + (i0 + i) * lda);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         part[i][v] = _mm256_add_epi16(part[i][v], _mm256_maddubs_epi16(x, y[v]));
       }
     }
   }
-#pragma GCC unroll 6
-  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 3
+  for (int i = 0; i < N; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      sums[i][v] = Add(sums[i][v], _mm256_madd_epi16(part[i][v], _mm256_set1_epi16(1)));
+      Keep(part[i][v]);
+      sums[i0 + i][v] = Add(sums[i0 + i][v], _mm256_madd_epi16(part[i][v], _mm256_set1_epi16(1)));
     }
+  }
+}
+template <int R>
+ET_INLINE void NibblesUnit(const uint8_t* a, int64_t lda, const uint8_t* b,
+                           Ints (&sums)[R][kVectors]) {
+  if constexpr (R > 3) {
+    NibbleRows<3>(0, a, lda, b, sums);
+    NibbleRows<R - 3>(3, a, lda, b, sums);
+  } else {
+    NibbleRows<R>(0, a, lda, b, sums);
   }
 }
 /// Elements 0 and 2 of each quad, then 1 and 3.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -57,14 +58,19 @@ struct Layer {
     return at >= 0 && at < extent ? at : -1;
   }
 
-  /// First element of what tap `tap` of output pixel `pixel` reads; -1 for padding.
-  int64_t pixel_source(int64_t pixel, int64_t tap) const {
-    const int64_t width = y.shape[2], height = y.shape[1];
-    const int64_t in_y = source(0, pixel / width % height, tap / window.size[1]);
-    const int64_t in_x = source(1, pixel % width, tap % window.size[1]);
+  struct Pixel {
+    int64_t image, y, x;
+  };
+  Pixel pixel(int64_t index) const {
+    const int64_t row = index / y.shape[2];
+    return {row / y.shape[1], row % y.shape[1], index % y.shape[2]};
+  }
+
+  /// First element of what a tap of an output pixel reads; -1 for padding.
+  int64_t pixel_source(const Pixel& p, int64_t tap_y, int64_t tap_x) const {
+    const int64_t in_y = source(0, p.y, tap_y), in_x = source(1, p.x, tap_x);
     if (in_y < 0 || in_x < 0) return -1;
-    const int64_t image = pixel / width / height;
-    return ((image * x.shape[1] + in_y) * x.shape[2] + in_x) * channels_in();
+    return ((p.image * x.shape[1] + in_y) * x.shape[2] + in_x) * channels_in();
   }
 
   /// The window sees one pixel, the next for the next output: A is x.
@@ -142,21 +148,24 @@ struct Windows {
   }
 
  private:
-  void copy(int64_t pixel, int8_t* to) const {
+  void copy(int64_t index, int8_t* to) const {
     const int64_t width = layer.window.size[1], c = layer.inputs;
+    const Layer::Pixel pixel = layer.pixel(index);
     // Taps of a row of the image lie side by side, unless some are padding.
-    const bool joined = !layer.transposed && layer.window.dilation[1] == 1 && layer.groups == 1;
-    for (int64_t tap = 0; tap < layer.taps(); tap += width) {
-      const int64_t first = layer.pixel_source(pixel, tap);
-      if (joined && first >= 0 && layer.pixel_source(pixel, tap + width - 1) >= 0) {
+    const bool joined = !layer.transposed && layer.window.dilation[1] == 1 && layer.groups == 1 &&
+                        layer.source(1, pixel.x, 0) >= 0 &&
+                        layer.source(1, pixel.x, width - 1) >= 0;
+    for (int64_t y = 0; y < layer.window.size[0]; ++y) {
+      const int64_t first = joined ? layer.pixel_source(pixel, y, 0) : -1;
+      if (first >= 0) {
         std::memcpy(to, layer.x.as<int8_t>() + first, static_cast<size_t>(width * c));
         to += width * c;
         continue;
       }
       for (int64_t x = 0; x < width; ++x, to += c) {
-        const int64_t at = layer.pixel_source(pixel, tap + x);
+        const int64_t at = layer.pixel_source(pixel, y, x);
         if (at < 0) {
-          std::memset(to, images[pixel / images_share].zero_point, static_cast<size_t>(c));
+          std::memset(to, images[index / images_share].zero_point, static_cast<size_t>(c));
         } else {
           std::memcpy(to, layer.x.as<int8_t>() + at + group * c, static_cast<size_t>(c));
         }
@@ -197,45 +206,57 @@ void run_integer(const Graph& graph, const Layer& layer, Node& node) {
   }
 }
 
-/// Channels [c0, c0 + n) of one output pixel of a depthwise convolution.
-void depthwise_run(const Layer& layer, const float* scales, int64_t pixel, int64_t c0, int64_t n,
-                   float* result) {
-  int32_t sums[kRun] = {};
-  const auto zero = static_cast<int16_t>(layer.x.zero_point);
-  for (int64_t tap = 0; tap < layer.taps(); ++tap) {
-    const int64_t first = layer.pixel_source(pixel, tap);
-    if (first < 0) continue;
-    const int8_t* x = layer.x.as<int8_t>() + first;
-    const int8_t* w = layer.w.as<int8_t>() + tap * layer.channels_out() + c0;
-    if (layer.outputs == 1) {
-      x += c0;
-      for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<int16_t>(x[i] - zero) * int16_t{w[i]};
-    } else {
-      for (int64_t i = 0; i < n; ++i) sums[i] += (x[(c0 + i) / layer.outputs] - zero) * w[i];
-    }
+/// Sums of one output pixel of a depthwise convolution.
+void sum_taps(const Layer& layer, int64_t index, std::vector<const int8_t*>& taps,
+              std::vector<int8_t>& repeated, int32_t* sums) {
+  const int64_t n = layer.channels_out(), in = layer.channels_in();
+  const Layer::Pixel pixel = layer.pixel(index);
+  for (int64_t t = 0; t < layer.taps(); ++t) {
+    const int64_t at =
+        layer.pixel_source(pixel, t / layer.window.size[1], t % layer.window.size[1]);
+    const auto slot = static_cast<size_t>(t);
+    taps[slot] = at < 0 ? nullptr : layer.x.as<int8_t>() + at;
+    if (at < 0 || in == n) continue;
+    int8_t* const to = repeated.data() + t * n;  // a channel has several filters
+    for (int64_t c = 0; c < n; ++c) to[c] = taps[slot][c / layer.outputs];
+    taps[slot] = to;
   }
-  const int32_t* bias = layer.bias == nullptr ? nullptr : layer.bias->as<int32_t>() + c0;
-  for (int64_t i = 0; i < n; ++i) {
-    // Wraps rather than overflows where a file says nonsense.
-    const uint32_t sum =
-        static_cast<uint32_t>(sums[i]) + (bias == nullptr ? 0 : static_cast<uint32_t>(bias[i]));
-    result[i] = static_cast<float>(static_cast<int32_t>(sum)) * (layer.x.scale * scales[c0 + i]);
-  }
+  cpu::DepthwiseSums{taps.data(), layer.taps(), layer.x.zero_point, layer.w.as<int8_t>(), n, sums}
+      .run();
 }
 
 void run_depthwise(const Layer& layer, Node& node) {
   const int64_t n = layer.channels_out();
   const float* scales = weight_scales(layer.w, node, n);
-  const int64_t pixels = layer.y.shape[0] * layer.pixels();
+  // Scaled once, so that what lies half-way between two integers is rounded as such.
+  Value y = layer.y;
+  const float unit = is_affine(y.type) ? std::exchange(y.scale, 1.0f) : 1.0f;
+  std::vector<float> factors(static_cast<size_t>(n));
+  for (int64_t c = 0; c < n; ++c) {
+    factors[static_cast<size_t>(c)] = layer.x.scale * scales[c] / unit;
+  }
+  const std::vector<int32_t> zeros(static_cast<size_t>(layer.bias == nullptr ? n : 0));
+  const int32_t* bias = layer.bias == nullptr ? zeros.data() : layer.bias->as<int32_t>();
+  const int64_t pixels = y.shape[0] * layer.pixels();
   const int64_t grain = std::max<int64_t>(1, kElementsPerTask / (n * layer.taps()));
   cpu::parallel_for(pixels, grain, [&](int64_t begin, int64_t end) {
+    std::vector<const int8_t*> taps(static_cast<size_t>(layer.taps()));
+    std::vector<int8_t> repeated(layer.outputs == 1 ? 0 : taps.size() * static_cast<size_t>(n));
+    std::vector<int32_t> sums(static_cast<size_t>(n));
     float room[kRun];
     for (int64_t pixel = begin; pixel < end; ++pixel) {
+      sum_taps(layer, pixel, taps, repeated, sums.data());
       for (int64_t c = 0; c < n; c += kRun) {
         const int64_t count = std::min(kRun, n - c);
-        depthwise_run(layer, scales, pixel, c, count, room);
-        clamp_run(room, count, node.low, node.high);
-        write_run(layer.y, pixel * n + c, count, room);
+        const int32_t* sum = sums.data() + c;
+        const float* factor = factors.data() + c;
+        for (int64_t i = 0; i < count; ++i) {
+          // Wraps rather than overflows where a file says nonsense.
+          const uint32_t all = static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(bias[c + i]);
+          room[i] = static_cast<float>(static_cast<int32_t>(all)) * factor[i];
+        }
+        clamp_run(room, count, node.low / unit, node.high / unit);
+        write_run(y, pixel * n + c, count, room);
       }
     }
   });
