@@ -144,6 +144,31 @@ def test_a_gpt_runs_as_attention_and_linears() -> None:
     assert runs.names == layer * 2
 
 
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_what_delegates_compute_is_fused_with(is_dynamic: bool) -> None:
+    pytest.importorskip("torchao")
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+        XnnpackDynamicallyQuantizedPartitioner,
+    )
+    from executorch.backends.xnnpack.quantizer.quantize_model import quantize_model
+    from executorch.exir import to_edge_transform_and_lower
+
+    shapes = ({1: Dim("tokens", max=T)},) if is_dynamic else None
+    inputs = (torch.randn(1, T, WIDTH),)
+    module = quantize_model(nn.Sequential(Block(), Block()).eval(), inputs, "int4")
+    edge = to_edge_transform_and_lower(
+        export(module, inputs, dynamic_shapes=shapes),
+        partitioner=[XnnpackDynamicallyQuantizedPartitioner()],
+    )
+    runs = Runs(edge.to_executorch().buffer)
+    assert runs.names.count("attention+causal") == 2
+    for length in (T, 7) if is_dynamic else (T,):
+        x = (torch.randn(1, length, WIDTH),)
+        plain, fused = (m.call(x)[0] for m in (runs.plain[1], runs.fused[1]))
+        # A rounding moves an activation to the next integer now and then: 1 of 255 of its range.
+        torch.testing.assert_close(fused, plain, rtol=0, atol=float(plain.abs().max()) / 255)
+
+
 def test_batches_and_lengths_may_vary_together() -> None:
     case = Case(
         SelfAttention(),

@@ -153,12 +153,18 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
   }
   const size_t n = instruction.args.size();
   if (node.pure) mention(node.outputs, instruction.args[n - 1]);
+  if (instruction.kind == Instruction::Kind::Delegate) {
+    const auto first = first_output_of_delegate(instruction.args);
+    node.sealed = first.has_value();
+    for (size_t i = first.value_or(n); i < n; ++i) mention(node.outputs, instruction.args[i]);
+  }
   for (const EValue* arg : instruction.args) {
     std::vector<int> all;
     mention(all, arg);
     for (int v : all) {
       if (!contains(node.outputs, v) && !contains(node.inputs, v)) node.inputs.push_back(v);
-      values_[v].foreign |= !node.pure;
+      values_[v].foreign |= !node.pure && !node.sealed;
+      values_[v].mentioned = true;
     }
   }
   // Programs name outputs twice, also as two lists of the same items.
@@ -170,6 +176,25 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
   std::erase_if(node.inputs, lists_outputs);
   std::erase_if(node.outputs, lists_outputs);
   nodes_.push_back(std::move(node));
+}
+
+// Inputs of a delegate come first, then outputs, which nothing has mentioned yet. None if that does
+// not tell them apart: an input that is a static view is not mentioned before either.
+std::optional<size_t> Graph::first_output_of_delegate(Span<EValue*> args) const {
+  const auto is_new = [&](const EValue* arg) {
+    const Value& value = values_[id(arg)];
+    return arg->isTensor() && !value.constant && !value.input && !value.mentioned &&
+           value.data != nullptr;
+  };
+  const auto may_be_view = [&](const EValue* arg) {
+    const bool is_static = arg->toTensor().unsafeGetTensorImpl()->shape_dynamism() ==
+                           aten::TensorShapeDynamism::STATIC;
+    return is_static && find_base(id(arg), static_cast<int>(nodes_.size())).has_value();
+  };
+  size_t first = args.size();
+  while (first > 0 && is_new(args[first - 1])) --first;
+  const bool told_apart = std::none_of(args.begin() + first, args.end(), may_be_view);
+  return first < args.size() && told_apart ? std::optional(first) : std::nullopt;
 }
 
 void Graph::define(int n) {
@@ -223,8 +248,8 @@ std::optional<Graph::StaticView> Graph::find_base(int view, int first_use) const
       if (!fits(v)) return std::nullopt;
       return StaticView{n, v, view};
     }
-    const bool may_write =
-        !nodes_[n].pure && std::any_of(nodes_[n].inputs.begin(), nodes_[n].inputs.end(), overlaps);
+    const bool may_write = !nodes_[n].pure && !nodes_[n].sealed &&
+                           std::any_of(nodes_[n].inputs.begin(), nodes_[n].inputs.end(), overlaps);
     if (may_write) return std::nullopt;
   }
   for (int32_t v : draft_.inputs) {
@@ -253,7 +278,7 @@ bool Graph::insert_static_views(const std::vector<StaticView>& views) {
       if (instruction == nullptr || args == nullptr) return false;
       args[0] = values_[view.base].value;
       args[1] = values_[view.view].value;
-      *instruction = {Instruction::Kind::Kernel, false, 0, point_at, {args, 2}};
+      *instruction = {Instruction::Kind::Kernel, false, false, 0, point_at, {args, 2}};
       Node node;
       node.instruction = instruction;
       node.op = node.name = "static_view";

@@ -21,7 +21,8 @@ using runtime::MethodDraft;
 ///   stable  a value that has, wherever it can be read, what its one definition gave it, and that
 ///           memory planning may not have given to something else on purpose: constants, inputs
 ///           that nothing writes, results of pure nodes that only pure nodes of one basic block see
-/// Arguments of nodes that are not pure are `foreign`: nothing is known about them.
+///   sealed  a call of a delegate: it reads its inputs and writes its outputs, in a way of its own
+/// Arguments of nodes that are neither pure nor sealed are `foreign`: nothing is known about them.
 class Graph {
  public:
   struct Node {
@@ -35,6 +36,7 @@ class Graph {
     std::string_view name;
     int block = 0;
     bool pure = false;
+    bool sealed = false;
     bool live = true;
     FusedCall* fused = nullptr;
     /// Values mentioned, each once, items of lists too.
@@ -49,6 +51,8 @@ class Graph {
     bool input = false;
     bool output = false;
     bool foreign = false;
+    /// By a node.
+    bool mentioned = false;
     /// The value whose bytes it shares: itself, or the base of a view.
     int root = -1;
     /// At load: the largest.
@@ -117,6 +121,7 @@ class Graph {
 
  private:
   void add_node(Instruction& instruction, int block, int number);
+  std::optional<size_t> first_output_of_delegate(Span<EValue*> args) const;
   void define(int node);
 
   void add_values();

@@ -182,7 +182,8 @@ class Planner {
              !blocks_[written].movable && overlap(range_of(value(written)), range_of(value(root)));
     };
     return std::any_of(node.outputs.begin(), node.outputs.end(), hits) ||
-           (!node.pure && std::any_of(node.inputs.begin(), node.inputs.end(), hits));
+           (!node.pure && !node.sealed &&
+            std::any_of(node.inputs.begin(), node.inputs.end(), hits));
   }
 
   // The lowest place that nothing needs at the same time.
