@@ -1,3 +1,4 @@
+#include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/machine_limits.h>
 #include <executorch/cpu/threadpool.h>
 
@@ -71,6 +72,20 @@ double best_rate(const F& f) {
   return best;
 }
 
+/// `times` the tallest tile of integer products, over operands in the first-level cache; returns
+/// the number of operations.
+int64_t multiply_bytes(int64_t times) {
+  constexpr int64_t kUnits = 8;
+  const int8::Kernels& kernels = int8::kernels();
+  const int64_t row = kernels.tile_rows[0].row_bytes(kUnits * int8::kUnit);
+  const std::vector<uint8_t> a(static_cast<size_t>(kernels.rows * row), 1);
+  const std::vector<uint8_t> panel(static_cast<size_t>(kUnits * kernels.panel_unit[0]), 1);
+  std::vector<int32_t> sums(static_cast<size_t>(kernels.rows * kernels.columns));
+  const int8::Tile tile{a.data(), row, panel.data(), kUnits, nullptr, 0, sums.data()};
+  for (int64_t i = 0; i < times; ++i) kernels.tile[int8::kBytes][kernels.rows](tile);
+  return 2 * times * kernels.rows * kernels.columns * kUnits * int8::kUnit;
+}
+
 MachineLimits measure() {
   const auto threads = static_cast<int64_t>(default_pool().thread_count());
   MachineLimits limits;
@@ -82,6 +97,13 @@ MachineLimits measure() {
         work += static_cast<int64_t>(HWY_DYNAMIC_DISPATCH(MultiplyAdds)(2'000'000, &sink));
       }
       if (sink == 0.5f) ++work;
+    });
+    return static_cast<double>(work);
+  });
+  limits.int8 = best_rate([&] {
+    std::atomic<int64_t> work{0};
+    parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) work += multiply_bytes(20'000);
     });
     return static_cast<double>(work);
   });

@@ -5,6 +5,7 @@ namespace executorch::cpu {
 
 struct MachineLimits {
   double flops;             // float multiply-adds, two operations each, per second
+  double int8;              // the same of bytes, added up in 32 bits
   double bytes_per_second;  // read from memory
 };
 

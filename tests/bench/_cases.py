@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ class Case:
     dtype: torch.dtype = torch.float32  # of all inputs; int64: token numbers
     example: tuple[int, ...] | None = None  # sizes to export with, where dimension 1 may vary
     plans_inputs: bool = True  # by default a program copies its inputs into memory of its own
+    quantize: str = (
+        ""  # "int8", "int4": linear layers; "static": everything that can be, calibrated
+    )
 
     def module(self) -> nn.Module:
         """The same weights wherever it is called."""
@@ -40,6 +43,25 @@ class Case:
         if self.dtype == torch.int64:
             return tuple(torch.randint(0, 30000, s) for s in sizes)
         return tuple(torch.randn(s) for s in sizes)
+
+    def largest_difference(self) -> float:
+        """Relative to the norm of the output: float32 with sums in another order and vectorised
+        functions stays below, a format of fewer bits (bfloat16) above. What is quantized is judged
+        by text or images; here only nonsense is told apart."""
+        return 0.5 if self.quantize else 1e-3
+
+    def work(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> dict[str, Any]:
+        """Bytes that must be moved and the peak that counts; a quantized table of embeddings or
+        bias is not worth counting."""
+        tensors = (*inputs, output)
+        if not self.quantize:
+            tensors = (*module.state_dict(keep_vars=True).values(), *tensors)
+        moved = sum({t.data_ptr(): t.nbytes for t in tensors}.values())
+        bits = 4.5 if self.quantize == "int4" else 8  # 16 for 32 weights' scale
+        for layer in module.modules() if self.quantize else ():
+            if isinstance(layer, (nn.Linear, nn.Conv2d)):
+                moved += int(layer.weight.numel() * bits / 8)
+        return {"bytes": moved, "peak": "int8" if self.quantize else "peak"}
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...] | None:
         return ({1: torch.export.Dim("tokens", max=self.example[1])},) if self.example else None
@@ -70,6 +92,18 @@ MODELS = (
     Case("resnet18", "resnet18", _nets.ResNet18, IMAGE),
     Case("vit_small", "vit_small", _nets.ViTSmall, IMAGE),
     Case("bert_base 128 tokens", "bert_base", _nets.BertBase, ((1, 128),), torch.int64),
+)
+
+
+def quantized(case: Case, quantize: str) -> Case:
+    """The same, in its own program."""
+    name, program = f"{case.name} {quantize}", f"{case.program}_{quantize}"
+    return replace(case, name=name, program=program, quantize=quantize)
+
+
+QUANTIZED = (
+    *(quantized(gpt(t), q) for q in ("int8", "int4") for t in (1, 128, 512)),
+    *(quantized(case, "static") for case in MODELS if case.program in ("mobilenet_v2", "resnet18")),
 )
 
 
@@ -159,4 +193,4 @@ KERNELS = (
     conv(144, 144, 56, 3, 1, groups=144),
     conv(960, 960, 7, 3, 1, groups=960),
 )
-CASES = {case.name: case for case in (*MODELS, *KERNELS)}
+CASES = {case.name: case for case in (*MODELS, *QUANTIZED, *KERNELS)}

@@ -30,9 +30,6 @@ from _sides import (
 from rich.console import Console
 from rich.progress import Progress
 
-# Relative to the norm of the output: float32 with sums in another order and vectorised functions
-# stays below, a format of fewer bits (bfloat16) above.
-LARGEST_DIFFERENCE = 1e-3
 SETTLE = 0.05  # seconds until the last side's threads sleep
 
 
@@ -153,9 +150,9 @@ class Judge:
                 output = read_output(answer)
                 if side.name == "eager":
                     expected = output
-                    row["work"] = {k: answer[k] for k in ("flops", "bytes")}
+                    row["work"] = {k: answer[k] for k in ("flops", "bytes", "peak")}
                 off = difference(output, expected) if expected is not None else 0.0
-                if off > LARGEST_DIFFERENCE:
+                if off > case.largest_difference():
                     raise Failure(f"wrong: off by {off:.1e}")
                 first = self.worker(side).ask(do="run", calls=1)["seconds"][0]
                 calls[side.name] = max(1, min(200, int(self.options.turn / max(first, 1e-9))))
@@ -207,7 +204,11 @@ def selected(cases: tuple[Case, ...], options: argparse.Namespace) -> list[Case]
         c
         for c in cases
         if (not only or any(text in c.name for text in only))
-        and (not tokens or c.program != "gpt2" or c.name in tokens)
+        and (
+            not tokens
+            or not c.program.startswith("gpt2")
+            or c.name.removesuffix(f" {c.quantize}") in tokens
+        )
     ]
 
 

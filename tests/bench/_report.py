@@ -24,7 +24,8 @@ def describe(machine: dict) -> str:
         f"{machine['threads']} threads; read {machine['read'] / 1e9:.1f} GB/s"
         f" (one thread {machine['read_1'] / 1e9:.1f});"
         f" multiply-add peak {machine['peak'] / 1e9:.0f} GFLOP/s"
-        f" (one thread {machine['peak_1'] / 1e9:.0f})"
+        f" (one thread {machine['peak_1'] / 1e9:.0f}),"
+        f" of bytes {machine['int8'] / 1e9:.0f} ({machine['int8_1'] / 1e9:.0f})"
     )
 
 
@@ -32,7 +33,7 @@ def limit(work: dict, machine: dict) -> float:
     """Least seconds this machine could take: every byte once, every operation at the peak.
     What the last cache holds costs nothing, as it stays there from call to call."""
     moved = work.get("bytes", 0) if work.get("bytes", 0) > machine["cache"] else 0
-    return max(moved / machine["read"], work.get("flops", 0) / machine["peak"])
+    return max(moved / machine["read"], work.get("flops", 0) / machine[work.get("peak", "peak")])
 
 
 def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) -> Table:

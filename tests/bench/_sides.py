@@ -36,6 +36,7 @@ SIDES = {
         Side("here (upstream's file)", "here", "upstream", "own", "upstream"),
         Side("upstream", "upstream", "upstream", "upstream", "upstream"),
         Side("upstream XNNPACK", "upstream", "xnnpack", "upstream", "upstream"),
+        Side("upstream (our file)", "upstream", "ours", "upstream", "own"),
         Side("eager", "eager", None, "own", "own"),
         Side("ONNX Runtime", "onnxruntime", "onnx", "peers", "peers"),
         Side("OpenVINO", "openvino", "onnx", "peers", "peers"),
@@ -154,8 +155,8 @@ def newest_source(kind: str) -> float:
     shared = [HERE / name for name in ("_cases.py", "_nets.py", "_worker.py")]
     sources = [*shared, ROOT / "examples" / "nanogpt" / "model.py"]
     if kind == "ours":
-        exir = ROOT / "executorch" / "exir"
-        sources += [*exir.rglob("*.py"), *exir.glob("*.so")]
+        exir, backend = ROOT / "executorch" / "exir", ROOT / "executorch" / "backends" / "xnnpack"
+        sources += [*exir.rglob("*.py"), *exir.glob("*.so"), *backend.rglob("*.py")]
     return max(path.stat().st_mtime for path in sources)
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +40,7 @@ def eager(command: dict, threads: int) -> tuple[Run, dict]:
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]), counter:  # of products, none fused
         output = module(*inputs)
-    tensors = (*module.state_dict(keep_vars=True).values(), *inputs, output)
-    distinct = {t.data_ptr(): t.nbytes for t in tensors}
-    work = {"flops": counter.get_total_flops(), "bytes": sum(distinct.values())}
+    work = {"flops": counter.get_total_flops(), **case.work(module, inputs, output)}
     return run, {"version": torch.__version__, **work}
 
 
@@ -153,13 +152,11 @@ def write_pte(case, path: Path, kind: str) -> None:
 
     config = EdgeCompileConfig(_check_ir_validity=False)
     with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]):
-        program = torch.export.export(
-            case.module(), case.inputs(exported=True), dynamic_shapes=case.dynamic_shapes()
-        )
-        if kind == "xnnpack":
-            from executorch.backends.xnnpack.partition import xnnpack_partitioner
-
-            delegates = [xnnpack_partitioner.XnnpackPartitioner()]
+        inputs, shapes = case.inputs(exported=True), case.dynamic_shapes()
+        module = quantized(case, inputs, shapes) if case.quantize else case.module()
+        program = torch.export.export(module, inputs, dynamic_shapes=shapes)
+        delegates = partitioners(case, kind)
+        if delegates:
             edge = to_edge_transform_and_lower(
                 program, partitioner=delegates, compile_config=config
             )
@@ -171,7 +168,55 @@ def write_pte(case, path: Path, kind: str) -> None:
         lowered.write_to_file(f)
 
 
+def partitioners(case, kind: str) -> list:
+    """Ours leaves floats to the operators, which are fused when a program is loaded; upstream's
+    way is the tutorials'."""
+    if kind == "xnnpack" or case.quantize == "static":
+        from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+        if case.quantize in ("", "static"):
+            return [XnnpackPartitioner()]
+    if not case.quantize:
+        return []
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+        XnnpackDynamicallyQuantizedPartitioner,
+    )
+
+    dynamic = XnnpackDynamicallyQuantizedPartitioner()
+    return [dynamic, XnnpackPartitioner()] if kind == "xnnpack" else [dynamic]
+
+
+def quantized(case, inputs: tuple, shapes):
+    """The case's module in the tutorials' ways, which both sides spell alike."""
+    import torch
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+    from torchao.quantization.granularity import PerGroup
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+
+    module = case.module()
+    if case.quantize == "int4":
+        config = Int8DynamicActivationIntxWeightConfig(
+            weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+        )
+        quantize_(module, config)
+        return module
+    is_dynamic = case.quantize == "int8"
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=is_dynamic)
+    captured = torch.export.export(module, inputs, dynamic_shapes=shapes).module()
+    prepared = prepare_pt2e(captured, XNNPACKQuantizer().set_global(config))
+    prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
 def write_onnx(case, path: Path, kind: str) -> None:
+    if case.quantize:
+        write_quantized_onnx(case, path)
+        return
     import torch
 
     with torch.no_grad():
@@ -184,6 +229,39 @@ def write_onnx(case, path: Path, kind: str) -> None:
             dynamic_shapes=case.dynamic_shapes(),
             verbose=False,
         )
+
+
+def write_quantized_onnx(case, path: Path) -> None:
+    import onnx
+    from onnxruntime import quantization as ortq
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    whole = path.with_suffix(".float")
+    write_onnx(replace(case, quantize=""), whole, "onnx")
+    if case.quantize == "int8":
+        ortq.quantize_dynamic(whole, path, per_channel=True, weight_type=ortq.QuantType.QInt8)
+    elif case.quantize == "int4":
+        quantizer = MatMulNBitsQuantizer(
+            onnx.load(whole), block_size=32, is_symmetric=True, accuracy_level=4
+        )  # 4: activations as integers
+        quantizer.process()
+        quantizer.model.save_model_to_file(str(path))
+    else:
+        names = [i.name for i in onnx.load(whole).graph.input]
+        inputs = [x.numpy() for x in case.inputs(exported=True)]
+
+        class Calibration(ortq.CalibrationDataReader):
+            def __init__(self) -> None:
+                self.rest = [dict(zip(names, inputs, strict=True))]
+
+            def get_next(self) -> dict | None:
+                return self.rest.pop() if self.rest else None
+
+        int8 = ortq.QuantType.QInt8
+        ortq.quantize_static(
+            whole, path, Calibration(), per_channel=True, weight_type=int8, activation_type=int8
+        )
+    whole.unlink()
 
 
 if __name__ == "__main__":
