@@ -89,7 +89,7 @@ struct FewRows {
 /// Rows up to which that is faster than to divide the product into blocks: of a B whose columns are
 /// contiguous (packing it costs a transposition), of one whose rows are, and of such a B of floats
 /// (which blocks use where it lies).
-constexpr int64_t kFewDots = 9, kFewRows = 8, kFewFloatRows = 4;
+constexpr int64_t kFewDots = 16, kFewRows = 8, kFewFloatRows = 4;
 
 /// What depends on the storage type: F32, F16, BF16.
 template <class T>
