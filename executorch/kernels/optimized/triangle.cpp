@@ -43,6 +43,7 @@ Expr relation(Expr e, int64_t offset, bool below) {
 
 // (a * i + b * j + c <= 0), for a, b = -1, 1 or 1, -1.
 Expr at_most_zero(const Expr& e) {
+  if (std::fabs(e.number) > kMostElements) return {};
   const auto c = static_cast<int64_t>(e.number);
   if (e.cols == 1 && e.rows == -1) return relation(e, -c, true);
   if (e.cols == -1 && e.rows == 1) return relation(e, c - 1, false);  // i - j <= -c
@@ -202,7 +203,10 @@ class Evaluator {
 
   // tril keeps j - i <= diagonal, triu j - i >= diagonal; the rest becomes 0.
   static Expr halved(const Expr& e, std::optional<double> diagonal, bool lower) {
-    if (e.kind != Expr::Kind::Fill || !diagonal.has_value() || e.rank < 2) return {};
+    if (e.kind != Expr::Kind::Fill || !diagonal.has_value() || e.rank < 2 ||
+        std::fabs(*diagonal) > kMostElements) {
+      return {};
+    }
     const auto d = static_cast<int64_t>(*diagonal);
     Expr r = lower ? relation(e, d, true) : relation(e, d - 1, false);
     if (e.number == 1) return r;
@@ -233,7 +237,7 @@ class Evaluator {
     }
     if (step.kind == Step::Kind::Unsqueeze) {
       const auto dim = graph_.constant_number(step.args[1]);
-      if (!dim.has_value()) return {};
+      if (!dim.has_value() || std::fabs(*dim) > e.rank + 1) return {};
       const int at = static_cast<int>(*dim) + (*dim < 0 ? e.rank + 1 : 0);
       return inserted(e, e.rank - at);
     }

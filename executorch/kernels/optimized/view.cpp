@@ -5,6 +5,9 @@
 namespace executorch::optimized {
 namespace {
 
+// More than memory holds. Arguments are numbers of the program: products of them must not overflow.
+constexpr int64_t kMostElements = int64_t{1} << 56;
+
 bool normalize(int64_t& dim, int64_t n) {
   if (dim < 0) dim += n;
   return dim >= 0 && dim < n;
@@ -25,8 +28,11 @@ View::View(const Tensor& tensor) {
 
 View::View(const int64_t* sizes, int n) {
   int64_t stride = 1;
-  for (int d = 0; d < n; ++d) stride *= sizes[d];
-  if (n > kMaxDims || stride <= 0) return;
+  if (n > kMaxDims) return;
+  for (int d = 0; d < n; ++d) {
+    if (sizes[d] <= 0 || sizes[d] > kMostElements / stride) return;
+    stride *= sizes[d];
+  }
   ndim_ = 0;
   for (int d = 0; d < n; ++d) {
     stride /= sizes[d];
@@ -89,7 +95,7 @@ bool View::reshape(const int64_t* sizes, int n) {
   for (int d = 0; d < n; ++d) {
     if (sizes[d] == -1 && inferred < 0) {
       inferred = d;
-    } else if (sizes[d] <= 0) {
+    } else if (sizes[d] <= 0 || sizes[d] > numel / known) {
       return false;
     } else {
       known *= sizes[d];
@@ -181,10 +187,12 @@ bool View::expand(const int64_t* sizes, int n) {
   out.ndim_ = 0;
   out.offset_ = offset_;
   const int added = n - ndim_;
+  int64_t numel = 1;
   for (int d = 0; d < n; ++d) {
     const int64_t old = d < added ? 1 : size(d - added);
     const int64_t wanted = sizes[d] == -1 && d >= added ? old : sizes[d];
-    if (wanted <= 0 || (old != wanted && old != 1)) return false;
+    if (wanted <= 0 || (old != wanted && old != 1) || wanted > kMostElements / numel) return false;
+    numel *= wanted;
     if (old == wanted) {
       for (int i = 0; d >= added && i < n_factors(d - added); ++i) {
         if (!out.push(factor(d - added, i))) return false;
@@ -210,7 +218,7 @@ bool View::slice(int64_t dim, int64_t start, int64_t end, int64_t step) {
   const int64_t length = size(d);
   start = std::clamp<int64_t>(start < 0 ? start + length : start, 0, length);
   end = std::clamp<int64_t>(end < 0 ? end + length : end, start, length);
-  const int64_t taken = (end - start + step - 1) / step;
+  const int64_t taken = (end - start) / step + ((end - start) % step == 0 ? 0 : 1);
   if (taken == length) return true;
   int64_t stride_of_dim = 0;
   if (taken <= 0 || !stride(d, stride_of_dim)) return false;
@@ -251,24 +259,27 @@ struct Arguments {
 };
 
 bool apply_split(View& view, const Arguments& args, uint32_t part) {
-  const int64_t length = args.integer(1), start = part * length;
+  const int64_t length = args.integer(1);
   int64_t dim = args.integer(2);
-  return length > 0 && normalize(dim, view.ndim()) && start < view.size(static_cast<int>(dim)) &&
-         view.slice(dim, start, start + length, 1);
+  if (length <= 0 || !normalize(dim, view.ndim())) return false;
+  const int64_t size = view.size(static_cast<int>(dim));
+  if (part > (size - 1) / length) return false;
+  const int64_t start = part * length;
+  return view.slice(dim, start, start + std::min(length, size - start), 1);
 }
 
 bool apply_split_sizes(View& view, const Arguments& args, uint32_t part) {
   const auto sizes = args.values[1]->tryToIntList();
   int64_t dim = args.integer(2);
   if (!sizes.ok() || part >= sizes->size() || !normalize(dim, view.ndim())) return false;
+  const int64_t size = view.size(static_cast<int>(dim));
   int64_t start = 0, total = 0;
   for (size_t i = 0; i < sizes->size(); ++i) {
-    if ((*sizes)[i] < 0) return false;
+    if ((*sizes)[i] < 0 || (*sizes)[i] > size - total) return false;
     start += i < part ? (*sizes)[i] : 0;
     total += (*sizes)[i];
   }
-  return total == view.size(static_cast<int>(dim)) &&
-         view.slice(dim, start, start + (*sizes)[part], 1);
+  return total == size && view.slice(dim, start, start + (*sizes)[part], 1);
 }
 
 bool squeeze_dims(View& view, const int64_t* dims, int n) {
