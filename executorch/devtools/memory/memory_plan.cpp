@@ -35,7 +35,7 @@ class Lifetimes {
       for (const Json& instruction : chain) add(instruction, begin, ++step);
     }
     end_ = step;
-    for (const Json& input : method["inputs"]) mention(input, 0);
+    for (const Json& input : method["inputs"]) mention(input, 0, true);
     for (const Json& output : method["outputs"]) mention(output, end_ + 1);
     for (size_t i = 0; i < values_.size(); ++i) {
       if (values_[i].contains("initial_state")) {
@@ -51,13 +51,31 @@ class Lifetimes {
   int64_t end() const { return end_ + 1; }
 
  private:
-  void mention(const Json& index, int64_t step) {
+  void mention(const Json& index, int64_t step, bool writes = false) {
     const auto value = index.get<int64_t>();
     if (value < 0) return;
-    lives_[static_cast<size_t>(base_[static_cast<size_t>(value)])].add(step);
     const Json& entry = values_[static_cast<size_t>(value)];
+    Interval& life = lives_[static_cast<size_t>(base_[static_cast<size_t>(value)])];
+    const bool is_new = life.empty();
+    life.add(step);
+    if (entry.contains("memory")) {
+      // What is first mentioned without being written is a view of what lies there.
+      const auto [last, is_free] = last_at_.try_emplace({entry["memory"], entry["offset"]}, value);
+      if (is_new && !is_free && !writes)
+        life.first = lives_[static_cast<size_t>(last->second)].last;
+      last->second = value;
+    }
     const bool has_items = entry["type"] == "TensorList" || entry["type"] == "OptionalTensorList";
-    for (const Json& item : has_items ? entry["items"] : Json::array()) mention(item, step);
+    for (const Json& item : has_items ? entry["items"] : Json::array()) {
+      mention(item, step, writes);
+    }
+  }
+
+  bool is_in_list(const Json& value, const Json& list) const {
+    const auto index = list.get<int64_t>();
+    if (index < 0 || values_[static_cast<size_t>(index)]["type"] != "TensorList") return false;
+    const Json& items = values_[static_cast<size_t>(index)]["items"];
+    return std::find(items.begin(), items.end(), value) != items.end();
   }
 
   void add(const Json& instruction, int64_t chain_begin, int64_t step) {
@@ -70,7 +88,13 @@ class Lifetimes {
       }
     }
     if (type == "kernel" || type == "delegate") {
-      for (const Json& arg : instruction["args"]) mention(arg, step);
+      // A kernel's last argument is what it writes; of a delegate's, that is not known.
+      const Json& args = instruction["args"];
+      for (size_t i = 0; i < args.size(); ++i) {
+        const bool writes =
+            type == "delegate" || args[i] == args.back() || is_in_list(args[i], args.back());
+        mention(args[i], step, writes);
+      }
     } else if (type == "move") {
       mention(instruction["from"], step);
       mention(instruction["to"], step);
@@ -94,6 +118,8 @@ class Lifetimes {
   const Json& values_;
   std::vector<Interval> lives_;
   std::vector<int64_t> base_;
+  /// By memory and offset: the value mentioned last.
+  std::map<std::pair<int64_t, int64_t>, int64_t> last_at_;
   std::vector<std::pair<int64_t, int64_t>> loops_;
   int64_t end_ = 0;
 };

@@ -25,6 +25,8 @@ struct Node {
   double height = kBoxHeight;
 };
 
+using Place = std::pair<uint32_t, uint32_t>;
+
 /// Which instruction makes each value, and what runs in whose place.
 class Dependences {
  public:
@@ -34,9 +36,7 @@ class Dependences {
     }
     for (size_t c = 0; c < method["chains"].size(); ++c) {
       for (size_t i = 0; i < method["chains"][c].size(); ++i) {
-        for (const int64_t value : values_of(c, i)) {
-          makers_.try_emplace(value, static_cast<uint32_t>(c), static_cast<uint32_t>(i));
-        }
+        add_makers({static_cast<uint32_t>(c), static_cast<uint32_t>(i)});
       }
     }
     for (const Json& input : method["inputs"]) makers_.erase(input.get<int64_t>());
@@ -92,9 +92,38 @@ class Dependences {
     }
   }
 
+  // What a kernel mentions first, but does not write, is a view of static shape: it was made by
+  // what wrote its place last.
+  void add_makers(Place place) {
+    const Json& instruction = method_["chains"][place.first][place.second];
+    std::vector<int64_t> written;
+    if (instruction["type"] == "kernel" && !instruction["args"].empty()) {
+      add(instruction["args"].back().get<int64_t>(), written);
+    } else {
+      written = values_of(place.first, place.second);
+    }
+    for (const int64_t value : values_of(place.first, place.second)) {
+      const bool writes = std::find(written.begin(), written.end(), value) != written.end();
+      const auto before = last_writers_.find(address(value));
+      makers_.try_emplace(value, !writes && before != last_writers_.end() ? before->second : place);
+    }
+    for (const int64_t value : written) {
+      if (makers_.at(value) == place) last_writers_[address(value)] = place;
+    }
+  }
+
+  // Different for all values that are not planned.
+  std::pair<int64_t, int64_t> address(int64_t value) const {
+    const Json& entry = method_["values"][static_cast<size_t>(value)];
+    return entry.contains("memory")
+               ? std::pair{entry["memory"].get<int64_t>(), entry["offset"].get<int64_t>()}
+               : std::pair{int64_t{-1}, value};
+  }
+
   const Json& method_;
-  std::map<std::pair<uint32_t, uint32_t>, const ProfiledInstruction*> rows_;
-  std::map<int64_t, std::pair<uint32_t, uint32_t>> makers_;
+  std::map<Place, const ProfiledInstruction*> rows_;
+  std::map<int64_t, Place> makers_;
+  std::map<std::pair<int64_t, int64_t>, Place> last_writers_;
 };
 
 class Drawing {

@@ -58,8 +58,14 @@ class Page {
 
   std::string html() {
     const std::string title = profile_.program + " " + profile_.method;
-    const std::string sections =
-        losses() + operators() + modules() + roofline() + graph() + memory() + instructions();
+    // One after the other: each adds a link.
+    std::string sections = losses();
+    sections += operators();
+    sections += modules();
+    sections += roofline();
+    sections += graph();
+    sections += memory();
+    sections += instructions();
     const std::string body = head(title) + "<nav>" + links_ + "</nav>\n" + cards() + sections;
     return "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
            "<meta name='viewport' content='width=device-width,initial-scale=1'>\n<title>" +
@@ -150,7 +156,7 @@ class Page {
               "' style='padding-left:" + std::to_string(10 + 18 * group.depth) + "px'>" +
               escaped(group.name) + "</td>" +
               bar_cell(group.seconds / profile_.seconds, first == "<operator" ? colour : "accent") +
-              number_cell(group.calls > 0 ? format_number(group.calls) : "", group.calls) +
+              number_cell(group.calls > 0 ? pixels(group.calls) : "", group.calls) +
               measures(profile_, group.seconds, group.bytes, group.flop, group.bound) + "</tr>\n";
     }
     return rows.empty() ? ""
@@ -234,7 +240,7 @@ class Page {
       const double bound =
           row.family == Family::Delegate ? 0 : profile_.roofline.seconds(row.flop, row.bytes);
       rows += "<tr>" + number_cell(std::to_string(row.instruction), row.instruction) +
-              text_cell(row.op) + number_cell(format_number(row.calls), row.calls) +
+              text_cell(row.op) + number_cell(pixels(row.calls), row.calls) +
               measures(profile_, row.seconds, row.bytes, row.flop, bound) +
               text_cell(row.module, "dim") + text_cell(row.place, "dim") +
               text_cell(row.shapes, "dim") + "</tr>\n";
