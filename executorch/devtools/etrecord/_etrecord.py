@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import IO, Any, BinaryIO
 
@@ -157,7 +159,8 @@ class ETRecord:
     # ---- file ----
 
     def save(self, path: Path) -> None:
-        """Write the record to a file. Weights are streamed from the tensors."""
+        """Write the record to a file, which then holds its old content or all of the new. Weights
+        are streamed from the tensors."""
         if self.edge_dialect_program is None or self._debug_handle_map is None:
             raise RuntimeError(
                 "ETRecord must contain edge dialect program and executorch program to be saved; "
@@ -170,7 +173,7 @@ class ETRecord:
         methods = {"forward": edge} if isinstance(edge, ExportedProgram) else edge
         programs += [(f"{_EDGE}/{method}", program) for method, program in methods.items()]
         programs += (self.graph_map or {}).items()
-        with zipfile.ZipFile(path, "w") as archive:
+        with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
             writer = Writer(archive)
             for name, program in steps(programs, "writing ETRecord"):
                 writer.program(name, program)
@@ -181,6 +184,31 @@ class ETRecord:
                     writer.tensors(name, getattr(self, f"_{name}"))
             if self.export_graph_id:
                 writer.json(_Name.EXPORT_GRAPH_ID.value, self.export_graph_id)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Any]:
+    """A file that takes the place of `path` when it is complete; a file object is used as it is."""
+    if not isinstance(path, (str, os.PathLike)):
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(
+        dir=os.path.dirname(os.path.abspath(path)), delete=False
+    ) as new:
+        try:
+            yield new
+            new.flush()
+            os.chmod(new.name, 0o666 & ~_umask())
+            os.replace(new.name, path)
+        except BaseException:
+            os.unlink(new.name)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def generate_etrecord(

@@ -221,3 +221,17 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path.write_text("no record")
     with pytest.raises(RuntimeError, match="invalid etrecord file"):
         parse_etrecord(path)
+
+
+def test_a_failed_save_leaves_the_old_file(exported, tmp_path: Path) -> None:
+    path = tmp_path / "record.bin"
+    path.write_bytes(b"old")
+    edge = to_edge(exported)
+    record = ETRecord()
+    record.add_edge_dialect_program(edge)
+    record.add_executorch_program(edge.to_executorch())
+    record._reference_outputs = {"forward": [lambda: None]}  # nothing that can be pickled
+    with pytest.raises(Exception, match="pickle"):
+        record.save(path)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["record.bin"]
