@@ -14,7 +14,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
+#include <map>
+#include <memory>
 
 namespace nb = nanobind;
 
@@ -24,33 +25,63 @@ namespace {
 using Verification = runtime::Program::Verification;
 using ProgramPtr = std::shared_ptr<LoadedProgram>;
 
-[[noreturn]] void no_etdump() {
-  throw std::runtime_error("ETDump: this build of the runtime records no events");
-}
-
-[[noreturn]] void no_bundled_programs() {
-  throw std::runtime_error("bundled programs are not part of this build of the runtime");
-}
+/// What enable_etdump and debug_buffer_size ask for.
+struct Tracing {
+  bool enabled;
+  size_t debug_buffer_bytes;
+  std::unique_ptr<Recording> recording() const {
+    return enabled ? std::make_unique<Recording>(debug_buffer_bytes) : nullptr;
+  }
+};
 
 ProgramPtr load_path(const std::string& path, const std::optional<std::string>& data_path,
-                     bool enable_etdump, Verification verification) {
-  if (enable_etdump) {
-    no_etdump();
-  }
+                     const Tracing& tracing, Verification verification) {
   return std::make_shared<LoadedProgram>(
-      Source{path, nb::object(), data_path.value_or(""), nb::object()}, verification);
+      Source{path, nb::object(), data_path.value_or(""), nb::object()}, verification,
+      tracing.recording());
 }
 
 ProgramPtr load_buffer(nb::bytes buffer, const std::optional<std::string>& data_path,
-                       const std::optional<nb::bytes>& data_buffer, bool enable_etdump,
-                       Verification verification) {
-  if (enable_etdump) {
-    no_etdump();
-  }
+                       const std::optional<nb::bytes>& data_buffer, const Tracing& tracing,
+                       Verification verification, bool is_bundle = false) {
   nb::object data = data_buffer ? nb::object(*data_buffer) : nb::object();
   return std::make_shared<LoadedProgram>(
-      Source{"", std::move(buffer), data_path.value_or(""), std::move(data)}, verification);
+      Source{"", std::move(buffer), data_path.value_or(""), std::move(data), is_bundle},
+      verification, tracing.recording());
 }
+
+/// BundledModule: a program with its test cases.
+class BundledHandle {
+ public:
+  explicit BundledHandle(nb::bytes bundle)
+      : bundle_(std::move(bundle)),
+        program_(load_buffer(bundle_, {}, {}, {false, 0}, Verification::InternalConsistency,
+                             /*is_bundle=*/true)) {}
+  BundledHandle(const BundledHandle&) = delete;
+  BundledHandle& operator=(const BundledHandle&) = delete;
+
+  nb::list verify(const std::string& method, size_t index, double rtol, double atol,
+                  nb::handle self) {
+    std::unique_ptr<MethodHandle>& handle = methods_[method];
+    if (handle == nullptr) {
+      handle = std::make_unique<MethodHandle>(program_, method);
+    }
+    return handle->runner().call_bundled(bundle_.c_str(), index, rtol, atol, self);
+  }
+
+  /// Another module over the program, without the test cases.
+  std::unique_ptr<ModuleHandle> make_module(const std::optional<std::string>& data_path,
+                                            const std::optional<nb::bytes>& data_buffer,
+                                            const Tracing& tracing) const {
+    return std::make_unique<ModuleHandle>(load_buffer(bundle_, data_path, data_buffer, tracing,
+                                                      Verification::InternalConsistency, true));
+  }
+
+ private:
+  nb::bytes bundle_;
+  ProgramPtr program_;
+  std::map<std::string, std::unique_ptr<MethodHandle>> methods_;
+};
 
 void bind_method(nb::module_& m) {
   const auto call = [](nb::object self, nb::object inputs, bool clone) {
@@ -128,10 +159,13 @@ void bind_program(nb::module_& m) {
           nb::arg("method_name"))
       .def("method_meta", &LoadedProgram::method_meta, nb::arg("method_name"),
            nb::keep_alive<0, 1>())
-      .def("has_etdump", [](const LoadedProgram&) { return false; })
+      .def("has_etdump", &LoadedProgram::has_recording)
       .def(
           "write_etdump_result_to_file",
-          [](const LoadedProgram&, const std::string&, nb::object) { no_etdump(); },
+          [](const LoadedProgram& self, const std::string& path,
+             const std::optional<std::string>& debug_buffer_path) {
+            self.recording().write(path, debug_buffer_path);
+          },
           nb::arg("path"), nb::arg("debug_buffer_path") = nb::none());
 }
 
@@ -163,54 +197,83 @@ void bind_module(nb::module_& m) {
             return self.program().method_meta(name);
           },
           nb::arg("method_name"), nb::keep_alive<0, 1>())
-      .def("has_etdump", [](const ModuleHandle&) { return false; })
+      .def("has_etdump", [](const ModuleHandle& self) { return self.program().has_recording(); })
       .def(
           "write_etdump_result_to_file",
-          [](const ModuleHandle&, const std::string&, nb::object) { no_etdump(); }, nb::arg("path"),
-          nb::arg("debug_buffer_path") = nb::none());
+          [](const ModuleHandle& self, const std::string& path,
+             const std::optional<std::string>& debug_buffer_path) {
+            self.program().recording().write(path, debug_buffer_path);
+          },
+          nb::arg("path"), nb::arg("debug_buffer_path") = nb::none());
+}
+
+void bind_bundled(nb::module_& m) {
+  nb::class_<BundledHandle>(m, "BundledModule", "A program with test cases for its methods.")
+      .def(
+          "verify_result_with_bundled_expected_output",
+          [](nb::object self, const std::string& method, size_t index, double rtol, double atol) {
+            return nb::cast<BundledHandle&>(self).verify(method, index, rtol, atol, self);
+          },
+          nb::arg("method_name"), nb::arg("testset_idx"), nb::arg("rtol") = 1e-5,
+          nb::arg("atol") = 1e-8,
+          "Runs a test case; its outputs. RuntimeError where they are not what it expects.");
+  m.def(
+      "_load_bundled_program_from_buffer",
+      [](nb::bytes buffer, size_t) { return std::make_unique<BundledHandle>(std::move(buffer)); },
+      nb::arg("buffer"), nb::arg("non_const_pool_size") = 16384);
+  m.def(
+      "_load_for_executorch_from_bundled_program",
+      [](const BundledHandle& bundle, std::optional<nb::bytes> data, bool etdump, size_t bytes) {
+        return bundle.make_module({}, data, {etdump, bytes});
+      },
+      nb::arg("ptr"), nb::arg("data_map_buffer") = nb::none(), nb::arg("enable_etdump") = false,
+      nb::arg("debug_buffer_size") = 0);
+  m.def(
+      "_load_for_executorch_from_bundled_program",
+      [](const BundledHandle& bundle, const std::string& data_path, bool etdump, size_t bytes) {
+        return bundle.make_module(data_path, {}, {etdump, bytes});
+      },
+      nb::arg("ptr"), nb::arg("data_path"), nb::arg("enable_etdump") = false,
+      nb::arg("debug_buffer_size") = 0);
 }
 
 void bind_loading(nb::module_& m) {
   m.def(
       "_load_program",
-      [](const std::string& path, bool enable_etdump, size_t, Verification verification,
+      [](const std::string& path, bool etdump, size_t bytes, Verification verification,
          std::optional<std::string> data_path) {
-        return load_path(path, data_path, enable_etdump, verification);
+        return load_path(path, data_path, {etdump, bytes}, verification);
       },
       nb::arg("path"), nb::arg("enable_etdump") = false, nb::arg("debug_buffer_size") = 0,
       nb::arg("program_verification") = Verification::Minimal, nb::arg("data_path") = nb::none());
   m.def(
       "_load_program_from_buffer",
-      [](nb::bytes buffer, bool enable_etdump, size_t, Verification verification,
+      [](nb::bytes buffer, bool etdump, size_t bytes, Verification verification,
          std::optional<std::string> data_path) {
-        return load_buffer(std::move(buffer), data_path, {}, enable_etdump, verification);
+        return load_buffer(std::move(buffer), data_path, {}, {etdump, bytes}, verification);
       },
       nb::arg("buffer"), nb::arg("enable_etdump") = false, nb::arg("debug_buffer_size") = 0,
       nb::arg("program_verification") = Verification::Minimal, nb::arg("data_path") = nb::none());
   m.def(
       "_load_for_executorch",
-      [](const std::string& path, std::optional<std::string> data_path, bool enable_etdump, size_t,
+      [](const std::string& path, std::optional<std::string> data_path, bool etdump, size_t bytes,
          Verification verification) {
         return std::make_unique<ModuleHandle>(
-            load_path(path, data_path, enable_etdump, verification));
+            load_path(path, data_path, {etdump, bytes}, verification));
       },
       nb::arg("program_path"), nb::arg("data_path") = nb::none(), nb::arg("enable_etdump") = false,
       nb::arg("debug_buffer_size") = 0,
       nb::arg("program_verification") = Verification::InternalConsistency);
   m.def(
       "_load_for_executorch_from_buffer",
-      [](nb::bytes buffer, std::optional<nb::bytes> data_map_buffer, bool enable_etdump, size_t,
+      [](nb::bytes buffer, std::optional<nb::bytes> data_map_buffer, bool etdump, size_t bytes,
          Verification verification) {
         return std::make_unique<ModuleHandle>(
-            load_buffer(std::move(buffer), {}, data_map_buffer, enable_etdump, verification));
+            load_buffer(std::move(buffer), {}, data_map_buffer, {etdump, bytes}, verification));
       },
       nb::arg("buffer"), nb::arg("data_map_buffer") = nb::none(), nb::arg("enable_etdump") = false,
       nb::arg("debug_buffer_size") = 0,
       nb::arg("program_verification") = Verification::InternalConsistency);
-  for (const char* name :
-       {"_load_bundled_program_from_buffer", "_load_for_executorch_from_bundled_program"}) {
-    m.def(name, [](nb::args, nb::kwargs) { no_bundled_programs(); });
-  }
 }
 
 void bind_registries(nb::module_& m) {
@@ -275,6 +338,7 @@ NB_MODULE(_C, m) {
   bind_program(m);
   bind_module(m);
   bind_loading(m);
+  bind_bundled(m);
   bind_registries(m);
   bind_process(m);
 }

@@ -17,6 +17,7 @@ except ImportError as e:
     ) from e
 
 __all__ = [  # noqa: F822 (filled from _C below)
+    "BundledModule",
     "ExecuTorchMethod",
     "ExecuTorchModule",
     "ExecuTorchProgram",

@@ -12,6 +12,12 @@ import pytest
 import torch
 from torch import nn
 
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.serialize import (
+    serialize_from_bundled_program_to_flatbuffer,
+)
+from executorch.devtools.etdump.serialize import deserialize_from_etdump_flatcc
 from executorch.exir import to_edge
 from executorch.extension.pybindings import portable_lib
 from executorch.runtime import Runtime, Verification
@@ -262,11 +268,113 @@ def test_an_operator_without_kernel_is_named(affine: bytes) -> None:
         load(affine.replace(b"aten::sub", b"aten::sux"))
 
 
-def test_etdump_says_that_it_is_not_there(affine: bytes, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="ETDump"):
-        Runtime.get().load_program(affine, enable_etdump=True)
-    with pytest.raises(RuntimeError, match="ETDump"):
-        Runtime.get().load_program(affine).write_etdump_result_to_file("a", "b")
+def events(path: Path) -> list[tuple[str, list[str]]]:
+    """Per block its name and, per event, its name or `=` for a value."""
+    dump = deserialize_from_etdump_flatcc(path.read_bytes())
+    return [
+        (run.name, [e.profile_event.name if e.profile_event else "=" for e in run.events])
+        for run in dump.run_data
+    ]
+
+
+LOADED = ("Default", ["Method::init", "Program::load_method"])
+
+
+def test_a_traced_program_writes_what_it_did(affine: bytes, tmp_path: Path) -> None:
+    program = Runtime.get().load_program(affine, enable_etdump=True)
+    method = program.load_method("forward")
+    dump, buffer = tmp_path / "model.etdp", tmp_path / "model.bin"
+    x = torch.ones(2, 3)
+    method.execute([x, x])
+    program.write_etdump_result_to_file(str(dump), str(buffer))
+    (loaded, (name, names)) = events(dump)
+    assert loaded == LOADED and name == "Execute"
+    assert names[-1] == "Method::execute" and "OPERATOR_CALL" in names and "=" not in names
+    assert not buffer.exists()
+    with pytest.raises(RuntimeError, match="nothing was recorded"):
+        program.write_etdump_result_to_file(str(dump), str(buffer))
+    method.execute([x, x])
+    program.write_etdump_result_to_file(str(dump), str(buffer))
+    assert [name for name, _ in events(dump)] == ["Execute"]
+
+
+def test_a_debug_buffer_holds_the_values_of_every_instruction(
+    affine: bytes, tmp_path: Path
+) -> None:
+    module = portable_lib._load_for_executorch_from_buffer(
+        affine, enable_etdump=True, debug_buffer_size=4096
+    )
+    assert module.has_etdump()
+    x, y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
+    module.forward([x, y])
+    dump, buffer = tmp_path / "model.etdp", tmp_path / "model.bin"
+    module.write_etdump_result_to_file(str(dump), str(buffer))
+    loaded, (_, names) = events(dump)
+    assert loaded == LOADED
+    assert names[-3:] == ["Method::execute", "=", "="]
+    assert names[-6:-3] == ["=", "native_call_sub.out", "OPERATOR_CALL"]
+    run = deserialize_from_etdump_flatcc(dump.read_bytes()).run_data[1]
+    output = run.events[-2].debug_event.debug_entry
+    assert output.output.bool_val and output.tensor.sizes == [2, 3]
+    found = np.frombuffer(buffer.read_bytes(), np.float32, 6, output.tensor.offset)
+    assert found.tolist() == (x * 2 + y).flatten().tolist()
+
+
+def test_a_debug_buffer_that_is_too_small_is_reported(affine: bytes, tmp_path: Path) -> None:
+    module = portable_lib._load_for_executorch_from_buffer(
+        affine, enable_etdump=True, debug_buffer_size=30
+    )
+    module.forward([torch.ones(2, 3), torch.ones(2, 3)])
+    with pytest.warns(RuntimeWarning, match="not complete .Error::OutOfResources."):
+        module.write_etdump_result_to_file(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert len(events(tmp_path / "a")) == 2
+
+
+def test_without_tracing_there_is_no_etdump(affine: bytes, tmp_path: Path) -> None:
+    program = Runtime.get().load_program(affine)
+    with pytest.raises(RuntimeError, match="enable_etdump=True"):
+        program.write_etdump_result_to_file("a", "b")
+    traced = portable_lib._load_program_from_buffer(affine, enable_etdump=True)
+    traced.load_method("forward")
+    with pytest.raises(OSError, match="no/such"):
+        traced.write_etdump_result_to_file(str(tmp_path / "no/such"))
+
+
+@pytest.fixture(scope="module")
+def bundle() -> bytes:
+    x, y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
+    right, wrong = Affine()(x, y), Affine()(x, y + 1)
+    cases = [MethodTestCase((x, y), expected) for expected in (right, wrong, None)]
+    program = to_edge(torch.export.export(Affine(), (x, y))).to_executorch()
+    bundled = BundledProgram(program, [MethodTestSuite("forward", cases)])
+    return serialize_from_bundled_program_to_flatbuffer(bundled)
+
+
+def test_a_bundle_is_verified_by_test_case(bundle: bytes) -> None:
+    loaded = portable_lib._load_bundled_program_from_buffer(bundle)
+    found = loaded.verify_result_with_bundled_expected_output("forward", 0)
+    assert found[0].tolist() == [[1, 3, 5], [7, 9, 11]]
+    for index, message in ((1, "output 0, element 0"), (2, "expects no outputs"), (3, "it has 3")):
+        with pytest.raises(RuntimeError, match=message):
+            loaded.verify_result_with_bundled_expected_output("forward", index)
+    loaded.verify_result_with_bundled_expected_output("forward", 1, rtol=1, atol=1)
+    with pytest.raises(RuntimeError, match="backward"):
+        loaded.verify_result_with_bundled_expected_output("backward", 0)
+
+
+def test_a_bundled_program_runs_like_any_other(bundle: bytes, tmp_path: Path) -> None:
+    loaded = portable_lib._load_bundled_program_from_buffer(bundle)
+    module = portable_lib._load_for_executorch_from_bundled_program(loaded, enable_etdump=True)
+    del loaded
+    assert module.forward([torch.ones(2, 3), torch.ones(2, 3)])[1].sum() == 0
+    module.write_etdump_result_to_file(str(tmp_path / "model.etdp"))
+    assert [name for name, _ in events(tmp_path / "model.etdp")] == ["Default", "Execute"]
+
+
+def test_damaged_bundles_are_refused(affine: bytes, bundle: bytes) -> None:
+    for file, message in ((affine, "not a bundled program"), (bundle[:100], "damaged")):
+        with pytest.raises(RuntimeError, match=message):
+            portable_lib._load_bundled_program_from_buffer(file)
 
 
 def test_metadata_describes_every_value() -> None:

@@ -1,5 +1,6 @@
 #include <executorch/extension/pybindings/program.h>
 
+#include <executorch/devtools/bundled_program/bundled_program.h>
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/data_loader/mmap_data_loader.h>
 #include <executorch/extension/pybindings/log_capture.h>
@@ -47,6 +48,16 @@ std::unique_ptr<runtime::DataLoader> view_buffer(const nb::object& buffer) {
   return std::make_unique<BufferDataLoader>(data, static_cast<size_t>(size));
 }
 
+std::unique_ptr<runtime::DataLoader> view_bundle(const nb::bytes& bundle) {
+  LogCapture log;
+  const void* program = nullptr;
+  size_t size = 0;
+  log.check(bundled_program::get_program_data(const_cast<char*>(bundle.c_str()), bundle.size(),
+                                              &program, &size),
+            "reading the bundled program");
+  return std::make_unique<BufferDataLoader>(program, size);
+}
+
 /// The loader of a path or a buffer; null when there is neither.
 std::unique_ptr<runtime::DataLoader> open(const std::string& path, const nb::object& buffer) {
   if (!path.empty()) {
@@ -55,10 +66,17 @@ std::unique_ptr<runtime::DataLoader> open(const std::string& path, const nb::obj
   return buffer.is_valid() && !buffer.is_none() ? view_buffer(buffer) : nullptr;
 }
 
-Method& load(Module& module, const std::string& name) {
+std::unique_ptr<runtime::DataLoader> open_program(const Source& source) {
+  return source.is_bundle ? view_bundle(nb::cast<nb::bytes>(source.buffer))
+                          : open(source.path, source.buffer);
+}
+
+Method& load(Module& module, std::mutex& mutex, const std::string& name,
+             runtime::EventTracer* tracer) {
   nb::gil_scoped_release unlocked;
+  std::lock_guard<std::mutex> turn(mutex);
   LogCapture log;
-  log.check(module.load_method(name), "loading method '" + name + "'");
+  log.check(module.load_method(name, nullptr, tracer), "loading method '" + name + "'");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
   return *module.method(name).get();
@@ -75,9 +93,11 @@ nb::list to_list(std::vector<Output> results, nb::handle owner) {
 
 }  // namespace
 
-LoadedProgram::LoadedProgram(Source source, Program::Verification verification)
+LoadedProgram::LoadedProgram(Source source, Program::Verification verification,
+                             std::unique_ptr<Recording> recording)
     : source_(std::move(source)),
-      loader_(std::make_unique<Module>(open(source_.path, source_.buffer))) {
+      recording_(std::move(recording)),
+      loader_(std::make_unique<Module>(open_program(source_))) {
   if (!source_.data_path.empty()) {
     require_file(source_.data_path);
   }
@@ -86,6 +106,13 @@ LoadedProgram::LoadedProgram(Source source, Program::Verification verification)
   log.check(loader_->load(verification),
             "loading the program" + (source_.path.empty() ? std::string() : " " + source_.path));
   program_ = loader_->program();
+}
+
+Recording& LoadedProgram::recording() const {
+  if (recording_ == nullptr) {
+    throw std::runtime_error("no ETDump: the program was loaded without enable_etdump=True");
+  }
+  return *recording_;
 }
 
 std::vector<std::string> LoadedProgram::method_names() const {
@@ -127,8 +154,8 @@ bool LoadedProgram::methods_share_state() const {
   return program_->num_methods() > 1;
 }
 
-Runner::Runner(Module& module, std::mutex& mutex, std::string name)
-    : method_(load(module, name)), mutex_(mutex), name_(std::move(name)) {}
+Runner::Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer)
+    : method_(load(module, mutex, name, tracer)), mutex_(mutex), name_(std::move(name)) {}
 
 MethodMeta Runner::meta() const {
   return method_.method_meta();
@@ -232,6 +259,24 @@ nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
   return to_list(std::move(taken), owner);
 }
 
+nb::list Runner::call_bundled(const void* bundle, size_t index, double rtol, double atol,
+                              nb::handle owner) {
+  std::vector<Output> taken;
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    LogCapture log;
+    const std::string test = name_ + ", test case " + std::to_string(index);
+    inputs_incomplete_ = true;
+    log.check(bundled_program::load_bundled_input(method_, bundle, index), test);
+    inputs_incomplete_ = false;
+    run();
+    log.check(bundled_program::verify_method_outputs(method_, bundle, index, rtol, atol), test);
+    taken = results(/*clone=*/true);
+  }
+  return to_list(std::move(taken), owner);
+}
+
 nb::object Runner::attribute(const std::string& attribute_name, nb::handle owner) {
   Output taken;
   {
@@ -287,7 +332,8 @@ nb::object Runner::value(size_t index, nb::handle owner) {
 ModuleHandle::ModuleHandle(std::shared_ptr<LoadedProgram> program)
     : program_(std::move(program)), module_(program_->make_module()) {
   for (const std::string& name : program_->method_names()) {
-    runners_[name] = std::make_unique<Runner>(*module_, mutex_, name);
+    runners_[name] =
+        std::make_unique<Runner>(*module_, program_->turns(mutex_), name, program_->tracer());
   }
 }
 

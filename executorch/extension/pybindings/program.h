@@ -3,6 +3,7 @@
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/pybindings/inputs.h>
 #include <executorch/extension/pybindings/outputs.h>
+#include <executorch/extension/pybindings/recording.h>
 
 #include <map>
 #include <memory>
@@ -19,13 +20,25 @@ struct Source {
   nanobind::object buffer;
   std::string data_path;  // empty: no external weights, or `data_buffer` holds them
   nanobind::object data_buffer;
+  /// `buffer` holds a bundled program; the program is within it.
+  bool is_bundle = false;
 };
 
 /// A verified program; what Python's ExecuTorchProgram, ExecuTorchMethod and ExecuTorchModule
 /// share. Throws FileNotFoundError or RuntimeError when it cannot be loaded.
 class LoadedProgram {
  public:
-  LoadedProgram(Source source, runtime::Program::Verification verification);
+  /// `recording` is of everything that its methods do; may be null.
+  LoadedProgram(Source source, runtime::Program::Verification verification,
+                std::unique_ptr<Recording> recording = nullptr);
+
+  /// Throws RuntimeError unless the program was loaded with enable_etdump.
+  Recording& recording() const;
+  bool has_recording() const { return recording_ != nullptr; }
+  runtime::EventTracer* tracer() const { return has_recording() ? recording_->tracer() : nullptr; }
+  /// What runs of a method take turns by: `own`, or one for all that is recorded.
+  std::mutex& turns(std::mutex& own) const { return has_recording() ? recording_->mutex() : own; }
+  const Source& source() const { return source_; }
 
   const runtime::Program& program() const { return *program_; }
   std::vector<std::string> method_names() const;
@@ -38,6 +51,7 @@ class LoadedProgram {
   bool methods_share_state() const;
 
   Source source_;
+  std::unique_ptr<Recording> recording_;
   std::unique_ptr<Module> loader_;  // owns the data loader behind program_
   std::shared_ptr<runtime::Program> program_;
 };
@@ -46,13 +60,17 @@ class LoadedProgram {
 /// threads run one after the other (`mutex`); none holds the GIL while the runtime works.
 class Runner {
  public:
-  Runner(Module& module, std::mutex& mutex, std::string name);
+  Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer);
 
   runtime::MethodMeta meta() const;
   void set_inputs(nanobind::handle items);
   void execute();
   nanobind::list outputs(bool clone, nanobind::handle owner);
   nanobind::list call(nanobind::handle items, bool clone, nanobind::handle owner);
+  /// Runs test case `index` of the bundled program at `bundle`: its outputs, or RuntimeError with
+  /// the first difference from what is expected.
+  nanobind::list call_bundled(const void* bundle, size_t index, double rtol, double atol,
+                              nanobind::handle owner);
   nanobind::object attribute(const std::string& attribute_name, nanobind::handle owner);
 
   /// Runs one instruction of the program; false where a rewriter left it out. Nothing at the end,
@@ -91,7 +109,7 @@ class MethodHandle {
   MethodHandle(std::shared_ptr<LoadedProgram> program, const std::string& name)
       : program_(std::move(program)),
         module_(program_->make_module()),
-        runner_(*module_, mutex_, name) {}
+        runner_(*module_, program_->turns(mutex_), name, program_->tracer()) {}
 
   Runner& runner() { return runner_; }
 

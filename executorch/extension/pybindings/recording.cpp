@@ -1,0 +1,64 @@
+#include <executorch/extension/pybindings/recording.h>
+
+#include <nanobind/nanobind.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+
+namespace executorch::extension::pybindings {
+namespace nb = nanobind;
+namespace {
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+void write_file(const std::string& path, const void* data, size_t n_bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(static_cast<const char*>(data), static_cast<std::streamsize>(n_bytes));
+  if (!file.flush()) {
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw nb::python_error();
+  }
+}
+
+}  // namespace
+
+Recording::Recording(size_t debug_buffer_bytes) : debug_buffer_(debug_buffer_bytes) {
+  if (!debug_buffer_.empty()) {
+    set_debug_buffer();
+    gen_.set_event_tracer_debug_level(runtime::EventTracerDebugLogLevel::kIntermediateOutputs);
+  }
+}
+
+void Recording::set_debug_buffer() {
+  (void)gen_.set_debug_buffer({debug_buffer_.data(), debug_buffer_.size()});
+}
+
+void Recording::write(const std::string& path,
+                      const std::optional<std::string>& debug_buffer_path) {
+  const std::lock_guard<std::mutex> turn(mutex_);
+  const runtime::Error lost = gen_.error();
+  const etdump::ETDumpResult result = gen_.get_etdump_data();
+  const std::unique_ptr<void, Free> owner(result.buf);
+  if (result.buf == nullptr) {
+    throw std::runtime_error("ETDump: nothing was recorded since the last one was written");
+  }
+  write_file(path, result.buf, result.size);
+  if (debug_buffer_path && !debug_buffer_.empty()) {
+    write_file(*debug_buffer_path, debug_buffer_.data(), gen_.get_data_sink()->get_used_bytes());
+    set_debug_buffer();
+  }
+  if (lost != runtime::Error::Ok &&
+      PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                       "%s is not complete (%s): the debug buffer of %zu bytes was too small, or a "
+                       "value of a type that readers do not know",
+                       path.c_str(), runtime::to_string(lost), debug_buffer_.size()) < 0) {
+    throw nb::python_error();
+  }
+}
+
+}  // namespace executorch::extension::pybindings

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <executorch/devtools/etdump/etdump_flatcc.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::pybindings {
+
+/// The ETDump of a program that was loaded with enable_etdump: what all of its methods do.
+class Recording {
+ public:
+  /// With a debug buffer values are recorded, too, and methods run as they stand in the file.
+  explicit Recording(size_t debug_buffer_bytes);
+
+  runtime::EventTracer* tracer() { return &gen_; }
+  /// Held by whoever runs a method: the tracer takes one event after the other.
+  std::mutex& mutex() { return mutex_; }
+
+  /// Writes what was recorded since the last time, and the bytes of values to `debug_buffer_path`.
+  /// Throws RuntimeError where there is nothing, OSError where a file cannot be written; warns
+  /// (RuntimeWarning) where something did not fit.
+  void write(const std::string& path, const std::optional<std::string>& debug_buffer_path);
+
+ private:
+  void set_debug_buffer();
+
+  etdump::ETDumpGen gen_;
+  std::vector<uint8_t> debug_buffer_;
+  std::mutex mutex_;
+};
+
+}  // namespace executorch::extension::pybindings
