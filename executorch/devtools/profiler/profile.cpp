@@ -113,6 +113,8 @@ class Joiner {
     if (!parts.empty()) {
       const runtime::EValue* const out = instruction.args[instruction.args.size() - 1];
       take_work(row, combine(parts, static_cast<int32_t>(out - method_.values().data())));
+      // Its products are only parts of it.
+      if (row.op.starts_with("attention")) row.family = Family::Attention;
     }
   }
 

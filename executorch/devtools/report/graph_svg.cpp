@@ -257,7 +257,7 @@ class Drawing {
     svg.rect(x + 5, node.y + node.height - 3, std::max((kBoxWidth - 5) * std::min(share, 1.0), 0.5),
              3, to_string(row.family));
     const std::string time = format_percent(share);
-    svg.text(x + 14, node.y + 16, shorten(row.op, 26), "strong");
+    svg.text(x + 14, node.y + 16, shorten(row.op, 24), "strong");
     svg.text(x + kBoxWidth - 8, node.y + 16, time, "muted small", "end");
     svg.text(x + 14, node.y + 31, shorten(row.module.empty() ? row.shapes : row.module, 36),
              "muted small");

@@ -22,7 +22,7 @@ nav{margin:10px 0 0} nav a{color:var(--accent);text-decoration:none;margin-right
 .scroll{overflow:auto;border:1px solid var(--grid);border-radius:8px}
 .scroll.tall{max-height:680px}
 figure{margin:0} figure svg{display:block;max-width:100%;height:auto}
-.graph svg{max-width:none;margin:0 auto}
+.graph svg{display:block;max-width:none;margin:0 auto}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 tr:last-child td{border-bottom:0}
