@@ -26,6 +26,7 @@ from executorch.backends.xnnpack.serialization.payload import (
     Bounds,
     Field,
     Payload,
+    kind_name,
 )
 from executorch.backends.xnnpack.static_quantization import (
     Constants,
@@ -36,6 +37,7 @@ from executorch.backends.xnnpack.static_quantization import (
     match_static,
 )
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.sym_util import eval_upper_bound
 
 aten = exir_ops.edge.aten
@@ -146,6 +148,10 @@ class Lowering:
         self._ids: dict[tuple[Node, bool], int] = {}  # (node, is NHWC)
         self._slots: dict[Node, int] = {}
         self._done: set[Node] = set()
+        # The call that is looked at, and what each computes besides itself.
+        self._current: Node | None = None
+        self._together: dict[Node | None, list[Node]] = {}
+        self._sources: list[Node] = []  # of each node of the payload, the call
         # By floating-point node: the value of its rows, quantised.
         self.quantised: dict[Node, int] = {}
         self.static: dict[Node, StaticCall] = {}
@@ -166,6 +172,7 @@ class Lowering:
             else:
                 self._slots[node] = slot
         for node in graph.nodes:
+            self._current = node
             self.skip(*parts_of(node, self.constant))
             call = match_static(node, self.constant)
             if isinstance(call, StaticCall):
@@ -173,7 +180,9 @@ class Lowering:
                 self.skip(*call.behind, *call.weights_from)
         for node in graph.nodes:
             if node.op == "call_function" and node not in self._done:
+                self._current = node
                 self._lower(node)
+                self._sources += [node] * (len(self.payload.nodes) - len(self._sources))
         for node in self._slots:
             self.read(node)
         for slot, node in again:  # a result that is an input, or given twice
@@ -263,10 +272,8 @@ class Lowering:
         return self.payload.value(datatype, dims, quantisation=scheme)
 
     def emit(self, node: Node, kind: str, *fields: Field, bounds: Bounds = None) -> None:
-        handle = node.meta.get("debug_handle")
-        self.payload.node(
-            kind, *fields, bounds=bounds, debug_handle=handle if isinstance(handle, int) else 65535
-        )
+        handle = next(iter(debug_handles(node)), 65535)
+        self.payload.node(kind, *fields, bounds=bounds, debug_handle=handle)
 
     def only_user(self, node: Node) -> Node | None:
         """The one call that reads the node's result, unless the sub-graph gives it away too."""
@@ -276,8 +283,22 @@ class Lowering:
         return None
 
     def skip(self, *nodes: Node) -> None:
-        """Computed together with another call."""
+        """Computed together with the present call."""
         self._done.update(nodes)
+        self._together.setdefault(self._current, []).extend(nodes)
+
+    def debug_handle_map(self) -> dict[str, tuple[int, ...]]:
+        """The name under which the runtime reports a node -> handles of what it computes."""
+        return {
+            f"{kind_name(self.payload.nodes[i][0][0])} #{i}": tuple(
+                dict.fromkeys(
+                    handle
+                    for each in (node, *self._together.get(node, ()))
+                    for handle in debug_handles(each)
+                )
+            )
+            for i, node in enumerate(self._sources)
+        }
 
     def with_activation(self, node: Node) -> tuple[Node, Bounds]:
         """Whose result to write, and within which bounds: the clamp behind it, if there is one."""

@@ -18,9 +18,10 @@ class XnnpackBackend(BackendDetails):
     ) -> PreprocessResult:
         if edge_program.graph_signature.buffers_to_mutate:
             raise RuntimeError("XnnpackBackend keeps no state between calls")
-        payload = Lowering(edge_program, parts_of).payload
+        lowering = Lowering(edge_program, parts_of)
+        payload = lowering.payload
         return PreprocessResult(
             payload.to_bytes(),
-            debug_handle_map={},
+            debug_handle_map=lowering.debug_handle_map(),
             data_store_output=payload.store.get_named_data_store_output(),
         )

@@ -77,3 +77,24 @@ def test_the_tanh_approximation_of_gelu_is_left_out_with_its_reason() -> None:
     edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
     (left,) = get_delegation_info(edge.exported_program().graph_module).left_out
     assert "tanh" in left.reason
+
+
+def test_nodes_of_the_payload_know_the_operators_they_stand_for() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = nn.Linear(8, 16)
+            self.out = nn.Linear(16, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sigmoid(self.out(torch.relu(self.hidden(x))))
+
+    exported = torch.export.export(Two(), (torch.randn(2, 8),))
+    edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    program = edge.to_executorch()
+    given = program.delegate_map["forward"][0]["delegate_map"]
+    assert list(given) == ["FullyConnected #0", "FullyConnected #1", "Sigmoid #2"]
+    # The first layer computes its relu as well; together the nodes have every handle once.
+    assert [len(handles) for handles in given.values()] == [2, 1, 1]
+    handles = [h for each in given.values() for h in each]
+    assert sorted(handles) == sorted(program.debug_handle_map["forward"][0])

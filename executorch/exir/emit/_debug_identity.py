@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch.fx import Node
 
 from executorch.exir import schema
+from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.source_line import user_frame
 
@@ -61,7 +62,8 @@ class DebugIdentity:
         handles of the nodes that it made one operator of."""
         by_handle: dict[Any, list[Node]] = {}
         for node in _calls(lowered):
-            by_handle.setdefault(node.meta.get("debug_handle"), []).append(node)
+            for handle in debug_handles(node):
+                by_handle.setdefault(handle, []).append(node)
         by_id, by_name = array("I"), array("I")
         given = (getattr(lowered, "meta", None) or {}).get("debug_handle_map") or {}
         for key in sorted(given, key=lambda k: (isinstance(k, str), k)):

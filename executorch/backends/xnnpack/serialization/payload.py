@@ -36,6 +36,11 @@ _KINDS = [
 ]  # fmt: skip
 KINDS = {name: i for i, name in enumerate(_KINDS, start=1)}
 
+
+def kind_name(number: int) -> str:
+    return _KINDS[number - 1]
+
+
 Field = int | float | list[int] | None
 Bounds = tuple[float, float] | None
 EXTERNAL_INPUT, EXTERNAL_OUTPUT = 1, 2
