@@ -21,7 +21,7 @@ et_cxx_test(
   EXTRA_LIBS extension_module extension_runner_util program_schema)
 et_cxx_test(
   bundled_module_test SOURCES module/bundled_module_test.cpp
-  EXTRA_LIBS bundled_module extension_module devtools_schema)
+  EXTRA_LIBS bundled_module extension_module devtools_schema portable_ops_lib)
 
 find_package(nlohmann_json REQUIRED)
 et_cxx_test(
