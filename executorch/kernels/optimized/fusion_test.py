@@ -147,10 +147,11 @@ def test_a_gpt_runs_as_attention_and_linears() -> None:
 @pytest.mark.parametrize("is_dynamic", [False, True])
 def test_what_delegates_compute_is_fused_with(is_dynamic: bool) -> None:
     pytest.importorskip("torchao")
+    from executorch.backends.xnnpack.quantizer.quantize_model import quantize_model
+
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
         XnnpackDynamicallyQuantizedPartitioner,
     )
-    from executorch.backends.xnnpack.quantizer.quantize_model import quantize_model
     from executorch.exir import to_edge_transform_and_lower
 
     shapes = ({1: Dim("tokens", max=T)},) if is_dynamic else None
