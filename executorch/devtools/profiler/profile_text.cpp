@@ -2,6 +2,7 @@
 #include <executorch/devtools/profiler/profile.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace executorch::devtools {
@@ -18,8 +19,8 @@ std::string share_of_limit(double bound, double seconds) {
 
 std::string count(double n) {
   char text[32];
-  std::snprintf(text, sizeof(text),
-                n == static_cast<double>(static_cast<int64_t>(n)) ? "%.0f" : "%.1f", n);
+  const bool is_whole = std::fabs(n - std::round(n)) < 1e-6;
+  std::snprintf(text, sizeof(text), is_whole ? "%.0f" : "%.1f", n);
   return text;
 }
 

@@ -98,9 +98,13 @@ devtools::Profile profile_program(const ProgramChoice& choice, const ProfileOpti
   const uint32_t n_runs = choose_runs(
       options, static_cast<double>(runtime::ticks_to_ns(last.end - last.start)) * 1e-9 + 1e-9);
   for (uint32_t i = 0; i < n_runs; ++i) {
+    // In turns, and each first in every other turn.
+    if (untraced != nullptr && i % 2 == 0) {
+      without.push_back(time_run(*untraced, set_inputs, program.method_name()));
+    }
     runs.push_back(run());
-    if (untraced != nullptr) {
-      with_tracer.push_back(traced_seconds);
+    with_tracer.push_back(traced_seconds);
+    if (untraced != nullptr && i % 2 == 1) {
       without.push_back(time_run(*untraced, set_inputs, program.method_name()));
     }
     progress.show(static_cast<double>(i + 1) / n_runs);
