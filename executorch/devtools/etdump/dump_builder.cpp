@@ -17,7 +17,6 @@ constexpr size_t kFileHeadBytes = 12;
 // What closing the last block and the dump writes besides the vectors of refs.
 constexpr size_t kClosingBytes = 3 * DumpBuilder::kMostTableBytes;
 constexpr uint16_t kFirstField = 4;
-constexpr size_t kMostFields = 8;
 
 size_t round_up(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -55,7 +54,7 @@ DumpBuilder::~DumpBuilder() {
 void DumpBuilder::reset() {
   used_ = 0;
   list_size_ = 0;
-  std::memset(vtables_, 0, sizeof(vtables_));
+  std::memset(layouts_, 0, sizeof(layouts_));
   std::memset(texts_, 0, sizeof(texts_));
 }
 
@@ -100,7 +99,9 @@ bool DumpBuilder::grow(size_t wanted) {
 uint8_t* DumpBuilder::take(size_t n_bytes, size_t alignment, size_t head_bytes) {
   const size_t used = round_up(used_ + n_bytes - head_bytes, alignment) + head_bytes;
   uint8_t* const start = memory_ + capacity_ - used;
-  std::memset(start + n_bytes, 0, used - used_ - n_bytes);
+  for (uint8_t* padding = start + n_bytes; padding < start + (used - used_); ++padding) {
+    *padding = 0;
+  }
   used_ = used;
   return start;
 }
@@ -149,27 +150,17 @@ DumpBuilder::Ref DumpBuilder::vector(const Ref* items, size_t count) {
 }
 
 DumpBuilder::Ref DumpBuilder::table(Shape shape, std::initializer_list<Field> fields) {
-  // Numbers of eight bytes first, behind the place of the vtable and a gap.
-  uint16_t places[kMostFields] = {};
-  size_t alignment = 4;
-  for (const Field& field : fields) {
-    alignment = field.n_bytes == 8 ? 8 : alignment;
+  Layout& layout = layouts_[static_cast<size_t>(shape)];
+  if (layout.vtable == 0) {
+    lay_out(layout, fields);
   }
-  size_t size = alignment;
-  for (const size_t n_bytes : {8, 4, 1}) {
-    for (const Field& field : fields) {
-      if (field.n_bytes == n_bytes) {
-        places[(field.vtable_offset - kFirstField) / 2] = static_cast<uint16_t>(size);
-        size += n_bytes;
-      }
-    }
+  uint8_t* const start = take(layout.n_bytes, layout.alignment, 0);
+  WriteScalar(start, static_cast<int32_t>(layout.vtable) - static_cast<int32_t>(used_));
+  if (layout.alignment == 8) {
+    WriteScalar(start + 4, uint32_t{0});  // the gap
   }
-  const Ref table_of_places = vtable(shape, fields, places, size);
-  uint8_t* const start = take(size, alignment, 0);
-  std::memset(start, 0, size);
-  WriteScalar(start, static_cast<int32_t>(table_of_places) - static_cast<int32_t>(used_));
   for (const Field& field : fields) {
-    const size_t place = places[(field.vtable_offset - kFirstField) / 2];
+    const size_t place = layout.places[(field.vtable_offset - kFirstField) / 2];
     if (field.is_ref) {
       WriteScalar(start + place, static_cast<uint32_t>(used_ - place - field.bits));
     } else if (field.n_bytes == 8) {
@@ -183,24 +174,31 @@ DumpBuilder::Ref DumpBuilder::table(Shape shape, std::initializer_list<Field> fi
   return static_cast<Ref>(used_);
 }
 
-DumpBuilder::Ref DumpBuilder::vtable(Shape shape, std::initializer_list<Field> fields,
-                                     const uint16_t* places, size_t table_bytes) {
-  Ref& known = vtables_[static_cast<size_t>(shape)];
-  if (known == 0) {
-    uint16_t end = kFirstField;
-    for (const Field& field : fields) {
-      const auto field_end = static_cast<uint16_t>(field.vtable_offset + 2);
-      end = field_end > end ? field_end : end;
-    }
-    uint8_t* const start = take(end, 4, 0);
-    WriteScalar(start, end);
-    WriteScalar(start + 2, static_cast<uint16_t>(table_bytes));
-    for (uint16_t offset = kFirstField; offset < end; offset = static_cast<uint16_t>(offset + 2)) {
-      WriteScalar(start + offset, places[(offset - kFirstField) / 2]);
-    }
-    known = static_cast<Ref>(used_);
+// Numbers of eight bytes come first, behind the place of the vtable and a gap.
+void DumpBuilder::lay_out(Layout& layout, std::initializer_list<Field> fields) {
+  uint16_t end = kFirstField;
+  layout.alignment = 4;
+  for (const Field& field : fields) {
+    layout.alignment = field.n_bytes == 8 ? 8 : layout.alignment;
+    const auto field_end = static_cast<uint16_t>(field.vtable_offset + 2);
+    end = field_end > end ? field_end : end;
   }
-  return known;
+  layout.n_bytes = layout.alignment;
+  for (const uint8_t n_bytes : {8, 4, 1}) {
+    for (const Field& field : fields) {
+      if (field.n_bytes == n_bytes) {
+        layout.places[(field.vtable_offset - kFirstField) / 2] = layout.n_bytes;
+        layout.n_bytes = static_cast<uint8_t>(layout.n_bytes + n_bytes);
+      }
+    }
+  }
+  uint8_t* const start = take(end, 4, 0);
+  WriteScalar(start, end);
+  WriteScalar(start + 2, static_cast<uint16_t>(layout.n_bytes));
+  for (uint16_t offset = kFirstField; offset < end; offset = static_cast<uint16_t>(offset + 2)) {
+    WriteScalar(start + offset, uint16_t{layout.places[(offset - kFirstField) / 2]});
+  }
+  layout.vtable = static_cast<Ref>(used_);
 }
 
 void DumpBuilder::push(Ref ref) {

@@ -120,9 +120,17 @@ class DumpBuilder {
 
  private:
   uint8_t* at(Ref ref) const { return memory_ + capacity_ - ref; }
+  static constexpr size_t kMostFields = 8;
+  /// Where tables of a shape have their fields, by vtable offset; known from the first on.
+  struct Layout {
+    Ref vtable;
+    uint8_t n_bytes;
+    uint8_t alignment;
+    uint8_t places[kMostFields];
+  };
+
   uint8_t* take(size_t n_bytes, size_t alignment, size_t head_bytes);
-  Ref vtable(Shape shape, std::initializer_list<Field> fields, const uint16_t* places,
-             size_t table_bytes);
+  void lay_out(Layout& layout, std::initializer_list<Field> fields);
   bool grow(size_t wanted);
 
   static constexpr size_t kTexts = 128;
@@ -136,7 +144,7 @@ class DumpBuilder {
   size_t used_ = 0;
   size_t list_size_ = 0;
   bool is_static_ = false;
-  Ref vtables_[static_cast<size_t>(Shape::kCount)] = {};
+  Layout layouts_[static_cast<size_t>(Shape::kCount)] = {};
   /// Texts by hash.
   Ref texts_[kTexts] = {};
 };

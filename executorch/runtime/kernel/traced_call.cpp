@@ -25,7 +25,8 @@ struct Label {
   }
   void append(const char* part) {
     const size_t room = sizeof(text) - 1 - length;
-    const size_t n = std::strlen(part) < room ? std::strlen(part) : room;
+    const size_t length_of_part = std::strlen(part);
+    const size_t n = length_of_part < room ? length_of_part : room;
     std::memcpy(text + length, part, n);
     length += n;
   }
