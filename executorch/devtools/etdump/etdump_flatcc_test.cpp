@@ -296,14 +296,16 @@ TEST_P(ETDumpGenTest, AListOfTensorsIsOneValue) {
 TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
   gen_.create_event_block("Execute");
   TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::UInt32> words;
+  TensorFactory<ScalarType::BFloat16> brains;
+  TensorFactory<ScalarType::Half> halves;
   const Tensor a = floats.make({2}, {1, 2});
   EXPECT_EQ(gen_.log_evalue(EValue(a)).error(), Error::InvalidArgument);  // no place
   EXPECT_EQ(gen_.log_evalue(EValue()).error(), Error::InvalidArgument);
   uint8_t data[70];
   EXPECT_EQ(gen_.set_debug_buffer({}).error(), Error::InvalidArgument);
   ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
-  EXPECT_EQ(gen_.log_evalue(EValue(words.make({1}, {1}))).error(), Error::InvalidArgument);
+  EXPECT_EQ(gen_.log_evalue(EValue(brains.make({1}, {1}))).error(), Error::InvalidArgument);
+  EXPECT_TRUE(gen_.log_evalue(EValue(halves.make({1}, {1}))).get());
   const Tensor list[] = {a, a};
   EXPECT_EQ(
       gen_.log_intermediate_output_delegate(nullptr, 1, aten::ArrayRef<Tensor>(list, 2)).error(),
@@ -311,7 +313,7 @@ TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
   EXPECT_TRUE(gen_.log_evalue(EValue(int64_t{1})).get());
   const Dump dump(gen_);
   ASSERT_TRUE(dump.valid());
-  EXPECT_EQ(dump.run(0).events()->size(), 1u);
+  EXPECT_EQ(dump.run(0).events()->size(), 2u);
 }
 
 TEST_P(ETDumpGenTest, AFilterChoosesOutputsOfDelegates) {

@@ -27,7 +27,7 @@ constexpr size_t kTensorBytes =
 // A value other than a tensor: its table, Value, the mark of outputs, DebugEvent.
 constexpr size_t kValueBytes = 4 * kTableBytes;
 
-// The element types that readers of debug buffers know.
+// The element types that readers of debug buffers know; BFloat16 is not one of them.
 bool is_readable(ScalarType type) {
   switch (type) {
     case ScalarType::Byte:
@@ -39,7 +39,6 @@ bool is_readable(ScalarType type) {
     case ScalarType::Float:
     case ScalarType::Double:
     case ScalarType::Bool:
-    case ScalarType::BFloat16:
     case ScalarType::Bits16:
     case ScalarType::UInt16:
       return true;
