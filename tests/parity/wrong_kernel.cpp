@@ -7,10 +7,9 @@ using executorch::aten::Tensor;
 using executorch::runtime::KernelRuntimeContext;
 
 Tensor& twice_out(KernelRuntimeContext& ctx, const Tensor& x, Tensor& out) {
-  ET_KERNEL_CHECK(ctx,
-                  executorch::runtime::resize_tensor(out, x.sizes()) ==
-                      executorch::runtime::Error::Ok,
-                  InvalidArgument, out);
+  ET_KERNEL_CHECK(
+      ctx, executorch::runtime::resize_tensor(out, x.sizes()) == executorch::runtime::Error::Ok,
+      InvalidArgument, out);
   const float* const from = x.const_data_ptr<float>();
   float* const to = out.mutable_data_ptr<float>();
   const ssize_t n = x.numel();

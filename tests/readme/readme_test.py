@@ -15,7 +15,7 @@ def test_python_exports_and_runs_and_cpp_agrees(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert len(snippets) == 2
+    assert len(snippets) == 3
     scope: dict = {}
     for code in snippets:
         exec(code, scope)

@@ -22,8 +22,8 @@ struct PoolAxis {
 
 /// y[n,c,oh,ow] = max or average of x[n,c,h,w] over a window. x and y dense, [n,c,h,w] or
 /// [n,h,w,c]; sums in float. Max: the last NaN if there is one, else the first maximum; `index` (as
-/// y; may be null) gets its position h * in_w + w. in_h * in_w < 2^31. Threads share the work; results do not
-/// depend on their number.
+/// y; may be null) gets its position h * in_w + w. in_h * in_w < 2^31. Threads share the work;
+/// results do not depend on their number.
 struct Pool2d {
   Type type = Type::F32;
   bool max = false;

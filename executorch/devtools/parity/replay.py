@@ -7,6 +7,7 @@ the fused call then answers for all the operators it stands for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -179,6 +180,8 @@ class Replay:
         if self.keep_results and isinstance(found[0], Tensor):
             self.results[place] = found[0]
         for number, result in enumerate(found):
+            if written[number] not in self._read:
+                continue  # fusion leaves out what nobody reads
             message, difference = reference.compare(full.split(".")[0], number, result)
             if message:
                 yield Suspect(*place, full, number, message, difference, fused)
@@ -212,6 +215,19 @@ class Replay:
                 last[index] = number
         return last
 
+    @cached_property
+    def _read(self) -> set[int]:
+        """Values that are an output, or occur in more than the instruction that computes them."""
+        uses = Counter(self.plan.outputs)
+        uses.update(self.plan.outputs)
+        for code in self.plan.chains:
+            for instruction in code.instructions:
+                uses.update(_values_of(instruction.instr_args))
+        for index, value in enumerate(self.plan.values):
+            if isinstance(value.val, schema.TensorList) and uses[index] > 1:
+                uses.update(2 * value.val.items)
+        return {index for index, n in uses.items() if n > 1}
+
     def _forget(self, chain: int, number: int, known: dict[int, Any]) -> None:
         if self._last_use is not None:
             for index in (
@@ -219,6 +235,14 @@ class Replay:
             ):
                 if self._last_use[index] == number:
                     known.pop(index, None)
+
+
+def _values_of(call: Any) -> set[int]:
+    if isinstance(call, schema.MoveCall):
+        return {call.move_from, call.move_to}
+    if isinstance(call, schema.JumpFalseCall):
+        return {call.cond_value_index}
+    return set(getattr(call, "args", ()))
 
 
 class _Reference:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from torch.fx import GraphModule, Node
 from torch.fx.passes.tools_common import legalize_graph
 from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule, insert_subgm
@@ -24,5 +26,6 @@ def create_submodule_from_nodes(
         legalize_graph(gm)
     gm.recompile()
     (call,) = gm.graph.find_nodes(op="call_module", target=name)
-    call.meta["val"] = [node.meta.get("val") for node in submodule.graph.output_node().args[0]]
+    results = cast("list[Node]", submodule.graph.output_node().args[0])
+    call.meta["val"] = [node.meta.get("val") for node in results]
     return submodule, call

@@ -103,8 +103,8 @@ class Method final {
   const EValue& get_output(size_t i) const;
   EventTracer* get_event_tracer() { return state_.event_tracer; }
 
-  /// Where in the user's model an instruction comes from. False if the program does not say, because
-  /// it was stripped or another exporter wrote it, or if there is no such instruction.
+  /// Where in the user's model an instruction comes from. False if the program does not say,
+  /// because it was stripped or another exporter wrote it, or if there is no such instruction.
   bool instruction_origin(size_t chain, size_t instruction, InstructionOrigin& out) const;
 
   // For tools that watch a run step by step.
