@@ -257,7 +257,11 @@ def verb_help(args: list[str]) -> int:
     """Print this list."""
     print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
     for name, verb in VERBS.items():
-        print(textwrap.fill(verb.__doc__ or "", 100, initial_indent=f"  {name:12}", subsequent_indent=" " * 14))
+        print(
+            textwrap.fill(
+                verb.__doc__ or "", 100, initial_indent=f"  {name:12}", subsequent_indent=" " * 14
+            )
+        )
     return 0
 
 
