@@ -8,12 +8,11 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from executorch.devtools.parity.__main__ import example_of, named, show_status
+from executorch.devtools.parity.example import example_of, named, show_status
 
 _EPILOG = """\
 MODEL names a function without parameters that returns (model, inputs) or
@@ -52,10 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     logging.getLogger().setLevel(logging.ERROR)
-    shown: AbstractContextManager[Callable[[str], None]]
-    shown = show_status() if sys.stderr.isatty() else nullcontext(lambda text: None)
     try:
-        with shown as progress:
+        with show_status() as progress:
             result, passed = _run(options, progress)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,14 @@ def _work(verb: str, side: str, folder: Path) -> None:
     assert done.returncode == 0, f"{verb} {side}: {done.stderr[-2000:]}"
 
 
+def _rows(dump: Path) -> tuple[Any, Any]:
+    """What our Inspector made of a dump, and upstream's."""
+    ours, upstream = (
+        json.loads(dump.with_suffix(f".{side}.rows").read_text()) for side in ("ours", "upstream")
+    )
+    return ours, upstream
+
+
 @pytest.mark.parametrize("runner", SIDES)
 @pytest.mark.parametrize("exporter", SIDES)
 @pytest.mark.parametrize("case", CASES)
@@ -48,9 +57,7 @@ def test_both_inspectors_show_the_same(
     exchanged: Path, case: str, exporter: str, runner: str
 ) -> None:
     dump = exchanged / f"{case}.{exporter}.{runner}.etdp"
-    found, expected = (
-        json.loads(dump.with_suffix(f".{side}.rows").read_text()) for side in ("ours", "upstream")
-    )
+    found, expected = _rows(dump)
     assert len(expected["table"]) > 4
     for row, wanted in zip(found["table"], expected["table"], strict=True):
         assert row == wanted
@@ -68,9 +75,7 @@ def test_every_gap_of_upstream_is_found(
 ) -> None:
     """It leaves out operators with several results."""
     dump = exchanged / f"{case}.{exporter}.{runner}.etdp"
-    found, expected = (
-        json.loads(dump.with_suffix(f".{side}.rows").read_text()) for side in ("ours", "upstream")
-    )
+    found, expected = _rows(dump)
     for distance in DISTANCES:
         assert expected[distance]
         for row in expected[distance]:

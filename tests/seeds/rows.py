@@ -10,7 +10,7 @@ project that does not exist yet in `awaits`. Nothing else is changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 SEEDS = {
     "A": "000_41c93761da2dd0bf.txt",
@@ -137,6 +137,18 @@ FRAGMENT = (
     r"return \[",
 )
 
+
+def _counts(printing: Cut, summary: Cut, table: Cut) -> Cut:
+    """Prints what was delegated, and what the page shows of it."""
+    summary, table = replace(summary, expects=SUMMARY), replace(table, expects=TABLE)
+    return replace(printing, shows=(summary, table))
+
+
+def _graph(printing: Cut, fragment: Cut) -> Cut:
+    """Prints the delegated graph, and the part of it that the page shows."""
+    return replace(printing, shows=(replace(fragment, expects=FRAGMENT),))
+
+
 DOWNLOADS = (
     Cut(1, "A", 8, 9, "curl"),
     Cut(2, "A", 10, 11, "wget"),
@@ -164,26 +176,14 @@ SCRIPTS = (
                 keeps="portable.pte",
             ),
             Cut(18, "A", 76, 114, "# export_nanogpt.py", "0" * 31 + "11" + "0" * 6),
-            Cut(
-                32,
-                "A",
-                177,
-                184,
-                "from executorch.devtools.backend_debug",
-                "0" * 8,
-                shows=(
-                    Cut(33, "A", 186, 188, "Total delegated", expects=SUMMARY),
-                    Cut(34, "A", 189, 221, "op_type", expects=TABLE),
-                ),
+            _counts(
+                Cut(32, "A", 177, 184, "from executorch.devtools.backend_debug", "0" * 8),
+                Cut(33, "A", 186, 188, "Total delegated"),
+                Cut(34, "A", 189, 221, "op_type"),
             ),
-            Cut(
-                37,
-                "A",
-                227,
-                229,
-                "from executorch.exir.backend.utils",
-                "000",
-                shows=(Cut(38, "A", 232, 244, "%aten_where", expects=FRAGMENT),),
+            _graph(
+                Cut(37, "A", 227, 229, "from executorch.exir.backend.utils", "000"),
+                Cut(38, "A", 232, 244, "%aten_where"),
             ),
             Cut(41, "A", 260, 264, "# export_nanogpt.py", "00000"),
             Cut(18, "A", 115, 118, "et_program", "0001", keeps="delegated.pte"),
@@ -211,24 +211,14 @@ SCRIPTS = (
             Cut(41, "B", 698, 701, "# ...", before="et_program = edge_manager.to_executorch()"),
             Cut(53, "B", 758, 764, "from", before=RECORD, after=SHOW, expects=EVENTS),
             Cut(20, "B", 378, 426, "# export_nanogpt.py"),
-            Cut(
-                32,
-                "B",
-                584,
-                592,
-                "from executorch.devtools.backend_debug",
-                shows=(
-                    Cut(33, "B", 596, 598, "Total  delegated", expects=SUMMARY),
-                    Cut(34, "B", 600, 652, "op_type", expects=TABLE),
-                ),
+            _counts(
+                Cut(32, "B", 584, 592, "from executorch.devtools.backend_debug"),
+                Cut(33, "B", 596, 598, "Total  delegated"),
+                Cut(34, "B", 600, 652, "op_type"),
             ),
-            Cut(
-                37,
-                "B",
-                656,
-                658,
-                "from executorch.exir.backend.utils",
-                shows=(Cut(38, "B", 664, 676, "%aten_where", expects=FRAGMENT),),
+            _graph(
+                Cut(37, "B", 656, 658, "from executorch.exir.backend.utils"),
+                Cut(38, "B", 664, 676, "%aten_where"),
             ),
             Cut(20, "B", 427, 432, "et_program", keeps="delegated.pte"),
             Cut(29, "B", 522, 552, "# export_nanogpt.py", after=RUN_QUANTIZED),
@@ -245,24 +235,14 @@ SCRIPTS = (
         (
             Cut(4, "C", 38, 79, "# export_nanogpt.py", keeps="portable.pte"),
             Cut(19, "C", 116, 163, "# export_nanogpt.py"),
-            Cut(
-                32,
-                "C",
-                260,
-                268,
-                "from executorch.devtools.backend_debug",
-                shows=(
-                    Cut(33, "C", 273, 275, "Total  delegated", expects=SUMMARY),
-                    Cut(34, "C", 279, 288, "|    |  op_type", expects=TABLE),
-                ),
+            _counts(
+                Cut(32, "C", 260, 268, "from executorch.devtools.backend_debug"),
+                Cut(33, "C", 273, 275, "Total  delegated"),
+                Cut(34, "C", 279, 288, "|    |  op_type"),
             ),
-            Cut(
-                37,
-                "C",
-                294,
-                296,
-                "from executorch.exir.backend.utils",
-                shows=(Cut(38, "C", 304, 316, "%aten_where", expects=FRAGMENT),),
+            _graph(
+                Cut(37, "C", 294, 296, "from executorch.exir.backend.utils"),
+                Cut(38, "C", 304, 316, "%aten_where"),
             ),
             Cut(41, "C", 328, 334, "# export_nanogpt.py"),
             Cut(19, "C", 164, 168, "et_program", keeps="delegated.pte"),
@@ -312,16 +292,10 @@ SCRIPTS = (
             Cut(21, "D", 98, 106, "from executorch", after=SAVE, keeps="delegated.pte"),
             Cut(30, "D", 291, 320, "from executorch.backends.transforms", after=RUN_QUANTIZED),
             Cut(24, "D", 327, 334, "from executorch"),
-            Cut(
-                35,
-                "D",
-                360,
-                367,
-                "from executorch.exir.backend.utils",
-                shows=(
-                    Cut(36, "D", 373, 375, "Total  delegated", expects=SUMMARY),
-                    Cut(36, "D", 379, 407, "|    |  op_type", expects=TABLE),
-                ),
+            _counts(
+                Cut(35, "D", 360, 367, "from executorch.exir.backend.utils"),
+                Cut(36, "D", 373, 375, "Total  delegated"),
+                Cut(36, "D", 379, 407, "|    |  op_type"),
             ),
             Cut(
                 39,

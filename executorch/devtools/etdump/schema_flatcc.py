@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from executorch.exir.scalar_type import ScalarType
+from executorch.exir.schema import Bool, ContainerMetadata, Double, Int, Null, String
 
 __all__ = [
     "AllocationEvent",
@@ -47,39 +48,8 @@ class TensorList:
 
 
 @dataclass
-class Null:
-    pass
-
-
-@dataclass
-class Int:
-    int_val: int
-
-
-@dataclass
-class Bool:
-    bool_val: bool
-
-
-@dataclass
-class Double:
-    double_val: float
-
-
-@dataclass
 class Float:
     float_val: float
-
-
-@dataclass
-class String:
-    string_val: str
-
-
-@dataclass
-class ContainerMetadata:
-    encoded_inp_str: str
-    encoded_out_str: str
 
 
 class ValueType(Enum):

@@ -52,13 +52,13 @@ def bound(
     unit = torch.finfo(dtype).eps
     result = _ROUNDINGS * unit * reference.abs()
     if is_contraction(name):
-        sums = function([_map(a, Tensor.abs) for a in args])[output].abs()
+        sums = function([map_floats(a, Tensor.abs) for a in args])[output].abs()
         terms = max(1, _CONTRACTIONS[name](args))
         return result + (8 + 2 * terms**0.5) * unit * sums
     for seed in (1, 2):
         generator = torch.Generator().manual_seed(seed)
         nudge = partial(_nudge, unit=unit, generator=generator)
-        nudged = function([_map(a, nudge) for a in args])[output]
+        nudged = function([map_floats(a, nudge) for a in args])[output]
         change = (nudged - reference).abs()
         # Neighbours share what they are computed from: a norm's or softmax's row, a sum's terms.
         spread = change.nan_to_num(0.0, 0.0, 0.0)
@@ -68,15 +68,14 @@ def bound(
 
 
 def _nudge(t: Tensor, unit: float, generator: torch.Generator) -> Tensor:
-    if not t.is_floating_point():
-        return t
     signs = torch.randint(0, 2, t.shape, generator=generator, dtype=torch.int8) * 2 - 1
     return t * (1 + unit * signs.to(t.dtype))
 
 
-def _map(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
+def map_floats(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
+    """`value` with f of each floating-point tensor in it, lists opened."""
     if isinstance(value, Tensor):
         return f(value) if value.is_floating_point() else value
     if isinstance(value, list):
-        return [_map(v, f) for v in value]
+        return [map_floats(v, f) for v in value]
     return value

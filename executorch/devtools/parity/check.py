@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.utils._pytree import tree_flatten, tree_map
 
+from executorch.devtools.parity.bounds import map_floats
 from executorch.devtools.parity.inputs import boundary_inputs
 from executorch.devtools.parity.origin import Origins
 from executorch.devtools.parity.replay import Difference, Replay, Suspect, compare
@@ -118,10 +119,11 @@ def check_parity(
     )
 
     def runner() -> Any:
-        return Runtime.get().load_program(data).load_method(method)._method  # type: ignore[union-attr]
+        """The method with memory and state of its own."""
+        return loaded._program.load_method(method)
 
     failed: tuple[Any, ...] | None = None
-    for name, case in _cases(given, exported, runner()):
+    for name, case in _cases(given, exported, loaded.metadata(method)):
         progress(name)
         report.cases.append(_run(name, case, eager, runner()))
         if failed is None and report.cases[-1].error:
@@ -145,13 +147,12 @@ def _bytes(program: Any) -> bytes:
 
 
 def _cases(
-    given: Sequence[tuple[Any, ...]], exported: ExportedProgram | None, runner: Any
+    given: Sequence[tuple[Any, ...]], exported: ExportedProgram | None, meta: Any
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for i, case in enumerate(given):
         yield f"inputs {i}" if len(given) > 1 else "the given inputs", case
     if exported is None:
         return
-    meta = runner.method_meta()
     largest: list[Sequence[int] | None] = []
     for i, value in enumerate(tree_flatten(given[0])[0]):
         largest.append(meta.input_tensor_meta(i).sizes() if isinstance(value, Tensor) else None)
@@ -178,7 +179,7 @@ class _Eager:
             if self._wide is None:
                 wide = copy.deepcopy(self.model)
                 self._wide = wide.double() if isinstance(wide, torch.nn.Module) else wide
-            return _run_model(self._wide, tree_map(_double, inputs))
+            return _run_model(self._wide, tree_map(lambda v: map_floats(v, Tensor.double), inputs))
         except Exception:  # fixed types somewhere in the model's code
             self._refuses_double = True
             return None
@@ -197,10 +198,6 @@ def _run_model(model: Any, inputs: tuple[Any, ...]) -> list[Any]:
         for name, before in state.items():
             model.get_buffer(name).copy_(before)
     return outputs
-
-
-def _double(value: Any) -> Any:
-    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 def _run(name: str, inputs: tuple[Any, ...], eager: _Eager, runner: Any) -> Case:

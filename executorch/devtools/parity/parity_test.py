@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from executorch.devtools.parity import check_parity
 from executorch.devtools.parity.__main__ import main
 from executorch.exir import to_edge
+from executorch.runtime import Runtime
 
 
 class Small(nn.Module):
@@ -88,6 +89,31 @@ def test_a_broken_operator_is_named_with_its_line(monkeypatch: pytest.MonkeyPatc
     assert f"parity_test.py:{line}" in suspect.place
 
 
+def test_parts_of_a_list_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Parts(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+            return torch.split(x, [2, 6], -1)
+
+    from executorch.devtools.parity import replay
+
+    x = torch.randn(3, 8)
+    data = to_edge(torch.export.export(Parts(), (x,))).to_executorch().buffer
+    right = replay._find
+
+    def find(name: str, overload: str) -> Any:
+        return _BentParts(right(name, overload)) if "split" in name else right(name, overload)
+
+    def suspects() -> list[str]:
+        method = Runtime.get().load_program(data).load_method("forward")
+        assert method is not None
+        found = replay.Replay.of(data, "forward").suspects(method._method, [x])
+        return [s.operator for s in found]
+
+    assert suspects() == []
+    monkeypatch.setattr(replay, "_find", find)
+    assert suspects() == ["aten::split_with_sizes_copy.out"]
+
+
 class _Bent:
     def __init__(self, operator: Any) -> None:
         self.operator = operator
@@ -96,6 +122,12 @@ class _Bent:
 
     def __call__(self, *args: Any, out: Tensor) -> Tensor:
         return self.operator(*args, out=out).mul_(1.01)
+
+
+class _BentParts(_Bent):
+    def __call__(self, *args: Any, out: Any) -> Any:
+        self.operator(*args, out=out)
+        out[1].mul_(1.01)
 
 
 def test_mutable_state_is_the_same_before_every_case() -> None:

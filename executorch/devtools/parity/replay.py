@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from executorch.devtools.parity.bounds import bound
+from executorch.devtools.parity.bounds import bound, map_floats
 from executorch.exir import schema
 from executorch.exir._serialize._program import deserialize_pte_binary
 from executorch.exir.scalar_type import ScalarType
@@ -32,6 +32,7 @@ _UNCHECKED = {
 }
 # These change where elements lie, and their Python kernels do not resize `out`.
 _COPIES = {"dim_order_ops::_clone_dim_order", "dim_order_ops::_to_dim_order_copy"}
+_LISTS = (schema.TensorList, schema.OptionalTensorList)
 _FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last]
 
 
@@ -101,6 +102,9 @@ class Replay:
         known: dict[int, Any] = {}  # values computed so far, as the runtime has them
 
         def value(index: int) -> Any:
+            listed = self.plan.values[index].val
+            if isinstance(listed, _LISTS):
+                return [value(i) if i >= 0 else None for i in listed.items]
             return known[index] if index in known else runner._value(index)
 
         skipped = False
@@ -124,7 +128,7 @@ class Replay:
                 self.unchecked[backend] = "a delegate is checked by the outputs of the method only"
             else:
                 continue
-            self._forget(chain, number, known)
+            self._forget(call, number, known)
 
     def _name(self, call: schema.KernelCall) -> tuple[str, str]:
         operator = self.plan.operators[call.op_index]
@@ -180,7 +184,7 @@ class Replay:
         if self.keep_results and isinstance(found[0], Tensor):
             self.results[place] = found[0]
         for number, result in enumerate(found):
-            if written[number] not in self._read:
+            if self._read.isdisjoint([written[number], *self._parts(written[number])]):
                 continue  # fusion leaves out what nobody reads
             message, difference = reference.compare(full.split(".")[0], number, result)
             if message:
@@ -188,10 +192,10 @@ class Replay:
 
     def _learn(self, known: dict[int, Any], written: Sequence[int], values: Sequence[Any]) -> None:
         for index, value in zip(written, values, strict=True):
-            known[index] = value
-            parts = self.plan.values[index].val
-            if isinstance(parts, schema.TensorList) and value is not None:
-                known.update(zip(parts.items, value, strict=True))
+            if isinstance(value, list):
+                known.update(zip(self._parts(index), value, strict=True))
+            else:
+                known[index] = value
 
     def _empty(self, index: int) -> Any:
         tensor = self.plan.values[index].val
@@ -201,6 +205,20 @@ class Replay:
             return torch.empty(0, dtype=get_scalar_type(tensor.scalar_type))
         return None
 
+    def _parts(self, index: int) -> list[int]:
+        """The tensors of a list; nothing for another value."""
+        value = self.plan.values[index].val
+        return [i for i in value.items if i >= 0] if isinstance(value, _LISTS) else []
+
+    def _names(self, call: Any) -> set[int]:
+        """The values that an instruction reads or writes, with the tensors of lists."""
+        if isinstance(call, schema.MoveCall):
+            return {call.move_from, call.move_to}
+        if isinstance(call, schema.JumpFalseCall):
+            return {call.cond_value_index}
+        args = set(getattr(call, "args", ()))
+        return args.union(*(self._parts(index) for index in args))
+
     @cached_property
     def _last_use(self) -> dict[int, int] | None:
         """The last instruction that names a value; None where instructions are repeated."""
@@ -208,41 +226,25 @@ class Replay:
             return None
         last: dict[int, int] = {}
         for number, instruction in enumerate(self.plan.chains[0].instructions):
-            call = instruction.instr_args
-            if isinstance(call, schema.JumpFalseCall):
+            if isinstance(instruction.instr_args, schema.JumpFalseCall):
                 return None
-            for index in getattr(call, "args", ()):
-                last[index] = number
+            last.update(dict.fromkeys(self._names(instruction.instr_args), number))
         return last
 
     @cached_property
     def _read(self) -> set[int]:
         """Values that are an output, or occur in more than the instruction that computes them."""
-        uses = Counter(self.plan.outputs)
-        uses.update(self.plan.outputs)
+        uses = Counter(2 * self.plan.outputs)
         for code in self.plan.chains:
             for instruction in code.instructions:
-                uses.update(_values_of(instruction.instr_args))
-        for index, value in enumerate(self.plan.values):
-            if isinstance(value.val, schema.TensorList) and uses[index] > 1:
-                uses.update(2 * value.val.items)
+                uses.update(self._names(instruction.instr_args))
         return {index for index, n in uses.items() if n > 1}
 
-    def _forget(self, chain: int, number: int, known: dict[int, Any]) -> None:
+    def _forget(self, call: Any, number: int, known: dict[int, Any]) -> None:
         if self._last_use is not None:
-            for index in (
-                self.plan.chains[chain].instructions[number].instr_args.__dict__.get("args", ())
-            ):
+            for index in self._names(call):
                 if self._last_use[index] == number:
                     known.pop(index, None)
-
-
-def _values_of(call: Any) -> set[int]:
-    if isinstance(call, schema.MoveCall):
-        return {call.move_from, call.move_to}
-    if isinstance(call, schema.JumpFalseCall):
-        return {call.cond_value_index}
-    return set(getattr(call, "args", ()))
 
 
 class _Reference:
@@ -291,7 +293,7 @@ class _Reference:
                 return "", None
             found = torch.cat([f.reshape(-1) for f in found])
             expected = torch.cat([e.reshape(-1) for e in expected])
-            return compare(found, expected, 0 * expected.abs() + _loose(expected, found))
+            return compare(found, expected, _loose(expected, found))
         if not isinstance(found, Tensor):
             return (
                 ("", None) if found == expected else (f"found {found}, expected {expected}", None)
@@ -358,11 +360,7 @@ def _written(target: Any) -> list[int]:
 
 
 def _widen(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.double() if value.is_floating_point() else value
-    if isinstance(value, list):
-        return [_widen(v) for v in value]
-    return value
+    return map_floats(value, Tensor.double)
 
 
 def _narrow(value: Any, like: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from executorch.exir.scalar_type import ScalarType
+from executorch.exir.schema import Bool, Double, Int
 
 
 @dataclass
@@ -15,21 +16,6 @@ class Tensor:
     sizes: list[int]
     data: bytes
     dim_order: list[int]
-
-
-@dataclass
-class Int:
-    int_val: int
-
-
-@dataclass
-class Bool:
-    bool_val: bool
-
-
-@dataclass
-class Double:
-    double_val: float
 
 
 ValueUnion = Tensor | Int | Bool | Double

@@ -1,0 +1,59 @@
+"""Models that a command line names, and what it shows meanwhile."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def named(spec: str) -> Callable[..., Any]:
+    """The function behind `file.py:function` or `package.module:function`.
+
+    Raises ValueError naming what is missing.
+    """
+    place, colon, name = spec.rpartition(":")
+    if not colon:
+        raise ValueError(f"{spec!r}: expected file.py:function or module:function")
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise ValueError(f"{place}: no such file")
+        sys.path.insert(0, str(Path(place).resolve().parent))
+        found = importlib.util.spec_from_file_location(Path(place).stem, place)
+        assert found is not None and found.loader is not None
+        module = importlib.util.module_from_spec(found)
+        sys.modules[found.name] = module
+        found.loader.exec_module(module)
+    else:
+        module = importlib.import_module(place)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ValueError(f"{place} has no function {name!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def example_of(spec: str) -> tuple[Any, Any, Any]:
+    """The model, its inputs and dynamic shapes that the function behind `spec` returns."""
+    result = named(spec)()
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
+        raise ValueError(
+            f"{spec}: expected (model, inputs[, dynamic_shapes]), found {result!r:.80}"
+        )
+    model, inputs, shapes = (*result, None)[:3]
+    return model, inputs if isinstance(inputs, (tuple, list)) else (inputs,), shapes
+
+
+@contextmanager
+def show_status() -> Iterator[Callable[[str], None]]:
+    """A function that says what is being done, on stderr if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("load") as status:
+        yield lambda text: status.update(text)
