@@ -127,11 +127,8 @@ class XnnpackPartitioner(Partitioner):
             node.meta["is_constant"] = is_constant_data(program, node)
         supported, together = self._supported(program)
         if per_op or self.per_op_mode:
-            groups = _apart(supported, together)
-        else:
-            groups = acyclic_groups(graph, supported, together)
-        # A conversion by itself is none of a call that is delegated.
-        return [g for g in groups if not all(is_quantize(n) or is_dequantize(n) for n in g)]
+            return [g for g in _apart(supported, together) if _computes(g)]
+        return acyclic_groups(graph, supported, together, _computes)
 
     def _supported(self, program: ExportedProgram) -> tuple[set[Node], list[list[Node]]]:
         """The calls that have a rule; those that must be in one group."""
@@ -202,6 +199,11 @@ class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
 
     def __init__(self) -> None:
         super().__init__(None, ConfigPrecisionType.FP32)
+
+
+def _computes(group: list[Node]) -> bool:
+    """A conversion by itself is none of a call that is delegated."""
+    return not all(is_quantize(n) or is_dequantize(n) for n in group)
 
 
 def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from torch.fx import Graph, Node
 
@@ -46,21 +46,26 @@ class DSJ:
 
 
 def acyclic_groups(
-    graph: Graph, supported: Set[Node], together: Iterable[Sequence[Node]] = ()
+    graph: Graph,
+    supported: Set[Node],
+    together: Iterable[Sequence[Node]] = (),
+    is_worth: Callable[[list[Node]], bool] = lambda nodes: True,
 ) -> list[list[Node]]:
-    """Divide the supported nodes into connected groups of which none needs its own results by way
-    of others, each in graph order; groups in the order of their first nodes.
+    """Divide the supported nodes into as few groups as there can be of which none needs its own
+    results by way of others, each in graph order; groups in the order of their first nodes.
 
     together  nodes that belong into one group; where other nodes stand between them, so that they
               cannot be, they are in no group
+    is_worth  whether what is connected may be in a group at all
 
     Every node has a level: even for those that are not supported, odd for those that are, at least
-    that of its operands and above them where the kind changes. A group is what is connected within
-    one level. A path that leaves a group passes a higher level, and no edge leads back down, so
-    groups cannot wait for each other in a circle. First every node has its lowest level; then
-    groups, from the last on, rise to the level of their readers where that joins them.
+    that of its operands and above them where the kind changes. A path that leaves a level passes a
+    higher one, and no edge leads back down, so groups of what has one level cannot wait for each
+    other in a circle; and one level needs the results of the one before, so fewer groups would not
+    do. First every node has its lowest level; then what is connected rises, from the last on, to
+    the level of its readers where that joins them.
     """
-    return _Levels(graph, supported, together).groups()
+    return _Levels(graph, supported, together).groups(is_worth)
 
 
 class _Levels:
@@ -125,7 +130,7 @@ class _Levels:
         odd = int(unit in self.supported)
         self.level[unit] = lowest + (lowest % 2 != odd)
 
-    def groups(self) -> list[list[Node]]:
+    def groups(self, is_worth: Callable[[list[Node]], bool]) -> list[list[Node]]:
         units = [u for u in self.members if u in self.supported]
         merged = DSJ()
         for unit in units:
@@ -139,7 +144,12 @@ class _Levels:
         level = {part: self.level[part] for part in parts}
         for part in sorted(parts, key=lambda p: -level[p]):
             self._raise(part, parts[part], merged, level)
-        return self._listed(merged)
+        found: dict[int, list[Node]] = {}
+        for part, nodes in self._listed(merged).items():
+            if is_worth(nodes):
+                found.setdefault(level[part], []).extend(nodes)
+        place = {node: i for i, node in enumerate(self.nodes)}
+        return [sorted(nodes, key=place.__getitem__) for nodes in found.values()]
 
     def _raise(self, part: Node, units: list[Node], merged: DSJ, level: dict[Node, int]) -> None:
         """Let a part join readers that wait for nothing else that it feeds."""
@@ -155,12 +165,13 @@ class _Levels:
                     part = merged.union(part, join)
                     level[part] = bound
 
-    def _listed(self, merged: DSJ) -> list[list[Node]]:
+    def _listed(self, merged: DSJ) -> dict[Node, list[Node]]:
+        """What is connected, by its representative."""
         found: dict[Node, list[Node]] = {}
         for node in self.nodes:
             if node in self.supported:
                 found.setdefault(merged.find(self.units.find(node)), []).append(node)
-        return list(found.values())
+        return found
 
 
 def _sorted(waits: dict[Node, set[Node]]) -> list[Node]:

@@ -51,8 +51,17 @@ def test_a_node_that_feeds_a_later_group_only_joins_it():
 
 def test_nodes_that_belong_together_are_in_one_group():
     graph, n = graph_of([(), ()])
-    assert acyclic_groups(graph, set(n)) == [[n[0]], [n[1]]]
-    assert acyclic_groups(graph, set(n), [n]) == [n]
+    assert acyclic_groups(graph, set(n), [n], lambda nodes: len(nodes) > 1) == [n]
+
+
+def test_what_is_not_connected_is_one_group_too():
+    graph, n = graph_of([(), (), (1,), (0,), (2, 3)])  # 2 is not supported
+    assert acyclic_groups(graph, {n[0], n[1], n[3]}) == [[n[0], n[1], n[3]]]
+
+
+def test_what_is_not_worth_a_group_joins_no_other():
+    graph, n = graph_of([(), (0,), ()])
+    assert acyclic_groups(graph, set(n), is_worth=lambda nodes: len(nodes) > 1) == [n[:2]]
 
 
 def test_nodes_that_cannot_be_together_are_in_no_group():
@@ -67,6 +76,16 @@ def test_results_of_lists_stay_with_their_producer():
     item = graph.call_function(operator.getitem, (split, 0))
     graph.output(item)
     assert acyclic_groups(graph, {split}) == [[split, item]]
+
+
+def longest_alternation(edges, supported):
+    """Groups that a path runs through, at most."""
+    longest = {}
+    for i, sources in enumerate(edges):
+        mine = i in supported
+        before = [longest[s] + (mine and s not in supported) for s in sources]
+        longest[i] = max([*before, int(mine)])
+    return max((longest[i] for i in supported), default=0)
 
 
 @st.composite
@@ -92,6 +111,7 @@ def test_groups_never_wait_for_each_other_in_a_circle(drawn):
     found = [node for group in groups for node in group]
     assert len(found) == len(set(found)) and set(found) <= {n[i] for i in supported}
     if not together:
+        assert len(groups) == longest_alternation(edges, supported)
         assert set(found) == {n[i] for i in supported}
     for group in wanted:
         homes = {next((k for k, g in enumerate(groups) if node in g), None) for node in group}

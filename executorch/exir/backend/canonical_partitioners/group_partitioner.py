@@ -46,9 +46,9 @@ class GroupBasedPartitioner(CapabilityBasedPartitioner):
             if node.op not in ("placeholder", "output", "get_attr")
             and (node in grouped or self.operator_support.is_node_supported(modules, node))
         }
-        proposed = acyclic_groups(self.graph_module.graph, supported, groups)
-        worth = [nodes for nodes in proposed if self._is_worth_a_call(nodes)]
-        return [Partition(id=i, nodes=nodes) for i, nodes in enumerate(worth)]
+        graph = self.graph_module.graph
+        proposed = acyclic_groups(graph, supported, groups, self._is_worth_a_call)
+        return [Partition(id=i, nodes=nodes) for i, nodes in enumerate(proposed)]
 
     def _is_worth_a_call(self, nodes: list[Node]) -> bool:
         if self.allows_single_node_partition:
