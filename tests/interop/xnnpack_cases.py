@@ -241,6 +241,126 @@ class StaticOps(nn.Module):
         return self.t(F.avg_pool2d(y, 2))
 
 
+class SqueezeExcite(nn.Module):
+    """MobileNetV3's block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.own = nn.Conv2d(8, 24, 1), nn.Conv2d(24, 24, 5, 1, 2, groups=24)
+        self.less, self.more, self.down = (
+            nn.Conv2d(24, 8, 1), nn.Conv2d(8, 24, 1), nn.Conv2d(24, 8, 1)
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.hardswish(self.own(F.hardswish(self.up(x))))
+        weights = torch.sigmoid(self.more(F.relu(self.less(y.mean((2, 3), keepdim=True)))))
+        return x + self.down(y * weights)
+
+
+class Inception(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.three = nn.Conv2d(8, 4, 1), nn.Conv2d(8, 6, 3, padding=1)
+        self.row, self.column = nn.Conv2d(8, 4, (1, 5), padding=(0, 2)), nn.Conv2d(4, 4, (5, 1))
+        self.pooled = nn.Conv2d(8, 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tall = F.pad(self.row(x), (0, 0, 2, 2))
+        parts = (self.one(x), self.three(x), self.column(tall))
+        return F.relu(torch.cat([*parts, self.pooled(F.max_pool2d(x, 3, 1, 1))], 1))
+
+
+class UNet(nn.Module):
+    """Down, up by resizing and by a transposed convolution, each joined to what was before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 12, 3, padding=1)
+        self.c, self.up = nn.Conv2d(12, 12, 3, padding=1), nn.ConvTranspose2d(12, 8, 2, 2)
+        self.d, self.e = nn.Conv2d(24, 12, 3, padding=1), nn.Conv2d(16, 2, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        a = F.relu(self.a(x))
+        b = F.relu(self.b(F.max_pool2d(a, 2)))
+        c = F.relu(self.c(F.max_pool2d(b, 2)))
+        c = F.interpolate(c, size=b.shape[2:], mode="bilinear", align_corners=False)
+        return self.e(torch.cat([self.up(F.relu(self.d(torch.cat([b, c], 1)))), a], 1))
+
+
+class Dense(nn.Module):
+    """Each layer reads all before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([nn.BatchNorm2d(6 + 4 * i) for i in range(3)])
+        self.layers = nn.ModuleList([nn.Conv2d(6 + 4 * i, 4, 3, padding=1) for i in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for norm, layer in zip(self.norms, self.layers, strict=True):
+            x = torch.cat([x, layer(F.relu(norm(x)))], 1)
+        return F.avg_pool2d(x, 2)
+
+
+class ConvNext(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.own, self.norm = nn.Conv2d(8, 8, 7, padding=3, groups=8), nn.LayerNorm(8)
+        self.up, self.down = nn.Linear(8, 32), nn.Linear(32, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm(self.own(x).permute(0, 2, 3, 1))
+        return x + self.down(F.gelu(self.up(y))).permute(0, 3, 1, 2)
+
+
+class Patches(nn.Module):
+    """An image as a sequence, through a transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut, self.block, self.head = nn.Conv2d(3, 32, 4, 4), Block(), nn.Linear(32, 5)
+        self.place = nn.Parameter(torch.randn(1, 16, 32) * 0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.cut(x).flatten(2).transpose(1, 2) + self.place
+        return self.head(self.block(y).mean(1))
+
+
+class Rotary(nn.Module):
+    """A block with root mean square norms, rotary places, shared keys and a gated MLP."""
+
+    def __init__(self, width: int = 32, heads: int = 4) -> None:
+        super().__init__()
+        self.heads, self.gain = heads, nn.Parameter(torch.ones(2, width))
+        size = width // heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(width, n, bias=False) for n in (width, size, size, width)
+        )
+        self.gate, self.up = (nn.Linear(width, 3 * width, bias=False) for _ in range(2))
+        self.down = nn.Linear(3 * width, width, bias=False)
+        angles = torch.outer(torch.arange(32.0), 10.0 ** -torch.arange(0, 2, 4 / size))
+        self.register_buffer("cos", torch.cat([angles.cos()] * 2, 1))
+        self.register_buffer("sin", torch.cat([angles.sin()] * 2, 1))
+
+    def _norm(self, x: Tensor, i: int) -> Tensor:
+        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * self.gain[i]
+
+    def _turn(self, x: Tensor) -> Tensor:
+        a, b = x.chunk(2, -1)
+        t = x.shape[2]
+        return x * self.cos[:t] + torch.cat([-b, a], -1) * self.sin[:t]
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, t, c = x.shape
+        y = self._norm(x, 0)
+        q = self.q(y).view(n, t, self.heads, c // self.heads).transpose(1, 2)
+        k, v = (f(y).view(n, t, 1, c // self.heads).transpose(1, 2) for f in (self.k, self.v))
+        k, v = (z.expand(n, self.heads, t, c // self.heads) for z in (self._turn(k), v))
+        y = F.scaled_dot_product_attention(self._turn(q), k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(n, t, c))
+        y = self._norm(x, 1)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
 def rand(*sizes: int) -> Tensor:
     return torch.randn(*sizes)
 
@@ -283,6 +403,16 @@ CASES: dict[str, Callable[[], Case]] = {
         Block(), (rand(1, 8, 32),), [(rand(1, 1, 32),), (rand(1, 24, 32),)], (LENGTH,)
     ),
     "block_tanh": lambda: Case(Block(gelu="tanh"), (rand(2, 8, 32),)),
+    "squeeze_excite": lambda: Case(SqueezeExcite(), (rand(1, 8, 10, 9),)),
+    "inception": lambda: Case(Inception(), (rand(2, 8, 9, 10),)),
+    "unet": lambda: Case(UNet(), (rand(1, 3, 16, 12),)),
+    "dense": lambda: Case(Dense(), (rand(2, 6, 8, 8),)),
+    "conv_next": lambda: Case(ConvNext(), (rand(1, 8, 9, 7),)),
+    "patches": lambda: Case(Patches(), (rand(1, 3, 16, 16),)),
+    "rotary": lambda: Case(
+        Rotary(), (rand(1, 8, 32),), [(rand(1, 1, 32),), (rand(1, 24, 32),)], (LENGTH,)
+    ),
+    "rotary_half": lambda: Case(Rotary().to(HALF), (rand(1, 8, 32).to(HALF),)),
     "mlp_half": lambda: Case(mlp().to(HALF), (rand(5, 64).to(HALF),)),
     "mlp_bfloat": lambda: Case(
         mlp().to(torch.bfloat16), (rand(5, 64).to(torch.bfloat16),), recipe="bf16"
@@ -311,9 +441,33 @@ CASES: dict[str, Callable[[], Case]] = {
         nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 4, 3)),
         (rand(2, 3, 15, 15),), recipe="int8_dynamic",
     ),
+    "images_int8_dynamic": lambda: Case(
+        nn.Sequential(
+            nn.Conv2d(4, 6, (3, 2), (2, 1), (1, 0), groups=2), nn.ConvTranspose2d(6, 5, 3, 2, 1, 1)
+        ),
+        (rand(2, 4, 11, 9),), recipe="int8_dynamic",
+    ),
     "mobile_int8": lambda: Case(mobile(), (rand(1, 3, 32, 32),), recipe="int8_static"),
     "mobile_int8_tensor": lambda: Case(mobile(), (rand(1, 3, 32, 32),), recipe="int8_per_tensor"),
     "resnet_int8": lambda: Case(resnet(), (rand(1, 3, 40, 40),), recipe="int8_static"),
+    "squeeze_excite_int8": lambda: Case(
+        SqueezeExcite(), (rand(1, 8, 10, 9),), recipe="int8_static"
+    ),
+    "inception_int8": lambda: Case(Inception(), (rand(2, 8, 9, 10),), recipe="int8_static"),
+    "unet_int8": lambda: Case(UNet(), (rand(1, 3, 16, 12),), recipe="int8_static"),
+    "patches_int8": lambda: Case(Patches(), (rand(1, 3, 16, 16),), recipe="int8_static"),
+    "block_int8": lambda: Case(Block(), (rand(1, 8, 32),), recipe="int8_static"),
+    "mlp_int8_qat": lambda: Case(mlp(), (rand(5, 64),), recipe="int8_qat"),
+    "resnet_int8_qat": lambda: Case(resnet(), (rand(2, 3, 40, 40),), recipe="int8_qat"),
+    "patches_int8_dynamic": lambda: Case(
+        Patches(), (rand(1, 3, 16, 16),), recipe="int8_dynamic"
+    ),
+    "rotary_int8_dynamic": lambda: Case(
+        Rotary(), (rand(1, 8, 32),), [(rand(1, 24, 32),)], (LENGTH,), "int8_dynamic"
+    ),
+    "rotary_int4_group": lambda: Case(
+        Rotary(), (rand(1, 8, 32),), [(rand(1, 24, 32),)], (LENGTH,), "int4_group"
+    ),
     "static_int8": lambda: Case(StaticOps(), (rand(2, 3, 12, 12),), recipe="int8_static"),
     "mlp_int8": lambda: Case(mlp(), (rand(5, 64),), recipe="int8_static"),
     "linear_int4_channel": lambda: Case(mlp(), (rand(5, 64),), recipe="int4_channel"),
@@ -329,23 +483,33 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def quantized_pt2e(case: Case, fold: bool = True) -> nn.Module:
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e import move_exported_model_to_eval
+    from torchao.quantization.pt2e.quantize_pt2e import (
+        convert_pt2e,
+        prepare_pt2e,
+        prepare_qat_pt2e,
+    )
 
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
         get_symmetric_quantization_config,
     )
 
+    is_qat = case.recipe == "int8_qat"
     config = get_symmetric_quantization_config(
-        is_per_channel=case.recipe != "int8_per_tensor", is_dynamic=case.recipe == "int8_dynamic"
+        is_per_channel=case.recipe != "int8_per_tensor",
+        is_dynamic=case.recipe == "int8_dynamic",
+        is_qat=is_qat,
     )
     quantizer = XNNPACKQuantizer().set_global(config)
     graph = torch.export.export(
-        case.module, case.inputs, dynamic_shapes=case.dynamic_shapes, strict=False
+        case.module.train(is_qat), case.inputs, dynamic_shapes=case.dynamic_shapes, strict=False
     ).module()
-    prepared = prepare_pt2e(graph, quantizer)
+    prepared = (prepare_qat_pt2e if is_qat else prepare_pt2e)(graph, quantizer)
     for inputs in [case.inputs, *case.more]:
         prepared(*inputs)
+    if is_qat:
+        move_exported_model_to_eval(prepared)
     return convert_pt2e(prepared, fold_quantize=fold)
 
 

@@ -152,8 +152,8 @@ class Lowering:
         self._current: Node | None = None
         self._together: dict[Node | None, list[Node]] = {}
         self._sources: list[Node] = []  # of each node of the payload, the call
-        # By floating-point node: the value of its rows, quantised.
-        self.quantised: dict[Node, int] = {}
+        # By floating-point node and dims of a row: the value of its rows, quantised.
+        self.quantised: dict[tuple[Node, int], int] = {}
         self.static: dict[Node, StaticCall] = {}
         # While a call in integers is lowered: the integers that stand for its operands and result.
         self._aliases: dict[Node, Node] = {}

@@ -1,6 +1,7 @@
-"""Linear layers whose activations are quantised row by row at run time, as pt2e and torchao write
-them: choose_qparams -> quantize -> dequantize -> linear <- dequantize <- integer weights. A linear
-may have been decomposed before, to a product with permuted weights between two views."""
+"""Layers whose activations are quantised at run time, linear ones row by row and convolutions image
+by image, as pt2e and torchao write them: choose_qparams -> quantize -> dequantize -> layer <-
+dequantize <- integer weights. A linear may have been decomposed before, to a product with permuted
+weights between two views."""
 
 from __future__ import annotations
 
@@ -53,11 +54,11 @@ Constants = Callable[[Any], Tensor | None]
 
 
 @dataclass
-class DynamicLinear:
+class DynamicLayer:
     source: Node  # the floating-point input
     view: Node | None  # of the quantised input, as rows
     chain: list[Node]  # all that the node is computed together with
-    weights: Tensor  # int8, [out, in]
+    weights: Tensor  # int8, [out, in], or of a convolution [out, in / groups, height, width]
     scales: Tensor  # [out] or [out, groups]
     is_4_bit: bool
     bias: Tensor | None
@@ -93,8 +94,10 @@ def is_rows(view: Node) -> bool:
     return extents[0] == extents[1] and isinstance(extents[0][0], int)
 
 
-def match(node: Node, constant: Constants) -> DynamicLinear | str | None:
+def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
     """The layer; or why it is none that runs; None if it is not quantised."""
+    if node.target is aten.convolution.default:
+        return _match_convolution(node, constant)
     if node.target not in LINEAR:
         return None
     x, w, bias_node = operands_of(node)
@@ -108,31 +111,59 @@ def match(node: Node, constant: Constants) -> DynamicLinear | str | None:
     if view is not None and is_rows(view):
         chain.append(view)
         x = cast("Node", view.args[0])
+    return _layer(x, view, w, bias_node, chain, constant)
+
+
+def _match_convolution(node: Node, constant: Constants) -> DynamicLayer | str | None:
+    x, w, bias = (cast("Node", a) for a in node.args[:3])
+    if not _is(w, _DEQUANTIZE_WEIGHTS) or not _is(x, _DEQUANTIZE):
+        return None  # or of static quantisation
+    transposed = cast("bool", argument(node, "transposed"))
+    if tensor_of(node).dim() != 4:
+        return "dynamic quantization of a convolution over another number of dims than two"
+    if transposed and argument(node, "groups") != 1:
+        return "dynamic quantization of a transposed convolution in groups"
+    if not transposed and tensor_of(w).shape[1] == 1:
+        return "dynamic quantization of a depthwise convolution"
+    if "per_channel.default" not in str(w.target) or w.args[3] != int(transposed):
+        return "scales of something else than output channels"
+    return _layer(x, None, w, bias, [], constant, transposed)
+
+
+def _layer(
+    x: Node,
+    view: Node | None,
+    w: Node,
+    bias_node: Any,
+    chain: list[Node],
+    constant: Constants,
+    transposed: bool = False,
+) -> DynamicLayer | str:
     if not _is(x, _DEQUANTIZE):
         return "integer weights with floating-point activations"
     activations = _match_activations(x)
     if activations is None:
         return "activations quantised in another way than row by row when they are known"
     source = activations[0]
-    chain += activations[1]
+    chain = chain + activations[1]
     if tensor_of(source).dtype not in (torch.float32, torch.float16):
         return f"dynamic quantization of {tensor_of(source).dtype}"
     bias = constant(bias_node)
     if bias_node is not None and bias is None:
         return "a bias that is not constant"
-    weights = _match_weights(w, constant)
+    weights = _match_weights(w, constant, transposed)
     if isinstance(weights, str):
         return weights
     values, scales, is_4_bit = weights
     inner = w.args[0]
     chain += [w, *([inner] if isinstance(inner, Node) and inner.op == "call_function" else [])]
-    return DynamicLinear(source, view, chain, values, scales, is_4_bit, bias)
+    return DynamicLayer(source, view, chain, values, scales, is_4_bit, bias)
 
 
 def parts_of(node: Node, constant: Constants) -> list[Node]:
     """The calls that are lowered together with a layer."""
     layer = match(node, constant)
-    return layer.chain if isinstance(layer, DynamicLinear) else []
+    return layer.chain if isinstance(layer, DynamicLayer) else []
 
 
 def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
@@ -154,7 +185,10 @@ def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
     return source, [choose, *items, quantize, dequantize]
 
 
-def _match_weights(node: Node, constant: Constants) -> tuple[Tensor, Tensor, bool] | str:
+def _match_weights(
+    node: Node, constant: Constants, transposed: bool
+) -> tuple[Tensor, Tensor, bool] | str:
+    """Integers with the output channels first, scales, and whether they have 4 bits."""
     names = ("input", "scales", "zero_points")
     if "affine" in str(node.target):
         names = ("input", "scale", "zero_point")
@@ -167,7 +201,8 @@ def _match_weights(node: Node, constant: Constants) -> tuple[Tensor, Tensor, boo
     is_4_bit = low is not None and low >= -8 and high <= 7
     if values.dtype != torch.int8 or (not is_4_bit and (low, high)[1] != 127):
         return "weights of another width than 4 and 8 bits"
-    n, k = values.shape
+    values = values.transpose(0, 1) if transposed else values
+    n, k = values.shape[0], values[0].numel()
     scales = scales.reshape(n, -1) if scales.numel() % n == 0 else scales
     group = k // scales.shape[-1] if scales.dim() == 2 else 0
     if scales.dim() != 2 or (scales.shape[1] > 1 and (group % 32 or not is_4_bit)):
@@ -181,7 +216,33 @@ def packed(weights: Tensor) -> Tensor:
     return raised[:, ::2] | raised[:, 1::2] << 4
 
 
-def lower_linear(to: Lowering, node: Node, layer: DynamicLinear) -> None:
+def _quantised(to: Lowering, node: Node, rows: Node, floats: int, row_dims: int) -> int:
+    """The id of a value's integers, each row of the last `row_dims` dims by itself."""
+    payload = to.payload
+    dims = payload.values[floats][1]
+    number = payload.value(_DYNAMIC_INT8, dims, quantisation=(_PER_ROW, [row_dims]))
+    to.quantised[rows, row_dims] = number
+    to.emit(node, "Convert", floats, number)
+    return number
+
+
+def quantised_image(to: Lowering, node: Node, layer: DynamicLayer) -> int:
+    """The id of a convolution's operand, channels last, each image quantised by itself."""
+    known = to.quantised.get((layer.source, 3))
+    if known is not None:
+        return known
+    return _quantised(to, node, layer.source, to.read(layer.source, nhwc=True), 3)
+
+
+def filter_value(to: Lowering, layer: DynamicLayer, laid_out: Tensor) -> int:
+    """The id of a convolution's integer weights, laid out with the output channels first."""
+    data = to.payload.data(laid_out)
+    scales = to.payload.data(layer.scales.float(), "scale_")
+    kind = (_PER_CHANNEL, [None, 0, scales, layer.scales.numel()])
+    return to.payload.value(_INT8_WEIGHTS, laid_out.shape, constant=data, quantisation=kind)
+
+
+def lower_linear(to: Lowering, node: Node, layer: DynamicLayer) -> None:
     payload = to.payload
     n, k = layer.weights.shape
     data = payload.data(packed(layer.weights) if layer.is_4_bit else layer.weights)
@@ -196,16 +257,14 @@ def lower_linear(to: Lowering, node: Node, layer: DynamicLinear) -> None:
         kind = (_PER_CHANNEL, [None, 0, scales, n])
         datatype = _INT4_WEIGHTS if layer.is_4_bit else _INT8_WEIGHTS
     rows = layer.view or layer.source
-    x_id = to.quantised.get(rows)
+    x_id = to.quantised.get((rows, 1))
     if x_id is None:
         floats = to.read(layer.source)
         if layer.view is not None:
             shape, source = extents_of(layer.view), floats
             floats = payload.value(payload.values[source][0], shape_of(layer.view))
             to.emit(node, "StaticReshape", len(shape), shape, source, floats, 0)
-        x_id = payload.value(_DYNAMIC_INT8, shape_of(rows), quantisation=(_PER_ROW, [1]))
-        to.quantised[rows] = x_id
-        to.emit(node, "Convert", floats, x_id)
+        x_id = _quantised(to, node, rows, floats, 1)
     w_id = payload.value(datatype, [n, k], constant=data, quantisation=kind)
     bias_id = NO_ID if layer.bias is None else payload.constant(layer.bias.float())
     result, bounds = to.with_activation(node)

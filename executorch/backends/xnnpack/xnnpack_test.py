@@ -11,8 +11,10 @@ from torch import nn
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.utils import get_delegation_info
+from executorch.exir.lowered_backend_module import get_lowered_backend_modules
 from executorch.runtime import Runtime
 from tests.interop.xnnpack_cases import CASES, quantized_pt2e
+from tests.interop.xnnpack_test import ROUNDINGS, STEP
 
 FLOAT = [name for name, case in CASES.items() if case().recipe == "float"]
 STATIC = [n for n, case in CASES.items() if case().recipe in ("int8_static", "int8_per_tensor")]
@@ -60,6 +62,24 @@ def test_static_8_bit_programs_are_one_delegate_and_agree_with_eager(name: str, 
     (got,) = method.execute(inputs)
     # The sums are exact here and rounded there: two calls in a row may each miss by one step.
     atol = float(want.abs().max()) * 2 / 127
+    torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
+
+
+@pytest.mark.parametrize("name", ["conv_int8_dynamic", "images_int8_dynamic"])
+def test_dynamic_8_bit_convolutions_agree_with_eager_image_by_image(name: str) -> None:
+    module, inputs, program = _lower_static(name, fold=True)
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    (delegate,) = get_lowered_backend_modules(edge.exported_program().graph_module)
+    calls = [str(n.target) for n in delegate.original_module.graph.nodes]
+    assert sum("choose_qparams" in call for call in calls) == 2
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    (got,) = method.execute(inputs)
+    # Eager takes one scale for the batch; a program has one for each image.
+    with torch.no_grad():
+        want = torch.cat([module(image[None].repeat(2, 1, 1, 1))[:1] for image in inputs[0]])
+    # A value between two layers may be rounded to the other side of half a step of 8 bits.
+    atol = float(want.abs().max()) * (STEP + ROUNDINGS * 2**-23)
     torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
 
 

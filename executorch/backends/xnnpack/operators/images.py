@@ -18,6 +18,12 @@ from executorch.backends.xnnpack.lowering import (
     shape_of,
     tensor_of,
 )
+from executorch.backends.xnnpack.quantized import (
+    DynamicLayer,
+    filter_value,
+    match,
+    quantised_image,
+)
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
 
@@ -87,6 +93,10 @@ def _convolution(to: Lowering, node: Node) -> None:
     x, w_node = (cast("Node", a) for a in node.args[:2])
     call = to.static.get(node)
     integers = call.weights if call is not None else None
+    layer = match(node, to.constant)
+    if isinstance(layer, DynamicLayer):
+        _dynamic_convolution(to, node, layer)
+        return
     w = cast("Tensor", to.constant(w_node)).float() if integers is None else integers.values
     kernel, result = _kernel(to, node, w), node
     norm = to.only_user(node)
@@ -118,6 +128,17 @@ def _convolution(to: Lowering, node: Node) -> None:
     if is_1d:
         n, c, length = extents_of(node)
         to.emit(node, "StaticReshape", 3, [n, length, c], y_id, flat_id)
+
+
+def _dynamic_convolution(to: Lowering, node: Node, layer: DynamicLayer) -> None:
+    """Of images that are quantised when they are known; a batch norm behind stays by itself."""
+    filter_id = filter_value(to, layer, layer.weights.permute(0, 2, 3, 1))
+    bias_id = NO_ID if layer.bias is None else to.payload.constant(layer.bias.float())
+    x_id = quantised_image(to, node, layer)
+    result, bounds = to.with_activation(node)
+    fields = [*_window(node, layer.weights), x_id, filter_id, bias_id, to.write(result, nhwc=True)]
+    kind = "ConvTranspose2d" if argument(node, "transposed") else "Conv2d"
+    to.emit(node, kind, *fields, bounds=bounds)
 
 
 def _row_of(shape: list[int]) -> list[int]:

@@ -10,7 +10,7 @@ from torch.fx import Node
 from executorch.backends.xnnpack.lowering import Lowering, aten, lowers, tensor_of
 from executorch.backends.xnnpack.quantized import (
     LINEAR,
-    DynamicLinear,
+    DynamicLayer,
     lower_linear,
     match,
     operands_of,
@@ -45,7 +45,7 @@ def _is_constant(node: Node) -> bool:
 @lowers(*LINEAR, unless=_not_linear)
 def _linear(to: Lowering, node: Node) -> None:
     layer = match(node, to.constant)
-    if isinstance(layer, DynamicLinear):
+    if isinstance(layer, DynamicLayer):
         lower_linear(to, node, layer)
         return
     x, w, bias = operands_of(node)

@@ -8,7 +8,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import RULES, constant_value, constants_of
-from executorch.backends.xnnpack.quantized import Constants, DynamicLinear, match
+from executorch.backends.xnnpack.quantized import Constants, DynamicLayer, match
 from executorch.backends.xnnpack.static_quantization import (
     StaticCall,
     conversion_refusal,
@@ -25,11 +25,11 @@ def constants_in(program: ExportedProgram) -> Constants:
     )
 
 
-def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLinear], Reasons]:
-    """Linear layers with their activations' quantisation."""
+def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLayer], Reasons]:
+    """Layers with their activations' quantisation."""
     constant = constants_in(program)
     found = {node: match(node, constant) for node in program.graph.nodes}
-    layers = {n: x for n, x in found.items() if isinstance(x, DynamicLinear)}
+    layers = {n: x for n, x in found.items() if isinstance(x, DynamicLayer)}
     reasons = {n: x for n, x in found.items() if isinstance(x, str)}
     torn = _drop_torn(layers, lambda node, layer: (node, *layer.chain), lambda x: x.chain)
     reasons |= dict.fromkeys(torn, "its quantised operands are read by other calls too")

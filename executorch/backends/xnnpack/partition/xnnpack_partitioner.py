@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -16,10 +17,12 @@ from executorch.backends.xnnpack.operators.images import BATCH_NORM, follows_con
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
     XNNPartitionerConfig,
+    float_types,
+    target_name,
+    type_refusal,
 )
 from executorch.backends.xnnpack.partition.quantized_calls import dynamic_layers, static_calls
 from executorch.backends.xnnpack.quantized import LINEAR, operands_of, whole_operators
-from executorch.backends.xnnpack.serialization.payload import MAX_RANK
 from executorch.backends.xnnpack.static_quantization import (
     conversion_refusal,
     is_dequantize,
@@ -27,12 +30,10 @@ from executorch.backends.xnnpack.static_quantization import (
 )
 from executorch.backends.xnnpack.xnnpack_preprocess import XnnpackBackend
 from executorch.exir.backend.canonical_partitioners.acyclic_groups import DSJ, acyclic_groups
-from executorch.exir.backend.canonical_partitioners.config_partitioner import format_target_name
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_constant_data
 
-Types = tuple[torch.dtype, ...]
 _WHOLE = [
     torch.ops.aten.linear.default,
     torch.ops.aten.max_pool2d.default,
@@ -45,7 +46,8 @@ _WHOLE = [
 class XnnpackPartitioner(Partitioner):
     """Claims the calls that have a rule, with the constants they read.
 
-    configs            only the operators that these classes name; all by default
+    configs            only the operators of these classes (`partition/config`), in the precisions
+                       and under the constraints of each; all by default
     config_precisions  which of floating-point calls, statically and dynamically quantised ones;
                        all by default
     per_op_mode        a delegate for each call
@@ -53,6 +55,7 @@ class XnnpackPartitioner(Partitioner):
     force_non_static_weights_for_f32_linear  leave the weights of float linear layers with the
                        program, which passes them in every call
     enable_bf16        take bfloat16 too
+    Keywords, others too, reach each of `configs`.
     """
 
     def __init__(
@@ -61,25 +64,27 @@ class XnnpackPartitioner(Partitioner):
         config_precisions: ConfigPrecisionType | list[ConfigPrecisionType] | None = None,
         per_op_mode: bool = False,
         verbose: bool = False,
-        *,
-        force_non_static_weights_for_f32_linear: bool = False,
-        enable_bf16: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__()
-        self.targets = None if configs is None else {c.target_name for c in configs}
         wanted = config_precisions or list(ConfigPrecisionType)
         self.precisions = set(wanted if isinstance(wanted, list) else [wanted])
+        self.configs: dict[str, XNNPartitionerConfig] | None = None
+        if configs is not None:
+            self.configs = {str(c.target_name): c(**kwargs) for c in configs}
+            for config in self.configs.values():
+                config.set_enabled_precision_types(list(self.precisions))
         self.per_op_mode = per_op_mode
         self.verbose = verbose
-        self.weights_are_given = force_non_static_weights_for_f32_linear
-        self.types: Types = (torch.float32, torch.float16)
-        if enable_bf16:
-            self.types = (*self.types, torch.bfloat16)
+        self.weights_are_given = bool(kwargs.get("force_non_static_weights_for_f32_linear"))
+        self.types = float_types(bool(kwargs.get("enable_bf16")))
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
-        return [*_WHOLE, *whole_operators()], self._is_taken
+        asked = [c.get_original_aten() for c in (self.configs or {}).values()]
+        kept = dict.fromkeys([*_WHOLE, *whole_operators(), *filter(None, asked)])
+        return list(kept), self._is_taken
 
     def _is_taken(self, node: Node) -> bool:
         """Whether a call of the ATen program, if it stays whole, will be delegated."""
@@ -132,14 +137,19 @@ class XnnpackPartitioner(Partitioner):
 
     def _supported(self, program: ExportedProgram) -> tuple[set[Node], list[list[Node]]]:
         """The calls that have a rule; those that must be in one group."""
+        self._program = program
         layers, reasons = dynamic_layers(program)
         if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
             reasons |= dict.fromkeys(layers, "dynamically quantised calls are not wanted")
             layers = {}
+        for node in list(layers):
+            if reason := self._not_configured(node, ConfigPrecisionType.DYNAMIC_QUANT):
+                reasons[node] = reason
+                del layers[node]
         parts = {part for layer in layers.values() for part in layer.chain}
         together = [[*layer.chain, node] for node, layer in layers.items()]
         if ConfigPrecisionType.STATIC_QUANT in self.precisions:
-            static, others = static_calls(program, self._refusal_by)
+            static, others = static_calls(program, self._static_refusal)
             reasons |= others
             parts |= {part for call in static.values() for part in call.chain()}
             together += [call.chain() for call in static.values()]
@@ -169,12 +179,35 @@ class XnnpackPartitioner(Partitioner):
         rule = RULES.get(node.target)
         if rule is None:
             return "XnnpackBackend has no such operator"
-        return self._refusal_by(node, rule.refuse)
+        return (
+            self._not_configured(node, ConfigPrecisionType.FP32)
+            or type_refusal(node, self.types)
+            or rule.refuse(node)
+        )
 
-    def _refusal_by(self, node: Node, refuse: Refusal) -> str | None:
-        if self.targets is not None and _target_name(node) not in self.targets:
+    def _static_refusal(self, node: Node, refuse: Refusal) -> str | None:
+        return (
+            self._not_configured(node, ConfigPrecisionType.STATIC_QUANT)
+            or type_refusal(node, self.types)
+            or refuse(node)
+        )
+
+    def _not_configured(self, node: Node, precision: ConfigPrecisionType) -> str | None:
+        """Why the given configs leave the call out."""
+        if self.configs is None:
+            return None
+        config = self.configs.get(target_name(node))
+        if config is None and node.target in LINEAR and precision is not ConfigPrecisionType.FP32:
+            config = self.configs.get("linear.default")  # which it was
+        if config is None:
             return "the operator is none of the configs that were given"
-        return _type_refusal(node, self.types) or refuse(node)
+        name = type(config).__name__
+        if precision not in config.enabled_precision_types:
+            return f"{name} is not for {precision.name}"
+        own = type(config).check_constraints is not XNNPartitionerConfig.check_constraints
+        if own and not config.check_constraints(node, self._program):
+            return f"{name}: a constraint is not met"
+        return None
 
 
 class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
@@ -218,33 +251,6 @@ def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]
         if node.target is operator.getitem:
             sets.union(node.args[0], node)  # type: ignore[arg-type]
     return [sorted(group) for group in sets.gen_groups()]
-
-
-def _type_refusal(node: Node, types: Types) -> str | None:
-    """What no payload can hold."""
-    dtype = tensor_of(node).dtype
-    if dtype not in types:
-        return f"XnnpackBackend computes in {', '.join(map(str, types))}, not in {dtype}"
-    # A batch norm's parameters are folded into other constants.
-    inputs = node.all_input_nodes[:1] if node.target is BATCH_NORM else node.all_input_nodes
-    for each in (node, *inputs):
-        value = each.meta.get("val")
-        if isinstance(value, (list, tuple)) and each is node:
-            value = value[0]
-        if not isinstance(value, torch.Tensor):
-            return f"{each} is no tensor"
-        scalar = value.dim() == 0 and each.meta.get("is_constant") and value.is_floating_point()
-        if value.dtype != dtype and not scalar:
-            return f"types are mixed: {each} is of {value.dtype}"
-        if value.dim() > MAX_RANK:
-            return f"{each} has more than {MAX_RANK} dims"
-        if value.dim_order() != tuple(range(value.dim())):
-            return f"{each} is not contiguous"
-    return None
-
-
-def _target_name(node: Node) -> str:
-    return format_target_name(node.target.__name__)  # type: ignore[union-attr]
 
 
 def _pairs(supported: set[Node]) -> list[list[Node]]:

@@ -8,12 +8,23 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from executorch.backends.xnnpack.partition.config.xnnpack_config import XNNPartitionerConfig
+from executorch.backends.xnnpack.partition.config import ALL_PARTITIONER_CONFIGS
+from executorch.backends.xnnpack.partition.config.gemm_configs import LinearConfig
+from executorch.backends.xnnpack.partition.config.generic_node_configs import AddConfig
+from executorch.backends.xnnpack.partition.config.xnnpack_config import (
+    ConfigPrecisionType,
+    XNNPartitionerConfig,
+)
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
     XnnpackDynamicallyQuantizedPartitioner,
     XnnpackPartitioner,
 )
-from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir import (
+    EdgeCompileConfig,
+    EdgeProgramManager,
+    to_edge,
+    to_edge_transform_and_lower,
+)
 from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
@@ -65,9 +76,62 @@ def test_only_the_operators_of_given_configs_are_taken() -> None:
 
     module = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
     edge = lowered(module, (torch.ones(1, 4),), XnnpackPartitioner(configs=[ReLUConfig]))
-    (delegate,) = get_lowered_backend_modules(edge.exported_program().graph_module)
-    names = [n.name for n in delegate.original_module.graph.nodes if n.op == "call_function"]
-    assert names == ["aten_relu_default"]
+    assert delegated_names(edge) == ["aten.relu.default"]
+
+
+def delegated_names(edge: EdgeProgramManager) -> list[str]:
+    """Of the calls in delegates, without their numbers."""
+    modules = get_lowered_backend_modules(edge.exported_program().graph_module)
+    calls = [n for m in modules for n in m.original_module.graph.nodes if n.op == "call_function"]
+    return [n.target.__name__ for n in calls]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("config", ALL_PARTITIONER_CONFIGS, ids=lambda c: c.__name__)
+def test_every_class_of_an_operator_stands_for_it(config: type[XNNPartitionerConfig]) -> None:
+    made = config(enable_bf16=True)
+    assert made.enabled_precision_types == made.supported_precision_types() != []
+    made.set_enabled_precision_types([ConfigPrecisionType.STATIC_QUANT])
+    assert set(made.enabled_precision_types) <= {ConfigPrecisionType.STATIC_QUANT}
+    kept = made.get_original_aten()
+    assert kept is None or str(kept).endswith(config.target_name)
+
+
+def test_classes_of_operators_restrict_precision_and_constraints() -> None:
+    class NarrowLinear(LinearConfig):
+        def check_constraints(self, node: torch.fx.Node, ep: Any) -> bool:
+            return super().check_constraints(node, ep) and node.meta["val"].shape[-1] < 8
+
+    class QuantizedAdd(AddConfig):  # type: ignore[misc, valid-type]
+        def supported_precision_types(self) -> list[ConfigPrecisionType]:
+            return [ConfigPrecisionType.STATIC_QUANT]
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.narrow, self.wide = nn.Linear(4, 4), nn.Linear(4, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.wide(self.narrow(x) + 1.0)
+
+    x = (torch.ones(1, 4),)
+    edge = lowered(Two(), x, XnnpackPartitioner(configs=[NarrowLinear, QuantizedAdd]))
+    assert delegated_names(edge) == ["aten.linear.default"]
+    reasons = [e.reason for e in get_delegation_info(edge.exported_program().graph_module).left_out]
+    assert "QuantizedAdd is not for FP32" in reasons
+    assert "NarrowLinear: a constraint is not met" in reasons
+    both = lowered(Two(), x, XnnpackPartitioner(configs=[LinearConfig, AddConfig]))
+    assert len(delegated_names(both)) == 3
+
+
+def test_a_class_of_an_operator_names_what_goes_with_a_call() -> None:
+    program = to_edge(
+        torch.export.export(nn.Linear(4, 3), (torch.ones(1, 4),)),
+        compile_config=EdgeCompileConfig(preserve_ops=[torch.ops.aten.linear.default]),
+    ).exported_program()
+    (linear,) = [n for n in program.graph.nodes if n.op == "call_function"]
+    found = LinearConfig().get_partition(linear, program)
+    assert [n.name for n in found] == [linear.name, "p_weight", "p_bias"]
+    assert AddConfig().get_partition(linear, program) == []
 
 
 @pytest.mark.parametrize(

@@ -66,20 +66,23 @@ def test_a_relu_is_one_operator_with_the_linear_before_it() -> None:
     assert annotation(relu).output_qspec == STATIC.output_activation
 
 
-def test_a_dynamic_configuration_touches_linear_alone() -> None:
+def test_a_dynamic_configuration_touches_what_runs_in_integers_alone() -> None:
     class Mixed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.conv, self.linear = nn.Conv2d(3, 4, 3), nn.Linear(6, 5)
+            self.own, self.back = nn.Conv2d(4, 4, 1, groups=4), nn.ConvTranspose2d(4, 4, 1)
+            self.backs = nn.ConvTranspose2d(4, 4, 1, groups=2)
 
         def forward(self, x: Tensor) -> Tensor:
-            y = self.conv(x)
+            y = self.backs(self.back(self.own(self.conv(x))))
             return self.linear(torch.cat([y + y * 2.0], -1))
 
     quantizer = XNNPACKQuantizer().set_global(DYNAMIC)
     graph = annotated(Mixed(), torch.randn(1, 3, 8, 8), quantizer=quantizer)
     touched = [n.target for n in graph.graph.nodes if annotation(n) is not None]
-    assert touched == [aten.linear.default]
+    wanted = [aten.conv2d.default, aten.conv_transpose2d.input, aten.linear.default]
+    assert touched == wanted and len(calls(graph, aten.conv_transpose2d.input)) == 2
 
 
 def test_parts_of_a_split_are_quantised_as_other_values_are() -> None:
@@ -171,7 +174,11 @@ def test_settings_by_type_choose_modules_and_operators() -> None:
 
 def test_what_is_supported_can_be_asked_for() -> None:
     ask = XNNPACKQuantizer.get_supported_operator_for_quantization_config
-    assert ask(DYNAMIC) == [[aten.linear.default]]
+    assert ask(DYNAMIC) == [
+        [aten.linear.default],
+        [aten.conv1d.default, aten.conv1d.padding, aten.conv2d.default, aten.conv2d.padding],
+        [aten.conv_transpose1d.default, aten.conv_transpose2d.input],
+    ]
     assert [aten.cat.default] in ask(STATIC)
     assert len(XNNPACKQuantizer.get_supported_operators()) == 8
 

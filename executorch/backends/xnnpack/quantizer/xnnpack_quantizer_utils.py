@@ -177,13 +177,37 @@ def _annotate_linear(site: Site) -> list[Node] | None:
 
 
 @annotates(
-    "conv", aten.conv1d.default, aten.conv1d.padding, aten.conv2d.default, aten.conv2d.padding
+    "conv",
+    aten.conv1d.default,
+    aten.conv1d.padding,
+    aten.conv2d.default,
+    aten.conv2d.padding,
+    dynamic=True,
 )
 def _annotate_conv(site: Site) -> list[Node] | None:
-    return _annotate_product(site, get_weight_qspec(site.config))
+    weight = site.node.args[1].meta["val"]  # type: ignore[union-attr]
+    if _is_dynamic(site.config) and weight.shape[1] == 1:
+        return None  # depthwise
+    return _annotate_image_product(site, get_weight_qspec(site.config))
 
 
-@annotates("conv_transpose", aten.conv_transpose1d.default, aten.conv_transpose2d.input)
+def _is_dynamic(config: QuantizationConfig) -> bool:
+    activation = get_input_act_qspec(config)
+    return activation is not None and activation.is_dynamic
+
+
+def _annotate_image_product(site: Site, spec: Any) -> list[Node] | None:
+    """Dynamically only what a payload computes in integers: over two dims, a scale per channel."""
+    per_channel = spec is not None and spec.qscheme == torch.per_channel_symmetric
+    weight = site.node.args[1].meta["val"]  # type: ignore[union-attr]
+    if _is_dynamic(site.config) and (weight.dim() != 4 or not per_channel):
+        return None
+    return _annotate_product(site, spec)
+
+
+@annotates(
+    "conv_transpose", aten.conv_transpose1d.default, aten.conv_transpose2d.input, dynamic=True
+)
 def _annotate_conv_transpose(site: Site) -> list[Node] | None:
     """The weight is [in, out / groups, ...]; across groups the channels of dim 1 are not the
     output's, so that a grouped one has one scale."""
@@ -192,7 +216,7 @@ def _annotate_conv_transpose(site: Site) -> list[Node] | None:
         groups = site.node.args[6] if len(site.node.args) > 6 else 1
         per_channel = groups == 1
         spec = replace(spec, ch_axis=1) if per_channel else _per_tensor(spec, site.config.is_qat)
-    return _annotate_product(site, spec)
+    return _annotate_image_product(site, spec)
 
 
 def _per_tensor(spec: QuantizationSpec, is_qat: bool) -> QuantizationSpec:

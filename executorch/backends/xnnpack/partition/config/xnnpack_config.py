@@ -5,11 +5,23 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from executorch.exir.backend.canonical_partitioners.config_partitioner import PartitionerConfig
+from executorch.backends.xnnpack.lowering import RULES, tensor_of
+from executorch.backends.xnnpack.operators.images import BATCH_NORM
+from executorch.backends.xnnpack.serialization.payload import MAX_RANK
+from executorch.exir.backend.canonical_partitioners.config_partitioner import (
+    PartitionerConfig,
+    format_target_name,
+)
+from executorch.exir.backend.tags import is_constant_data, set_refusal
+
+Types = tuple[torch.dtype, ...]
+# Other forms of an operator that has a class.
+_FORMS = {"max_pool2d_with_indices.default": "max_pool2d.default"}
 
 
 class ConfigPrecisionType(Enum):
@@ -21,11 +33,16 @@ class ConfigPrecisionType(Enum):
 
 
 class XNNPartitionerConfig(PartitionerConfig):
-    """One operator: a subclass gives its `target_name`, such as "linear.default". How
-    it is lowered is in `backends/xnnpack/operators/`."""
+    """One operator: a subclass gives its `target_name`, such as "linear.default". How it is lowered
+    is in `backends/xnnpack/operators/`; what a subclass refuses in `check_constraints` stays with
+    the program.
+
+    kwargs  those of the partitioner; `enable_bf16` takes bfloat16 too
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
+        self.types = float_types(bool(kwargs.get("enable_bf16")))
         self.enabled_precision_types = self.supported_precision_types()
 
     def supported_precision_types(self) -> list[ConfigPrecisionType]:
@@ -34,14 +51,82 @@ class XNNPartitionerConfig(PartitionerConfig):
     def set_enabled_precision_types(
         self, precision_types: list[ConfigPrecisionType] | None
     ) -> None:
-        if precision_types:
-            self.enabled_precision_types = precision_types
+        """Those of the list that are supported; all without a list."""
+        self.enabled_precision_types = [
+            p
+            for p in self.supported_precision_types()
+            if not precision_types or p in precision_types
+        ]
 
     def get_original_aten(self) -> OpOverload | None:
         return None
 
+    def check_common_constraints(self, node: Node, ep: ExportedProgram) -> bool:
+        """Whether the node calls this operator on what a payload can hold."""
+        if node.op != "call_function" or target_name(node) != self.target_name:
+            return False
+        for each in node.all_input_nodes:
+            each.meta["is_constant"] = is_constant_data(ep, each)
+        return _accepted(node, type_refusal(node, self.types))
+
     def check_constraints(self, node: Node, ep: ExportedProgram) -> bool:
-        return True
+        rule = RULES.get(node.target)
+        common = rule is not None and self.check_common_constraints(node, ep)
+        return common and _accepted(node, rule.refuse(node))  # type: ignore[union-attr]
+
+    def get_node_and_deps(self, node: Node, ep: ExportedProgram) -> list[Node]:
+        """The call, with the constants it reads and what is computed from them for it."""
+        found = [node]
+        for each in node.all_input_nodes:
+            if _is_constant(each, ep):
+                found += self.get_node_and_deps(each, ep)
+        return list(dict.fromkeys(found))
 
     def get_partition(self, node: Node, ep: ExportedProgram) -> list[Node]:
-        return [node]
+        return self.get_node_and_deps(node, ep) if self.check_constraints(node, ep) else []
+
+
+def _accepted(node: Node, reason: str | None) -> bool:
+    if reason is not None:
+        set_refusal(node, reason)
+    return reason is None
+
+
+def _is_constant(node: Node, ep: ExportedProgram) -> bool:
+    if node.op == "placeholder":
+        return is_constant_data(ep, node)
+    inputs = node.all_input_nodes
+    return bool(inputs) and all(_is_constant(n, ep) for n in inputs)
+
+
+def float_types(with_bf16: bool) -> Types:
+    return (torch.float32, torch.float16, *((torch.bfloat16,) if with_bf16 else ()))
+
+
+def target_name(node: Node) -> str:
+    """Of the operator's class: numbers are operands like tensors."""
+    name = format_target_name(node.target.__name__)  # type: ignore[union-attr]
+    return _FORMS.get(name, name.removesuffix(".Scalar") + ".Tensor" * name.endswith(".Scalar"))
+
+
+def type_refusal(node: Node, types: Types) -> str | None:
+    """What no payload can hold."""
+    dtype = tensor_of(node).dtype
+    if dtype not in types:
+        return f"XnnpackBackend computes in {', '.join(map(str, types))}, not in {dtype}"
+    # A batch norm's parameters are folded into other constants.
+    inputs = node.all_input_nodes[:1] if node.target is BATCH_NORM else node.all_input_nodes
+    for each in (node, *inputs):
+        value = each.meta.get("val")
+        if isinstance(value, (list, tuple)) and each is node:
+            value = value[0]
+        if not isinstance(value, torch.Tensor):
+            return f"{each} is no tensor"
+        scalar = value.dim() == 0 and each.meta.get("is_constant") and value.is_floating_point()
+        if value.dtype != dtype and not scalar:
+            return f"types are mixed: {each} is of {value.dtype}"
+        if value.dim() > MAX_RANK:
+            return f"{each} has more than {MAX_RANK} dims"
+        if value.dim_order() != tuple(range(value.dim())):
+            return f"{each} is not contiguous"
+    return None
