@@ -21,12 +21,20 @@ from torch.utils import _pytree as pytree
 
 from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
 from executorch.exir.backend.compile_spec_schema import CompileSpec
-from executorch.exir.backend.submodules import create_submodule_from_nodes
+from executorch.exir.backend.submodules import (
+    arrange_graph_outputs,
+    arrange_graph_placeholders,
+    create_exported_program_from_submodule,
+    create_submodule_from_nodes,
+)
 from executorch.exir.delegate import delegate_calls, executorch_call_delegate, lowered_module_of
 from executorch.exir.graph_module import all_graph_modules
 
 __all__ = [
     "LoweredBackendModule",
+    "arrange_graph_outputs",
+    "arrange_graph_placeholders",
+    "create_exported_program_from_submodule",
     "create_submodule_from_nodes",
     "executorch_call_delegate",
     "get_lowered_backend_modules",

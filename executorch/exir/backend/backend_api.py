@@ -17,12 +17,13 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult, copy_program
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG, Parts
+from executorch.exir.backend.submodules import insert_lowered_call
 from executorch.exir.graph_module import is_control_flow
 from executorch.exir.lowered_backend_module import LoweredBackendModule, make_program
 
@@ -30,6 +31,7 @@ __all__ = [
     "LoweredBackendModule",
     "MethodProgramsPartitionerSpec",
     "disable_validation",
+    "lower_all_submodules_to_backend",
     "to_backend",
     "validation_disabled",
 ]
@@ -155,6 +157,39 @@ def _preprocess_all(methods: dict[str, list[Parts]]) -> None:
         for name, lowering in chosen.items():
             for part, result in zip(lowering, results[name], strict=True):
                 part.lowered = _lowered(part.program, backend_id, part.spec.compile_specs, result)
+
+
+def lower_all_submodules_to_backend(
+    backend_id: str,
+    method_to_submodules_nodes: dict[str, list[Node]],
+    method_to_tagged_edge_program: dict[str, ExportedProgram],
+) -> None:
+    """Hand submodules that the methods' graphs call to one backend, which sees them all at once,
+    and put delegate calls in place of the calls, in place. What each node's `meta` says:
+
+    submodule_program  from `create_exported_program_from_submodule`
+    compile_spec       for the backend
+    toplevel_input_specs_to_delete, toplevel_output_specs_to_delete
+                       that function's other two results; what the delegate owns
+    """
+    nodes = {name: list(calls) for name, calls in method_to_submodules_nodes.items()}
+    backend = find_backend(backend_id)
+    specs = {name: [n.meta["compile_spec"] for n in calls] for name, calls in nodes.items()}
+    programs = {
+        name: [
+            backend.copy_exported_program_for_preprocess(
+                n.meta["submodule_program"], n.meta["compile_spec"]
+            )
+            for n in calls
+        ]
+        for name, calls in nodes.items()
+    }
+    results = backend.preprocess_multimethod(programs, specs)
+    for name, calls in nodes.items():
+        for node, result in zip(calls, results[name], strict=True):
+            program, spec = node.meta["submodule_program"], node.meta["compile_spec"]
+            lowered = _lowered(program, backend_id, spec, result)
+            insert_lowered_call(method_to_tagged_edge_program[name], node, lowered)
 
 
 def _partitioned(program: ExportedProgram, partitioner: Partitioner) -> Iterator[Parts]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir.backend.compile_spec_schema import CompileSpec
@@ -102,6 +103,6 @@ def copy_graph_module(graph_module: GraphModule) -> GraphModule:
     for node in graph.find_nodes(op="get_attr"):
         if not hasattr(root, str(node.target)) and "." not in str(node.target):
             setattr(root, str(node.target), getattr(graph_module, str(node.target)))
-    new = GraphModule(root, graph)
+    new = _LazyGraphModule(root, graph)  # whose Python is written when somebody asks for it
     new.meta.update(graph_module.meta)
     return new

@@ -21,7 +21,8 @@ from torch.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from executorch.exir.backend.partitioner import DelegationSpec
 from executorch.exir.delegate import LOWERED_PREFIX, executorch_call_delegate
@@ -197,7 +198,7 @@ class Parts:
         )
         names = {self.specs[n.name].target for n in part.owned}
         return make_program(
-            GraphModule(root, graph),
+            _LazyGraphModule(root, graph),
             signature,
             {k: self.program.state_dict[k] for k in names if k in self.program.state_dict},
             {k: self.program.constants[k] for k in names if k in self.program.constants},

@@ -87,9 +87,9 @@ class AddAttributePartitionerDemo(_BySupport):
         self.support = AddOperatorSupport()
         self.spec_of_all = DelegationSpec("DemoBackend", [CompileSpec("max_value", bytes([4]))])
 
-    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        result = super().partition(exported_program)
-        tag_constant_data(exported_program)
+    def partition(self, edge_exported_program: ExportedProgram) -> PartitionResult:
+        result = super().partition(edge_exported_program)
+        tag_constant_data(edge_exported_program)
         return result
 
 
@@ -101,9 +101,9 @@ class AllNodesPartitionerDemo(_BySupport):
         self.support = AllOperatorSupport()
         self.spec_of_all = DelegationSpec("DemoBackend", [CompileSpec("max_value", bytes([4]))])
 
-    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        result = super().partition(exported_program)
-        tag_constant_data(exported_program)
+    def partition(self, edge_exported_program: ExportedProgram) -> PartitionResult:
+        result = super().partition(edge_exported_program)
+        tag_constant_data(edge_exported_program)
         return result
 
 
