@@ -1,4 +1,5 @@
 #include <executorch/cpu/cores.h>
+#include <executorch/cpu/team.h>
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 
 #if defined(ET_HAS_PTHREADPOOL)
 #include <pthreadpool.h>
+#else
+using pthreadpool_t = pthreadpool*;
 #endif
 
 namespace executorch::cpu {
@@ -22,6 +25,8 @@ thread_local bool pool_in_use_set = false;
 struct Loop {
   ThreadPool::Body body;
   void* context;
+  int64_t n;
+  int64_t range;  // indices of each but the last
 };
 
 }  // namespace
@@ -38,18 +43,21 @@ void set_loops_serial(bool value) {
 
 }  // namespace internal
 
-#if defined(ET_HAS_PTHREADPOOL)
-
 struct ThreadPool::Impl {
-  std::mutex mutex;
-  pthreadpool_t pool = nullptr;  // null stands for one thread
+  std::mutex mutex;            // held while a loop runs
+  std::unique_ptr<Team> team;  // null stands for one thread
   std::atomic<size_t> thread_count{1};
+  pthreadpool_t handle = nullptr;
 
   ~Impl() { reset(1); }
   void reset(size_t count) {
-    if (pool != nullptr) pthreadpool_destroy(pool);
-    pool = count > 1 ? pthreadpool_create(count) : nullptr;
-    thread_count = pool == nullptr ? 1 : pthreadpool_get_threads_count(pool);
+#if defined(ET_HAS_PTHREADPOOL)
+    if (handle != nullptr) pthreadpool_destroy(handle);
+    handle = nullptr;
+#endif
+    team.reset();
+    if (count > 1) team = std::make_unique<Team>(count - 1);
+    thread_count = team == nullptr ? 1 : team->helpers() + 1;
   }
 };
 
@@ -70,44 +78,30 @@ void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context) {
   if (n <= 0) return;
   if (n <= grain || serial) return body(context, 0, n);
   const std::unique_lock<std::mutex> lock(impl_->mutex, std::try_to_lock);
-  if (!lock.owns_lock() || impl_->pool == nullptr) return body(context, 0, n);
+  if (!lock.owns_lock() || impl_->team == nullptr) return body(context, 0, n);
   grain = std::max<int64_t>(grain, 1);
-  const int64_t ranges = kRangesPerThread * static_cast<int64_t>(impl_->thread_count.load());
-  const int64_t tile = ((n + ranges - 1) / ranges + grain - 1) / grain * grain;
-  Loop loop = {body, context};
-  pthreadpool_parallelize_1d_tile_1d(
-      impl_->pool,
-      [](void* at, size_t begin, size_t size) {
-        const auto& l = *static_cast<const Loop*>(at);
-        const bool outer = serial;
-        serial = true;
-        l.body(l.context, static_cast<int64_t>(begin), static_cast<int64_t>(begin + size));
-        serial = outer;
-      },
-      &loop, static_cast<size_t>(n), static_cast<size_t>(tile), /*flags=*/0);
+  const int64_t most = kRangesPerThread * static_cast<int64_t>(impl_->thread_count.load());
+  Loop loop = {body, context, n, ((n + most - 1) / most + grain - 1) / grain * grain};
+  impl_->team->run((n + loop.range - 1) / loop.range,
+                   [](void* at, int64_t i) {
+                     const Loop& l = *static_cast<const Loop*>(at);
+                     const bool outer = serial;
+                     serial = true;
+                     l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range));
+                     serial = outer;
+                   },
+                   &loop);
 }
 
 ::pthreadpool* ThreadPool::handle() {
-  return impl_->pool;
-}
-
-#else
-
-struct ThreadPool::Impl {};
-
-ThreadPool::ThreadPool(size_t) {}
-size_t ThreadPool::thread_count() const {
-  return 1;
-}
-void ThreadPool::resize(size_t) {}
-void ThreadPool::run(int64_t n, int64_t, Body body, void* context) {
-  if (n > 0) body(context, 0, n);
-}
-::pthreadpool* ThreadPool::handle() {
-  return nullptr;
-}
-
+#if defined(ET_HAS_PTHREADPOOL)
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  if (impl_->handle == nullptr && impl_->team != nullptr) {
+    impl_->handle = pthreadpool_create(impl_->thread_count);
+  }
 #endif
+  return impl_->handle;
+}
 
 ThreadPool::~ThreadPool() = default;
 

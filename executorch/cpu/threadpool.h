@@ -4,7 +4,8 @@
 ///
 /// Every index must be computed in the same way whichever range it comes in, so that results do not
 /// depend on the number of threads. A loop inside a loop, and one that finds the pool at work for
-/// another program, runs on the calling thread: programs never wait for one another.
+/// another program, runs on the calling thread: programs never wait for one another. A caller waits
+/// only for ranges that another thread is in: it takes all that nobody else has begun.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ class ThreadPool {
   /// indices. Returns when all are done.
   void run(int64_t n, int64_t grain, Body body, void* context);
 
-  /// The handle for libraries that take one; null for one thread and without the pthreadpool
-  /// library.
+  /// Threads apart, for libraries that take such a handle, made on first use; null for one thread
+  /// and without the pthreadpool library.
   ::pthreadpool* handle();
 
  private:

@@ -14,7 +14,7 @@ namespace executorch {
 namespace extension {
 namespace threadpool {
 
-/// Threads that share loops. Built without the pthreadpool library it has one thread, the caller's.
+/// Threads that share loops.
 class ThreadPool final {
  public:
   /// 0 means one thread per performant core.

@@ -1,0 +1,148 @@
+#include <executorch/cpu/team.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace executorch::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of state_.
+constexpr uint32_t kInside = 0x7FF, kOpen = 0x800, kLoop = 0x1000;
+
+// A helper looks out for the next loop as long as operators that run on one thread take; then it
+// leaves its core to others, should there be any, and at last sleeps. Waking costs some 50 us.
+constexpr std::chrono::microseconds kAlert{200}, kAwake{2000};
+// The caller looks out for the end of ranges that helpers are in; one that takes longer has lost
+// its core, and may need the caller's to go on.
+constexpr std::chrono::microseconds kPatience{100};
+constexpr int kLooks = 32;  // between looks at the clock
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Whether done() holds before `time` is over.
+template <class F>
+bool look_out(std::chrono::microseconds time, bool gives_way, const F& done) {
+  const auto end = Clock::now() + time;
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      if (done()) return true;
+      pause();
+    }
+    if (gives_way) std::this_thread::yield();
+  } while (Clock::now() < end);
+  return false;
+}
+
+}  // namespace
+
+Team::Team(size_t helpers)
+    : shares_(std::make_unique<Share[]>(helpers + 1)),
+      threads_(std::make_unique<Thread[]>(helpers)),
+      process_(::getpid()) {
+  helpers = std::min<size_t>(helpers, kInside);
+  for (; n_helpers_ < helpers; ++n_helpers_) {
+    Thread& thread = threads_[n_helpers_];
+    thread.team = this;
+    thread.self = n_helpers_ + 1;
+    const auto start = [](void* at) -> void* {
+      const auto& t = *static_cast<const Thread*>(at);
+      t.team->help(t.self);
+      return nullptr;
+    };
+    if (::pthread_create(&thread.handle, nullptr, start, &thread) != 0) return;
+  }
+}
+
+Team::~Team() {
+  ends_ = true;
+  state_ += kLoop;
+  state_.notify_all();
+  // A process that was forked off has no helpers to wait for.
+  if (::getpid() != process_) return;
+  for (size_t i = 0; i < n_helpers_; ++i) ::pthread_join(threads_[i].handle, nullptr);
+}
+
+void Team::run(int64_t n, Range range, void* context) {
+  const auto threads = static_cast<int64_t>(n_helpers_ + 1);
+  range_ = range;
+  context_ = context;
+  for (int64_t t = 0; t < threads; ++t) {
+    Share& share = shares_[static_cast<size_t>(t)];
+    share.front = n * t / threads;
+    const int64_t back = n * (t + 1) / threads;
+    share.back.store(back, std::memory_order_relaxed);
+    share.left.store(back - share.front, std::memory_order_relaxed);
+  }
+  const uint32_t loop = (state_.load(std::memory_order_relaxed) & ~(kLoop - 1)) + kLoop;
+  state_.store(loop | kOpen);
+  state_.notify_all();
+  run_ranges(0);
+  const uint32_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  if ((state & kInside) != 0) wait_for_helpers();
+}
+
+void Team::run_ranges(size_t self) {
+  const auto take = [](Share& share) {
+    return share.left.load(std::memory_order_relaxed) > 0 &&
+           share.left.fetch_sub(1, std::memory_order_relaxed) > 0;
+  };
+  while (take(shares_[self])) range_(context_, shares_[self].front++);
+  for (size_t other = 1; other <= n_helpers_; ++other) {
+    Share& share = shares_[(self + other) % (n_helpers_ + 1)];
+    while (take(share)) range_(context_, share.back.fetch_sub(1, std::memory_order_relaxed) - 1);
+  }
+}
+
+void Team::wait_for_helpers() {
+  const auto are_gone = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
+  while (!look_out(kPatience, false, are_gone)) {
+    const uint32_t left = left_.load();
+    if (are_gone()) return;
+    left_.wait(left);
+  }
+}
+
+void Team::help(size_t self) {
+  uint32_t seen = 0;
+  while (wait_for_loop(seen)) {
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    do {
+      if ((state & kOpen) == 0) break;
+    } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed));
+    if ((state & kOpen) == 0) continue;
+    run_ranges(self);
+    state = state_.fetch_sub(1) - 1;
+    if ((state & (kInside | kOpen)) == 0) {
+      ++left_;
+      left_.notify_one();
+    }
+  }
+}
+
+/// False at the end of all loops.
+bool Team::wait_for_loop(uint32_t& seen) {
+  uint32_t state = 0;
+  const auto is_new = [&] {
+    state = state_.load(std::memory_order_acquire);
+    return state / kLoop != seen;
+  };
+  if (!look_out(kAlert, false, is_new) && !look_out(kAwake, true, is_new)) {
+    while (!is_new()) state_.wait(state);
+  }
+  seen = state / kLoop;
+  return !ends_;
+}
+
+}  // namespace executorch::cpu
