@@ -10,12 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, export
 
+from executorch.backends.example.example_backend import ExamplePartitioner
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     XNNPACKQuantizer,
     get_symmetric_quantization_config,
 )
 from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir.backend.test.backend_with_compiler_demo import (
+    BackendWithCompilerDemo,  # noqa: F401  (found by name)
+)
+from executorch.exir.backend.test.op_partitioner_demo import AddMulPartitionerDemo
 
 
 class Dense(nn.Module):
@@ -79,6 +84,30 @@ class Image(nn.Module):
         return torch.softmax(self.last(y.mean((2, 3))), -1)
 
 
+class Sums(nn.Module):
+    """What the demo backends run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(3, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (torch.mm(x, self.w) + x) - x
+
+
+def in_groups(module: nn.Module) -> nn.Module:
+    """Weights of 4 bits in groups of 32, activations quantized per row."""
+    from torchao.quantization import quantize_
+    from torchao.quantization.granularity import PerGroup
+    from torchao.quantization.quant_api import Int8DynamicActivationIntxWeightConfig
+
+    config = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    )
+    quantize_(module, config)
+    return module
+
+
 def quantized(module: nn.Module, inputs: tuple[Tensor, ...], is_dynamic: bool) -> nn.Module:
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
@@ -89,9 +118,9 @@ def quantized(module: nn.Module, inputs: tuple[Tensor, ...], is_dynamic: bool) -
     return convert_pt2e(prepared)
 
 
-def delegated(module: nn.Module, inputs: tuple[Tensor, ...]):
-    program = export(module.eval(), inputs)
-    return to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+def delegated(module: nn.Module, inputs: tuple[Tensor, ...], by=None, shapes=None):
+    program = export(module, inputs, dynamic_shapes=shapes)
+    return to_edge_transform_and_lower(program, partitioner=[by or XnnpackPartitioner()])
 
 
 def main(folder: Path) -> None:
@@ -99,6 +128,7 @@ def main(folder: Path) -> None:
     dense = export(Dense(), (torch.ones(2, 3),), dynamic_shapes=({0: Dim("n", max=4)},))
     x = torch.randn(1, 3, 8)
     grouped = export(Grouped(), (x,), dynamic_shapes=({1: Dim("t", min=2, max=8)},))
+    lengths = ({1: Dim("length", min=2, max=8)},)
     image, rows = (torch.randn(1, 2, 6, 6),), (torch.randn(2, 3),)
     programs = {
         "dense": to_edge(dense, constant_methods={"size": 4, "name": "dense"}),
@@ -108,6 +138,11 @@ def main(folder: Path) -> None:
         "delegated": delegated(Image(), image),
         "delegated_integers": delegated(quantized(Image(), image, False), image),
         "delegated_rows": delegated(quantized(nn.Linear(3, 2), rows, True), rows),
+        "delegated_groups": delegated(in_groups(nn.Linear(64, 4)), (torch.randn(2, 64),)),
+        "delegated_attention": delegated(Grouped(), (x,), shapes=lengths),
+        "delegated_halves": delegated(Image().half(), (image[0].half(),)),
+        "example": delegated(Sums(), (torch.randn(3, 3),), ExamplePartitioner()),
+        "demo": delegated(Sums(), (torch.randn(3, 3),), AddMulPartitionerDemo()),
     }
     for name, program in programs.items():
         program.to_executorch(ExecutorchBackendConfig()).save(str(folder / f"{name}.pte"))

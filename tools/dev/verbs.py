@@ -142,15 +142,19 @@ def verb_arm64(args: list[str]) -> int:
 
 
 def verb_fuzz(args: list[str]) -> int:
-    """Damage small programs in every byte, under sanitizers: ./dev fuzz [--seconds N]."""
+    """Damage small programs and their delegates' payloads, under sanitizers: ./dev fuzz
+    [--seconds N]."""
     setup()
     build("dev", *PYTHON_TARGETS)
-    folder = build("asan", "pte_flip")
+    folder = build("asan", "pte_flip", "delegate_fuzz")
     seeds = OUTPUT / "fuzz"
     seeds.mkdir(parents=True, exist_ok=True)
     step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(seeds)])
     programs = sorted(str(p) for p in seeds.glob("*.pte"))
-    return show([str(folder / "tests" / "fuzz" / "pte_flip"), *(args or []), *programs])
+    flipped = show([str(folder / "tests" / "fuzz" / "pte_flip"), *args, *programs])
+    payloads = [p for p in programs if "delegated" in p]
+    fuzzed = [str(folder / "tests" / "fuzz" / "delegate_fuzz"), *(args or ["--seconds", "60"])]
+    return show([*fuzzed, *payloads]) or flipped
 
 
 def verb_size(args: list[str]) -> int:

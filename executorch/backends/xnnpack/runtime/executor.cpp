@@ -14,10 +14,10 @@ namespace {
 using aten::ScalarType;
 using aten::Tensor;
 
-/// Whether a tensor of that type holds a value of this one. Indices are computed as int32 and
-/// widened where the tensor is of Long.
-bool holds(ScalarType tensor, Type type) {
-  switch (type) {
+/// Whether a tensor of that type holds this value. Indices are computed as int32 and widened where
+/// an output's tensor is of Long.
+bool holds(ScalarType tensor, const Value& value) {
+  switch (value.type) {
     case Type::fp32:
       return tensor == ScalarType::Float;
     case Type::fp16:
@@ -29,7 +29,8 @@ bool holds(ScalarType tensor, Type type) {
     case Type::quint8:
       return tensor == ScalarType::Byte;
     case Type::int32:
-      return tensor == ScalarType::Int || tensor == ScalarType::Long;
+      return tensor == ScalarType::Int ||
+             (tensor == ScalarType::Long && value.place == Value::Place::Output);
     default:
       return false;
   }
@@ -40,7 +41,7 @@ runtime::Result<const Tensor*> tensor_of(runtime::Span<runtime::EValue*> args, u
   ET_CHECK_OR_RETURN_ERROR(slot < args.size() && args[slot]->isTensor(), InvalidArgument,
                            "XnnpackBackend: argument %u of %zu is not a tensor", slot, args.size());
   const Tensor& tensor = args[slot]->toTensor();
-  ET_CHECK_OR_RETURN_ERROR(holds(tensor.scalar_type(), value.type), InvalidArgument,
+  ET_CHECK_OR_RETURN_ERROR(holds(tensor.scalar_type(), value), InvalidArgument,
                            "XnnpackBackend: argument %u is of type %s, expected %s", slot,
                            runtime::toString(tensor.scalar_type()), name_of(value.type));
   const auto rank = static_cast<uint32_t>(tensor.dim());

@@ -212,11 +212,31 @@ bool is_sane(const Shape& shape) {
   return true;
 }
 
+namespace {
+
+/// The ranks of the outputs are those that the payload says: operations checked them.
+bool infer(Graph& graph, const Node& node) {
+  uint32_t ranks[2] = {};
+  for (size_t i = 0; i < node.n_outputs; ++i) ranks[i] = graph.out(node, i).shape.rank;
+  if (!node.operation->infer(graph, node)) return false;
+  for (size_t i = 0; i < node.n_outputs; ++i) {
+    Shape& y = graph.out(node, i).shape;
+    if (y.rank == 0 && ranks[i] == 1) y = {1, {1}};  // how payloads write scalars
+    if (!is_sane(y)) return false;
+    if (y.rank == ranks[i]) continue;
+    ET_LOG(Error, "XnnpackBackend: output %zu of %s has rank %u, expected %u", i,
+           node.operation->name, y.rank, ranks[i]);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Error infer_shapes(Graph& graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    const bool fits = node.operation->infer(graph, node) && is_sane(graph.out(node).shape);
-    if (fits) continue;
+    if (infer(graph, node)) continue;
     ET_LOG(Error, "XnnpackBackend: node %zu (%s): the inputs' shapes do not fit:", i,
            node.operation->name);
     for (size_t j = 0; j < node.n_inputs; ++j) {

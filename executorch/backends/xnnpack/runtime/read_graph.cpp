@@ -151,8 +151,9 @@ class Reader {
     if (quant.scale_buffer_idx() == 0) {
       ET_REQUIRE_VALUE(length(quant.scale()) == n, "%u scales for %" PRId64 " channels",
                        length(quant.scale()), n);
-      value.channel_scales = reinterpret_cast<const float*>(copy(
-          reinterpret_cast<const uint8_t*>(quant.scale()->data()), static_cast<size_t>(n) * 4));
+      const float* scales = n == 0 ? nullptr : quant.scale()->data();
+      value.channel_scales = reinterpret_cast<const float*>(
+          copy(reinterpret_cast<const uint8_t*>(scales), static_cast<size_t>(n) * 4));
       return Error::Ok;
     }
     ET_REQUIRE_VALUE(quant.num_scales() == n, "%u scales for %" PRId64 " channels",
@@ -306,7 +307,9 @@ Result<std::unique_ptr<Graph>> read_graph(const void* payload, size_t size,
     std::memcpy(graph->copies.back().get(), bytes.data(), bytes.size());
     bytes = {reinterpret_cast<const uint8_t*>(graph->copies.back().get()), bytes.size()};
   }
-  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
+  flatbuffers::Verifier::Options limits;
+  limits.max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size() / 4);  // an offset to each
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size(), limits);
   ET_CHECK_OR_RETURN_ERROR(verifier.VerifyBuffer<fb::XNNGraph>(nullptr), InvalidProgram,
                            "XnnpackBackend: the payload's flatbuffer is damaged");
   const auto& fb = *flatbuffers::GetRoot<fb::XNNGraph>(bytes.data());
