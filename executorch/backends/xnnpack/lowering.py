@@ -85,7 +85,8 @@ def tensor_of(node: Node) -> Tensor:
 
 def shape_of(node: Node) -> list[int]:
     """Upper bounds."""
-    return [eval_upper_bound(extent) for extent in tensor_of(node).shape]
+    shape = tensor_of(node).shape
+    return [n if type(n) is int else eval_upper_bound(n) for n in shape]
 
 
 def extents_of(node: Node) -> list[int]:
