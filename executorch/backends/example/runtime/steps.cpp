@@ -46,6 +46,15 @@ Error read_input(const EValue& value, size_t index, Value& out) {
   return Error::Ok;
 }
 
+// Whether the bytes of so many elements can be counted.
+bool is_countable(const std::vector<int32_t>& sizes) {
+  size_t bytes = sizeof(float);
+  for (const int32_t size : sizes) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) return false;
+  }
+  return bytes < SIZE_MAX;
+}
+
 // Sizes of the result, right-aligned and with 1 standing for any size, as in PyTorch.
 bool broadcast(const Value& a, const Value& b, std::vector<int32_t>& sizes) {
   const size_t rank = std::max(a.sizes.size(), b.sizes.size());
@@ -185,7 +194,7 @@ Error Steps::run(runtime::BackendExecutionContext& context, Span<EValue*> args) 
     const Value& a = values[step.operands[0]];
     const Value& b = values[step.operands[1]];
     Value result;
-    if (!result_sizes(step.op, a, b, result.sizes)) {
+    if (!result_sizes(step.op, a, b, result.sizes) || !is_countable(result.sizes)) {
       ET_LOG(Error, "ExampleBackend: the shapes of values %" PRIu32 " and %" PRIu32 " do not fit",
              step.operands[0], step.operands[1]);
       return Error::InvalidArgument;
