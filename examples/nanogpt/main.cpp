@@ -1,5 +1,7 @@
 // Continue a prompt with an exported GPT: load, encode, run, sample, print, repeat.
 
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/profiling.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/core/evalue.h>
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,7 @@ struct Options {
   size_t max_output_length = 120;  // tokens
   float temperature = 0.8f;
   uint64_t seed = 1;
+  bool profile = false;
 };
 
 // Ends the program: what went wrong was logged where it happened, `doing` says where we were.
@@ -79,6 +83,25 @@ size_t generate(Module& model, const std::string& prompt, BasicTokenizer& tokeni
   return max_output_length;
 }
 
+// Where the time of one step goes that reads the whole prompt.
+int profile(const std::string& model, std::vector<int64_t> tokens) {
+  namespace command = executorch::extension::command;
+  auto input = from_blob(tokens.data(), {1, static_cast<int>(tokens.size())}, ScalarType::Long);
+  const auto set_input = [&](executorch::runtime::Method& method) -> std::shared_ptr<void> {
+    const Error error = method.set_input(EValue(input), 0);
+    if (error != Error::Ok) fail("the prompt is no input of the model", error);
+    return nullptr;
+  };
+  try {
+    const auto found = command::profile_program({model, "", "forward"}, {}, set_input);
+    std::cout << executorch::devtools::to_text(found);
+    return 0;
+  } catch (const command::Failure& failure) {
+    std::cerr << "nanogpt_runner: " << failure.cause << std::endl;
+    return 1;
+  }
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   CLI::App app{
@@ -93,6 +116,8 @@ Options parse(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of the random choice")->capture_default_str();
+  app.add_flag("--profile", options.profile,
+               "show where the time of reading the prompt goes, instead of continuing it");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -110,6 +135,7 @@ int main(int argc, char** argv) {
     std::getline(std::cin, options.prompt);
   }
   BasicTokenizer tokenizer(options.vocabulary);
+  if (options.profile) return profile(options.model, tokenizer.encode(options.prompt));
   BasicSampler sampler(options.temperature, options.seed);
   Module model(options.model, Module::LoadMode::MmapUseMlockIgnoreErrors);
   const auto max_input_length = static_cast<size_t>(metadata(model, "get_max_seq_len", 1024));

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import defaultdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 HERE = "here"
@@ -103,65 +100,3 @@ def plot(path: Path, title: str, rows: dict[str, dict], sides: list[str], machin
     axes.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
-
-
-def operations(op: str, shapes: str) -> float:
-    """Floating-point operations of one call, for products and convolutions; else 0."""
-    sizes = [[int(n) for n in s.split(",") if n] for s in re.findall(r"\[([\d,]*)\]", shapes)]
-    total = 1.0
-    for n in sizes[-1] if sizes else []:
-        total *= n
-    if "convolution" in op:
-        per_output = 1.0
-        for n in sizes[1][1:]:
-            per_output *= n
-        return 2 * total * per_output
-    if "addmm" in op:
-        return 2 * total * sizes[1][-1]
-    if "mm" in op or "linear" in op:
-        return 2 * total * sizes[0][-1]
-    return 0
-
-
-def with_fused(rows: list[dict], fused: str) -> list[dict]:
-    """The rows that take time; a fused one has the operations, weights and shapes of the products
-    before it that take none."""
-    names = dict(re.findall(r"^(\d+): (.*) <- ", fused, re.MULTILINE))
-    result, flops, moved, shapes = [], 0.0, 0, ""
-    for row in rows:
-        row["flops"] = operations(row["op"], row["shapes"])
-        if row["seconds"] == 0:
-            flops += row["flops"]
-            moved += row["bytes"] if row["flops"] and "bmm" not in row["op"] else 0
-            shapes = row["shapes"] if row["flops"] else shapes
-            continue
-        if name := names.get(str(row["instruction"])):
-            row["op"] = f"[bold]{name}[/]"
-            row["flops"] += flops
-            row["bytes"] += moved
-            row["shapes"] = shapes or row["shapes"]
-            flops, moved, shapes = 0.0, 0, ""
-        result.append(row)
-    return result
-
-
-def profile(console: Console, name: str, answer: dict, machine: dict, most: int = 25) -> None:
-    """Where a call's time goes: instructions of one operator and shape together."""
-    rows = with_fused(answer["rows"], answer["fused"])
-    groups: dict[tuple[str, str], list[dict]] = defaultdict(list)
-    for row in rows:
-        groups[row["op"], f"{row['shapes']}|{row['flops']}"].append(row)
-    total = sum(row["seconds"] for row in rows)
-    result = Table(title=f"{name}: {seconds(total)} in {len(rows)} instructions")
-    for column in ("operator", "shapes", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit"):
-        result.add_column(column, justify="left" if column in ("operator", "shapes") else "right")
-    ranked = sorted(groups.items(), key=lambda g: -sum(r["seconds"] for r in g[1]))
-    for (op, _), group in ranked[:most]:
-        time = sum(r["seconds"] for r in group)
-        flops = sum(r["flops"] for r in group)
-        moved = sum(r["bytes"] for r in group)
-        bound = max(flops / machine["peak"], moved / machine["read"])
-        rates = (f"{flops / time / 1e9:.0f}" if flops else "", f"{moved / time / 1e9:.1f}")
-        row = (str(len(group)), seconds(time), f"{time / total:.1%}", *rates, f"{bound / time:.0%}")
-        result.add_row(op.replace("aten::", ""), group[0]["shapes"], *row)
-    console.print(result)

@@ -4,23 +4,17 @@
 //       loads (unless loaded) and runs once; answers {"seconds", "sizes": of the first output,
 //       whose bytes are then in the file}
 //   {"do": "run", "calls": N}      answers {"seconds": [N]}, each with inputs set and outputs got
-//   {"do": "profile", "calls": N}  answers {"rows": [{"op", "shapes", "bytes", "seconds"}]}, one
-//   per
-//                                  instruction; seconds: the least of N calls
 // A failure answers {"error"}. Argument: the number of threads.
 
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/extension/threadpool/threadpool.h>
-#include <executorch/kernels/optimized/fusion.h>
 
 #include <chrono>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-
-#include "operator_profile.h"
 
 using executorch::aten::ScalarType;
 using executorch::extension::Module;
@@ -87,21 +81,6 @@ class Session {
     return {{"seconds", seconds}};
   }
 
-  json profile(int calls) {
-    bench::OperatorProfile profile;
-    Module named(path_, Module::LoadMode::Mmap);
-    check(named.load_method("forward", nullptr, &profile, nullptr, profile.kernels()), "load");
-    call(named);
-    Module timed(path_, Module::LoadMode::Mmap);
-    check(timed.load_method("forward", nullptr, &profile), "load");
-    const std::string fused = executorch::optimized::last_fusion();
-    for (int i = 0; i < calls; ++i) {
-      call(timed);
-      profile.end_call();
-    }
-    return {{"rows", profile.rows()}, {"fused", fused}};
-  }
-
  private:
   std::vector<EValue> call(Module& module) {
     auto result = module.forward(inputs_);
@@ -119,7 +98,6 @@ class Session {
 json answer(Session& session, const json& command) {
   if (command.at("do") == "open") return session.open(command);
   if (command.at("do") == "run") return session.run(command.at("calls"));
-  if (command.at("do") == "profile") return session.profile(command.at("calls"));
   throw std::runtime_error("no command " + command.at("do").dump());
 }
 

@@ -296,7 +296,7 @@ TEST_P(ETDumpGenTest, AListOfTensorsIsOneValue) {
 TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
   gen_.create_event_block("Execute");
   TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::BFloat16> brains;
+  TensorFactory<ScalarType::UInt32> unsigneds;
   TensorFactory<ScalarType::Half> halves;
   const Tensor a = floats.make({2}, {1, 2});
   EXPECT_EQ(gen_.log_evalue(EValue(a)).error(), Error::InvalidArgument);  // no place
@@ -304,7 +304,7 @@ TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
   uint8_t data[70];
   EXPECT_EQ(gen_.set_debug_buffer({}).error(), Error::InvalidArgument);
   ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
-  EXPECT_EQ(gen_.log_evalue(EValue(brains.make({1}, {1}))).error(), Error::InvalidArgument);
+  EXPECT_EQ(gen_.log_evalue(EValue(unsigneds.make({1}, {1}))).error(), Error::InvalidArgument);
   EXPECT_TRUE(gen_.log_evalue(EValue(halves.make({1}, {1}))).get());
   const Tensor list[] = {a, a};
   EXPECT_EQ(
@@ -314,6 +314,23 @@ TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
   const Dump dump(gen_);
   ASSERT_TRUE(dump.valid());
   EXPECT_EQ(dump.run(0).events()->size(), 2u);
+}
+
+TEST_P(ETDumpGenTest, Bfloat16IsRecordedAsTheFloatsThatItMeans) {
+  gen_.create_event_block("Execute");
+  TensorFactory<ScalarType::BFloat16> brains;
+  uint8_t data[64];
+  ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
+  EXPECT_TRUE(gen_.log_evalue(EValue(brains.make({3}, {1, -2.5, 3e38}))).get());
+  const Dump dump(gen_);
+  ASSERT_TRUE(dump.valid());
+  const auto& tensor = *dump.run(0).events()->Get(0)->debug_event()->debug_entry()->tensor();
+  EXPECT_EQ(static_cast<int>(tensor.scalar_type()), static_cast<int>(ScalarType::Float));
+  float found[3];
+  std::memcpy(found, data + tensor.offset(), sizeof(found));
+  EXPECT_EQ(found[0], 1);
+  EXPECT_EQ(found[1], -2.5);
+  EXPECT_EQ(found[2], static_cast<float>(static_cast<aten::BFloat16>(3e38f)));
 }
 
 TEST_P(ETDumpGenTest, AFilterChoosesOutputsOfDelegates) {

@@ -5,7 +5,9 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace executorch {
 namespace etdump {
@@ -27,7 +29,8 @@ constexpr size_t kTensorBytes =
 // A value other than a tensor: its table, Value, the mark of outputs, DebugEvent.
 constexpr size_t kValueBytes = 4 * kTableBytes;
 
-// The element types that readers of debug buffers know; BFloat16 is not one of them.
+// The element types that readers of debug buffers know. BFloat16 is not one of them, but every
+// value of it is a float.
 bool is_readable(ScalarType type) {
   switch (type) {
     case ScalarType::Byte:
@@ -45,6 +48,21 @@ bool is_readable(ScalarType type) {
     default:
       return false;
   }
+}
+
+struct Free {
+  void operator()(float* memory) const { std::free(memory); }
+};
+
+// Null if there is no memory.
+float* as_floats(const aten::Tensor& tensor) {
+  const auto n = static_cast<size_t>(tensor.numel());
+  auto* const floats = static_cast<float*>(std::malloc(n * sizeof(float) + 1));
+  const auto* const from = static_cast<const aten::BFloat16*>(tensor.const_data_ptr());
+  for (size_t i = 0; floats != nullptr && i < n; ++i) {
+    floats[i] = static_cast<float>(from[i]);
+  }
+  return floats;
 }
 
 // A Value of the one field given, marked where it is an output of the program. The shapes of
@@ -67,7 +85,8 @@ Ref write_value(DumpBuilder& builder, Shape shape, fb::ValueType kind, uint16_t 
 }  // namespace
 
 Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
-  const ScalarType type = tensor.scalar_type();
+  const ScalarType type =
+      tensor.scalar_type() == ScalarType::BFloat16 ? ScalarType::Float : tensor.scalar_type();
   if (!is_readable(type)) {
     ET_LOG(Error, "ETDump: readers know no tensors of type %s", runtime::toString(type));
     return lose(Error::InvalidArgument, "a tensor");
@@ -75,9 +94,16 @@ Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
   if (sink_ == nullptr) {
     return lose(Error::InvalidArgument, "a tensor, for whose bytes no place was set,");
   }
+  const bool widens = tensor.scalar_type() == ScalarType::BFloat16;
+  const std::unique_ptr<float, Free> wide(widens ? as_floats(tensor) : nullptr);
+  if (widens && wide == nullptr) {
+    return lose(Error::MemoryAllocationFailed, "a tensor");
+  }
   size_t offset = static_cast<size_t>(-1);
   if (tensor.nbytes() > 0) {
-    auto written = sink_->write(tensor.const_data_ptr(), tensor.nbytes());
+    auto written =
+        widens ? sink_->write(wide.get(), static_cast<size_t>(tensor.numel()) * sizeof(float))
+               : sink_->write(tensor.const_data_ptr(), tensor.nbytes());
     if (!written.ok()) {
       return lose(written.error(), "a tensor");
     }

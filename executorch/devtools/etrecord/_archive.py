@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch._export.serde.serialize import _reduce_fake_tensor
+from torch._export.verifier import SpecViolationError
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 
@@ -113,7 +114,7 @@ class Reader:
                 raise self._error(f"{name}_{part}", f"expected dict, found {found}")
         try:
             return program_from_json(self._bytes(name), **parts)
-        except ValueError as error:
+        except (ValueError, SpecViolationError) as error:
             raise self._error(name, str(error)) from error
 
     def _bytes(self, name: str) -> bytes:

@@ -15,9 +15,10 @@ from torch.export import ExportedProgram
 from torch.utils._pytree import tree_flatten, tree_map
 
 from executorch.devtools.parity.bounds import map_floats
+from executorch.devtools.parity.compare import Difference, compare
 from executorch.devtools.parity.inputs import boundary_inputs
 from executorch.devtools.parity.origin import Origins
-from executorch.devtools.parity.replay import Difference, Replay, Suspect, compare
+from executorch.devtools.parity.replay import Replay, Suspect
 
 # The runtime may be this much further from the float64 result than eager PyTorch is.
 _FACTOR = 8

@@ -36,9 +36,11 @@ class Origins:
 
     def place(self, suspect: Suspect) -> Suspect:
         """The same with its `place`, if that is known."""
-        origin = self._runner._origin(suspect.chain, suspect.instruction)
+        origin = self._runner._origin(suspect.chain, suspect.instruction, suspect.inside)
         if origin is not None:
-            _, module, file, line = origin
+            operators, module, file, line = origin
+            if suspect.inside:
+                suspect = replace(suspect, operator=f"{suspect.operator}, {operators},")
             text = " ".join(filter(None, [module, f"({file}:{line})" if file else ""]))
             return replace(suspect, place=text)
         return replace(suspect, place=self._matched.get((suspect.chain, suspect.instruction), ""))

@@ -17,8 +17,10 @@ import torch
 from torch import Tensor
 
 from executorch.devtools.parity.bounds import bound, map_floats
+from executorch.devtools.parity.compare import Difference, compare
+from executorch.devtools.parity.delegates import Delegates
 from executorch.exir import schema
-from executorch.exir._serialize._program import deserialize_pte_binary
+from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor import get_scalar_type
 
@@ -37,24 +39,6 @@ _FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last]
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The element of a result that is furthest beyond what rounding explains."""
-
-    index: tuple[int, ...]
-    found: float
-    expected: float
-    bound: float
-    elements: int  # beyond the bound
-    of: int
-
-    def __str__(self) -> str:
-        return (
-            f"at {list(self.index)}: found {self.found:.9g}, expected {self.expected:.9g} "
-            f"+- {self.bound:.2g} ({self.elements} of {self.of} elements are beyond their bound)"
-        )
-
-
-@dataclass(frozen=True)
 class Suspect:
     """An operator whose result is not what PyTorch computes from the same arguments."""
 
@@ -65,6 +49,7 @@ class Suspect:
     message: str
     difference: Difference | None = None
     fused: bool = False  # the call stands for several operators, of which this is the last
+    inside: str = ""  # the operation, as the delegate that is called there reports it
     place: str = ""  # module path and Python line, where the program or the model tells
 
     def __str__(self) -> str:
@@ -81,6 +66,8 @@ class Replay:
     """What was seen: `checked` operators by name, `unchecked` ones with the reason."""
 
     plan: schema.ExecutionPlan
+    file: PTEFile
+    data: bytes
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: dict[str, str] = field(default_factory=dict)
     results: dict[tuple[int, int], Tensor] = field(default_factory=dict)
@@ -88,9 +75,10 @@ class Replay:
 
     @staticmethod
     def of(program: bytes, method: str, keep_results: bool = False) -> Replay:
-        for plan in deserialize_pte_binary(program).program.execution_plan:
+        file = deserialize_pte_binary(program)
+        for plan in file.program.execution_plan:
             if plan.name == method:
-                return Replay(plan, keep_results=keep_results)
+                return Replay(plan, file, program, keep_results=keep_results)
         raise ValueError(f"the program has no method {method!r}")
 
     def suspects(self, runner: Any, inputs: Sequence[Any]) -> Iterator[Suspect]:
@@ -99,6 +87,7 @@ class Replay:
         Read it to the end, or leave `runner` behind: it stops where the reader does.
         """
         runner.set_inputs(inputs)
+        delegates = Delegates(self.data, self.file, self.plan.name, inputs)
         known: dict[int, Any] = {}  # values computed so far, as the runtime has them
 
         def value(index: int) -> Any:
@@ -124,11 +113,22 @@ class Replay:
                         self.plan.values[index].val, schema.Tensor
                     ):
                         known[index] = runner._value(index)
-                backend = self.plan.delegates[call.delegate_index].id
-                self.unchecked[backend] = "a delegate is checked by the outputs of the method only"
+                yield from self._delegate(call, (chain, number), delegates)
             else:
                 continue
             self._forget(call, number, known)
+
+    def _delegate(
+        self, call: schema.DelegateCall, place: tuple[int, int], delegates: Delegates
+    ) -> Iterator[Suspect]:
+        delegate = self.plan.delegates[call.delegate_index]
+        for wrong in delegates.wrong(delegate, place[1]):
+            name = f"{delegate.id} {wrong.operation}"
+            yield Suspect(
+                *place, name, wrong.output, wrong.message, wrong.difference, inside=wrong.operation
+            )
+        self.checked.update(delegates.checked)
+        self.unchecked.update(delegates.unchecked)
 
     def _name(self, call: schema.KernelCall) -> tuple[str, str]:
         operator = self.plan.operators[call.op_index]
@@ -324,25 +324,6 @@ def _loose(expected: Tensor, found: Tensor) -> Tensor:
     if not found.is_floating_point():
         return torch.zeros(())
     return 16 * torch.finfo(found.dtype).eps * expected.abs()
-
-
-def compare(found: Tensor, expected: Tensor, allowed: Tensor) -> tuple[str, Difference | None]:
-    """The element of `found` that is furthest beyond `allowed`; equal infinities and NaNs agree."""
-    if found.numel() == 0:
-        return "", None
-    f, e = found.double(), expected.double()
-    off = (f - e).abs()
-    bad = ~((off <= allowed) | (f == e) | (f.isnan() & e.isnan()))
-    if not bool(bad.any()):
-        return "", None
-    over = torch.where(bad, (off / (allowed + 1e-300)).nan_to_num(float("inf")), -1.0)
-    worst = int(over.argmax())
-    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), found.shape))
-    allowed_there = allowed.expand(found.shape)[index]
-    difference = Difference(
-        index, float(f[index]), float(e[index]), float(allowed_there), int(bad.sum()), f.numel()
-    )
-    return str(difference), difference
 
 
 def _find(name: str, overload: str) -> Any:

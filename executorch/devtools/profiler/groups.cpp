@@ -7,13 +7,15 @@
 namespace executorch::devtools {
 namespace {
 
-// A delegate's bytes are those of its arguments: they bound nothing.
-double least_seconds(const Profile& profile, const ProfiledInstruction& row) {
-  return row.family == Family::Delegate ? 0 : profile.roofline.seconds(row.flop, row.bytes);
+// "Add #3" as "Add".
+std::string without_number(const std::string& name) {
+  const size_t hash = name.rfind(" #");
+  return hash == name.npos || name.find_first_not_of("0123456789", hash + 2) != name.npos
+             ? name
+             : name.substr(0, hash);
 }
 
-void add_to(ProfileGroup& group, const Profile& profile, const ProfiledInstruction& row) {
-  const double bound = least_seconds(profile, row);
+void add_to(ProfileGroup& group, const Profile& profile, const ProfiledWork& row, double bound) {
   group.calls += row.calls;
   group.seconds += row.seconds;
   group.bytes += row.bytes;
@@ -24,60 +26,68 @@ void add_to(ProfileGroup& group, const Profile& profile, const ProfiledInstructi
       profile.roofline.seconds(group.flop, 0) > profile.roofline.seconds(0, group.bytes);
 }
 
+/// The instructions, and in place of a delegate's call what that reports.
+template <typename F>
+void for_each_part(const Profile& profile, const F& f) {
+  for (const auto& row : profile.instructions) {
+    if (row.nodes.empty()) f(row, least_seconds(profile, row));
+    for (const auto& node : row.nodes) f(node, profile.roofline.seconds(node.flop, node.bytes));
+  }
+}
+
 bool is_longer(const ProfileGroup& a, const ProfileGroup& b) {
   return a.seconds > b.seconds;
 }
 
 /// Rows by a key, in the order in which the keys come first.
-template <typename Key>
-std::vector<ProfileGroup> group_by(const Profile& profile, const Key& key) {
-  std::vector<ProfileGroup> groups;
-  std::map<std::string, size_t> known;
-  for (const auto& row : profile.instructions) {
-    const auto [found, is_new] = known.try_emplace(key(row), groups.size());
-    if (is_new) groups.push_back({.name = found->first});
-    add_to(groups[found->second], profile, row);
+class Groups {
+ public:
+  explicit Groups(const Profile& profile) : profile_(profile) {}
+  void add(const std::string& key, const ProfiledWork& row, double bound) {
+    const auto [found, is_new] = known_.try_emplace(key, groups_.size());
+    if (is_new) groups_.push_back({.name = key});
+    add_to(groups_[found->second], profile_, row, bound);
   }
-  return groups;
-}
+  std::vector<ProfileGroup> take() { return std::move(groups_); }
+  std::vector<ProfileGroup> take_longest_first() {
+    std::stable_sort(groups_.begin(), groups_.end(), is_longer);
+    return take();
+  }
 
-// "Add #3" as "Add".
-std::string without_number(const std::string& name) {
-  const size_t hash = name.rfind(" #");
-  return hash == name.npos || name.find_first_not_of("0123456789", hash + 2) != name.npos
-             ? name
-             : name.substr(0, hash);
-}
+ private:
+  const Profile& profile_;
+  std::vector<ProfileGroup> groups_;
+  std::map<std::string, size_t> known_;
+};
 
 std::vector<ProfileGroup> inside_delegate(const Profile& profile, const std::string& id) {
-  std::vector<ProfileGroup> groups;
-  std::map<std::string, size_t> known;
-  double total = 0, reported = 0;
+  Groups groups(profile);
   for (const auto& row : profile.instructions) {
     if (row.op != id || row.family != Family::Delegate) continue;
-    total += row.seconds;
     for (const auto& node : row.nodes) {
-      const auto [found, is_new] = known.try_emplace(without_number(node.name), groups.size());
-      if (is_new) groups.push_back({.name = found->first, .example = &row, .depth = 1});
-      groups[found->second].calls += row.calls;
-      groups[found->second].seconds += node.seconds;
-      reported += node.seconds;
+      groups.add(without_number(node.op), node, profile.roofline.seconds(node.flop, node.bytes));
     }
   }
-  if (!groups.empty()) {
-    groups.push_back({.name = "(between them)", .seconds = total - reported, .depth = 1});
-  }
-  std::stable_sort(groups.begin(), groups.end(), is_longer);
-  return groups;
+  auto inside = groups.take_longest_first();
+  for (ProfileGroup& group : inside) group.depth = 1;
+  return inside;
 }
 
 }  // namespace
 
+double least_seconds(const Profile& profile, const ProfiledInstruction& row) {
+  // A delegate's bytes are those of its arguments, unless it reports more: they bound nothing.
+  if (row.family != Family::Delegate) return profile.roofline.seconds(row.flop, row.bytes);
+  double sum = 0;
+  for (const auto& node : row.nodes) sum += profile.roofline.seconds(node.flop, node.bytes);
+  return sum;
+}
+
 std::vector<ProfileGroup> by_operator(const Profile& profile) {
-  auto groups = group_by(profile, [](const auto& row) { return row.op; });
-  std::stable_sort(groups.begin(), groups.end(), is_longer);
+  Groups groups(profile);
+  for (const auto& row : profile.instructions) groups.add(row.op, row, least_seconds(profile, row));
   std::vector<ProfileGroup> all;
-  for (ProfileGroup& group : groups) {
+  for (ProfileGroup& group : groups.take_longest_first()) {
     all.push_back(group);
     if (group.example->family == Family::Delegate) {
       const auto inside = inside_delegate(profile, group.name);
@@ -115,24 +125,29 @@ std::vector<ProfileGroup> by_module(const Profile& profile) {
   ModuleNode root;
   root.group.name = "(model)";
   bool named = false;
-  for (const auto& row : profile.instructions) {
+  for_each_part(profile, [&](const ProfiledWork& row, double bound) {
     ModuleNode* node = &root;
-    add_to(node->group, profile, row);
+    add_to(node->group, profile, row, bound);
     for (size_t begin = 0; begin < row.module.size();) {
       const size_t dot = std::min(row.module.find('.', begin), row.module.size());
       node = &node->child(row.module.substr(begin, dot - begin));
-      add_to(node->group, profile, row);
+      add_to(node->group, profile, row, bound);
       begin = dot + 1;
       named = true;
     }
-  }
+  });
   std::vector<ProfileGroup> out;
   if (named) flatten(root, out);
   return out;
 }
 
 std::vector<ProfileGroup> by_shapes(const Profile& profile) {
-  return group_by(profile, [](const auto& row) { return row.op + " " + row.shapes; });
+  Groups groups(profile);
+  for_each_part(profile, [&](const ProfiledWork& row, double bound) {
+    const std::string op = without_number(row.op);
+    groups.add(row.shapes.empty() ? op : op + " " + row.shapes, row, bound);
+  });
+  return groups.take();
 }
 
 std::vector<ProfileGroup> largest_losses(const Profile& profile, size_t n) {

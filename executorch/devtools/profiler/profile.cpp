@@ -70,12 +70,22 @@ class Joiner {
     if (identity_.has_value() && (id >= 0 ? identity_->delegated(method, row.chain, row.instruction,
                                                                  static_cast<uint32_t>(id), origin)
                                           : identity_->delegated(method, row.chain, row.instruction,
-                                                                 node.name.c_str(), origin))) {
-      node.op = origin.op;
+                                                                 node.op.c_str(), origin))) {
+      node.operators = origin.op;
       node.module = origin.module_path;
       node.place = place_text(origin);
     }
-    if (id >= 0) node.name = node.op.empty() ? "#" + std::to_string(id) : node.op;
+    const InstructionWork* const call = work_at({row.chain, row.instruction});
+    if (call != nullptr) {
+      const auto found = call->nodes.find({id >= 0 ? "" : node.op, id});
+      if (found != call->nodes.end()) {
+        node.family = found->second.family;
+        node.flop = found->second.flop;
+        node.bytes = found->second.bytes;
+        node.shapes = found->second.shapes;
+      }
+    }
+    if (id >= 0) node.op = node.operators.empty() ? "#" + std::to_string(id) : node.operators;
   }
 
  private:
@@ -128,10 +138,31 @@ ProfiledNode& find_node(ProfiledInstruction& row,
                         const Run::Node& node, const Joiner& joiner) {
   const auto [found, is_new] = known.try_emplace({node.name, node.id}, row.nodes.size());
   if (is_new) {
-    row.nodes.push_back({.name = node.name});
+    row.nodes.emplace_back();
+    row.nodes.back().chain = row.chain;
+    row.nodes.back().instruction = row.instruction;
+    row.nodes.back().op = node.name;
     joiner.describe(row, row.nodes.back(), node.id);
   }
   return row.nodes[found->second];
+}
+
+void sum_up(ProfiledInstruction& row) {
+  ProfiledNode rest;
+  rest.chain = row.chain;
+  rest.instruction = row.instruction;
+  rest.op = row.op + ", between operations";
+  rest.module = row.module;
+  rest.seconds = row.seconds;
+  row.flop = row.bytes = 0;
+  for (const ProfiledNode& node : row.nodes) {
+    row.flop += node.flop;
+    row.bytes += node.bytes;
+    rest.seconds -= node.seconds;
+  }
+  // Operations that ran side by side leave nothing over.
+  rest.seconds = std::max(rest.seconds, 0.0);
+  row.nodes.push_back(std::move(rest));
 }
 
 }  // namespace
@@ -190,11 +221,15 @@ Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs) 
     for (const Run::Node& node : run.nodes) {
       const Run::Step& step = run.steps[node.step];
       const Place place{step.chain, step.instruction};
-      find_node(rows[place], known[place], node, joiner).seconds +=
-          weight * to_seconds(node.end - node.start);
+      ProfiledNode& found = find_node(rows[place], known[place], node, joiner);
+      found.calls += weight;
+      found.seconds += weight * to_seconds(node.end - node.start);
     }
   }
-  for (auto& [place, row] : rows) profile.instructions.push_back(std::move(row));
+  for (auto& [place, row] : rows) {
+    if (!row.nodes.empty()) sum_up(row);
+    profile.instructions.push_back(std::move(row));
+  }
   return profile;
 }
 

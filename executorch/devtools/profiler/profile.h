@@ -22,32 +22,37 @@ struct Roofline {
   double seconds(double flop, double bytes) const;
 };
 
-/// An operation inside a delegate.
-struct ProfiledNode {
-  std::string name = "";
-  /// Where it comes from, if the program says so; else empty.
-  std::string op = "", module = "", place = "";
-  double seconds = 0;
-};
-
-/// An instruction, over all times that it runs in one run of the method.
-struct ProfiledInstruction {
+/// What took time: an instruction, or an operation inside a delegate; over all times that it runs
+/// in one run of the method.
+struct ProfiledWork {
+  /// Of the instruction that it is, or is called by.
   uint32_t chain = 0;
   uint32_t instruction = 0;
-  /// "aten::addmm.out"; several that run as one: "linear+gelu"; a delegate: its id.
-  std::string op;
-  /// What a fused one stands for, in order.
-  std::vector<std::string> originals;
-  std::vector<uint32_t> original_numbers;
+  /// "aten::addmm.out"; several that run as one: "linear+gelu"; a delegate: its id; inside of it
+  /// what it reports, "FullyConnected #3".
+  std::string op = "";
   /// In the user's model: "transformer.h.0.attn" and "gpt2/attention.py:41"; empty if not known.
-  std::string module, place;
+  std::string module = "", place = "";
   double calls = 0;
   double seconds = 0;
   /// Empty if the work was not counted.
-  std::string shapes;
+  std::string shapes = "";
   Family family = Family::Other;
   double bytes = 0;
   double flop = 0;
+};
+
+struct ProfiledNode : ProfiledWork {
+  /// The program's operators that it stands for, if it says so: "aten::linear+aten::relu".
+  std::string operators = "";
+};
+
+struct ProfiledInstruction : ProfiledWork {
+  /// What a fused one stands for, in order.
+  std::vector<std::string> originals;
+  std::vector<uint32_t> original_numbers;
+  /// Of a delegate that reports its operations; the last is the time that they leave over. Bytes
+  /// and operations are their sums.
   std::vector<ProfiledNode> nodes;
 };
 
@@ -89,6 +94,9 @@ struct ProfileSource {
 };
 Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs);
 
+/// The least time that it can take; 0 if that is not known.
+double least_seconds(const Profile& profile, const ProfiledInstruction& row);
+
 /// Rows that are alike taken together.
 struct ProfileGroup {
   std::string name = "";
@@ -100,7 +108,7 @@ struct ProfileGroup {
   double bound = 0;
   bool compute_bound = false;
   /// The row that takes longest.
-  const ProfiledInstruction* example = nullptr;
+  const ProfiledWork* example = nullptr;
   /// Modules: how deep in the tree. Operators: 1 for what is inside a delegate.
   int depth = 0;
 };
@@ -109,7 +117,7 @@ std::vector<ProfileGroup> by_operator(const Profile& profile);
 /// The tree of modules in the order in which they first run, each with what is below it. Empty if
 /// the program does not name them.
 std::vector<ProfileGroup> by_module(const Profile& profile);
-/// By operator and shapes, in the order of the file.
+/// By operator and shapes, in the order of the file; what delegates report in their place.
 std::vector<ProfileGroup> by_shapes(const Profile& profile);
 /// Of those: where most time above the roofline is lost, at most `n`.
 std::vector<ProfileGroup> largest_losses(const Profile& profile, size_t n);

@@ -21,27 +21,26 @@ Json group_json(const Profile& profile, const ProfileGroup& group) {
   return out;
 }
 
-Json node_json(const ProfiledNode& node) {
-  Json out = {{"name", node.name}, {"seconds", node.seconds}};
-  if (!node.op.empty()) out["operator"] = node.op;
-  if (!node.module.empty()) out["module"] = node.module;
-  if (!node.place.empty()) out["place"] = node.place;
+Json work_json(const Profile& profile, const ProfiledWork& row, double bound) {
+  Json out = {{"operator", row.op}, {"family", to_string(row.family)},
+              {"calls", row.calls}, {"seconds", row.seconds},
+              {"bytes", row.bytes}, {"flop", row.flop}};
+  if (bound > 0 && profile.roofline.flops > 0) out["roofline_seconds"] = bound;
+  if (!row.shapes.empty()) out["shapes"] = row.shapes;
+  if (!row.module.empty()) out["module"] = row.module;
+  if (!row.place.empty()) out["place"] = row.place;
   return out;
 }
 
 Json instruction_json(const Profile& profile, const ProfiledInstruction& row) {
-  Json out = {{"chain", row.chain}, {"instruction", row.instruction},
-              {"operator", row.op}, {"family", to_string(row.family)},
-              {"calls", row.calls}, {"seconds", row.seconds},
-              {"bytes", row.bytes}, {"flop", row.flop}};
-  if (row.family != Family::Delegate && profile.roofline.flops > 0) {
-    out["roofline_seconds"] = profile.roofline.seconds(row.flop, row.bytes);
-  }
-  if (!row.shapes.empty()) out["shapes"] = row.shapes;
-  if (!row.module.empty()) out["module"] = row.module;
-  if (!row.place.empty()) out["place"] = row.place;
+  Json out = {{"chain", row.chain}, {"instruction", row.instruction}};
+  out.update(work_json(profile, row, least_seconds(profile, row)));
   if (!row.originals.empty()) out["originals"] = row.originals;
-  for (const auto& node : row.nodes) out["nodes"].push_back(node_json(node));
+  for (const auto& node : row.nodes) {
+    Json inner = work_json(profile, node, profile.roofline.seconds(node.flop, node.bytes));
+    if (!node.operators.empty()) inner["originals"] = node.operators;
+    out["nodes"].push_back(inner);
+  }
   return out;
 }
 

@@ -115,10 +115,13 @@ std::string losses_text(const Profile& profile) {
   std::string out = "largest losses: time above what the roofline allows\n";
   size_t number = 0;
   for (const ProfileGroup& group : largest_losses(profile, 3)) {
-    const ProfiledInstruction& row = *group.example;
+    const ProfiledWork& row = *group.example;
     out += "  " + std::to_string(++number) + ". " + format_seconds(group.seconds - group.bound) +
-           " of " + format_seconds(group.seconds) + ": " + row.op + " " + shorten(row.shapes, 90) +
-           ", " + count(group.calls) + (group.calls == 1 ? " call" : " calls");
+           " of " + format_seconds(group.seconds) + ": " + shorten(group.name, 100);
+    if (group.calls > 0) {
+      const std::string calls = count(group.calls);
+      out += ", " + calls + (calls == "1" ? " call" : " calls");
+    }
     if (group.bound > 0) {
       out += std::string(", ") + (group.compute_bound ? "arithmetic" : "memory") + " allows " +
              format_seconds(group.bound);
@@ -140,17 +143,18 @@ std::string instructions_text(const Profile& profile) {
   for (const auto& row : profile.instructions) {
     ProfileGroup group{
         .calls = row.calls, .seconds = row.seconds, .bytes = row.bytes, .flop = row.flop};
-    group.bound =
-        row.family == Family::Delegate ? 0 : profile.roofline.seconds(row.flop, row.bytes);
+    group.bound = least_seconds(profile, row);
     auto line = cells(profile, group, std::to_string(row.instruction) + " " + row.op);
     line.push_back(row.module + (row.place.empty() ? "" : " " + row.place));
     line.push_back(shorten(row.shapes, 120));
     table.add(line);
     for (const auto& node : row.nodes) {
-      ProfileGroup inner{.seconds = node.seconds};
-      auto cell = cells(profile, inner, "    " + node.name);
+      ProfileGroup inner{
+          .calls = node.calls, .seconds = node.seconds, .bytes = node.bytes, .flop = node.flop};
+      inner.bound = profile.roofline.seconds(node.flop, node.bytes);
+      auto cell = cells(profile, inner, "    " + node.op);
       cell.push_back(node.module + (node.place.empty() ? "" : " " + node.place));
-      cell.push_back(node.op);
+      cell.push_back(shorten(node.operators + " " + node.shapes, 120));
       table.add(cell);
     }
   }

@@ -208,6 +208,47 @@ TEST_F(ProfilerTest, DelegatesOperationsAreKeptBelowTheirCall) {
   EXPECT_EQ(run.nodes[1].step, 0u);
 }
 
+TEST_F(ProfilerTest, WhatDelegatesAttachIsKeptInASurvey) {
+  Recorder recorder;
+  recorder.survey();
+  recorder.start_run();
+  recorder.set_chain_debug_handle(0, 7);
+  const auto call = recorder.start_profiling("DELEGATE_CALL", -1, 0);
+  recorder.log_profiling_delegate("Add #1", -1, 10, 20, "said", 4);
+  recorder.end_profiling(call);
+  ASSERT_EQ(recorder.run().nodes.size(), 1u);
+  EXPECT_EQ(recorder.run().nodes[0].metadata, "said");
+  EXPECT_EQ(recorder.run().n_lost, 0u);
+}
+
+TEST_F(ProfilerTest, ACallsWorkIsThatOfTheOperationsItReports) {
+  LoadedMethod loaded(product_program(), "forward", nullptr, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  devtools::Run run;
+  run.end = 100000;
+  run.steps = {{0, 0, 0}, {0, 1, 10000}};
+  run.nodes.push_back({1, -1, 20000, 50000, "Add #1", ""});
+  MethodWork work;
+  work[{0, 1}].nodes[{"Add #1", -1}] = {Family::Elementwise, 8, 96, "Float[2,4]"};
+  const Profile profile = make_profile({.path = "product.pte",
+                                        .program = &*loaded.program,
+                                        .method = &*loaded.method,
+                                        .describe_rewritten = nullptr,
+                                        .work = &work,
+                                        .roofline = {1e9, 1e9, 1}},
+                                       {run});
+  const ProfiledInstruction& call = profile.instructions.at(1);
+  EXPECT_EQ(call.flop, 8);
+  EXPECT_EQ(call.bytes, 96);
+  ASSERT_EQ(call.nodes.size(), 2u);
+  EXPECT_DOUBLE_EQ(call.nodes[0].seconds, 30e-6);
+  EXPECT_EQ(call.nodes[1].op, "my::op.out, between operations");
+  EXPECT_DOUBLE_EQ(call.nodes[1].seconds, 60e-6);
+  const auto losses = largest_losses(profile, 1);
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].name, "my::op.out, between operations");
+}
+
 TEST_F(ProfilerTest, TraceNestsInstructionsInTheMethod) {
   Recorder recorder;
   recorder.reserve(16, 16);

@@ -43,7 +43,7 @@ EventTracerEntry Recorder::start_profiling(const char*, runtime::ChainID, runtim
   }
   if (depth_++ > 0) {
     entry.event_id = kInner;
-  } else if (run_.steps.size() < run_.steps.capacity()) {
+  } else if (surveys_ || run_.steps.size() < run_.steps.capacity()) {
     entry.event_id = kInstruction;
     run_.steps.push_back({static_cast<uint32_t>(current_chain_id()), current_debug_handle(),
                           runtime::pal_current_ticks()});
@@ -63,8 +63,8 @@ void Recorder::end_profiling(EventTracerEntry entry) {
 }
 
 int64_t Recorder::add_node(const char* name, runtime::DelegateDebugIntId id, et_timestamp_t start,
-                           et_timestamp_t end) {
-  if (run_.nodes.size() == run_.nodes.capacity() || run_.steps.empty()) {
+                           et_timestamp_t end, const void* metadata, size_t metadata_len) {
+  if (run_.steps.empty() || (run_.nodes.size() == run_.nodes.capacity() && !surveys_)) {
     ++run_.n_lost;
     return kLost;
   }
@@ -74,6 +74,9 @@ int64_t Recorder::add_node(const char* name, runtime::DelegateDebugIntId id, et_
   node.start = start;
   node.end = end;
   std::strncpy(node.name, name == nullptr ? "" : name, sizeof(node.name) - 1);
+  if (surveys_ && metadata != nullptr) {
+    node.metadata.assign(static_cast<const char*>(metadata), metadata_len);
+  }
   return static_cast<int64_t>(run_.nodes.size()) - 1;
 }
 
@@ -81,20 +84,24 @@ EventTracerEntry Recorder::start_profiling_delegate(const char* name,
                                                     runtime::DelegateDebugIntId id) {
   EventTracerEntry entry{};
   const auto now = runtime::pal_current_ticks();
-  entry.event_id = add_node(name, id, now, now);
+  entry.event_id = add_node(name, id, now, now, nullptr, 0);
   return entry;
 }
 
-void Recorder::end_profiling_delegate(EventTracerEntry entry, const void*, size_t) {
-  if (entry.event_id >= 0) {
-    run_.nodes[static_cast<size_t>(entry.event_id)].end = runtime::pal_current_ticks();
+void Recorder::end_profiling_delegate(EventTracerEntry entry, const void* metadata,
+                                      size_t metadata_len) {
+  if (entry.event_id < 0) return;
+  Run::Node& node = run_.nodes[static_cast<size_t>(entry.event_id)];
+  node.end = runtime::pal_current_ticks();
+  if (surveys_ && metadata != nullptr) {
+    node.metadata.assign(static_cast<const char*>(metadata), metadata_len);
   }
 }
 
 void Recorder::log_profiling_delegate(const char* name, runtime::DelegateDebugIntId id,
-                                      et_timestamp_t start, et_timestamp_t end, const void*,
-                                      size_t) {
-  add_node(name, id, start, end);
+                                      et_timestamp_t start, et_timestamp_t end,
+                                      const void* metadata, size_t metadata_len) {
+  add_node(name, id, start, end, metadata, metadata_len);
 }
 
 }  // namespace executorch::devtools

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace executorch::devtools {
@@ -26,6 +27,8 @@ struct Run {
     et_timestamp_t end;
     /// Cut where it is longer.
     char name[64];
+    /// What the delegate attached, if survey() asked for it.
+    std::string metadata;
   };
   et_timestamp_t start = 0;
   et_timestamp_t end = 0;
@@ -45,6 +48,8 @@ struct Run {
 class Recorder final : public runtime::EventTracer {
  public:
   void reserve(size_t steps, size_t nodes);
+  /// From now on runs keep what delegates attach, and take what room they need.
+  void survey() { surveys_ = true; }
   /// Forgets the last run. If that did not fit, there is twice the room now.
   void start_run();
   const Run& run() const { return run_; }
@@ -81,9 +86,10 @@ class Recorder final : public runtime::EventTracer {
 
  private:
   int64_t add_node(const char* name, runtime::DelegateDebugIntId id, et_timestamp_t start,
-                   et_timestamp_t end);
+                   et_timestamp_t end, const void* metadata, size_t metadata_len);
 
   Run run_;
+  bool surveys_ = false;
   /// Of operators; an operator inside another is part of it.
   int depth_ = 0;
 };

@@ -1,3 +1,4 @@
+#include <executorch/devtools/inspect/describe.h>
 #include <executorch/devtools/profiler/work.h>
 #include <executorch/devtools/profiler/work_rules.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
@@ -296,6 +297,31 @@ class StaticViews {
 
 }  // namespace
 
+namespace {
+
+void add_node(InstructionWork& call, const Run::Node& reported) {
+  const Json said = Json::parse(reported.metadata, nullptr, false);
+  if (!said.is_object()) return;
+  InstructionWork::Node& node = call.nodes[{reported.name, reported.id}];
+  const auto number = [&](const char* key) {
+    const auto found = said.find(key);
+    return found != said.end() && found->is_number() ? found->get<double>() : 0;
+  };
+  const auto text = [&](const char* key) {
+    const auto found = said.find(key);
+    return found != said.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  node.flop += number("flop");
+  node.bytes += number("bytes");
+  node.shapes = text("shapes");
+  for (auto family = Family::Matmul; family < Family::Other;) {
+    if (text("family") == to_string(family)) node.family = family;
+    family = static_cast<Family>(static_cast<int>(family) + 1);
+  }
+}
+
+}  // namespace
+
 std::string operator_name(const runtime::Method& method, size_t operator_index) {
   const auto& op = *method.plan().operators()->Get(static_cast<uint32_t>(operator_index));
   const bool overloaded = op.overload() != nullptr && op.overload()->size() > 0;
@@ -304,8 +330,9 @@ std::string operator_name(const runtime::Method& method, size_t operator_index) 
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // Stepping is "experimental".
-runtime::Result<MethodWork> count_work(runtime::Method& method) {
+runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* survey) {
   MethodWork all;
+  size_t n_seen = 0;
   StaticViews views(method);
   for (;;) {
     const auto place = method.next_place();
@@ -328,6 +355,9 @@ runtime::Result<MethodWork> count_work(runtime::Method& method) {
       add_to(entry.work, work);
     } else if (instruction->kind == Instruction::Kind::Delegate) {
       add_to(entry.work, work_of_delegate(instruction->args, method.values()));
+      for (; survey != nullptr && n_seen < survey->run().nodes.size(); ++n_seen) {
+        add_node(entry, survey->run().nodes[n_seen]);
+      }
     } else {
       entry.work.family = Family::View;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <executorch/devtools/profiler/recorder.h>
 #include <executorch/runtime/executor/method.h>
 
 #include <cstdint>
@@ -72,12 +73,21 @@ struct InstructionWork {
   size_t calls = 0;
   /// Sums over the calls; shapes are those of the last.
   Work work;
+  /// What a delegate says of its operations, by the name or the id that it gives them.
+  struct Node {
+    Family family = Family::Other;
+    double flop = 0, bytes = 0;
+    std::string shapes;
+  };
+  std::map<std::pair<std::string, int32_t>, Node> nodes;
 };
 using MethodWork = std::map<std::pair<uint32_t, uint32_t>, InstructionWork>;
 
 /// Runs the method once, step by step, and looks at the arguments after each. The method must have
 /// its inputs, and run its instructions as the file has them, so that each value gets its shape.
-runtime::Result<MethodWork> count_work(runtime::Method& method);
+/// `survey`: its tracer, that surveys; without it nothing is known of the inside of delegates,
+/// which give their operations' work as metadata: {"family", "flop", "bytes", "shapes"}, in JSON.
+runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* survey = nullptr);
 
 /// "aten::add.out" of an instruction's operator.
 std::string operator_name(const runtime::Method& method, size_t operator_index);

@@ -276,7 +276,7 @@ class Drawing {
         svg.text(x + 14, y, "and " + std::to_string(inner.size() - i) + " more", "muted small");
         return;
       }
-      svg.text(x + 14, y, shorten(inner[i]->name, 28), "small");
+      svg.text(x + 14, y, shorten(inner[i]->op, 28), "small");
       svg.text(x + kBoxWidth - 8, y, format_percent(inner[i]->seconds / profile_.seconds),
                "muted small", "end");
     }

@@ -57,7 +57,8 @@ class Page {
       : profile_(profile), method_(method), memory_(memory) {}
 
   std::string html() {
-    const std::string title = profile_.program + " " + profile_.method;
+    const std::string& path = profile_.program;
+    const std::string title = path.substr(path.rfind('/') + 1) + ", " + profile_.method;
     // One after the other: each adds a link.
     std::string sections = losses();
     sections += operators();
@@ -126,10 +127,9 @@ class Page {
   std::string losses() {
     std::string list;
     for (const ProfileGroup& group : largest_losses(profile_, 3)) {
-      const ProfiledInstruction& row = *group.example;
+      const ProfiledWork& row = *group.example;
       list += "<li><b>" + format_seconds(group.seconds - group.bound) + "</b> of " +
-              format_seconds(group.seconds) + " in <code>" + escaped(row.op + " " + row.shapes) +
-              "</code>";
+              format_seconds(group.seconds) + " in <code>" + escaped(group.name) + "</code>";
       if (group.bound > 0) {
         list += std::string("; ") + (group.compute_bound ? "arithmetic" : "memory") + " allows " +
                 format_seconds(group.bound);
@@ -180,7 +180,10 @@ class Page {
 
   std::string chips() const {
     std::set<Family> families;
-    for (const auto& row : profile_.instructions) families.insert(row.family);
+    for (const auto& row : profile_.instructions) {
+      families.insert(row.family);
+      for (const auto& node : row.nodes) families.insert(node.family);
+    }
     std::string out = "<div class='chips'>";
     for (const Family family : families) {
       if (family == Family::View) continue;
@@ -237,8 +240,7 @@ class Page {
   std::string instructions() {
     std::string rows;
     for (const ProfiledInstruction& row : profile_.instructions) {
-      const double bound =
-          row.family == Family::Delegate ? 0 : profile_.roofline.seconds(row.flop, row.bytes);
+      const double bound = least_seconds(profile_, row);
       rows += "<tr>" + number_cell(std::to_string(row.instruction), row.instruction) +
               text_cell(row.op) + number_cell(pixels(row.calls), row.calls) +
               measures(profile_, row.seconds, row.bytes, row.flop, bound) +

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -83,6 +84,25 @@ def test_profile_adds_up_and_names_modules(program: Path) -> None:
     assert least_bytes <= sum(row["bytes"] for row in products) <= 1.2 * least_bytes
 
 
+def test_profile_looks_inside_delegates(net: Net, tmp_path: Path) -> None:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+
+    exported = export(net, (torch.randn(8, 64),))
+    lowered = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    path = tmp_path / "net.pte"
+    path.write_bytes(lowered.to_executorch().buffer)
+    profile = json.loads(output_of("profile", path, "--json", "--runs", 8))
+    (call,) = profile["instructions"]
+    layers = [n for n in call["nodes"] if n["family"] == "matmul"]
+    assert [n["flop"] for n in layers] == 2 * [2 * 8 * 64 * 256]
+    assert [n["module"] for n in layers] == ["first", "second"]
+    assert all(n["roofline_seconds"] > 0 for n in layers)
+    assert call["flop"] == sum(n["flop"] for n in call["nodes"])
+    assert sum(n["seconds"] for n in call["nodes"]) >= 0.98 * call["seconds"]
+    assert {"first", "second"} <= {m["name"] for m in profile["modules"]}
+
+
 def test_trace_is_in_the_trace_event_format(program: Path, tmp_path: Path) -> None:
     output_of("profile", program, "--runs", 5, "--trace", tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
@@ -112,6 +132,25 @@ def test_report_is_one_page_without_network(program: Path, tmp_path: Path) -> No
     links = set(re.findall(r"https?://[^'\"\s<>]+", page))
     assert links == {"http://www.w3.org/2000/svg"}  # a name, not an address
     assert "nan" not in re.sub(r"<script>.*</script>", "", page, flags=re.S).split()
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_report_works_in_a_browser(program: Path, tmp_path: Path) -> None:
+    page = tmp_path / "net.html"
+    output_of("report", program, "--runs", 5, "--output", page)
+    # A click on the head of the column of names sorts by it.
+    text = page.read_text().replace(
+        "</body>",
+        "<script>document.querySelectorAll('#instructions th')[1].click()</script></body>",
+    )
+    page.write_text(text)
+    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    done = subprocess.run([*browser, page.as_uri()], capture_output=True, text=True, timeout=100)
+    body = done.stdout[done.stdout.index("id='instructions'".replace("'", '"')) :]
+    rows = re.findall(r"<tr>(.*?)</tr>", body[: body.index("</table>")], flags=re.S)[1:]
+    names = [re.findall(r"<td[^>]*>(.*?)</td>", row)[1] for row in rows]
+    assert len(names) > 2
+    assert names in (sorted(names), sorted(names, reverse=True))
 
 
 def test_memory_is_told_in_text_json_and_picture(program: Path, tmp_path: Path) -> None:
@@ -161,6 +200,27 @@ def test_completions_know_every_verb(shell: str) -> None:
     assert "trace" in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last word of a command line."""
+    ask = (
+        f"COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}\n"
+        '_executorch; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True)
+    assert not done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes_verbs_options_and_files(tmp_path: Path) -> None:
+    script = output_of("completions", "bash")
+    assert {"profile", "report"} <= set(completed(script, "executorch", ""))
+    assert completed(script, "executorch", "prof") == ["profile"]
+    assert completed(script, "executorch", "profile", "--tra") == ["--trace"]
+    (tmp_path / "net.pte").touch()
+    found = completed(script, "executorch", "run", f"{tmp_path}/n")
+    assert found == [f"{tmp_path}/net.pte"]
 
 
 @pytest.mark.parametrize("verb", ["inspect", "run", "profile", "report", "memory", "diff", "strip"])

@@ -35,10 +35,13 @@ devtools::Roofline measure_machine() {
 
 devtools::MethodWork count_work(const ProgramChoice& choice, const SetInputs& set_inputs) {
   const FusionScope as_written(false);
+  Recorder recorder;
+  recorder.survey();
+  recorder.start_run();
   LoadedProgram program(choice);
-  Method& method = program.load_chosen_method();
+  Method& method = program.load_chosen_method(&recorder);
   const auto inputs = set_inputs(method);
-  auto work = devtools::count_work(method);
+  auto work = devtools::count_work(method, &recorder);
   check(work.error(), "execute method '" + program.method_name() + "'");
   return std::move(*work);
 }

@@ -120,14 +120,15 @@ void bind_method(nb::module_& m) {
           "to do); None at the end.")
       .def(
           "_origin",
-          [](MethodHandle& self, size_t chain, size_t instruction) -> nb::object {
+          [](MethodHandle& self, size_t chain, size_t instruction,
+             const std::string& operation) -> nb::object {
             runtime::InstructionOrigin origin;
-            if (!self.runner().origin(chain, instruction, origin)) return nb::none();
+            if (!self.origin(chain, instruction, operation, origin)) return nb::none();
             return nb::make_tuple(origin.op, origin.module_path, origin.file, origin.line);
           },
-          nb::arg("chain"), nb::arg("instruction"),
-          "(operator, module path, Python file, line) that an instruction comes from; None if the "
-          "program does not say.")
+          nb::arg("chain"), nb::arg("instruction"), nb::arg("operation") = "",
+          "(operator, module path, Python file, line) that an instruction comes from, or an "
+          "operation that its delegate reports by that name; None if the program does not say.")
       .def(
           "_value",
           [](nb::object self, size_t index) {

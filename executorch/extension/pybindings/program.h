@@ -112,6 +112,14 @@ class MethodHandle {
         runner_(*module_, program_->turns(mutex_), name, program_->tracer()) {}
 
   Runner& runner() { return runner_; }
+  /// Of an instruction; with `operation`, of what the delegate called there reports by that name.
+  bool origin(size_t chain, size_t instruction, const std::string& operation,
+              runtime::InstructionOrigin& out) const {
+    if (operation.empty()) return runner_.origin(chain, instruction, out);
+    const auto identity = program_->program().debug_identity();
+    return identity.ok() &&
+           identity->delegated(runner_.meta().name(), chain, instruction, operation.c_str(), out);
+  }
 
  private:
   std::shared_ptr<LoadedProgram> program_;

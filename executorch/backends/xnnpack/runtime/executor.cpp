@@ -1,12 +1,10 @@
 #include <executorch/backends/xnnpack/runtime/executor.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
-#include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/platform/platform.h>
 
 #include <cinttypes>
-#include <cstdio>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -117,16 +115,9 @@ void Executor::run_nodes(runtime::EventTracer* tracer) {
   for (size_t i = 0; i < graph_->nodes.size(); ++i) {
     if (plan_.is_elided(i)) continue;
     Node& node = graph_->nodes[i];
-    if (tracer == nullptr) {
-      node.operation->run(*graph_, node);
-      continue;
-    }
-    const auto start = runtime::pal_current_ticks();
+    const auto start = tracer == nullptr ? 0 : runtime::pal_current_ticks();
     node.operation->run(*graph_, node);
-    char name[64];
-    std::snprintf(name, sizeof(name), "%s #%zu", node.operation->name, i);
-    runtime::event_tracer_log_profiling_delegate(tracer, name, runtime::kUnsetDelegateDebugIntId,
-                                                 start, runtime::pal_current_ticks());
+    if (tracer != nullptr) reports_.log(*tracer, *graph_, i, start);
   }
 }
 
@@ -135,6 +126,7 @@ Error Executor::execute(runtime::Span<runtime::EValue*> args, runtime::EventTrac
   inferred_ = false;
   ET_CHECK_OK_OR_RETURN_ERROR(bind_inputs(args, changed));
   if (changed) {
+    reports_.forget();
     ET_CHECK_OK_OR_RETURN_ERROR(infer_shapes(*graph_));
     if (!plan_.fits(*graph_)) plan_.lay_out(*graph_);
   }

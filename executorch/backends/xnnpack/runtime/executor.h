@@ -3,6 +3,7 @@
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
 #include <executorch/backends/xnnpack/runtime/memory_plan.h>
+#include <executorch/backends/xnnpack/runtime/node_report.h>
 #include <executorch/backends/xnnpack/runtime/shared_arena.h>
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer.h>
@@ -26,6 +27,7 @@ class Executor {
 
   std::unique_ptr<Graph> graph_;
   MemoryPlan plan_;
+  NodeReports reports_;
   SharedArenaUser user_;
   /// The shapes of internal values are those that follow from the inputs'.
   bool inferred_ = true;

@@ -191,7 +191,7 @@ bool is_sane(const Window& w) {
 
 /// A conversion of `input` to the type of `like`, as a node of its own before the next; its result.
 /// Exporters let nodes that only move elements change their quantisation too.
-uint32_t convert_first(Graph& graph, uint32_t input, const Value& like) {
+uint32_t convert_first(Graph& graph, uint32_t index, uint32_t input, const Value& like) {
   const auto id = static_cast<uint32_t>(graph.values.size());
   Value converted = like;
   converted.shape = graph.values[input].shape;
@@ -199,6 +199,7 @@ uint32_t convert_first(Graph& graph, uint32_t input, const Value& like) {
   converted.external = kNoId;
   graph.values.push_back(converted);
   graph.nodes.push_back(make_conversion(input, id));
+  graph.nodes.back().index = index;
   return id;
 }
 
@@ -260,6 +261,7 @@ class Order {
 
 Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& graph) {
   Node node;
+  node.index = index;
   if (entry != nullptr) {
     node.kind = entry->xnode_union_type();
     node.operation = find_operation(node.kind);
@@ -287,7 +289,7 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
     if (!convertible || same_type(from, to)) continue;
     ET_XNN_REQUIRE(has_runs(from.type) && has_runs(to.type), node, "%s to %s", name_of(from.type),
                    name_of(to.type));
-    node.input[i] = convert_first(graph, node.input[i], Value(to));
+    node.input[i] = convert_first(graph, index, node.input[i], Value(to));
   }
   if (error == Error::Ok) error = node.operation->check(graph, node);
   ET_CHECK_OK_OR_RETURN_ERROR(error, "XnnpackBackend: node %u is refused", index);
@@ -299,6 +301,7 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
 
 Node make_conversion(uint32_t input, uint32_t output) {
   Node node;
+  node.inserted = true;
   node.kind = Kind::XNNConvert;
   node.operation = find_operation(node.kind);
   node.input[0] = input;

@@ -1,5 +1,6 @@
 // Payloads from lists; serialization/payload.py makes the lists.
-#include <executorch/backends/xnnpack/serialization/schema_generated.h>
+#include <executorch/backends/xnnpack/serialization/reader.h>
+#include <executorch/backends/xnnpack/serialization/reflection/schema_generated.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -124,4 +125,6 @@ nb::bytes write_payload(const std::vector<Value>& values, const std::vector<Node
 NB_MODULE(_native, m) {
   m.def("write_payload", &write_payload, nb::arg("values"), nb::arg("nodes"), nb::arg("constants"),
         nb::arg("n_externals"), nb::arg("inputs"), nb::arg("outputs"));
+  m.def("read_payload", &executorch::backends::xnnpack::read_payload, nb::arg("payload"));
+  m.def("constants_offset", &executorch::backends::xnnpack::constants_offset, nb::arg("payload"));
 }

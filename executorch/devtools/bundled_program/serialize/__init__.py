@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 from executorch.devtools import _native
@@ -18,6 +19,7 @@ __all__ = [
     "deserialize_from_json_to_bundled_program",
     "serialize_from_bundled_program_to_flatbuffer",
     "serialize_from_bundled_program_to_json",
+    "write_schema",
 ]
 
 
@@ -102,3 +104,15 @@ def convert_to_flatbuffer(program_json: str) -> bytes:
 def convert_from_flatbuffer(program_flatbuffer: bytes) -> bytes:
     program = deserialize_from_flatbuffer_to_bundled_program(program_flatbuffer)
     return serialize_from_bundled_program_to_json(program).encode()
+
+
+def write_schema(d: str, schema_name: str) -> None:
+    """Write a schema of this format, "bundled_program_schema" or "scalar_type", to `d`/NAME.fbs."""
+    here = Path(__file__).resolve()
+    sources = {
+        "bundled_program_schema": here.parents[1] / "bundled_program.fbs",
+        "scalar_type": here.parents[3] / "schema" / "scalar_type.fbs",
+    }
+    if schema_name not in sources:
+        raise ValueError(f"schema {schema_name!r}: expected one of {sorted(sources)}")
+    (Path(d) / f"{schema_name}.fbs").write_bytes(sources[schema_name].read_bytes())

@@ -1,0 +1,33 @@
+/// What tracers are told of a graph's nodes.
+#pragma once
+
+#include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/runtime/core/event_tracer.h>
+
+#include <string>
+#include <vector>
+
+namespace executorch::backends::xnnpack {
+
+/// Names, "FullyConnected #3" by the number in the payload, and work of the nodes. Made when a
+/// tracer first asks, once per shapes, so that a traced run does not format texts.
+class NodeReports {
+ public:
+  /// The shapes of values changed.
+  void forget() { reports_.clear(); }
+  /// A node that ran from `start` until now, and what it gave. Its work is in the metadata:
+  ///   {"family":"matmul","flop":1769472,"bytes":7094784,"shapes":"Float[1,768] ... ->
+  ///   Float[1,2304]"}
+  /// flop: two for each multiply-add, 5 an element of softmax, one an element or window tap
+  /// elsewhere, none where data only move. bytes: every operand and result once.
+  /// Integers are logged as they are; those of dynamically quantised rows as what they mean.
+  void log(runtime::EventTracer& tracer, const Graph& graph, size_t node, et_timestamp_t start);
+
+ private:
+  struct Report {
+    std::string name, work;
+  };
+  std::vector<Report> reports_;
+};
+
+}  // namespace executorch::backends::xnnpack
