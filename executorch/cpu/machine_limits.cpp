@@ -75,15 +75,21 @@ double best_rate(const F& f) {
 /// `times` the tallest tile of integer products, over operands in the first-level cache; returns
 /// the number of operations.
 int64_t multiply_bytes(int64_t times) {
-  constexpr int64_t kUnits = 8;
+  constexpr int64_t kTerms = 256, kFirst = 0;
   const int8::Kernels& kernels = int8::kernels();
-  const int64_t row = kernels.tile_rows[0].row_bytes(kUnits * int8::kUnit);
-  const std::vector<uint8_t> a(static_cast<size_t>(kernels.rows * row), 1);
-  const std::vector<uint8_t> panel(static_cast<size_t>(kUnits * kernels.panel_unit[0]), 1);
+  const std::vector<int8_t> a(static_cast<size_t>(kernels.rows * kTerms), 1);
+  const std::vector<uint8_t> panel(static_cast<size_t>(kTerms * kernels.columns), 1);
   std::vector<int32_t> sums(static_cast<size_t>(kernels.rows * kernels.columns));
-  const int8::Tile tile{a.data(), row, panel.data(), kUnits, nullptr, 0, sums.data()};
+  int8::Tile tile{};
+  tile.a = a.data();
+  tile.lda = kTerms;
+  tile.segments = &kFirst;
+  tile.n_segments = 1;
+  tile.quads = kTerms / 4;
+  tile.panel = panel.data();
+  tile.sums = sums.data();
   for (int64_t i = 0; i < times; ++i) kernels.tile[int8::kBytes][kernels.rows](tile);
-  return 2 * times * kernels.rows * kernels.columns * kUnits * int8::kUnit;
+  return 2 * times * kernels.rows * kernels.columns * kTerms;
 }
 
 MachineLimits measure() {

@@ -1,53 +1,25 @@
 #include <executorch/cpu/gemm/int8.h>
-#include <executorch/cpu/gemm/int8_kernels.h>
-#include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
+#include <executorch/cpu/gemm/int8_blocks.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstring>
 
 namespace executorch::cpu {
 namespace {
 
-using int8::Form;
+using int8::bytes_of;
+using int8::ceil_div;
+using int8::Kind;
+using int8::round_up;
 
-// Prepared rows of A that a panel meets one tile after the other: they stay in the second-level
-// cache, the panel in the first.
+// Copied rows of A that a panel meets one tile after the other.
 constexpr int64_t kRowsBytes = 384 * 1024;
+constexpr int64_t kLine = 64;
 // So that rows a power of two apart do not drive one another out of a cache.
-constexpr int64_t kRowPadding = 64;
+constexpr int64_t kRowPadding = kLine;
 // Up to so many rows B is read where it lies.
 constexpr int64_t kFewRows = 8;
 // Multiply-adds that are worth another thread.
 constexpr int64_t kGrainWork = 1 << 18;
-constexpr int64_t kLine = 64;
-
-int64_t ceil_div(int64_t n, int64_t unit) {
-  return (n + unit - 1) / unit;
-}
-int64_t round_up(int64_t n, int64_t unit) {
-  return ceil_div(n, unit) * unit;
-}
-
-uint8_t* bytes_of(Workspace& workspace, int64_t n) {
-  return reinterpret_cast<uint8_t*>(workspace.floats(static_cast<size_t>(ceil_div(n, 4))));
-}
-
-/// Which kernels a set of weights needs.
-struct Kind {
-  explicit Kind(const Int8Weights& w, int64_t k)
-      : form(w.group_scales != nullptr ? int8::kGroups
-             : w.nibbles               ? int8::kNibbles
-                                       : int8::kBytes),
-        of(w.nibbles ? 1 : 0),
-        row_bytes(w.nibbles ? ceil_div(k, 2) : k),
-        groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
-
-  Form form;
-  int of;
-  int64_t row_bytes, groups;
-};
 
 /// Few rows, prepared, times columns [begin, end).
 void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t lda, int64_t m,
@@ -68,172 +40,100 @@ void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t 
   int8::kernels().dots[kind.form](dots);
 }
 
-class Product {
- public:
-  explicit Product(const Int8Gemm& gemm)
-      : g_(gemm), kernels_(int8::kernels()), kind_(gemm.b, gemm.k) {}
-
-  void run() const {
-    if (g_.m <= kFewRows) {
-      run_few();
-    } else {
-      Blocks(*this).run();
+void run_few(const Int8Gemm& g) {
+  static thread_local Workspace rows;
+  const Kind kind(g.b, g.k);
+  const int8::Kernels& kernels = int8::kernels();
+  const int8::Operand& operand = kernels.dot_rows[kind.of];
+  const uint8_t flip = g.unsigned_a ? 0x80 : 0;
+  const int64_t lda = round_up(operand.row_bytes(g.k), kLine);
+  uint8_t* const a = bytes_of(rows, g.m * lda);
+  for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
+  const int64_t step = kernels.columns;
+  const int64_t grain = g.n * g.k < kGrainWork ? g.n : step;  // fine, so that threads end alike
+  parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
+    int32_t sums[int8::kDotRows * int8::kMostColumns] = {};
+    for (int64_t j = begin; j < end; j += step) {
+      const int64_t n = std::min(step, end - j);
+      int8::Columns columns(g, j, n);
+      for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
+        const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
+        run_dots(g.b, kind, a + i * lda, lda, m, g.k, j, j + n, sums, step);
+        kernels.finish(
+            {&g, &columns, operand.offset - (g.unsigned_a ? 128 : 0), i, m, j, n, sums, step});
+      }
     }
+  });
+}
+
+/// Rows of a matrix, a tile's height to a line.
+struct Rows {
+  const Int8Gemm& g;
+  static constexpr int64_t kFirst = 0;
+  int8::Segments segments;
+  int64_t lda, line_rows, n_lines, block_lines;
+  int padding;  // what the machine multiplies as 0: nibbles behind the last one are not
+
+  explicit Rows(const Int8Gemm& gemm)
+      : g(gemm),
+        segments{&kFirst, 1, gemm.k},
+        lda(round_up(gemm.k, kLine) + kRowPadding),
+        padding(-int8::kernels().tile_offset[gemm.b.nibbles ? 1 : 0]) {
+    line_rows = ceil_div(g.m, ceil_div(g.m, int8::kernels().rows));
+    n_lines = ceil_div(g.m, line_rows);
+    const int64_t most = std::max<int64_t>(kRowsBytes / (lda * line_rows), 1);
+    block_lines = ceil_div(n_lines, ceil_div(n_lines, most));
   }
+  int64_t n_blocks() const { return ceil_div(n_lines, block_lines); }
+  int64_t bytes() const { return block_lines * line_rows * lda; }
 
- private:
-  uint8_t flip() const { return g_.unsigned_a ? 0x80 : 0; }
-
-  void prepare(const int8::Operand& operand, int64_t i0, int64_t ni, int64_t lda,
-               uint8_t* to) const {
-    static thread_local Workspace produced;
-    const int8_t* a = g_.a + i0 * g_.lda;
-    int64_t step = g_.lda;
-    if (g_.produce != nullptr) {
-      auto* const rows = reinterpret_cast<int8_t*>(bytes_of(produced, ni * g_.k));
-      g_.produce(g_.source, i0, ni, rows);
-      a = rows;
-      step = g_.k;
+  int8::Lines lines(int64_t block, int8_t* room) const {
+    const int64_t first = block * block_lines, n = std::min(block_lines, n_lines - first);
+    const int64_t i0 = first * line_rows, i1 = std::min(g.m, (first + n) * line_rows);
+    for (int64_t i = i0; i < i1; ++i) {
+      int8_t* const to = room + (i - i0) * lda;
+      std::memcpy(to, g.a + i * g.lda, static_cast<size_t>(g.k));
+      std::memset(to + g.k, padding, 4);
+      for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);
     }
-    for (int64_t i = 0; i < ni; ++i) operand.prepare(a + i * step, flip(), g_.k, to + i * lda);
+    return {room, line_rows * lda, lda, n, first};
   }
-
-  void run_few() const {
-    static thread_local Workspace rows;
-    const int8::Operand& operand = kernels_.dot_rows[kind_.of];
-    const int64_t lda = round_up(operand.row_bytes(g_.k), kLine);
-    uint8_t* const a = bytes_of(rows, g_.m * lda);
-    prepare(operand, 0, g_.m, lda, a);
-    constexpr int64_t kStep = int8::kMostColumns;
-    const int64_t grain =
-        g_.n * g_.k < kGrainWork ? g_.n : kStep;  // fine, so that threads end alike
-    parallel_for(g_.n, grain, [&](int64_t begin, int64_t end) {
-      int32_t sums[int8::kDotRows * kStep];
-      for (int64_t j = begin; j < end; j += kStep) {
-        const int64_t n = std::min(kStep, end - j);
-        for (int64_t i = 0; i < g_.m; i += int8::kDotRows) {
-          const int64_t m = std::min<int64_t>(int8::kDotRows, g_.m - i);
-          run_dots(g_.b, kind_, a + i * lda, lda, m, g_.k, j, j + n, sums, kStep);
-          kernels_.finish({&g_, operand.offset, i, m, j, n, sums, kStep});
-        }
-      }
-    });
-  }
-
-  /// Many rows: each panel of columns times each block of rows is a task; those of one block
-  /// follow one another, so that a thread prepares its rows once.
-  class Blocks {
-   public:
-    explicit Blocks(const Product& product)
-        : p_(product), g_(product.g_), kernels_(product.kernels_), kind_(product.kind_) {
-      const int8::Operand& operand = kernels_.tile_rows[kind_.of];
-      lda_ = round_up(operand.row_bytes(g_.k), kLine) + kRowPadding;
-      units_ = ceil_div(g_.k, int8::kUnit);
-      const int64_t tiles = ceil_div(g_.m, kernels_.rows);
-      const int64_t most = std::max<int64_t>(kRowsBytes / (lda_ * kernels_.rows), 1);
-      n_panels_ = ceil_div(g_.n, kernels_.columns);
-      n_blocks_ = ceil_div(tiles, most);
-      block_rows_ = ceil_div(tiles, n_blocks_) * kernels_.rows;
-      n_blocks_ = ceil_div(g_.m, block_rows_);
-    }
-
-    void run() const {
-      static std::atomic<uint64_t> runs{0};
-      const uint64_t number = ++runs;
-      const int64_t work = block_rows_ * kernels_.columns * std::max<int64_t>(g_.k, 1);
-      parallel_for(n_blocks_ * n_panels_, ceil_div(kGrainWork, work),
-                   [&](int64_t begin, int64_t end) {
-                     const Memory memory = room();
-                     for (int64_t task = begin; task < end; ++task) {
-                       const int64_t block = task / n_panels_;
-                       prepare(number, block, memory.rows);
-                       run_panel(block * block_rows_, task % n_panels_ * kernels_.columns, memory);
-                     }
-                   });
-    }
-
-   private:
-    struct Memory {
-      uint8_t *rows, *panel;
-      float* scales;
-      int32_t* sums;
-    };
-
-    Memory room() const {
-      static thread_local Workspace workspace;
-      // Panels are written in whole vectors of a row.
-      const int64_t panel = round_up(units_, 4) * kernels_.panel_unit[kind_.of];
-      const int64_t scales = round_up(kind_.groups, 2) * kernels_.columns * 4;
-      const int64_t sums = kernels_.rows * kernels_.columns * 4;
-      uint8_t* at = bytes_of(workspace, block_rows_ * lda_ + panel + scales + sums);
-      Memory memory;
-      memory.rows = at;
-      memory.panel = at += block_rows_ * lda_;
-      memory.scales = reinterpret_cast<float*>(at += panel);
-      memory.sums = reinterpret_cast<int32_t*>(at += scales);
-      return memory;
-    }
-
-    /// Unless the thread has them.
-    void prepare(uint64_t number, int64_t block, uint8_t* to) const {
-      static thread_local struct {
-        uint64_t number;
-        int64_t block;
-      } present = {0, 0};
-      if (present.number == number && present.block == block) return;
-      const int64_t i0 = block * block_rows_;
-      for (int64_t i = 0; i < rows_of(i0); i += kernels_.rows) {
-        p_.prepare(kernels_.tile_rows[kind_.of], i0 + i,
-                   std::min<int64_t>(kernels_.rows, rows_of(i0) - i), lda_, to + i * lda_);
-      }
-      present = {number, block};
-    }
-
-    int64_t rows_of(int64_t i0) const { return std::min(block_rows_, g_.m - i0); }
-
-    void run_panel(int64_t i0, int64_t j0, const Memory& memory) const {
-      const int64_t n = std::min<int64_t>(kernels_.columns, g_.n - j0);
-      const int offset = kernels_.tile_rows[kind_.of].offset;
-      kernels_.pack[kind_.of](g_.b.data + j0 * g_.b.row_bytes, g_.b.row_bytes, n, kind_.row_bytes,
-                              memory.panel);
-      int8::Tile tile{};
-      tile.lda = lda_;
-      tile.panel = memory.panel;
-      tile.units = units_;
-      tile.sums = memory.sums;
-      if (kind_.form == int8::kGroups) {
-        kernels_.pack_scales(g_.b.group_scales + j0 * kind_.groups, kind_.groups, n, memory.scales);
-        tile.scales = memory.scales;
-        tile.group_units = g_.b.group_size / int8::kUnit;
-      }
-      for (int64_t i = 0; i < rows_of(i0); i += kernels_.rows) {
-        const int64_t height = std::min<int64_t>(kernels_.rows, rows_of(i0) - i);
-        tile.a = memory.rows + i * lda_;
-        kernels_.tile[kind_.form][height](tile);
-        kernels_.finish({&g_, offset, i0 + i, height, j0, n, memory.sums, kernels_.columns});
-      }
-    }
-
-    const Product& p_;
-    const Int8Gemm& g_;
-    const int8::Kernels& kernels_;
-    const Kind& kind_;
-    int64_t lda_, units_, n_panels_, n_blocks_, block_rows_;
-  };
-
-  const Int8Gemm& g_;
-  const int8::Kernels& kernels_;
-  Kind kind_;
 };
 
 }  // namespace
 
+int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n) {
+  const auto copy = [=](const auto* from, auto& to) {
+    static_assert(sizeof(*from) == 4 && sizeof(to[0]) == 4);
+    std::memset(to, 0, sizeof(to));
+    if (from != nullptr) std::memcpy(to, from + j0, static_cast<size_t>(n) * 4);
+  };
+  const bool grouped = g.b.group_scales != nullptr;
+  copy(grouped ? nullptr : g.b.scales, scale);
+  if (grouped) std::fill(scale, scale + n, 1.0f);
+  copy(grouped ? g.group_sums : nullptr, group_sums);
+  copy(grouped ? nullptr : g.sums, sums);
+  copy(g.bias, bias);
+  const float unit = UnitOf(g);
+  if (unit != 1) {
+    for (float& x : bias) x /= unit;
+  }
+  low = g.low / unit;
+  high = g.high / unit;
+  copy(g.integer_bias, integer_bias);
+}
+
 RowQuantization quantize_row(const float* x, int64_t n, int8_t* q) {
   return int8::kernels().quantize_row(x, n, q);
 }
-
-void DepthwiseSums::run() const {
-  int8::kernels().depthwise(*this);
+void dequantize(const void* q, int64_t n, const Int8Format& format, float* x) {
+  int8::kernels().dequantize(q, n, format, x);
+}
+void quantize(const float* x, int64_t n, const Int8Format& format, void* q) {
+  int8::kernels().quantize(x, n, format, q);
+}
+void Int8Binary::run() const {
+  int8::kernels().combine(*this);
 }
 
 void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums) {
@@ -251,7 +151,10 @@ void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
 }
 
 void Int8Gemm::run() const {
-  if (m > 0 && n > 0) Product(*this).run();
+  if (m <= 0 || n <= 0) return;
+  if (m <= kFewRows) return run_few(*this);
+  const Rows rows(*this);
+  int8::Blocks<Rows>(*this, rows, nullptr).run();
 }
 
 }  // namespace executorch::cpu

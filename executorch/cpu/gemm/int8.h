@@ -1,5 +1,5 @@
-/// Products of 8-bit activations with 8-bit or 4-bit weights, summed exactly in 32-bit integers and
-/// scaled once. Weights are used where they lie.
+/// Products of 8-bit activations with 8-bit or 4-bit weights, summed exactly in
+/// 32-bit integers and scaled once. Weights are used where they lie.
 #pragma once
 
 #include <executorch/cpu/types.h>
@@ -15,19 +15,32 @@ struct RowQuantization {
   int32_t zero_point;
 };
 
-/// q[i] = round(x[i] / scale) + zero_point, i < n, with [min(x, 0), max(x, 0)] over all of int8, as
-/// PyTorch chooses and rounds.
+/// q[i] = round(x[i] / scale) + zero_point, i < n, with [min(x, 0), max(x, 0)]
+/// over all of int8, as PyTorch chooses and rounds.
 RowQuantization quantize_row(const float* x, int64_t n, int8_t* q);
 
-/// sums[c] = sum over taps t of (x[t][c] - zero_point) * w[t * n + c], c < n; a null x[t] counts
-/// nothing.
-struct DepthwiseSums {
-  const int8_t* const* x;
-  int64_t taps;
-  int32_t zero_point;
-  const int8_t* w;
-  int64_t n;
-  int32_t* sums;
+/// What 8-bit integers mean: real = (q - zero_point) * scale.
+struct Int8Format {
+  float scale = 1;
+  int32_t zero_point = 0;
+  bool is_unsigned = false;
+};
+
+/// Integers are rounded to nearest even and held within their range; a NaN
+/// becomes the least.
+void dequantize(const void* q, int64_t n, const Int8Format& format, float* x);
+void quantize(const float* x, int64_t n, const Int8Format& format, void* q);
+
+/// y[i] = clamp(real(a[i]) op real(b[i]), low, high), i < n, quantized; a and b
+/// both signed or both unsigned. y may be a or b. On the calling thread.
+struct Int8Binary {
+  enum class Op : uint8_t { Add, Subtract, Multiply } op = Op::Add;
+  int64_t n = 0;
+  const void *a = nullptr, *b = nullptr;
+  void* y = nullptr;
+  Int8Format a_format, b_format, y_format;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
 
   void run() const;
 };
@@ -37,35 +50,36 @@ struct Int8Weights {
   const uint8_t* data = nullptr;  // int8, or if `nibbles`: element p of a row is 4 bits less 8,
   int64_t row_bytes = 0;          // low bits of byte p / 2 if p is even, high bits if odd
   bool nibbles = false;
-  /// real = q * scales[j], or q * group_scales[j * ceil(k / group_size) + p / group_size]
-  /// (group_size a multiple of 32; nibbles only).
+  /// real = q * scales[j], or q * group_scales[j * ceil(k / group_size) + p /
+  /// group_size] (group_size a multiple of 32; nibbles only).
   const float* scales = nullptr;
   const BF16* group_scales = nullptr;
   int64_t group_size = 0;
 };
 
-/// sums[j] = sum_p of row j; for groups group_sums[j], the same of q * scale. Reads all weights, so
-/// do it once.
+/// sums[j] = sum_p of row j; for groups group_sums[j], the same of q * scale.
+/// Reads all weights, so do it once.
 void sum_rows(const Int8Weights& weights, int64_t n, int64_t k, int32_t* sums, float* group_sums);
 
 /// c[i,j] = clamp(sum_p real(a[i,p]) * real(b[j,p]) + bias, low, high)
-///   a        int8, m rows `lda` apart; or what `produce` writes, rows [i0, i0 + ni) of k at a time
+///   a        int8, m rows `lda` apart
 ///   rows     row i means rows[i / rows_share]
-///   bias     float[n], or integer_bias int32[n] of scale rows->scale * scales[j]; or null
-///   c        m rows `ldc` elements apart: F32, F16, BF16, or int8 or uint8 that mean
-///            c_quantization, rounded to nearest even and held within their range
-/// Sizes >= 0. Cannot fail. The sums of one scale are exact up to k = 65,000 and equal on every
-/// machine; no result depends on the number of threads.
-/// Cost: 2*m*n*k operations. Up to a few rows, b is read once, straight from memory; more rows
-/// repay arranging it for the machine's multiply-add, a panel of columns at a time.
+///   bias     float[n], or integer_bias int32[n] of scale rows->scale *
+///   scales[j]; or null c        m rows `ldc` elements apart: F32, F16, BF16,
+///   or int8 or uint8 that mean
+///            c_quantization, rounded to nearest even and held within their
+///            range
+/// Sizes >= 0. Cannot fail. The sums of one scale are exact up to k = 65,000
+/// and equal on every machine; no result depends on the number of threads.
+/// Cost: 2*m*n*k operations. Up to a few rows, b is read once, straight from
+/// memory; more rows repay arranging it for the machine's multiply-add, a panel
+/// of columns at a time.
 struct Int8Gemm {
   int64_t m = 0, n = 0, k = 0;
   const int8_t* a = nullptr;
   int64_t lda = 0;
   /// `a` is uint8, and so are zero points.
   bool unsigned_a = false;
-  void (*produce)(const void* source, int64_t i0, int64_t ni, int8_t* to) = nullptr;
-  const void* source = nullptr;
   const RowQuantization* rows = nullptr;
   int64_t rows_share = 1;
   Int8Weights b;

@@ -1,7 +1,26 @@
-// Few rows times rows of B where they lie; part of int8_kernels-inl.h, which says what it needs.
+// Few rows times rows of B where they lie; part of int8_kernels-inl.h, which
+// says what it needs.
 
-/// Blocks of a vector of even elements, one of odd ones, and the sums to begin with: nibbles are 8
-/// more than what they mean, so that sums have 8 times the sum of A too much.
+/// Even elements, then odd ones, of each 2 * half.
+template <int64_t half>
+ET_INLINE void Deinterleave(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
+  int64_t p = 0;
+  for (; p + 2 * half <= k; p += 2 * half, to += 2 * half) {
+    for (int64_t q = 0; q < half; ++q) {
+      to[q] = static_cast<uint8_t>(a[p + 2 * q] ^ flip);
+      to[q + half] = static_cast<uint8_t>(a[p + 2 * q + 1] ^ flip);
+    }
+  }
+  if (p == k) return;
+  for (int64_t q = 0; q < 2 * half; ++q) to[q] = 0;
+  for (int64_t q = 0; p + q < k; ++q) {
+    to[q % 2 * half + q / 2] = static_cast<uint8_t>(a[p + q] ^ flip);
+  }
+}
+
+/// Blocks of a vector of even elements, one of odd ones, and the sums to begin
+/// with: nibbles are 8 more than what they mean, so that sums have 8 times the
+/// sum of A too much.
 void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   constexpr int64_t kBlock = 2 * kVectorBytes;
   for (int64_t p = 0; p < k; p += kBlock, to += 3 * kVectorBytes) {
@@ -19,8 +38,11 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   }
 }
 
-/// Least bytes of B between the ones in use and the ones asked for.
-constexpr int64_t kAhead = 4096;
+/// Least bytes of B between the ones in use and the ones asked for: what arrives while memory
+/// answers once, several times over, as other cores' requests come between.
+constexpr int64_t kAhead = 8192;
+
+constexpr int64_t kScalesOfALine = 32;
 
 template <Form kForm, int R>
 struct DotSums {
@@ -31,7 +53,8 @@ struct DotSums<kGroups, R> {
   Floats of[R][kDotColumns];
 };
 
-template <Form kForm, int R>
+/// kNarrow: groups are as small as they can be.
+template <Form kForm, int R, bool kNarrow>
 ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
   constexpr int C = kDotColumns;
   const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
@@ -41,16 +64,14 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
     const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
     b[j] = t.b + column * t.ldb;
     scales[j] = t.scales + column * t.groups;
+    for (int64_t g = 0; g < t.groups; g += kScalesOfALine) {
+      __builtin_prefetch(scales[j] + ahead / t.ldb * t.groups + g);
+    }
   }
   const uint8_t* a[R];
   for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
-  DotSums<kForm, R> all;
+  DotSums<kForm, R> all{};
   auto& sums = all.of;
-#pragma GCC unroll 4
-  for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-    for (int j = 0; j < C; ++j) Clear(sums[i][j]);
-  }
   int64_t unit = 0;
   const auto step = [&](int64_t p, auto is_whole) ET_TARGET_LAMBDA {
     Ints y[C];
@@ -75,7 +96,12 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
     Floats scale[C];
     if constexpr (kForm == kGroups) {
 #pragma GCC unroll 4
-      for (int j = 0; j < C; ++j) scale[j] = GroupScales(scales[j], unit, t.group_units, t.groups);
+      for (int j = 0; j < C; ++j) {
+        constexpr int64_t kUnits = kVectorBytes / 16;
+        // A whole vector is of whole groups, if these are narrow.
+        const int64_t groups = kNarrow && is_whole.value ? unit + kUnits : t.groups;
+        scale[j] = GroupScales(scales[j], unit, kNarrow ? 1 : t.group_units, groups);
+      }
       unit += kVectorBytes / 16;
     }
 #pragma GCC unroll 4
@@ -88,7 +114,7 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
         if constexpr (kForm == kGroups) {
           sums[i][j] = MulAdd(ToFloat(part), scale[j], sums[i][j]);
         } else {
-          sums[i][j] = Add(sums[i][j], part);
+          sums[i][j] += part;
         }
       }
     }
@@ -101,22 +127,31 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
   for (int i = 0; i < R && i < t.m; ++i) {
     int32_t row[C];  // or floats
     SumLanes(sums[i], row);
-    const int64_t n = t.n - j0 < C ? t.n - j0 : C;
-    std::memcpy(static_cast<int32_t*>(t.sums) + i * t.ld_sums + j0, row,
-                static_cast<size_t>(n) * 4);
+    int32_t* const to = static_cast<int32_t*>(t.sums) + i * t.ld_sums + j0;
+    if (t.n - j0 >= C) {
+      std::memcpy(to, row, sizeof(row));
+    } else {
+      std::memcpy(to, row, static_cast<size_t>(t.n - j0) * 4);
+    }
   }
 }
 
-template <Form kForm>
-void RunDots(const Dots& t) {
+template <Form kForm, bool kNarrow>
+ET_INLINE void DotsOf(const Dots& t) {
   // Whole groups of rows, each of which follows the same one of the group before.
   const int64_t group = kDotColumns * (t.ldb > 0 ? t.ldb : 1);
   const int64_t ahead = (kAhead + group - 1) / group * group;
   for (int64_t j = 0; j < t.n; j += kDotColumns) {
     if (t.m == 1) {
-      DotColumns<kForm, 1>(t, j, ahead);
+      DotColumns<kForm, 1, kNarrow>(t, j, ahead);
     } else {
-      DotColumns<kForm, kDotRows>(t, j, ahead);
+      DotColumns<kForm, kDotRows, kNarrow>(t, j, ahead);
     }
   }
+}
+
+template <Form kForm>
+void RunDots(const Dots& t) {
+  if (kForm == kGroups && t.group_units == 1) return DotsOf<kForm, kForm == kGroups>(t);
+  DotsOf<kForm, false>(t);
 }

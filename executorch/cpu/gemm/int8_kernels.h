@@ -1,13 +1,19 @@
-/// The inner loops of Int8Gemm, one set per instruction set, chosen at run time.
+/// The inner loops of products of bytes, one set per instruction set, chosen at
+/// run time.
 ///
-/// Machines multiply four neighbouring bytes of k at a time, quads, and add them up in 32 bits, or
-/// two 16-bit numbers, pairs. Two ways to use that:
-///   tiles  rows of A times a panel, `columns` columns of B with their quads (pairs) side by side,
-///          so that a vector of sums is one of columns. B has to be transposed for it.
-///   dots   few rows of A times rows of B where they lie, a vector of k at a time, whose lanes are
-///          summed at the end.
-/// Either takes rows of A as `prepare` of its operand writes them: with `offset` added where the
-/// machine multiplies unsigned with signed bytes, in the order of the elements in B, zeros behind.
+/// Machines multiply four neighbouring bytes of k at a time, quads, and add
+/// them up in 32 bits, or two 16-bit numbers, pairs. Three ways to use that:
+///   tiles      rows of A, where they lie, times a panel: `columns` columns of
+///   B with their quads
+///              side by side, so that a vector of sums is one of columns. B has
+///              to be transposed for it.
+///   dots       few rows of A times rows of B where they lie, a vector of k at
+///   a time, whose lanes
+///              are summed at the end.
+///   depthwise  a quad is what four rows of an image have at one place of one
+///   channel.
+/// Sums are too large by `offset` times those of B where the machine multiplies
+/// unsigned with signed bytes: finish() corrects that.
 #pragma once
 
 #include <executorch/cpu/gemm/int8.h>
@@ -16,10 +22,25 @@
 
 namespace executorch::cpu::int8 {
 
-constexpr int64_t kUnit = 32;  // elements of k that tiles take at a time; divides every group
+constexpr int64_t kUnit = 32;  // elements of k; divides every group
 constexpr int kMostRows = 12, kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
 
-/// How rows of A are prepared.
+/// `height` rows of A times a panel: sums[i * columns + j], int32; of groups
+/// float, scaled. A row has its elements in segments of 4 * quads bytes,
+/// segments[s] bytes behind its first.
+struct Tile {
+  const int8_t* a;
+  int64_t lda;
+  const int64_t* segments;
+  int64_t n_segments, quads;
+  const uint8_t* panel;  // [segment, quad, column, 4]
+  const float* scales;   // [group, column]
+  int64_t group_quads;
+  void* sums;
+};
+
+/// How rows of A are prepared for dots: in the order of the elements in B,
+/// zeros behind.
 struct Operand {
   int offset;     // that prepare() adds
   int64_t block;  // elements of k: rows are padded to a multiple
@@ -30,18 +51,8 @@ struct Operand {
   int64_t row_bytes(int64_t k) const { return (k + block - 1) / block * bytes; }
 };
 
-/// sums[i * columns + j], int32; of groups float, scaled.
-struct Tile {
-  const uint8_t* a;
-  int64_t lda;  // bytes
-  const uint8_t* panel;
-  int64_t units;
-  const float* scales;  // [group, column]
-  int64_t group_units;
-  void* sums;
-};
-
-/// Up to kDotRows rows times n of B: sums[i * ld_sums + j], int32; of groups float, scaled.
+/// Up to kDotRows rows times n of B: sums[i * ld_sums + j], int32; of groups
+/// float, scaled.
 struct Dots {
   const uint8_t* a;
   int64_t lda;  // bytes
@@ -54,35 +65,90 @@ struct Dots {
   int64_t ld_sums;
 };
 
-/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <= kMostColumns.
+/// Four rows of an image, `n` pixels of them, `step` bytes apart: vector_bytes
+/// channels each. Null stands for a row of `padding`. Nothing is read from
+/// `end` on; bytes have `flip` applied by exclusive or.
+struct FourRows {
+  const int8_t* row[4];
+  int64_t n, step;
+  const int8_t* end;
+  int8_t padding;
+  uint8_t flip;
+};
+
+/// sums[i * channels + c] = sum over quads q of the product of two quads of
+/// channel c, i < n: quads[i * step + offsets[q]] (bytes) and weights[q].
+struct DepthwiseTile {
+  const uint8_t* quads;
+  int64_t n, step;
+  const int64_t* offsets;
+  int64_t n_quads;
+  const uint8_t* weights;
+  int32_t* sums;
+};
+
+/// In what integer results are counted; 1 for floats.
+inline float UnitOf(const Int8Gemm& gemm) {
+  const bool integers = gemm.out == Int8Gemm::Out::Int8 || gemm.out == Int8Gemm::Out::UInt8;
+  return integers ? gemm.c_quantization.scale : 1;
+}
+
+/// What the columns of a panel have in common; biases and bounds in units of the result.
+struct alignas(64) Columns {
+  float scale[kMostColumns], bias[kMostColumns], group_sums[kMostColumns];
+  uint32_t sums[kMostColumns], integer_bias[kMostColumns];
+  /// For the rows of quantization `row`: result = (sum + start) * factor + bias, of groups
+  /// (sum - group_start) * factor + bias.
+  float factor[kMostColumns], group_start[kMostColumns];
+  uint32_t start[kMostColumns];
+  const RowQuantization* row = nullptr;
+  float low, high;
+
+  /// Columns [j0, j0 + n) of the product.
+  Columns(const Int8Gemm& gemm, int64_t j0, int64_t n);
+};
+
+/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <=
+/// columns.
 struct Results {
   const Int8Gemm* gemm;
-  int offset;  // of the operand
+  Columns* columns;
+  int offset;
   int64_t i0, ni, j0, nj;
-  const int32_t* sums;  // of groups float
+  const int32_t* sums;  // of groups float; rows `ld` apart, memory for whole
+                        // rows of a panel
   int64_t ld;
 };
 
 enum Form { kBytes, kNibbles, kGroups };
 
 struct Kernels {
-  int rows, columns;                  // of the tallest tile
-  int64_t panel_unit[2];              // bytes of a panel for kUnit of k; of bytes and of nibbles
-  Operand tile_rows[2], dot_rows[2];  // of bytes and of nibbles
-  /// Columns [0, n) of `bytes` each, n <= columns; what is beyond has any value.
+  int rows, columns;     // of the tallest tile
+  int tile_offset[2];    // of bytes and of nibbles
+  Operand dot_rows[2];   // of bytes and of nibbles
+  int64_t vector_bytes;  // pack() writes whole vectors of a row's bytes
+  /// Columns [0, n) of `bytes` each, n <= columns; what is beyond has any
+  /// value.
   void (*pack[2])(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel);
   /// scales[group, column]
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
   void (*tile[3][kMostRows + 1])(const Tile&);  // by Form and height
   void (*dots[3])(const Dots&);
   void (*finish)(const Results&);
-  void (*depthwise)(const DepthwiseSums&);
+  /// Quads of vector_bytes channels, those of a pixel to_step bytes behind
+  /// those before.
+  void (*interleave)(const FourRows&, uint8_t* to, int64_t to_step);
+  void (*depthwise)(const DepthwiseTile&);
+  int depthwise_offset;
   RowQuantization (*quantize_row)(const float* x, int64_t n, int8_t* q);
+  void (*dequantize)(const void* q, int64_t n, const Int8Format& of, float* x);
+  void (*quantize)(const float* x, int64_t n, const Int8Format& to, void* q);
+  void (*combine)(const Int8Binary&);
 };
 
 const Kernels& kernels();
-/// For tests: all that this machine can run, best first, null behind the last; and which of them
-/// kernels() gives from now on.
+/// For tests: all that this machine can run, best first, null behind the last;
+/// and which of them kernels() gives from now on.
 const Kernels* const* all_kernels();
 void use_kernels(const Kernels& kernels);
 

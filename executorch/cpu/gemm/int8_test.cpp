@@ -109,7 +109,8 @@ struct Example {
     SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", groups " << group_size);
     std::vector<float> c(static_cast<size_t>(m * n));
     gemm(c.data()).run();
-    // One scale: the product's and the sum's roundings. Groups: one for each group besides.
+    // One scale: the product's and the sum's roundings. Groups: one for each
+    // group besides.
     const double steps = 4 + (group_size == 0 ? 0 : static_cast<double>(k / 32));
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
@@ -121,7 +122,8 @@ struct Example {
   }
 };
 
-/// Every test runs with the kernels of each instruction set that this machine has.
+/// Every test runs with the kernels of each instruction set that this machine
+/// has.
 class Int8 : public testing::TestWithParam<int> {
  protected:
   void SetUp() override { int8::use_kernels(*int8::all_kernels()[GetParam()]); }
@@ -201,7 +203,7 @@ TEST_P(Int8, TakesUnsignedActivations) {
   }
 }
 
-TEST_P(Int8, TakesProducedRowsThatShareTheirQuantization) {
+TEST_P(Int8, TakesRowsThatShareTheirQuantization) {
   Example e(31, 9, 70);
   for (size_t i = 1; i < 10; ++i) e.rows[i] = e.rows[0];
   for (size_t i = 11; i < 20; ++i) e.rows[i] = e.rows[10];
@@ -213,12 +215,6 @@ TEST_P(Int8, TakesProducedRowsThatShareTheirQuantization) {
   const std::vector<RowQuantization> shared = {e.rows[0], e.rows[10], e.rows[20], e.rows[0]};
   g.rows = shared.data();
   g.rows_share = 10;
-  g.a = nullptr;
-  g.source = &e;
-  g.produce = [](const void* source, int64_t i0, int64_t ni, int8_t* to) {
-    const auto& a = static_cast<const Example*>(source)->a;
-    std::copy_n(a.begin() + i0 * 70, ni * 70, to);
-  };
   g.run();
   EXPECT_EQ(found, expected);
 }
@@ -280,22 +276,42 @@ TEST_P(Int8, QuantizesARowOverItsRange) {
   }
 }
 
-TEST_P(Int8, SumsTapsOfDepthwiseConvolutions) {
-  std::mt19937 random(4);
-  for (const int64_t n : {1, 7, 8, 45, 96}) {
-    std::vector<int8_t> x(static_cast<size_t>(4 * n)), w(x.size());
-    for (auto* bytes : {&x, &w}) {
-      for (int8_t& byte : *bytes) byte = static_cast<int8_t>(random());
+TEST_P(Int8, QuantizesToNearestEvenWithinTheRange) {
+  const std::vector<float> x = {0.25f, 0.75f, -0.25f, 1000, -1000, 1e30f, NAN, 0, 3.5f};
+  std::vector<int8_t> q(x.size());
+  quantize(x.data(), 9, {0.5f, -3, false}, q.data());
+  EXPECT_EQ(q, (std::vector<int8_t>{-3, -1, -3, 127, -128, 127, -128, -3, 4}));
+  quantize(x.data(), 9, {0.5f, 125, true}, q.data());
+  std::vector<float> real(x.size());
+  dequantize(q.data(), 9, {0.5f, 125, true}, real.data());
+  EXPECT_EQ(real, (std::vector<float>{0, 1, 0, 65, -62.5f, 65, -62.5f, 0, 3.5f}));
+}
+
+TEST_P(Int8, CombinesQuantizedNumbersInFloat) {
+  std::mt19937 random(5);
+  for (const bool is_unsigned : {false, true}) {
+    const Int8Format a{0.1f, 3, is_unsigned}, b{0.07f, -5, is_unsigned}, y{0.15f, 9, is_unsigned};
+    std::vector<int8_t> p(101), q(101), found(101), expected(101);
+    std::vector<float> left(101), right(101);
+    for (size_t i = 0; i < 101; ++i) {
+      p[i] = static_cast<int8_t>(random());
+      q[i] = static_cast<int8_t>(random());
     }
-    const int8_t* taps[4] = {x.data(), nullptr, x.data() + 2 * n, x.data() + 3 * n};
-    std::vector<int32_t> found(static_cast<size_t>(n)), expected(found.size());
-    for (size_t t : {0, 2, 3}) {
-      for (size_t c = 0; c < expected.size(); ++c) {
-        expected[c] += (x[t * expected.size() + c] + 5) * w[t * expected.size() + c];
+    dequantize(p.data(), 101, a, left.data());
+    dequantize(q.data(), 101, b, right.data());
+    for (const auto op :
+         {Int8Binary::Op::Add, Int8Binary::Op::Subtract, Int8Binary::Op::Multiply}) {
+      Int8Binary{op, 101, p.data(), q.data(), found.data(), a, b, y, -4, 9}.run();
+      std::vector<float> exact(101);
+      for (size_t i = 0; i < 101; ++i) {
+        const float v = op == Int8Binary::Op::Add        ? left[i] + right[i]
+                        : op == Int8Binary::Op::Subtract ? left[i] - right[i]
+                                                         : left[i] * right[i];
+        exact[i] = std::min(std::max(v, -4.0f), 9.0f);
       }
+      quantize(exact.data(), 101, y, expected.data());
+      EXPECT_EQ(found, expected);
     }
-    DepthwiseSums{taps, 4, -5, w.data(), n, found.data()}.run();
-    EXPECT_EQ(found, expected);
   }
 }
 

@@ -92,6 +92,32 @@ void compute(Kind kind, const float* a, bool a_moves, const float* b, bool b_mov
   }
 }
 
+/// The function of integers of one type as they are, without floats between.
+bool as_integers(const Graph& graph, const Node& node, cpu::Int8Binary& all) {
+  const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
+  if (!is_affine(a.type) || a.type != b.type || !is_affine(y.type)) return false;
+  using Op = cpu::Int8Binary::Op;
+  switch (node.kind) {
+    case Kind::XNNAdd:
+      all.op = Op::Add;
+      break;
+    case Kind::XNNSubtract:
+      all.op = Op::Subtract;
+      break;
+    case Kind::XNNMultiply:
+      all.op = Op::Multiply;
+      break;
+    default:
+      return false;
+  }
+  all.a_format = format_of(a);
+  all.b_format = format_of(b);
+  all.y_format = format_of(y);
+  all.low = node.low;
+  all.high = node.high;
+  return true;
+}
+
 }  // namespace
 
 Error check_binary(const Graph& graph, const Node& node) {
@@ -123,6 +149,8 @@ void run_binary(const Graph& graph, Node& node) {
   const bool bounded = node.low > -std::numeric_limits<float>::infinity() ||
                        node.high < std::numeric_limits<float>::infinity();
   const int64_t grain = std::max<int64_t>(1, kElementsPerTask / std::min(inner, kRun));
+  cpu::Int8Binary integers;
+  const bool whole = a_moves && b_moves && as_integers(graph, node, integers);
   cpu::parallel_for(total / inner * runs_per_inner, grain, [&](int64_t begin, int64_t end) {
     float a_room[kRun], b_room[kRun], y_room[kRun];
     for (int64_t run = begin; run < end; ++run) {
@@ -130,6 +158,15 @@ void run_binary(const Graph& graph, Node& node) {
       const int64_t n = std::min(kRun, inner - i), first = outer * inner + i;
       int64_t a_first, b_first;
       form.find(outer, a_first, b_first);
+      if (whole) {
+        cpu::Int8Binary some = integers;
+        some.n = n;
+        some.a = a.as<uint8_t>() + a_first + i;
+        some.b = b.as<uint8_t>() + b_first + i;
+        some.y = y.as<uint8_t>() + first;
+        some.run();
+        continue;
+      }
       const float* p = read_run(a, a_first + (a_moves ? i : 0), a_moves ? n : 1, a_room);
       const float* q = read_run(b, b_first + (b_moves ? i : 0), b_moves ? n : 1, b_room);
       float* to = place_of_run(y, first, y_room);

@@ -1,15 +1,14 @@
-/// Convolutions of NHWC images. All but depthwise ones are matrix products: row i of A holds what
-/// the window sees from output pixel i, B the filter where it lies.
+/// Convolutions of NHWC images.
 #include <executorch/backends/xnnpack/runtime/integer_weights.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/nn/conv.h>
+#include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/cpu/workspace.h>
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
+#include <vector>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -17,6 +16,7 @@ namespace {
 using Kind = fb_xnnpack::XNodeUnion;
 
 constexpr int64_t kMaxChannels = 1 << 24;
+constexpr double kMaxWindowBytes = 1 << 30;
 constexpr int64_t kElementsPerTask = 16384;
 
 struct Layer {
@@ -42,41 +42,15 @@ struct Layer {
   int64_t channels_out() const { return groups * outputs; }
   int64_t taps() const { return window.size[0] * window.size[1]; }
   int64_t terms() const { return taps() * inputs; }
-  int64_t pixels() const { return y.shape[1] * y.shape[2]; }  // of one image
 
-  /// Where along an axis (0: y, 1: x) tap `tap` of output `out` reads; -1 where it reads nothing.
-  int64_t source(int axis, int64_t out, int64_t tap) const {
-    const int64_t extent = x.shape[1 + static_cast<size_t>(axis)];
-    int64_t at;
-    if (transposed) {
-      at = out + window.before[axis] - tap * window.dilation[axis];
-      if (at < 0 || at % window.stride[axis] != 0) return -1;
-      at /= window.stride[axis];
-    } else {
-      at = out * window.stride[axis] - window.before[axis] + tap * window.dilation[axis];
-    }
-    return at >= 0 && at < extent ? at : -1;
-  }
-
-  struct Pixel {
-    int64_t image, y, x;
-  };
-  Pixel pixel(int64_t index) const {
-    const int64_t row = index / y.shape[2];
-    return {row / y.shape[1], row % y.shape[1], index % y.shape[2]};
-  }
-
-  /// First element of what a tap of an output pixel reads; -1 for padding.
-  int64_t pixel_source(const Pixel& p, int64_t tap_y, int64_t tap_x) const {
-    const int64_t in_y = source(0, p.y, tap_y), in_x = source(1, p.x, tap_x);
-    if (in_y < 0 || in_x < 0) return -1;
-    return ((p.image * x.shape[1] + in_y) * x.shape[2] + in_x) * channels_in();
-  }
-
-  /// The window sees one pixel, the next for the next output: A is x.
-  bool is_pointwise() const {
-    return taps() == 1 && !transposed && window.stride[0] == 1 && window.stride[1] == 1 &&
-           x.shape == Shape{4, {y.shape[0], y.shape[1], y.shape[2], channels_in()}};
+  /// Height (0) or width (1), in elements of a dense image.
+  cpu::ConvAxis axis(size_t d) const {
+    cpu::ConvAxis axis{x.shape[1 + d],   window.size[d],   y.shape[1 + d],
+                       window.stride[d], window.before[d], window.dilation[d]};
+    axis.in_stride = channels_in() * (d == 0 ? x.shape[2] : 1);
+    axis.out_stride = channels_out() * (d == 0 ? y.shape[2] : 1);
+    axis.weight_stride = (depthwise ? channels_out() : inputs) * (d == 0 ? window.size[1] : 1);
+    return axis;
   }
 };
 
@@ -97,15 +71,8 @@ void run_float(const Layer& layer, const Node& node) {
   static thread_local cpu::Workspace x_room, bias_room, y_room;
   const int64_t in = layer.channels_in(), out = layer.channels_out();
   const Shape &x = layer.x.shape, &y = layer.y.shape;
-  const Window& w = layer.window;
   cpu::Conv<float> conv;
-  for (size_t d = 0; d < 2; ++d) {
-    cpu::ConvAxis& axis = conv.axis[1 + d];
-    axis = {x[1 + d], w.size[d], y[1 + d], w.stride[d], w.before[d], w.dilation[d]};
-    axis.in_stride = in * (d == 0 ? x[2] : 1);
-    axis.out_stride = out * (d == 0 ? y[2] : 1);
-    axis.weight_stride = (layer.depthwise ? out : layer.inputs) * (d == 0 ? w.size[1] : 1);
-  }
+  for (size_t d = 0; d < 2; ++d) conv.axis[1 + d] = layer.axis(d);
   conv.transposed = layer.transposed;
   conv.batch = x[0];
   conv.groups = layer.groups;
@@ -134,132 +101,43 @@ void run_float(const Layer& layer, const Node& node) {
   });
 }
 
-/// Rows of A of one group, from an image with pixels of integers.
-struct Windows {
-  const Layer& layer;
-  const RowQuantization* images;  // padding is what stands for 0
-  int64_t images_share;           // pixels of those that have one
-  int64_t group;
-
-  static void produce(const void* source, int64_t i0, int64_t ni, int8_t* to) {
-    const Windows& w = *static_cast<const Windows*>(source);
-    const int64_t terms = w.layer.terms();
-    for (int64_t i = i0; i < i0 + ni; ++i, to += terms) w.copy(i, to);
+/// A depthwise filter, [taps, channels], and back.
+std::vector<int8_t> turned(const int8_t* filter, int64_t rows, int64_t columns) {
+  std::vector<int8_t> result(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    result[static_cast<size_t>(i % columns * rows + i / columns)] = filter[i];
   }
-
- private:
-  void copy(int64_t index, int8_t* to) const {
-    const int64_t width = layer.window.size[1], c = layer.inputs;
-    const Layer::Pixel pixel = layer.pixel(index);
-    // Taps of a row of the image lie side by side, unless some are padding.
-    const bool joined = !layer.transposed && layer.window.dilation[1] == 1 && layer.groups == 1 &&
-                        layer.source(1, pixel.x, 0) >= 0 &&
-                        layer.source(1, pixel.x, width - 1) >= 0;
-    for (int64_t y = 0; y < layer.window.size[0]; ++y) {
-      const int64_t first = joined ? layer.pixel_source(pixel, y, 0) : -1;
-      if (first >= 0) {
-        std::memcpy(to, layer.x.as<int8_t>() + first, static_cast<size_t>(width * c));
-        to += width * c;
-        continue;
-      }
-      for (int64_t x = 0; x < width; ++x, to += c) {
-        const int64_t at = layer.pixel_source(pixel, y, x);
-        if (at < 0) {
-          std::memset(to, images[index / images_share].zero_point, static_cast<size_t>(c));
-        } else {
-          std::memcpy(to, layer.x.as<int8_t>() + at + group * c, static_cast<size_t>(c));
-        }
-      }
-    }
-  }
-};
+  return result;
+}
 
 void run_integer(const Graph& graph, const Layer& layer, Node& node) {
   const int64_t k = layer.terms(), n = layer.channels_out();
-  const RowQuantization all{layer.x.scale, layer.x.zero_point};
+  const auto* filter = layer.w.as<int8_t>();
+  std::vector<int8_t> rows, taps;
+  const bool first = node.filter.empty();
+  if (first && layer.depthwise) rows = turned(filter, k, n);
+  cpu::Int8Conv conv;
   const bool dynamic = layer.x.type == Type::qdint8;
-  cpu::Int8Gemm gemm = integer_product(graph, node, n, k);
-  gemm.m = layer.x.shape[0] * layer.pixels();
-  gemm.n = layer.outputs;
-  gemm.rows = dynamic ? layer.x.row_quantization() : &all;
-  gemm.rows_share = dynamic ? layer.pixels() : gemm.m;
-  Windows windows{layer, gemm.rows, gemm.rows_share, 0};
-  if (layer.is_pointwise()) {
-    gemm.a = layer.x.as<int8_t>();
-    gemm.lda = layer.channels_in();
-  } else {
-    gemm.source = &windows;
-    gemm.produce = Windows::produce;
+  conv.depthwise = layer.inputs == 1 && layer.outputs == 1 && !layer.transposed && !dynamic;
+  conv.product = integer_product(graph, node, n, k, rows.empty() ? filter : rows.data());
+  conv.product.n = layer.outputs;
+  if (first && conv.depthwise) {
+    if (!layer.depthwise) taps = turned(filter, n, k);
+    conv.product.b.data = reinterpret_cast<const uint8_t*>(layer.depthwise ? filter : taps.data());
   }
-  gemm.c = layer.y.data;
-  for (; windows.group < layer.groups; ++windows.group) {
-    gemm.run();
-    // The next group's operands and results.
-    if (gemm.a != nullptr) gemm.a += layer.inputs;
-    gemm.b.data += layer.outputs * k;
-    gemm.b.scales += layer.outputs;
-    gemm.sums += layer.outputs;
-    if (gemm.bias != nullptr) gemm.bias += layer.outputs;
-    if (gemm.integer_bias != nullptr) gemm.integer_bias += layer.outputs;
-    gemm.c = static_cast<uint8_t*>(gemm.c) +
-             layer.outputs * static_cast<int64_t>(element_size(layer.y.type));
-  }
-}
-
-/// Sums of one output pixel of a depthwise convolution.
-void sum_taps(const Layer& layer, int64_t index, std::vector<const int8_t*>& taps,
-              std::vector<int8_t>& repeated, int32_t* sums) {
-  const int64_t n = layer.channels_out(), in = layer.channels_in();
-  const Layer::Pixel pixel = layer.pixel(index);
-  for (int64_t t = 0; t < layer.taps(); ++t) {
-    const int64_t at =
-        layer.pixel_source(pixel, t / layer.window.size[1], t % layer.window.size[1]);
-    const auto slot = static_cast<size_t>(t);
-    taps[slot] = at < 0 ? nullptr : layer.x.as<int8_t>() + at;
-    if (at < 0 || in == n) continue;
-    int8_t* const to = repeated.data() + t * n;  // a channel has several filters
-    for (int64_t c = 0; c < n; ++c) to[c] = taps[slot][c / layer.outputs];
-    taps[slot] = to;
-  }
-  cpu::DepthwiseSums{taps.data(), layer.taps(), layer.x.zero_point, layer.w.as<int8_t>(), n, sums}
-      .run();
-}
-
-void run_depthwise(const Layer& layer, Node& node) {
-  const int64_t n = layer.channels_out();
-  const float* scales = weight_scales(layer.w, node, n);
-  // Scaled once, so that what lies half-way between two integers is rounded as such.
-  Value y = layer.y;
-  const float unit = is_affine(y.type) ? std::exchange(y.scale, 1.0f) : 1.0f;
-  std::vector<float> factors(static_cast<size_t>(n));
-  for (int64_t c = 0; c < n; ++c) {
-    factors[static_cast<size_t>(c)] = layer.x.scale * scales[c] / unit;
-  }
-  const std::vector<int32_t> zeros(static_cast<size_t>(layer.bias == nullptr ? n : 0));
-  const int32_t* bias = layer.bias == nullptr ? zeros.data() : layer.bias->as<int32_t>();
-  const int64_t pixels = y.shape[0] * layer.pixels();
-  const int64_t grain = std::max<int64_t>(1, kElementsPerTask / (n * layer.taps()));
-  cpu::parallel_for(pixels, grain, [&](int64_t begin, int64_t end) {
-    std::vector<const int8_t*> taps(static_cast<size_t>(layer.taps()));
-    std::vector<int8_t> repeated(layer.outputs == 1 ? 0 : taps.size() * static_cast<size_t>(n));
-    std::vector<int32_t> sums(static_cast<size_t>(n));
-    float room[kRun];
-    for (int64_t pixel = begin; pixel < end; ++pixel) {
-      sum_taps(layer, pixel, taps, repeated, sums.data());
-      for (int64_t c = 0; c < n; c += kRun) {
-        const int64_t count = std::min(kRun, n - c);
-        const int32_t* sum = sums.data() + c;
-        const float* factor = factors.data() + c;
-        for (int64_t i = 0; i < count; ++i) {
-          // Wraps rather than overflows where a file says nonsense.
-          const uint32_t all = static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(bias[c + i]);
-          room[i] = static_cast<float>(static_cast<int32_t>(all)) * factor[i];
-        }
-        clamp_run(room, count, node.low / unit, node.high / unit);
-        write_run(y, pixel * n + c, count, room);
-      }
-    }
-  });
+  for (size_t d = 0; d < 2; ++d) conv.axis[d] = layer.axis(d);
+  conv.transposed = layer.transposed;
+  conv.batch = layer.x.shape[0];
+  conv.groups = layer.groups;
+  conv.group_in = layer.inputs;
+  conv.group_out = layer.outputs;
+  const RowQuantization all{layer.x.scale, layer.x.zero_point};
+  conv.product.a = layer.x.as<int8_t>();
+  conv.product.rows = dynamic ? layer.x.row_quantization() : &all;
+  conv.product.rows_share = dynamic ? 1 : conv.batch;
+  conv.product.c = layer.y.data;
+  if (first) conv.pack(node.filter);
+  conv.run(node.filter);
 }
 
 }  // namespace
@@ -311,6 +189,13 @@ bool infer_convolution(Graph& graph, const Node& node) {
     if (in < 1 || out < 0) return false;
     y[1 + axis] = out;
   }
+  // Integer images are copied with their padding, lines of one window at a time.
+  const double window = static_cast<double>(w.dilation[0]) * static_cast<double>(w.size[0]);
+  const double line = static_cast<double>(layer.transposed ? y[2] : layer.x.shape[2]) +
+                      static_cast<double>(w.before[1] + w.after[1]) +
+                      static_cast<double>(w.dilation[1]) * static_cast<double>(w.size[1]);
+  const auto channels = static_cast<double>(layer.channels_in());
+  if (layer.w.type != Type::fp32 && window * line * channels > kMaxWindowBytes) return false;
   graph.out(node).shape = y;
   return true;
 }
@@ -319,7 +204,6 @@ void run_convolution(const Graph& graph, Node& node) {
   const Layer layer(graph, node);
   if (layer.y.shape.numel() == 0) return;
   if (layer.w.type == Type::fp32) return run_float(layer, node);
-  if (layer.depthwise) return run_depthwise(layer, node);
   run_integer(graph, layer, node);
 }
 

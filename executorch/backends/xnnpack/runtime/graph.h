@@ -6,6 +6,7 @@
 
 #include <executorch/backends/xnnpack/serialization/schema_generated.h>
 #include <executorch/cpu/gemm/int8.h>
+#include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/freeable_buffer.h>
 #include <executorch/runtime/core/named_data_map.h>
@@ -104,9 +105,6 @@ struct Operation;
 
 struct Node {
   const Operation* operation = nullptr;
-  /// In the payload; of a conversion that stands for none there, the node that it is made for.
-  uint32_t index = 0;
-  bool inserted = false;
   uint32_t input[5] = {kNoId, kNoId, kNoId, kNoId, kNoId};
   uint32_t n_inputs = 0;
   uint32_t output[2] = {kNoId, kNoId};
@@ -127,6 +125,8 @@ struct Node {
   /// What the operation computes from constants on its first run.
   std::vector<int32_t> weight_sums;
   std::vector<float> group_sums, weight_scales;
+  std::vector<int8_t> turned;
+  cpu::Int8Filter filter;
 };
 
 struct Graph {

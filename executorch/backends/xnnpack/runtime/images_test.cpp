@@ -219,6 +219,24 @@ TEST(XnnpackPooling, ReducesWindowsWithoutTheirPadding) {
   }
 }
 
+TEST(XnnpackPooling, TakesTheLargestOfIntegersWithinBounds) {
+  PayloadBuilder b;
+  const Quantisation q{0.5f, -10};
+  const uint32_t x = b.input(Type::qint8, {1, 2, 3, 2}, q),
+                 y = b.output(Type::qint8, {1, 2, 2, 2}, q);
+  // 2 x 2 windows with a row of padding above; results from -20 to 20, or -50 to 30.
+  b.node(Kind::XNNMaxPooling2d,
+         fb::Create_XNNPooling2D(b.fbb, 1, 0, 0, 0, 2, 2, 1, 1, 1, 1, x, y, 0), -20, 20);
+  Tensors<ScalarType::Char> bytes;
+  const auto out = bytes.zeros({1, 2, 2, 2});
+  Loaded loaded(b);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  ASSERT_EQ(
+      loaded.run({bytes.make({1, 2, 3, 2}, {1, -90, 100, -80, 3, -70, 5, 6, -7, 8, 9, -128}), out}),
+      Error::Ok);
+  EXPECT_EQ(elements<int8_t>(out), (std::vector<int8_t>{30, -50, 30, -50, 30, 8, 30, 8}));
+}
+
 TEST(XnnpackPooling, AveragesWholeImages) {
   const auto found =
       run_unary([](auto& b, uint32_t i, uint32_t o) { b.unary(Kind::XNNGlobalAvgPooling2d, i, o); },

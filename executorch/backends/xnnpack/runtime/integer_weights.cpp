@@ -30,7 +30,7 @@ Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int
   const Value* bias = graph.has_input(node, 2) ? &graph.in(node, 2) : nullptr;
   const bool dynamic = x.type == Type::qdint8 && is_float(y.type) && w.type != Type::qint8 &&
                        (bias == nullptr || bias->type == Type::fp32);
-  const bool fixed = x.type == Type::qint8 && y.type == Type::qint8 &&
+  const bool fixed = is_affine(x.type) && y.type == x.type &&
                      (w.type == Type::qcint8 || w.type == Type::qint8) &&
                      (bias == nullptr || bias->type == Type::qint32 || bias->type == Type::qcint32);
   ET_XNN_REQUIRE(dynamic || fixed, node, "%s with weights %s and bias %s to %s is not supported",
@@ -47,19 +47,26 @@ Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int
   return Error::Ok;
 }
 
+namespace {
+
+/// The value's own, or node.weight_scales filled with the one of all.
 const float* weight_scales(const Value& w, Node& node, int64_t n) {
   if (w.type != Type::qint8) return w.channel_scales;
   if (node.weight_scales.empty()) node.weight_scales.assign(static_cast<size_t>(n), w.scale);
   return node.weight_scales.data();
 }
 
-cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k) {
+}  // namespace
+
+cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
+                              const void* rows) {
   const Value &w = graph.in(node, 1), &y = graph.out(node);
   cpu::Int8Gemm gemm;
   gemm.n = n;
   gemm.k = gemm.lda = k;
   gemm.ldc = n;
-  gemm.b.data = w.as<uint8_t>();
+  gemm.b.data = static_cast<const uint8_t*>(rows);
+  gemm.unsigned_a = graph.in(node, 0).type == Type::quint8;
   gemm.b.nibbles = w.type == Type::qcint4 || w.type == Type::qbint4;
   gemm.b.row_bytes = gemm.b.nibbles ? (k + 1) / 2 : k;
   if (w.type == Type::qbint4) {
@@ -89,10 +96,11 @@ cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t
   }
   gemm.low = node.low;
   gemm.high = node.high;
-  gemm.out = y.type == Type::fp32   ? cpu::Int8Gemm::Out::F32
-             : y.type == Type::fp16 ? cpu::Int8Gemm::Out::F16
-             : y.type == Type::bf16 ? cpu::Int8Gemm::Out::BF16
-                                    : cpu::Int8Gemm::Out::Int8;
+  gemm.out = y.type == Type::fp32    ? cpu::Int8Gemm::Out::F32
+             : y.type == Type::fp16  ? cpu::Int8Gemm::Out::F16
+             : y.type == Type::bf16  ? cpu::Int8Gemm::Out::BF16
+             : y.type == Type::qint8 ? cpu::Int8Gemm::Out::Int8
+                                     : cpu::Int8Gemm::Out::UInt8;
   gemm.c_quantization = {y.scale, y.zero_point};
   return gemm;
 }

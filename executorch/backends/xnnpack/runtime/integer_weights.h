@@ -6,16 +6,14 @@
 
 namespace executorch::backends::xnnpack {
 
-/// Input 0 of the node is qdint8 (dynamic) or qint8 (static), input 1 constant integer weights with
-/// n output channels along `channel_dim` and k weights each, input 2 the bias, if any.
+/// Input 0 of the node is qdint8 (dynamic), qint8 or quint8 (static), input 1 constant integer
+/// weights with n output channels along `channel_dim` and k weights each, input 2 the bias, if any.
 Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
                             uint32_t channel_dim);
 
 /// The product but for the activations: m, a, lda, rows, c, and ldc if it is not n. Sums the
-/// weights on the node's first run.
-cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k);
-
-/// The n weights' scales: the value's own, or node.weight_scales filled with the one of all.
-const float* weight_scales(const Value& weights, Node& node, int64_t n);
+/// weights, `rows` of k, on the node's first run.
+cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
+                              const void* rows);
 
 }  // namespace executorch::backends::xnnpack

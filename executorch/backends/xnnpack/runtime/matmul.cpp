@@ -90,7 +90,7 @@ void run_mixed(const Layer& layer, const Node& node) {
 }
 
 void run_integer(const Graph& graph, const Layer& layer, Node& node) {
-  cpu::Int8Gemm gemm = integer_product(graph, node, layer.n, layer.k);
+  cpu::Int8Gemm gemm = integer_product(graph, node, layer.n, layer.k, layer.w.data);
   gemm.m = layer.m();
   gemm.a = layer.x.as<int8_t>();
   const RowQuantization all{layer.x.scale, layer.x.zero_point};
@@ -154,6 +154,37 @@ void run_batches(const Graph& graph, const Node& node) {
   }
 }
 
+/// Rows of a by constant weights, each matrix of which is summed, and turned, once.
+void run_integer_batches(const Graph& graph, Node& node) {
+  const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
+  const int64_t m = y.shape.from_end(1), n = y.shape.last(), k = a.shape.last();
+  const int64_t matrices = b.shape.product(0, b.shape.rank - 2);
+  const auto* rows = b.as<int8_t>();
+  if (node.flags != kTransposedWeights) {
+    if (node.turned.empty()) {
+      for (int64_t i = 0; i < matrices * n * k; ++i) {
+        const int64_t from = i / (n * k) * n * k + i % k * n + i / k % n;
+        node.turned.push_back(rows[from]);
+      }
+    }
+    rows = node.turned.data();
+  }
+  const cpu::Int8Gemm all = integer_product(graph, node, matrices * n, k, rows);
+  const Batch batch{a.shape, b.shape, y.shape};
+  for (int64_t i = 0; i < batch.count(); ++i) {
+    const int64_t left = batch.matrix_of(a.shape, i), right = batch.matrix_of(b.shape, i);
+    cpu::Int8Gemm gemm = all;
+    gemm.m = m;
+    gemm.n = gemm.ldc = n;
+    gemm.a = a.as<int8_t>() + left * m * k;
+    gemm.rows = a.row_quantization() + left * m;
+    gemm.b.data += right * n * k;
+    gemm.sums += right * n;
+    gemm.c = y.as<uint8_t>() + i * m * n * static_cast<int64_t>(element_size(y.type));
+    gemm.run();
+  }
+}
+
 }  // namespace
 
 Error check_fully_connected(const Graph& graph, const Node& node) {
@@ -197,11 +228,16 @@ void run_fully_connected(const Graph& graph, Node& node) {
 
 Error check_batch_matmul(const Graph& graph, const Node& node) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
-  ET_XNN_REQUIRE(is_float(a.type) && a.type == b.type && a.type == y.type, node,
-                 "%s times %s to %s, expected one floating type", name_of(a.type), name_of(b.type),
-                 name_of(y.type));
   ET_XNN_REQUIRE(node.flags <= kTransposedWeights, node, "unknown flags 0x%x", node.flags);
-  return Error::Ok;
+  if (is_float(a.type) && a.type == b.type && a.type == y.type) return Error::Ok;
+  ET_XNN_REQUIRE(
+      a.type == Type::qdint8 && a.row_dims == 1 && b.type == Type::qcint8 && b.shape.rank >= 2,
+      node, "%s times %s to %s, expected one floating type, or rows of qdint8 by qcint8",
+      name_of(a.type), name_of(b.type), name_of(y.type));
+  const bool transposed = node.flags == kTransposedWeights;
+  return check_integer_product(graph, node, b.shape.from_end(transposed ? 1 : 0),
+                               b.shape.from_end(transposed ? 0 : 1),
+                               b.shape.rank - (transposed ? 2 : 1));
 }
 
 bool infer_batch_matmul(Graph& graph, const Node& node) {
@@ -226,7 +262,8 @@ void run_batch_matmul(const Graph& graph, Node& node) {
   const Type type = graph.in(node).type;
   if (type == Type::fp32) return run_batches<float>(graph, node);
   if (type == Type::fp16) return run_batches<cpu::F16>(graph, node);
-  run_batches<cpu::BF16>(graph, node);
+  if (type == Type::bf16) return run_batches<cpu::BF16>(graph, node);
+  run_integer_batches(graph, node);
 }
 
 }  // namespace executorch::backends::xnnpack

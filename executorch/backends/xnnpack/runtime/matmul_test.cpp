@@ -137,5 +137,96 @@ TEST(XnnpackMatmul, QuantisesEachRowByItsRange) {
   }
 }
 
+TEST(XnnpackMatmul, MultipliesDynamicRowsByBatchesOfConstants) {
+  // Whole numbers up to 127 and 0, so that rows are quantised without an error.
+  for (const bool transposed : {false, true}) {
+    const size_t m = 5, k = 6, n = 3;
+    const Quantisation q{.scales = {0.5f, 0.25f, 2}, .channel_dim = transposed ? 1 : 2};
+    std::vector<int8_t> weights;
+    for (const float v : numbers(2 * k * n, -128, 128, 3)) {
+      weights.push_back(static_cast<int8_t>(std::floor(v)));
+    }
+    Floats x;
+    for (const float v : numbers(2 * m * k, -128, 127)) x.push_back(std::floor(v));
+    for (size_t i = 0; i < 2 * m; ++i) {
+      x[i * k] = -128;
+      x[i * k + 1] = 127;
+    }
+    std::vector<double> expected;
+    for (size_t b = 0; b < 2; ++b) {
+      for (size_t i = 0; i < m; ++i) {
+        for (size_t j = 0; j < n; ++j) {
+          double sum = 0;
+          for (size_t p = 0; p < k; ++p) {
+            const size_t w = b * k * n + (transposed ? j * k + p : p * n + j);
+            sum += static_cast<double>(x[(b * m + i) * k + p]) * weights[w] * q.scales[j];
+          }
+          expected.push_back(sum);
+        }
+      }
+    }
+    PayloadBuilder b;
+    const Dims matrices = transposed ? Dims{2, n, k} : Dims{2, k, n};
+    const uint32_t in = b.input(Type::fp32, {2, m, k}), rows = b.inner(Type::qdint8, {2, m, k}),
+                   w = b.constant(Type::qcint8, matrices, weights, q),
+                   y = b.output(Type::fp32, {2, m, n});
+    b.unary(Kind::XNNConvert, in, rows);
+    b.node(Kind::XNNBatchMatrixMultiply,
+           fb::Create_XNNNode2x1(b.fbb, rows, w, y, transposed ? 1 : 0));
+    Loaded loaded(b);
+    ASSERT_EQ(loaded.error, Error::Ok);
+    for (int run = 0; run < 2; ++run) {  // the second with what the first has kept
+      const auto out = floats.zeros({2, m, n});
+      ASSERT_EQ(loaded.run({floats.make({2, m, k}, {x.begin(), x.end()}), out}), Error::Ok);
+      expect_near(elements(out), expected, 2 * k);
+    }
+  }
+}
+
+TEST(XnnpackMatmul, MultipliesRowsOfEitherSign) {
+  const uint32_t m = 9, k = 21, n = 4;
+  for (const Type type : {Type::qint8, Type::quint8}) {
+    SCOPED_TRACE(fb::EnumNameXNNDatatype(type));
+    const int32_t base = type == Type::quint8 ? 128 : 0;
+    const Quantisation x_q{0.02f, 7 + base}, y_q{0.11f, base - 9};
+    const Quantisation w_q{.scales = {0.01f, 0.02f, 0.005f, 0.03f}};
+    std::vector<int8_t> x, w;
+    for (const float v : numbers(m * k, -128, 128)) x.push_back(static_cast<int8_t>(std::floor(v)));
+    for (const float v : numbers(n * k, -128, 128, 3)) {
+      w.push_back(static_cast<int8_t>(std::floor(v)));
+    }
+    PayloadBuilder b;
+    const uint32_t in = b.input(type, {m, k}, x_q),
+                   weights = b.constant(Type::qcint8, {n, k}, w, w_q),
+                   y = b.output(type, {m, n}, y_q);
+    b.node(Kind::XNNFullyConnected, fb::CreateXNNFullyConnected(b.fbb, in, weights, kNoId, y));
+    Loaded loaded(b);
+    ASSERT_EQ(loaded.error, Error::Ok);
+    std::vector<int32_t> found;
+    if (type == Type::qint8) {
+      Tensors<ScalarType::Char> bytes;
+      const auto out = bytes.zeros({m, n});
+      ASSERT_EQ(loaded.run({bytes.make({m, k}, x), out}), Error::Ok);
+      for (const int8_t v : elements<int8_t>(out)) found.push_back(v);
+    } else {
+      Tensors<ScalarType::Byte> bytes;
+      const auto out = bytes.zeros({m, n});
+      std::vector<uint8_t> shifted;
+      for (const int8_t v : x) shifted.push_back(static_cast<uint8_t>(v + 128));
+      ASSERT_EQ(loaded.run({bytes.make({m, k}, shifted), out}), Error::Ok);
+      for (const uint8_t v : elements<uint8_t>(out)) found.push_back(v);
+    }
+    for (uint32_t i = 0; i < m; ++i) {
+      for (uint32_t j = 0; j < n; ++j) {
+        int32_t sum = 0;
+        for (uint32_t p = 0; p < k; ++p) sum += (x[i * k + p] - 7) * w[j * k + p];
+        const float real = static_cast<float>(sum) * (0.02f * w_q.scales[j] / 0.11f);
+        const float held = std::min(std::max(std::nearbyint(real) - 9.0f, -128.0f), 127.0f);
+        EXPECT_EQ(found[i * n + j] - base, static_cast<int32_t>(held)) << i << ", " << j;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace executorch::backends::xnnpack::testing

@@ -1,5 +1,5 @@
-/// Windows over NHWC images that are reduced to a pixel, and images resized. All in float, but that
-/// moves of the same quantisation are exact.
+/// Windows over NHWC images that are reduced to a pixel, and images resized. All in float, but for
+/// the largest of integers that mean the same.
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/threadpool.h>
@@ -90,8 +90,43 @@ bool infer_pooling(Graph& graph, const Node& node) {
   return true;
 }
 
+namespace {
+
+template <class T>
+void pool_integers(const Value& x, const Value& out, const Node& node) {
+  const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
+  const auto low = static_cast<T>(quantise(node.low, out)),
+             high = static_cast<T>(quantise(node.high, out));
+  const Window& w = node.window;
+  const int64_t cost = std::max<int64_t>(channels * w.size[0] * w.size[1], 1);
+  const int64_t grain = std::max<int64_t>(1, 8 * kElementsPerTask / cost);
+  cpu::parallel_for(out.shape[0] * height * width, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      const Taps rows(w, 0, pixel / width % height, x.shape[1]);
+      const Taps columns(w, 1, pixel % width, x.shape[2]);
+      T* const most = out.as<T>() + pixel * channels;
+      std::fill_n(most, channels, low);
+      for (int64_t i = rows.begin; i < rows.end; ++i) {
+        for (int64_t j = columns.begin; j < columns.end; ++j) {
+          const T* const from = x.as<T>() + element(x.shape, pixel / width / height, rows.source(i),
+                                                    columns.source(j), 0);
+          for (int64_t c = 0; c < channels; ++c) most[c] = std::max(most[c], from[c]);
+        }
+      }
+      for (int64_t c = 0; c < channels; ++c) most[c] = std::min(most[c], high);
+    }
+  });
+}
+
+}  // namespace
+
 void run_pooling(const Graph& graph, Node& node) {
   const Value& x = graph.in(node);
+  const Value& out = graph.out(node);
+  if (node.kind == Kind::XNNMaxPooling2d && is_affine(x.type) && same_type(x, out)) {
+    return x.type == Type::qint8 ? pool_integers<int8_t>(x, out, node)
+                                 : pool_integers<uint8_t>(x, out, node);
+  }
   const bool average = node.kind == Kind::XNNAvgPooling2d;
   const Window& w = node.window;
   for_each_run(graph.out(node), node, w.size[0] * w.size[1],

@@ -22,6 +22,8 @@ inline bool has_runs(Type type) {
   return is_float(type) || is_affine(type);
 }
 
+/// What a quantised value's integers mean.
+cpu::Int8Format format_of(const Value& value);
 /// The nearest integer that stands for x.
 int32_t quantise(float x, const Value& value);
 

@@ -1,0 +1,199 @@
+/// Products of many rows: panels of B times blocks of rows of A. Of the
+/// implementation.
+///
+/// Rows of A come in lines of `line_rows`, those of a line evenly apart, and
+/// are used where they lie or where their source copies a block of lines to.
+/// Each panel times each block is a task; those of one block follow one
+/// another, so that a thread prepares its rows once, which then stay in the
+/// second-level cache, as the panel does in the first.
+#pragma once
+
+#include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace executorch::cpu::int8 {
+
+inline int64_t ceil_div(int64_t n, int64_t unit) {
+  return (n + unit - 1) / unit;
+}
+inline int64_t round_up(int64_t n, int64_t unit) {
+  return ceil_div(n, unit) * unit;
+}
+inline uint8_t* bytes_of(Workspace& workspace, int64_t n) {
+  return reinterpret_cast<uint8_t*>(workspace.floats(static_cast<size_t>(ceil_div(n, 4))));
+}
+
+/// Which kernels a set of weights needs.
+struct Kind {
+  explicit Kind(const Int8Weights& w, int64_t k)
+      : form(w.group_scales != nullptr ? kGroups
+             : w.nibbles               ? kNibbles
+                                       : kBytes),
+        of(w.nibbles ? 1 : 0),
+        groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
+
+  Form form;
+  int of;
+  int64_t groups;
+};
+
+/// The elements of a row of A: n segments of `bytes` each.
+struct Segments {
+  const int64_t* offsets;
+  int64_t n, bytes;
+
+  int64_t quads() const { return ceil_div(bytes, 4); }
+};
+
+/// Bytes of a packed panel, with what its writer needs behind it.
+inline int64_t panel_bytes(const Kernels& kernels, const Segments& s) {
+  return (s.n * s.quads() + kernels.vector_bytes) * kernels.columns * 4;
+}
+
+/// Columns [j0, j0 + n) of the weights.
+inline void pack_panel(const Kernels& kernels, const Int8Weights& w, const Segments& s, int64_t j0,
+                       int64_t n, uint8_t* to) {
+  const int64_t bytes = w.nibbles ? ceil_div(s.bytes, 2) : s.bytes;
+  for (int64_t i = 0; i < s.n; ++i, to += s.quads() * kernels.columns * 4) {
+    kernels.pack[w.nibbles ? 1 : 0](w.data + j0 * w.row_bytes + i * bytes, w.row_bytes, n, bytes,
+                                    to);
+  }
+}
+
+/// A block of lines of A, and which results it gives.
+struct Lines {
+  const int8_t* a;
+  int64_t line_stride, row_stride;  // bytes
+  int64_t n, first;
+};
+
+/// The rows' Source has
+///   n_blocks(), bytes()       blocks; bytes to copy one to, 0: none is
+///   line_rows                 rows of a line; the last one of all may be
+///   shorter segments                  of a row Lines lines(block, room) copies
+///   the block to `room`, unless bytes() is 0
+template <class Source>
+class Blocks {
+ public:
+  /// `panels`: packed by pack_panel(), one after the other; null: B is packed
+  /// for each block.
+  Blocks(const Int8Gemm& gemm, const Source& source, const uint8_t* panels)
+      : g_(gemm),
+        source_(source),
+        kernels_(kernels()),
+        kind_(gemm.b, gemm.k),
+        panels_(panels),
+        panel_bytes_(panel_bytes(kernels_, source.segments)),
+        n_panels_(ceil_div(gemm.n, kernels_.columns)) {}
+
+  void run() const {
+    static std::atomic<uint64_t> runs{0};
+    const uint64_t number = ++runs;
+    const int64_t n_blocks = source_.n_blocks();
+    const int64_t work = g_.m / n_blocks * kernels_.columns * std::max<int64_t>(g_.k, 1);
+    parallel_for(n_blocks * n_panels_, kGrainWork / std::max<int64_t>(work, 1) + 1,
+                 [&](int64_t begin, int64_t end) {
+                   const Memory memory = room();
+                   for (int64_t task = begin; task < end; ++task) {
+                     const Lines lines = lines_of(number, task / n_panels_, memory.rows);
+                     run_panel(lines, task % n_panels_, memory);
+                   }
+                 });
+  }
+
+ private:
+  // Multiply-adds that are worth another thread.
+  static constexpr int64_t kGrainWork = 1 << 18;
+
+  struct Memory {
+    uint8_t *rows, *panel;
+    float* scales;
+    int32_t* sums;
+  };
+
+  Memory room() const {
+    static thread_local Workspace workspace;
+    const int64_t rows = round_up(source_.bytes(), 64), columns = kernels_.columns;
+    const int64_t panel = panels_ == nullptr ? panel_bytes_ : 0;
+    const int64_t scales = round_up(kind_.groups, 2) * columns * 4;
+    uint8_t* at = bytes_of(workspace, rows + panel + scales + kernels_.rows * columns * 4);
+    Memory memory;
+    memory.rows = at;
+    memory.panel = at += rows;
+    memory.scales = reinterpret_cast<float*>(at += panel);
+    memory.sums = reinterpret_cast<int32_t*>(at += scales);
+    return memory;
+  }
+
+  /// Copied, unless the thread has them.
+  Lines lines_of(uint64_t number, int64_t block, uint8_t* room) const {
+    static thread_local struct {
+      uint64_t number;
+      int64_t block;
+      Lines lines;
+    } present = {};
+    if (present.number != number || present.block != block) {
+      present = {number, block, source_.lines(block, reinterpret_cast<int8_t*>(room))};
+    }
+    return present.lines;
+  }
+
+  void run_panel(const Lines& lines, int64_t panel, const Memory& memory) const {
+    const int64_t j0 = panel * kernels_.columns;
+    const int64_t n = std::min<int64_t>(kernels_.columns, g_.n - j0);
+    Tile tile{};
+    tile.lda = lines.row_stride;
+    tile.segments = source_.segments.offsets;
+    tile.n_segments = source_.segments.n;
+    tile.quads = source_.segments.quads();
+    tile.sums = memory.sums;
+    tile.panel = panels_ == nullptr ? memory.panel : panels_ + panel * panel_bytes_;
+    if (panels_ == nullptr) {
+      pack_panel(kernels_, g_.b, source_.segments, j0, n, memory.panel);
+    }
+    if (kind_.form == kGroups) {
+      kernels_.pack_scales(g_.b.group_scales + j0 * kind_.groups, kind_.groups, n, memory.scales);
+      tile.scales = memory.scales;
+      tile.group_quads = g_.b.group_size / 4;
+    }
+    Columns columns(g_, j0, n);
+    Results results{};
+    results.gemm = &g_;
+    results.columns = &columns;
+    results.offset = kernels_.tile_offset[kind_.of] - (g_.unsigned_a ? 128 : 0);
+    results.j0 = j0;
+    results.nj = n;
+    results.sums = memory.sums;
+    results.ld = kernels_.columns;
+    for (int64_t line = 0; line < lines.n; ++line) {
+      const int64_t first = (lines.first + line) * source_.line_rows;
+      run_line(tile, lines.a + line * lines.line_stride, first,
+               std::min(source_.line_rows, g_.m - first), results);
+    }
+  }
+
+  /// In tiles of about one height: a low one would wait for its own sums.
+  void run_line(Tile& tile, const int8_t* a, int64_t first, int64_t rows, Results& results) const {
+    int64_t tiles = ceil_div(rows, kernels_.rows);
+    for (int64_t i = 0; i < rows; i += results.ni, --tiles) {
+      results.i0 = first + i;
+      results.ni = ceil_div(rows - i, tiles);
+      tile.a = a + i * tile.lda;
+      kernels_.tile[kind_.form][results.ni](tile);
+      kernels_.finish(results);
+    }
+  }
+
+  const Int8Gemm& g_;
+  const Source& source_;
+  const Kernels& kernels_;
+  const Kind kind_;
+  const uint8_t* panels_;
+  const int64_t panel_bytes_, n_panels_;
+};
+
+}  // namespace executorch::cpu::int8

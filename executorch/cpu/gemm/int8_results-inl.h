@@ -1,0 +1,264 @@
+// From sums to results, and between floats and 8-bit integers; part of
+// int8_kernels-inl.h. Loops of a fixed length, which become vectors.
+
+uint16_t HalfOf(float x) {
+  // By the magic-number method: the sum with a power of two rounds to the unit
+  // wanted.
+  const uint32_t bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000;
+  const uint32_t magnitude = bits & 0x7FFFFFFF;
+  if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
+  if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);
+  if (magnitude < 0x38800000) {
+    const float sum = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3F000000));
+  }
+  const uint32_t odd = magnitude >> 13 & 1;
+  return static_cast<uint16_t>(sign | ((magnitude + 0xFFF + odd - (112u << 23)) >> 13));
+}
+
+uint16_t BFloat16Of(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (x != x) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/// Nearest even, for |x| < 2^22; unlike std::nearbyint a loop of these becomes
+/// vectors everywhere.
+constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: the sum has the integer in its low bits
+ET_INLINE float RoundEven(float x) {
+  return (x + kRounder) - kRounder;
+}
+
+/// What is held before it is rounded, in units of the scale and less the zero
+/// point: a NaN becomes `low`, and the conversion is defined for every float.
+struct Range {
+  float low, high;
+  int32_t zero_point;
+
+  Range(int32_t zero, bool is_unsigned, float least, float most)
+      : low((is_unsigned ? 0.0f : -128.0f) - static_cast<float>(zero)),
+        high((is_unsigned ? 255.0f : 127.0f) - static_cast<float>(zero)),
+        zero_point(zero) {
+    const float lowest = low, highest = high;
+    low = least > lowest ? (least < highest ? least : highest) : lowest;
+    high = most < highest ? (most > lowest ? most : lowest) : highest;
+  }
+  ET_INLINE uint8_t operator()(float x) const {
+    const float above = x > low ? x : low;
+    const float within = above < high ? above : high;
+    return static_cast<uint8_t>(std::bit_cast<int32_t>(within + kRounder) + zero_point);
+  }
+};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+ET_INLINE void StoreFloatRow(const Int8Gemm& g, const float* x, int64_t n, int64_t first) {
+  switch (g.out) {
+    case Int8Gemm::Out::F16:
+      for (int64_t j = 0; j < n; ++j) static_cast<F16*>(g.c)[first + j] = {HalfOf(x[j])};
+      return;
+    case Int8Gemm::Out::BF16:
+      for (int64_t j = 0; j < n; ++j) static_cast<BF16*>(g.c)[first + j] = {BFloat16Of(x[j])};
+      return;
+    default:
+      float* const to = static_cast<float*>(g.c) + first;
+      std::memcpy(to, x, static_cast<size_t>(n) * 4);
+  }
+}
+
+/// What the columns need for rows of that quantization.
+void SetRow(const Results& e, const RowQuantization* row) {
+  Columns& c = *e.columns;
+  c.row = row;
+  const float scale = row->scale, unit = UnitOf(*e.gemm);
+  const auto zero = static_cast<uint32_t>(row->zero_point + e.offset);
+  // Wraps rather than overflows where a file says nonsense.
+  for (int j = 0; j < kColumns; ++j) c.start[j] = c.integer_bias[j] - zero * c.sums[j];
+  const auto real_zero = static_cast<float>(row->zero_point + e.offset);
+  for (int j = 0; j < kColumns; ++j) c.group_start[j] = real_zero * c.group_sums[j];
+  // Scaled once, so that what lies half-way between two integers is rounded as such.
+  for (int j = 0; j < kColumns; ++j) c.factor[j] = scale * c.scale[j] / unit;
+}
+
+/// store(r, x) for rows [begin, end), which have one quantization: x is what their sums mean, in
+/// units of the result.
+template <bool kGrouped, class F>
+ET_INLINE void ScaleRows(const Results& e, int64_t begin, int64_t end, const F& store) {
+  // Copies, as what is stored might be anything.
+  Ints start[kVectors];
+  Floats factor[kVectors], bias[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const Columns& c = *e.columns;
+    start[v] = kGrouped ? Load(c.group_start + v * kLanes) : Load(c.start + v * kLanes);
+    factor[v] = LoadFloats(c.factor + v * kLanes);
+    bias[v] = LoadFloats(c.bias + v * kLanes);
+  }
+  const int32_t* sums = e.sums + begin * e.ld;
+  const int64_t ld = e.ld;
+  for (int64_t r = begin; r < end; ++r, sums += ld) {
+    Floats x[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Ints sum = Load(sums + v * kLanes);
+      x[v] = kGrouped ? reinterpret_cast<Floats>(sum) - reinterpret_cast<Floats>(start[v])
+                      : ToFloat(sum + start[v]);
+      x[v] = x[v] * factor[v] + bias[v];
+    }
+    store(r, x);
+  }
+}
+
+/// kWhole: all columns of a panel are results. Apart, as a call in a loop empties all registers.
+template <bool kGrouped, bool kWhole>
+ET_INLINE void FinishBytes(const Results& e, int64_t begin, int64_t end, const Range& range) {
+  const Floats low = Floats{} + range.low, high = Floats{} + range.high;
+  auto* const to = static_cast<uint8_t*>(e.gemm->c) + e.i0 * e.gemm->ldc + e.j0;
+  const int64_t ld = e.gemm->ldc, n = e.nj;
+  const int32_t zero_point = range.zero_point;
+  ScaleRows<kGrouped>(e, begin, end, [=](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
+    Ints q[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Floats above = x[v] > low ? x[v] : low;
+      const Floats within = above < high ? above : high;
+      q[v] = reinterpret_cast<Ints>(within + kRounder) + zero_point;
+    }
+    uint8_t* const row = to + r * ld;
+    if constexpr (kWhole) {
+      StoreBytes(q, row);
+    } else {
+      uint8_t bytes[kColumns];
+      StoreBytes(q, bytes);
+      std::memcpy(row, bytes, static_cast<size_t>(n));
+    }
+  });
+}
+
+template <bool kGrouped, bool kWhole>
+ET_INLINE void FinishFloats(const Results& e, int64_t begin, int64_t end) {
+  const Int8Gemm& g = *e.gemm;
+  const Floats low = Floats{} + g.low, high = Floats{} + g.high;
+  const int64_t first = e.i0 * g.ldc + e.j0, ld = g.ldc;
+  float* const to = static_cast<float*>(g.c) + first;
+  ScaleRows<kGrouped>(e, begin, end, [&](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
+    float room[kColumns];
+    float* const row = kWhole ? to + r * ld : room;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {  // a NaN stays one
+      const Floats above = x[v] < low ? low : x[v];
+      StoreFloats(above > high ? high : above, row + v * kLanes);
+    }
+    if constexpr (!kWhole) StoreFloatRow(g, room, e.nj, first + r * ld);
+  });
+}
+
+template <bool kGrouped>
+ET_INLINE void FinishAll(const Results& e) {
+  const Int8Gemm& g = *e.gemm;
+  const bool integers = g.out == Int8Gemm::Out::Int8 || g.out == Int8Gemm::Out::UInt8;
+  const bool whole = e.nj == kColumns;
+  const Range range(g.c_quantization.zero_point, g.out == Int8Gemm::Out::UInt8, e.columns->low,
+                    e.columns->high);
+  int64_t end = e.ni;
+  for (int64_t r = 0; r < e.ni; r = end) {
+    const RowQuantization* row = g.rows;
+    if (g.rows_share < g.m) {
+      const int64_t which = (e.i0 + r) / g.rows_share, next = (which + 1) * g.rows_share - e.i0;
+      row += which;
+      end = next < e.ni ? next : e.ni;
+    }
+    if (row != e.columns->row) SetRow(e, row);
+    if (integers) {
+      whole ? FinishBytes<kGrouped, true>(e, r, end, range)
+            : FinishBytes<kGrouped, false>(e, r, end, range);
+    } else {
+      whole&& g.out == Int8Gemm::Out::F32 ? FinishFloats<kGrouped, true>(e, r, end)
+                                          : FinishFloats<kGrouped, false>(e, r, end);
+    }
+  }
+}
+
+void Finish(const Results& e) {
+  e.gemm->b.group_scales == nullptr ? FinishAll<false>(e) : FinishAll<true>(e);
+}
+
+// ---- formats ----
+
+template <class T>
+ET_INLINE float Real(T q, const Int8Format& format) {
+  return static_cast<float>(q - format.zero_point) * format.scale;
+}
+
+void Dequantize(const void* q, int64_t n, const Int8Format& of, float* x) {
+  const auto run = [=](const auto* from) ET_TARGET_LAMBDA {
+    for (int64_t i = 0; i < n; ++i) x[i] = Real(from[i], of);
+  };
+  if (of.is_unsigned) return run(static_cast<const uint8_t*>(q));
+  run(static_cast<const int8_t*>(q));
+}
+
+void Quantize(const float* x, int64_t n, const Int8Format& to, void* q) {
+  const Range range(to.zero_point, to.is_unsigned, -kInfinity, kInfinity);
+  const float inverse = 1 / to.scale;
+  auto* const bytes = static_cast<uint8_t*>(q);
+  for (int64_t i = 0; i < n; ++i) bytes[i] = range(x[i] * inverse);
+}
+
+template <class A, class B, class F>
+ET_INLINE void CombineAs(const Int8Binary& b, const F& f) {
+  const float inverse = 1 / b.y_format.scale;
+  const Range range(b.y_format.zero_point, b.y_format.is_unsigned, b.low * inverse,
+                    b.high * inverse);
+  const auto* p = static_cast<const A*>(b.a);
+  const auto* q = static_cast<const B*>(b.b);
+  const Int8Format pf = b.a_format, qf = b.b_format;
+  auto* const y = static_cast<uint8_t*>(b.y);
+  const int64_t n = b.n;
+  for (int64_t i = 0; i < n; ++i) y[i] = range(f(Real(p[i], pf), Real(q[i], qf)) * inverse);
+}
+
+template <class F>
+ET_INLINE void CombineWith(const Int8Binary& b, const F& f) {
+  if (b.a_format.is_unsigned) return CombineAs<uint8_t, uint8_t>(b, f);
+  CombineAs<int8_t, int8_t>(b, f);
+}
+
+void Combine(const Int8Binary& b) {
+  switch (b.op) {
+    case Int8Binary::Op::Add:
+      return CombineWith(b, [](float x, float y) ET_TARGET_LAMBDA { return x + y; });
+    case Int8Binary::Op::Subtract:
+      return CombineWith(b, [](float x, float y) ET_TARGET_LAMBDA { return x - y; });
+    case Int8Binary::Op::Multiply:
+      return CombineWith(b, [](float x, float y) ET_TARGET_LAMBDA { return x * y; });
+  }
+}
+
+RowQuantization QuantizeRow(const float* x, int64_t n, int8_t* q) {
+  constexpr int kWidth = 32;
+  float lows[kWidth] = {}, highs[kWidth] = {};
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int l = 0; l < kWidth; ++l) {
+      lows[l] = x[i + l] < lows[l] ? x[i + l] : lows[l];
+      highs[l] = x[i + l] > highs[l] ? x[i + l] : highs[l];
+    }
+  }
+  for (; i < n; ++i) {
+    lows[0] = x[i] < lows[0] ? x[i] : lows[0];
+    highs[0] = x[i] > highs[0] ? x[i] : highs[0];
+  }
+  float low = 0, high = 0;
+  for (int l = 0; l < kWidth; ++l) {
+    low = lows[l] < low ? lows[l] : low;
+    high = highs[l] > high ? highs[l] : high;
+  }
+  const float inverse = high == low ? 1.0f : 255.0f / (high - low);
+  const float a = low * inverse, b = high * inverse;
+  const float zero = (-128 + a) + (127 + b) > 0 ? -128 - a : 127 - b;
+  // An infinite range has no number that stands for 0.
+  const float bounded = zero > -128 ? (zero < 127 ? zero : 127) : -128;
+  const RowQuantization to{1 / inverse, static_cast<int32_t>(RoundEven(bounded))};
+  Quantize(x, n, {to.scale, to.zero_point, false}, q);
+  return to;
+}
