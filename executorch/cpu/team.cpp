@@ -20,6 +20,8 @@ constexpr std::chrono::microseconds kAlert{200}, kAwake{2000};
 // The caller looks out for the end of ranges that helpers are in; one that takes longer has lost
 // its core, and may need the caller's to go on.
 constexpr std::chrono::microseconds kPatience{100};
+// A third of a second-level cache of 1 MiB; what the caller may ask for without waiting.
+constexpr int64_t kFetchedByHelper = 384 * 1024, kFetchedByCaller = 2048;
 constexpr int kLooks = 32;  // between looks at the clock
 
 void pause() {
@@ -73,10 +75,11 @@ Team::~Team() {
   for (size_t i = 0; i < n_helpers_; ++i) ::pthread_join(threads_[i].handle, nullptr);
 }
 
-void Team::run(int64_t n, Range range, void* context) {
+void Team::run(int64_t n, Range range, void* context, const Upcoming& next) {
   const auto threads = static_cast<int64_t>(n_helpers_ + 1);
   range_ = range;
   context_ = context;
+  next_ = next;
   for (int64_t t = 0; t < threads; ++t) {
     Share& share = shares_[static_cast<size_t>(t)];
     share.front = n * t / threads;
@@ -89,6 +92,7 @@ void Team::run(int64_t n, Range range, void* context) {
   state_.notify_all();
   run_ranges(0);
   const uint32_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  next.fetch(0, kFetchedByCaller, [] { return false; });
   if ((state & kInside) != 0) wait_for_helpers();
 }
 
@@ -116,19 +120,31 @@ void Team::wait_for_helpers() {
 void Team::help(size_t self) {
   uint32_t seen = 0;
   while (wait_for_loop(seen)) {
-    uint32_t state = state_.load(std::memory_order_relaxed);
-    do {
-      if ((state & kOpen) == 0) break;
-    } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
-                                           std::memory_order_relaxed));
-    if ((state & kOpen) == 0) continue;
+    if (!join()) continue;
     run_ranges(self);
-    state = state_.fetch_sub(1) - 1;
+    const Upcoming next = next_;
+    const uint32_t state = state_.fetch_sub(1) - 1;
     if ((state & (kInside | kOpen)) == 0) {
       ++left_;
       left_.notify_one();
     }
+    const auto range =
+        static_cast<int64_t>(static_cast<size_t>(next.ranges) * self / (n_helpers_ + 1));
+    next.fetch(range, kFetchedByHelper,
+               [&] { return state_.load(std::memory_order_relaxed) / kLoop != state / kLoop; });
   }
+}
+
+/// False if the loop is over.
+bool Team::join() {
+  uint32_t state = state_.load(std::memory_order_relaxed);
+  while ((state & kOpen) != 0) {
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// False at the end of all loops.

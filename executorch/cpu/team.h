@@ -6,6 +6,7 @@
 /// core to another program, find their share done when they come.
 #pragma once
 
+#include <executorch/cpu/upcoming.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -28,8 +29,8 @@ class Team {
 
   using Range = void (*)(void* context, int64_t range);
   /// range(context, i) once for every i < n, on the caller and those helpers that come in time;
-  /// returns when all are done. One caller at a time.
-  void run(int64_t n, Range range, void* context);
+  /// returns when all are done. One caller at a time. `next` is what the next loop may read.
+  void run(int64_t n, Range range, void* context, const Upcoming& next = {});
 
  private:
   /// Ranges [front, back) of which `left` are not taken, by their owner from the front and by
@@ -42,12 +43,14 @@ class Team {
 
   void help(size_t self);
   bool wait_for_loop(uint32_t& seen);
+  bool join();
   void run_ranges(size_t self);
   void wait_for_helpers();
 
   // Written by the caller while no helper is inside.
   Range range_ = nullptr;
   void* context_ = nullptr;
+  Upcoming next_;
   std::unique_ptr<Share[]> shares_;  // the caller's first
 
   /// The loop's number, whether it may be joined, and how many helpers are inside.

@@ -72,6 +72,41 @@ TEST(Team, WaitsForRangesThatHelpersAreIn) {
   EXPECT_TRUE(done);
 }
 
+int64_t times_asked(const Upcoming& next, int64_t range, int64_t most, int busy_after) {
+  int64_t asked = 0;
+  next.fetch(range, most, [&] { return ++asked > busy_after; });
+  return asked;
+}
+
+TEST(Upcoming, EndsWithTheLoopOrWhenTheCacheIsFullOrWorkComes) {
+  const char* const nowhere = nullptr;  // asking for lines touches nothing
+  // 4 ranges of 2 indices, each 3 pieces of 128 bytes: 6 lines an index; busy() every 8 lines.
+  const Upcoming next = {{nowhere, 4096, 3, 128, 256}, 4, 2};
+  EXPECT_EQ(times_asked(next, 0, 1 << 20, 100), 6);  // 48 lines
+  EXPECT_EQ(times_asked(next, 3, 1 << 20, 100), 2);
+  EXPECT_EQ(times_asked(next, 4, 1 << 20, 100), 0);
+  EXPECT_EQ(times_asked(next, 0, 16 * 64, 100), 2);
+  EXPECT_EQ(times_asked(next, 0, 1 << 20, 1), 2);
+  EXPECT_EQ(times_asked({}, 0, 1 << 20, 100), 0);
+}
+
+TEST(Upcoming, LoopsThatAnnounceWhatTheyReadRunAsOthersDo) {
+  ThreadPool pool(3);
+  const UsePool use(&pool);
+  std::vector<char> a(1 << 16), b(1 << 16);
+  for (int call = 0; call < 50; ++call) {
+    for (const std::vector<char>* matrix : {&a, &b}) {
+      will_read({matrix->data(), 1 << 10, 1, 1 << 10, 0});
+      std::atomic<int> sum{0};
+      parallel_for(64, 1,
+                   [&](int64_t begin, int64_t end) { sum += static_cast<int>(end - begin); });
+      ASSERT_EQ(sum, 64);
+      parallel_for(8, 1, [&](int64_t begin, int64_t end) { sum += static_cast<int>(end - begin); });
+      ASSERT_EQ(sum, 72);
+    }
+  }
+}
+
 #if defined(__linux__)
 // A forked process has the caller's thread alone, as if all helpers had lost their cores.
 TEST(Team, LeavesNothingToHelpersThatDoNotCome) {

@@ -1,10 +1,12 @@
 #include <executorch/cpu/cores.h>
 #include <executorch/cpu/team.h>
 #include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/upcoming.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #if defined(ET_HAS_PTHREADPOOL)
 #include <pthreadpool.h>
@@ -21,6 +23,37 @@ constexpr int64_t kRangesPerThread = 16;
 thread_local bool serial = false;
 thread_local ThreadPool* pool_in_use = nullptr;
 thread_local bool pool_in_use_set = false;
+
+thread_local Reads reads_of_next_loop;
+
+/// Which matrix was read after which.
+class History {
+ public:
+  /// A loop begins, that may read a matrix; what is likely to be read after it.
+  const Upcoming& begin(const Upcoming& loop) {
+    if (loop.reads.data != nullptr) {
+      entry(last_) = {last_, loop};
+      last_ = loop.reads.data;
+    }
+    const Entry& next = entry(last_);
+    return next.after == last_ ? next.loop : nothing_;
+  }
+
+ private:
+  struct Entry {
+    const void* after = nullptr;
+    Upcoming loop;
+  };
+  // More than large models have products.
+  static constexpr size_t kEntries = 512;
+  Entry& entry(const void* data) {
+    return entries_[reinterpret_cast<uintptr_t>(data) * 0x9E3779B97F4A7C15u >> (64 - 9)];
+  }
+
+  Entry entries_[kEntries];
+  const void* last_ = nullptr;
+  const Upcoming nothing_;
+};
 
 struct Loop {
   ThreadPool::Body body;
@@ -46,6 +79,7 @@ void set_loops_serial(bool value) {
 struct ThreadPool::Impl {
   std::mutex mutex;            // held while a loop runs
   std::unique_ptr<Team> team;  // null stands for one thread
+  History history;
   std::atomic<size_t> thread_count{1};
   pthreadpool_t handle = nullptr;
 
@@ -75,6 +109,7 @@ void ThreadPool::resize(size_t thread_count) {
 }
 
 void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context) {
+  const Reads reads = std::exchange(reads_of_next_loop, {});
   if (n <= 0) return;
   if (n <= grain || serial) return body(context, 0, n);
   const std::unique_lock<std::mutex> lock(impl_->mutex, std::try_to_lock);
@@ -82,15 +117,17 @@ void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context) {
   grain = std::max<int64_t>(grain, 1);
   const int64_t most = kRangesPerThread * static_cast<int64_t>(impl_->thread_count.load());
   Loop loop = {body, context, n, ((n + most - 1) / most + grain - 1) / grain * grain};
-  impl_->team->run((n + loop.range - 1) / loop.range,
-                   [](void* at, int64_t i) {
-                     const Loop& l = *static_cast<const Loop*>(at);
-                     const bool outer = serial;
-                     serial = true;
-                     l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range));
-                     serial = outer;
-                   },
-                   &loop);
+  const int64_t ranges = (n + loop.range - 1) / loop.range;
+  impl_->team->run(
+      ranges,
+      [](void* at, int64_t i) {
+        const Loop& l = *static_cast<const Loop*>(at);
+        const bool outer = serial;
+        serial = true;
+        l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range));
+        serial = outer;
+      },
+      &loop, impl_->history.begin({reads, ranges, loop.range}));
 }
 
 ::pthreadpool* ThreadPool::handle() {
@@ -101,6 +138,10 @@ void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context) {
   }
 #endif
   return impl_->handle;
+}
+
+void will_read(const Reads& reads) {
+  reads_of_next_loop = reads;
 }
 
 ThreadPool::~ThreadPool() = default;
@@ -135,7 +176,10 @@ size_t loop_threads() {
 
 void internal::run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context) {
   ThreadPool* const pool = current_pool();
-  if (pool == nullptr) return body(context, 0, n);
+  if (pool == nullptr) {
+    reads_of_next_loop = {};
+    return body(context, 0, n);
+  }
   pool->run(n, grain, body, context);
 }
 

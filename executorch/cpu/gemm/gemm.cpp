@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/blocks.h>
+#include <executorch/cpu/upcoming.h>
 
 namespace executorch::cpu {
 namespace gemm {
@@ -6,6 +7,21 @@ namespace {
 
 // Columns per task of a product of few rows, and rows of their sums on the stack.
 constexpr int64_t kFewColumns = 192;
+// A smaller B may be in a cache.
+constexpr int64_t kFetchedMatrix = 128 * 1024;
+
+// To those who wait for the loop over chunks of columns.
+template <class T>
+void announce_reads(const Gemm<T>& g) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  if (g.batch > 1 || g.k * g.n * kSize < kFetchedMatrix) return;
+  if (g.b.row_stride == 1) {
+    const int64_t column = g.b.col_stride * kSize;
+    will_read({g.b.data, kFewColumns * column, kFewColumns, g.k * kSize, column});
+  } else {
+    will_read({g.b.data, kFewColumns * kSize, g.k, kFewColumns * kSize, g.b.row_stride * kSize});
+  }
+}
 
 // Few rows read B once, where it lies: columns or rows of B must be contiguous.
 template <class T>
@@ -23,6 +39,7 @@ void run_few_rows(const Gemm<T>& g) {
   }
   const int64_t n_chunks = ceil_div(g.n, kFewColumns);
   const int64_t work = kFewColumns * g.k * std::max<int64_t>(g.m / 2, 1);
+  announce_reads(g);
   parallel_for(g.batch * n_chunks, ceil_div(kGrainWork / 4, work), [&](int64_t begin, int64_t end) {
     alignas(64) float sums[kFewDots * kFewColumns];
     for (int64_t i = begin; i < end; ++i) {
