@@ -235,6 +235,7 @@ def write_quantized_onnx(case, path: Path) -> None:
     import onnx
     from onnxruntime import quantization as ortq
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
     whole = path.with_suffix(".float")
     write_onnx(replace(case, quantize=""), whole, "onnx")
@@ -257,10 +258,18 @@ def write_quantized_onnx(case, path: Path) -> None:
             def get_next(self) -> dict | None:
                 return self.rest.pop() if self.rest else None
 
-        int8 = ortq.QuantType.QInt8
+        # Batch norms go into convolutions first, and its products want activations without a sign.
+        folded = path.with_suffix(".folded")
+        quant_pre_process(whole, folded, skip_symbolic_shape=True)
         ortq.quantize_static(
-            whole, path, Calibration(), per_channel=True, weight_type=int8, activation_type=int8
+            folded,
+            path,
+            Calibration(),
+            per_channel=True,
+            weight_type=ortq.QuantType.QInt8,
+            activation_type=ortq.QuantType.QUInt8,
         )
+        folded.unlink()
     whole.unlink()
 
 

@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_blocks.h>
+#include <executorch/cpu/upcoming.h>
 
 #include <cstring>
 
@@ -51,6 +52,8 @@ void run_few(const Int8Gemm& g) {
   for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
   const int64_t step = kernels.columns;
   const int64_t grain = g.n * g.k < kGrainWork ? g.n : step;  // fine, so that threads end alike
+  const int64_t bytes = g.b.row_bytes;
+  if (grain < g.n) will_read({g.b.data, bytes, 1, bytes, bytes});
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
     int32_t sums[int8::kDotRows * int8::kMostColumns] = {};
     for (int64_t j = begin; j < end; j += step) {
@@ -105,6 +108,10 @@ struct Rows {
 int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n) {
   const auto copy = [=](const auto* from, auto& to) {
     static_assert(sizeof(*from) == 4 && sizeof(to[0]) == 4);
+    if (from != nullptr && n == kMostColumns) {
+      std::memcpy(to, from + j0, sizeof(to));
+      return;
+    }
     std::memset(to, 0, sizeof(to));
     if (from != nullptr) std::memcpy(to, from + j0, static_cast<size_t>(n) * 4);
   };
@@ -134,6 +141,10 @@ void quantize(const float* x, int64_t n, const Int8Format& format, void* q) {
 }
 void Int8Binary::run() const {
   int8::kernels().combine(*this);
+}
+
+void Int8Maximum::run() const {
+  int8::kernels().maximum(*this);
 }
 
 void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums) {

@@ -45,6 +45,18 @@ struct Int8Binary {
   void run() const;
 };
 
+/// y[i] = the largest of rows[r][i], r < n_rows, i < n, held within [low, high]; low if there is no
+/// row. Bytes of one format. On the calling thread.
+struct Int8Maximum {
+  const void* const* rows = nullptr;
+  int64_t n_rows = 0, n = 0;
+  bool is_unsigned = false;
+  uint8_t low = 0x80, high = 0x7F;
+  void* y = nullptr;
+
+  void run() const;
+};
+
 /// The weights of n output channels, one row of k each. Borrowed.
 struct Int8Weights {
   const uint8_t* data = nullptr;  // int8, or if `nibbles`: element p of a row is 4 bits less 8,

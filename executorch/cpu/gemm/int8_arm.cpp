@@ -6,6 +6,7 @@
 #include <arm_neon.h>
 #include <hwy/base.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>

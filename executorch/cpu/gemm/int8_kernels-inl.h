@@ -190,6 +190,7 @@ constexpr Kernels MakeKernels() {
   k.dequantize = Dequantize;
   k.quantize = Quantize;
   k.combine = Combine;
+  k.maximum = Maximum;
   return k;
 }
 

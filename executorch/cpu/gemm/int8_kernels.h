@@ -144,6 +144,7 @@ struct Kernels {
   void (*dequantize)(const void* q, int64_t n, const Int8Format& of, float* x);
   void (*quantize)(const float* x, int64_t n, const Int8Format& to, void* q);
   void (*combine)(const Int8Binary&);
+  void (*maximum)(const Int8Maximum&);
 };
 
 const Kernels& kernels();

@@ -108,6 +108,23 @@ ET_INLINE void ScaleRows(const Results& e, int64_t begin, int64_t end, const F& 
   }
 }
 
+/// n < 32 bytes, by pieces that overlap.
+ET_INLINE void CopyFew(const uint8_t* from, int64_t n, uint8_t* to) {
+  const auto ends = [=](auto piece) ET_TARGET_LAMBDA {
+    constexpr int64_t kSize = sizeof(piece);
+    std::memcpy(to, from, kSize);
+    std::memcpy(to + n - kSize, from + n - kSize, kSize);
+  };
+  if constexpr (kColumns > 16) {
+    if (n >= 16) return ends(std::array<uint64_t, 2>());
+  }
+  if constexpr (kColumns > 8) {
+    if (n >= 8) return ends(uint64_t());
+  }
+  if (n >= 4) return ends(uint32_t());
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
 /// kWhole: all columns of a panel are results. Apart, as a call in a loop empties all registers.
 template <bool kGrouped, bool kWhole>
 ET_INLINE void FinishBytes(const Results& e, int64_t begin, int64_t end, const Range& range) {
@@ -129,7 +146,7 @@ ET_INLINE void FinishBytes(const Results& e, int64_t begin, int64_t end, const R
     } else {
       uint8_t bytes[kColumns];
       StoreBytes(q, bytes);
-      std::memcpy(row, bytes, static_cast<size_t>(n));
+      CopyFew(bytes, n, row);
     }
   });
 }

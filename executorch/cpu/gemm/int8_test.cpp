@@ -315,6 +315,30 @@ TEST_P(Int8, CombinesQuantizedNumbersInFloat) {
   }
 }
 
+TEST_P(Int8, TakesTheLargestWithinBounds) {
+  std::mt19937 random(6);
+  for (const int64_t n : {1, 15, 64, 131}) {
+    std::vector<int8_t> x(static_cast<size_t>(3 * n)), found(static_cast<size_t>(n));
+    for (int8_t& v : x) v = static_cast<int8_t>(random());
+    const void* rows[] = {x.data(), x.data() + n, x.data() + 2 * n};
+    for (const int64_t n_rows : {0, 1, 3}) {
+      for (const bool is_unsigned : {false, true}) {
+        const uint8_t low = is_unsigned ? 20 : 0xA0, high = is_unsigned ? 220 : 0x50;
+        const auto value = [&](int8_t v) { return is_unsigned ? static_cast<uint8_t>(v) : v; };
+        Int8Maximum{rows, n_rows, n, is_unsigned, low, high, found.data()}.run();
+        for (int64_t i = 0; i < n; ++i) {
+          int most = value(static_cast<int8_t>(low));
+          for (int64_t r = 0; r < n_rows; ++r) {
+            most = std::max<int>(most, value(x[static_cast<size_t>(r * n + i)]));
+          }
+          most = std::min<int>(most, value(static_cast<int8_t>(high)));
+          EXPECT_EQ(value(found[static_cast<size_t>(i)]), most);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Int8, DoesNotDependOnTheNumberOfThreads) {
   Example e(200, 300, 256, true, 64);
   std::vector<float> expected(200 * 300), found = expected;

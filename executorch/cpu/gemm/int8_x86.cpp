@@ -9,6 +9,7 @@
 #include <cpuid.h>
 #include <hwy/base.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>

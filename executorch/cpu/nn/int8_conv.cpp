@@ -12,7 +12,7 @@ using int8::Segments;
 // Lines of an image that are copied together.
 constexpr int64_t kBlockBytes = 128 * 1024;
 // Tasks that a thread should have, so that all end alike.
-constexpr int64_t kTasksPerThread = 6;
+constexpr int64_t kTasksPerThread = 4;
 
 /// Where outputs read along an axis: output o with tap t at o * step + base + t
 /// * tap, in steps of which `up` are one of the image.

@@ -1,6 +1,7 @@
 /// Windows over NHWC images that are reduced to a pixel, and images resized. All in float, but for
 /// the largest of integers that mean the same.
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/threadpool.h>
 
@@ -78,12 +79,13 @@ Error check_pooling(const Graph& graph, const Node& node) {
 bool infer_pooling(Graph& graph, const Node& node) {
   const Shape& x = graph.in(node).shape;
   const Window& w = node.window;
-  Shape y{4, {x[0], 0, 0, x[3]}};
+  const ImageDims dims(node);
+  Shape y = x;
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
-    const int64_t rest = x[1 + axis] + w.before[axis] + w.after[axis] - window;
+    const int64_t rest = x[dims.h + axis] + w.before[axis] + w.after[axis] - window;
     if (rest < 0) return false;
-    y[1 + axis] = rest / w.stride[axis] + 1;
+    y[dims.h + axis] = rest / w.stride[axis] + 1;
   }
   graph.out(node).shape = y;
   if (node.n_outputs > 1) graph.out(node, 1).shape = y;
@@ -92,28 +94,34 @@ bool infer_pooling(Graph& graph, const Node& node) {
 
 namespace {
 
-template <class T>
 void pool_integers(const Value& x, const Value& out, const Node& node) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
-  const auto low = static_cast<T>(quantise(node.low, out)),
-             high = static_cast<T>(quantise(node.high, out));
   const Window& w = node.window;
-  const int64_t cost = std::max<int64_t>(channels * w.size[0] * w.size[1], 1);
+  const auto taps = static_cast<size_t>(w.size[0] * w.size[1]);
+  cpu::Int8Maximum all;
+  all.n = channels;
+  all.is_unsigned = x.type == Type::quint8;
+  all.low = static_cast<uint8_t>(quantise(node.low, out));
+  all.high = static_cast<uint8_t>(quantise(node.high, out));
+  const int64_t cost = std::max<int64_t>(channels * static_cast<int64_t>(taps), 1);
   const int64_t grain = std::max<int64_t>(1, 8 * kElementsPerTask / cost);
   cpu::parallel_for(out.shape[0] * height * width, grain, [&](int64_t begin, int64_t end) {
+    std::vector<const void*> places(taps);
+    cpu::Int8Maximum some = all;
+    some.rows = places.data();
     for (int64_t pixel = begin; pixel < end; ++pixel) {
       const Taps rows(w, 0, pixel / width % height, x.shape[1]);
       const Taps columns(w, 1, pixel % width, x.shape[2]);
-      T* const most = out.as<T>() + pixel * channels;
-      std::fill_n(most, channels, low);
+      some.n_rows = 0;
       for (int64_t i = rows.begin; i < rows.end; ++i) {
         for (int64_t j = columns.begin; j < columns.end; ++j) {
-          const T* const from = x.as<T>() + element(x.shape, pixel / width / height, rows.source(i),
-                                                    columns.source(j), 0);
-          for (int64_t c = 0; c < channels; ++c) most[c] = std::max(most[c], from[c]);
+          places[static_cast<size_t>(some.n_rows++)] =
+              x.as<uint8_t>() +
+              element(x.shape, pixel / width / height, rows.source(i), columns.source(j), 0);
         }
       }
-      for (int64_t c = 0; c < channels; ++c) most[c] = std::min(most[c], high);
+      some.y = out.as<uint8_t>() + pixel * channels;
+      some.run();
     }
   });
 }
@@ -121,11 +129,11 @@ void pool_integers(const Value& x, const Value& out, const Node& node) {
 }  // namespace
 
 void run_pooling(const Graph& graph, Node& node) {
+  if ((node.flags & kPlanar) != 0) return run_planar_pooling(graph, node);
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   if (node.kind == Kind::XNNMaxPooling2d && is_affine(x.type) && same_type(x, out)) {
-    return x.type == Type::qint8 ? pool_integers<int8_t>(x, out, node)
-                                 : pool_integers<uint8_t>(x, out, node);
+    return pool_integers(x, out, node);
   }
   const bool average = node.kind == Kind::XNNAvgPooling2d;
   const Window& w = node.window;
