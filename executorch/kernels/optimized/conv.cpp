@@ -1,4 +1,4 @@
-#include <executorch/cpu/nn/conv.h>
+#include <executorch/kernels/optimized/conv_call.h>
 #include <executorch/kernels/optimized/epilogue.h>
 #include <executorch/kernels/optimized/patterns.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
@@ -10,18 +10,6 @@ namespace executorch::optimized {
 namespace {
 
 constexpr int kSpatial = 3;
-
-struct ConvCall : FusedCall {
-  /// Those of the convolution: input, weight, bias, stride, padding, dilation, transposed,
-  /// output_padding, groups.
-  Span<EValue*> args;
-  /// Instead of those of the convolution, where a batch norm was folded in; else null.
-  const void* weight = nullptr;
-  const void* bias = nullptr;
-  cpu::Activation act;
-  bool act_last = false;
-  EValue* residual = nullptr;
-};
 
 // ---- At run time.
 
@@ -39,7 +27,7 @@ bool is_on_cpu(const Tensor& t) {
 
 // Sizes and strides; false if the operands are not what a convolution takes.
 template <class T>
-bool bind(const ConvCall& call, cpu::Conv<T>& c) {
+bool bind_sizes(const ConvCall& call, cpu::Conv<T>& c) {
   const Tensor& x = call.args[0]->toTensor();
   const Tensor& w = call.args[1]->toTensor();
   const Tensor& out = call.out->toTensor();
@@ -93,33 +81,40 @@ bool same_layout(const Tensor& a, const Tensor& b) {
   return a.sizes().equals(b.sizes()) && a.strides().equals(b.strides());
 }
 
+}  // namespace
+
 template <class T>
-bool run_typed(const ConvCall& call) {
-  cpu::Conv<T> c;
-  if (!bind(call, c)) return false;
-  const Tensor& out = call.out->toTensor();
-  if (call.residual != nullptr && !same_layout(call.residual->toTensor(), out)) return false;
+bool ConvCall::bind(cpu::Conv<T>& c) const {
+  if (!bind_sizes(*this, c)) return false;
+  const Tensor& result = out->toTensor();
+  if (residual != nullptr && !same_layout(residual->toTensor(), result)) return false;
   const auto data = [](const EValue* value) {
     return static_cast<const T*>(value->toTensor().const_data_ptr());
   };
-  c.input = data(call.args[0]);
-  c.weight = call.weight != nullptr ? static_cast<const T*>(call.weight) : data(call.args[1]);
-  c.bias = call.bias != nullptr       ? static_cast<const T*>(call.bias)
-           : call.args[2]->isTensor() ? data(call.args[2])
-                                      : nullptr;
-  c.out = static_cast<T*>(out.mutable_data_ptr());
-  c.residual = call.residual == nullptr ? nullptr : data(call.residual);
-  c.act = call.act;
-  c.act_last = call.act_last;
-  c.run();
+  c.input = data(args[0]);
+  c.weight = weight != nullptr ? static_cast<const T*>(weight) : data(args[1]);
+  c.bias = bias != nullptr       ? static_cast<const T*>(bias)
+           : args[2]->isTensor() ? data(args[2])
+                                 : nullptr;
+  c.out = static_cast<T*>(result.mutable_data_ptr());
+  c.residual = residual == nullptr ? nullptr : data(residual);
+  c.act = act;
+  c.act_last = act_last;
   return true;
 }
+template bool ConvCall::bind(cpu::Conv<float>& c) const;
 
 bool run_convolution(const FusedCall& base, KernelRuntimeContext&) {
   const auto& call = static_cast<const ConvCall&>(base);
-  return cpu::with_type(engine_type(call.out->toTensor()),
-                        [&](auto t) { return run_typed<decltype(t)>(call); });
+  return cpu::with_type(engine_type(call.out->toTensor()), [&](auto t) {
+    cpu::Conv<decltype(t)> c;
+    if (!call.bind(c)) return false;
+    c.run();
+    return true;
+  });
 }
+
+namespace {
 
 // ---- When a method is loaded.
 
@@ -128,31 +123,35 @@ class Match {
   Match(Graph& graph, Arena& arena, int root)
       : graph_(graph), arena_(arena), root_(root), block_(graph.nodes()[root].block) {}
 
-  void run() {
-    if (!takes_operands()) return;
+  /// The call of the convolution and what follows; null if that cannot be, or nothing follows and
+  /// `alone` is not enough.
+  ConvCall* make(bool alone) {
+    if (!takes_operands()) return nullptr;
     const int norm = find_norm();
     const int root = norm >= 0 ? norm : root_;
     const Epilogue epilogue(graph_, root, false);
-    if (norm < 0 && epilogue.last() == root_) return;
+    if (norm < 0 && epilogue.last() == root_ && !alone) return nullptr;
     auto* const call = arena_.make<ConvCall>();
-    if (call == nullptr || (norm >= 0 && !fold(norm, *call))) return;
-    const auto& args = graph_.nodes()[root_].instruction->args;
-    call->args = args;
-    std::vector<int> inputs;
-    for (size_t i = 0; i < 9; ++i) inputs.push_back(graph_.arg_id(root_, i));
+    if (call == nullptr || (norm >= 0 && !fold(norm, *call))) return nullptr;
+    call->args = graph_.nodes()[root_].instruction->args;
+    for (size_t i = 0; i < 9; ++i) inputs_.push_back(graph_.arg_id(root_, i));
     call->act = epilogue.act();
     call->act_last = epilogue.act_last();
     if (epilogue.residual().value >= 0) {
       call->residual = graph_.values()[epilogue.residual().value].value;
-      inputs.push_back(epilogue.residual().value);
+      inputs_.push_back(epilogue.residual().value);
     }
+    last_ = epilogue.last();
     call->run = run_convolution;
-    call->out = graph_.values()[graph_.out(epilogue.last())].value;
+    call->out = graph_.values()[graph_.out(last_)].value;
     std::string name = "convolution";
     name.append(norm >= 0 ? "+norm" : "").append(epilogue.name());
     call->name = arena_.copy(name);
-    if (arena_.ok()) graph_.replace(epilogue.last(), call, inputs);
+    return arena_.ok() ? call : nullptr;
   }
+  /// The last node that it stands for, and the values that it reads.
+  int last() const { return last_; }
+  const std::vector<int>& inputs() const { return inputs_; }
 
  private:
   bool is_operand(int v) const {
@@ -237,14 +236,24 @@ class Match {
   Arena& arena_;
   const int root_;
   const int block_;
+  int last_ = -1;
+  std::vector<int> inputs_;
 };
 
 }  // namespace
 
+ConvCall* plain_convolution(Graph& graph, Arena& arena, int n) {
+  return graph.is(n, "convolution.out") && graph.deferrable(n) ? Match(graph, arena, n).make(true)
+                                                               : nullptr;
+}
+
 void fuse_convolution(Graph& graph, Arena& arena) {
-  for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
-    if (graph.is(n, "convolution.out") && graph.nodes()[n].live && graph.deferrable(n)) {
-      Match(graph, arena, n).run();
+  const int n_nodes = static_cast<int>(graph.nodes().size());
+  for (int n = 0; n < n_nodes; ++n) {
+    if (!graph.is(n, "convolution.out") || !graph.nodes()[n].live || !graph.deferrable(n)) continue;
+    Match match(graph, arena, n);
+    if (ConvCall* const call = match.make(false)) {
+      graph.replace(match.last(), call, match.inputs());
     }
   }
 }

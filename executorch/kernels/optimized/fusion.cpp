@@ -48,6 +48,7 @@ class Rewriter {
     fuse_convolution(graph_, arena_);
     drop_pool_indices(graph_, arena_);
     graph_.refresh();
+    fuse_convolution_chains(graph_, arena_);
     fuse_elementwise(graph_, arena_);
     graph_.refresh();
     for (int n = 0; n < n_nodes(); ++n) {

@@ -421,6 +421,25 @@ def test_convolutions(act: nn.Module, name: str) -> None:
     assert [n.replace("+relu", "+clamp") for n in found] == relu, runs.lines
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_with_wide_planes_between_them_run_in_bands(stride: int) -> None:
+    class InvertedResidual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.widen, self.narrow = nn.Conv2d(8, 96, 1), nn.Conv2d(96, 8, 1)
+            self.depthwise = nn.Conv2d(96, 96, 3, stride, 1, groups=96)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.narrow(F.relu6(self.depthwise(F.relu6(self.widen(x)))))
+            return F.relu(x + y if stride == 1 else y)
+
+    inputs = [(torch.randn(n, 8, 66, 70),) for n in (2, 1, 3)]
+    case = Case(InvertedResidual(), inputs, 8 * 9 * 96, ({0: Dim("n", max=4)},))
+    runs = run(case)
+    end = "convolution+residual+relu" if stride == 1 else "convolution+relu"
+    assert runs.names == ["convolution+clamp+convolution+clamp+" + end], runs.lines
+
+
 class Elementwise(nn.Module):
     """GELU written out, gates, rows and columns that broadcast, a permuted operand."""
 

@@ -22,6 +22,10 @@ void fuse_linear(Graph& graph, Arena& arena);
 /// weights), an activation, and the addition of a residual.
 void fuse_convolution(Graph& graph, Arena& arena);
 
+/// Convolutions one after the other, in bands of rows where that pays (cpu/nn/conv_chain.h). After
+/// fuse_convolution and a refresh.
+void fuse_convolution_chains(Graph& graph, Arena& arena);
+
 /// A max pooling without the positions of the maxima, where nobody reads them.
 void drop_pool_indices(Graph& graph, Arena& arena);
 

@@ -1,0 +1,138 @@
+#include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/nn/conv_chain.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+
+namespace executorch::cpu {
+namespace {
+
+using gemm::ceil_div;
+using gemm::round_up;
+
+// What lies between the steps of a band: half of a usual second-level cache of 1 MiB; where all of
+// it is less, bands gain nothing.
+constexpr int64_t kBandFloats = 140 << 10;
+// Bands are shared among threads: as many, or a multiple.
+constexpr int64_t kBands = 8;
+
+struct Rows {
+  int64_t begin, end;
+  int64_t count() const { return end - begin; }
+};
+
+Rows rows_read(const ConvAxis& h, Rows out) {
+  const int64_t last = (out.end - 1) * h.stride - h.padding + (h.kernel - 1) * h.dilation;
+  // At least one, so that no band is empty: all its taps are padding then.
+  const int64_t begin = std::clamp<int64_t>(out.begin * h.stride - h.padding, 0, h.in - 1);
+  return {begin, std::clamp<int64_t>(last + 1, begin + 1, h.in)};
+}
+
+// Floats from a channel to the next one: not a multiple of what a cache repeats after.
+int64_t channel_step(const Conv<float>& step, Rows out) {
+  return round_up(out.count() * step.axis[2].out, 16) + 16;
+}
+
+// The rows that each step of a band computes.
+struct Band {
+  Rows out[ConvChain::kMost], in;
+
+  Band(const ConvChain& chain, Rows rows) {
+    for (int i = chain.n - 1; i >= 0; --i) {
+      out[i] = rows;
+      rows = rows_read(chain.steps[i].axis[1], rows);
+    }
+    in = rows;
+  }
+  int64_t floats_between(const ConvChain& chain) const {
+    int64_t n = 0;
+    for (int i = 0; i + 1 < chain.n; ++i) {
+      const Conv<float>& step = chain.steps[i];
+      n += step.groups * step.group_out * channel_step(step, out[i]);
+    }
+    return n;
+  }
+};
+
+int64_t height_of(const ConvChain& chain) {
+  return chain.steps[chain.n - 1].axis[1].out;
+}
+
+// Rows of the last result in a band; depends on sizes only.
+int64_t band_rows(const ConvChain& chain) {
+  const int64_t height = height_of(chain);
+  const auto fits = [&](int64_t rows) {
+    const int64_t begin = (height - rows) / 2;
+    return Band(chain, {begin, begin + rows}).floats_between(chain) <= kBandFloats;
+  };
+  int64_t n_bands = std::min(kBands, height);
+  while (n_bands < height && !fits(ceil_div(height, n_bands))) {
+    n_bands = std::min(n_bands + kBands / 2, height);
+  }
+  return ceil_div(height, n_bands);
+}
+
+void run_band(const ConvChain& chain, int64_t b, const Band& band) {
+  static thread_local Workspace workspace;
+  float* between = workspace.floats(static_cast<size_t>(band.floats_between(chain)));
+  const float* input = nullptr;
+  int64_t in_channel = 0;
+  for (int i = 0; i < chain.n; ++i) {
+    Conv<float> c = chain.steps[i];
+    ConvAxis& h = c.axis[1];
+    const Rows in = i == 0 ? band.in : band.out[i - 1], out = band.out[i];
+    c.batch = 1;
+    h.padding += in.begin - out.begin * h.stride;
+    h.in = in.count();
+    h.out = out.count();
+    if (i == 0) {
+      c.input += b * c.in_batch + in.begin * h.in_stride;
+    } else {
+      c.input = input;
+      c.in_channel = in_channel;
+      h.in_stride = c.axis[2].in;
+      c.axis[2].in_stride = 1;
+    }
+    if (i + 1 == chain.n) {
+      const int64_t at = b * c.out_batch + out.begin * h.out_stride;
+      c.out += at;
+      if (c.residual != nullptr) c.residual += at;
+    } else {
+      c.out = between;
+      c.out_channel = in_channel = channel_step(c, out);
+      h.out_stride = c.axis[2].out;
+      c.axis[2].out_stride = 1;
+      input = between;
+      between += c.groups * c.group_out * in_channel;
+    }
+    c.run();
+  }
+}
+
+}  // namespace
+
+bool ConvChain::pays() const {
+  const int64_t height = height_of(*this), rows = band_rows(*this);
+  const Band all(*this, {0, height});
+  const int64_t between = all.floats_between(*this);
+  if (between <= 2 * kBandFloats || rows == height) return false;
+  int64_t computed = 0;
+  for (int64_t y = 0; y < height; y += rows) {
+    computed += Band(*this, {y, std::min(y + rows, height)}).floats_between(*this);
+  }
+  return computed * 4 <= between * 5;
+}
+
+void ConvChain::run() const {
+  const int64_t height = height_of(*this), rows = band_rows(*this);
+  const int64_t n_bands = ceil_div(height, rows);
+  parallel_for(steps[0].batch * n_bands, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t y = i % n_bands * rows;
+      run_band(*this, i / n_bands, Band(*this, {y, std::min(y + rows, height)}));
+    }
+  });
+}
+
+}  // namespace executorch::cpu
