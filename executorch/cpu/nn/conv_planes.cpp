@@ -83,16 +83,16 @@ class Planes {
     whole_.residual = c.residual == nullptr ? nullptr : c.residual + to;
     whole_.act = c.act;
     whole_.act_last = c.act_last;
+    channel_step_ = by_taps(c) ? 1 : c.taps();
+    tap_step_ = by_taps(c) ? c.group_in : 1;
   }
 
   static bool fits(const Conv<float>& c) {
     const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
     const bool rows = w.in_stride == 1 && w.out_stride == 1 && h.out_stride == w.out;
-    const bool weights = c.taps() == 1 ? c.weight_in == 1 || c.group_in == 1
-                                       : w.weight_stride == 1 && h.weight_stride == w.kernel &&
-                                             (c.weight_in == c.taps() || c.group_in == 1);
     return !c.transposed && z.in == 1 && z.kernel == 1 && z.out == 1 && z.padding == 0 && rows &&
-           weights && c.pixels() >= plane_kernels().lanes / 2 && c.group_out >= 4;
+           (by_channels(c) || by_taps(c)) && c.pixels() >= plane_kernels().lanes / 2 &&
+           c.group_out >= 4;
   }
 
   void run() const {
@@ -109,6 +109,19 @@ class Planes {
   }
 
  private:
+  // The weights of an output channel: (channel, tap) or (tap, channel).
+  static bool by_channels(const Conv<float>& c) {
+    const ConvAxis &h = c.axis[1], &w = c.axis[2];
+    return c.taps() == 1 ? c.weight_in == 1 || c.group_in == 1
+                         : w.weight_stride == 1 && h.weight_stride == w.kernel &&
+                               (c.weight_in == c.taps() || c.group_in == 1);
+  }
+  static bool by_taps(const Conv<float>& c) {
+    const ConvAxis &h = c.axis[1], &w = c.axis[2];
+    return !by_channels(c) && c.weight_in == 1 && w.weight_stride == c.group_in &&
+           h.weight_stride == w.kernel * c.group_in;
+  }
+
   int64_t work() const { return whole_.m * whole_.k * c_.pixels(); }
 
   // Channels [i0, i0 + ni) of the pixels from `pixel` on, as far as that decides.
@@ -225,11 +238,11 @@ class Planes {
     const int64_t u_all = n_in * n_out + kApart;
     float* const all = once ? shared.floats(static_cast<size_t>(kPoints * u_all)) : nullptr;
     if (once) {
-      parallel_for(n_out, ceil_div(kGrainWork / 8, n_in * kPoints),
-                   [&](int64_t begin, int64_t end) {
-                     kernels.weights(whole_.a + begin * whole_.lda, whole_.lda, end - begin, n_in,
-                                     all + begin * n_in, u_all);
-                   });
+      parallel_for(
+          n_out, ceil_div(kGrainWork / 8, n_in * kPoints), [&](int64_t begin, int64_t end) {
+            kernels.weights({whole_.a + begin * whole_.lda, whole_.lda, channel_step_, tap_step_},
+                            end - begin, n_in, all + begin * n_in, u_all);
+          });
     }
     const auto threads = static_cast<int64_t>(loop_threads());
     const int64_t wanted = std::min(ceil_div(threads, tiles.n_blocks), ceil_div(n_out, kChannels));
@@ -266,7 +279,8 @@ class Planes {
             float* const own = m + n_m;
             u = own;
             u_point = n_in * p.m + kApart;
-            kernels.weights(whole_.a + o * whole_.lda, whole_.lda, p.m, n_in, own, u_point);
+            kernels.weights({whole_.a + o * whole_.lda, whole_.lda, channel_step_, tap_step_}, p.m,
+                            n_in, own, u_point);
           }
           for (int64_t e = 0; e < kPoints; ++e) {
             p.a = u + e * u_point;
@@ -323,14 +337,12 @@ class Planes {
         round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1);
     auto* const offsets =
         reinterpret_cast<int64_t*>(workspace.floats(static_cast<size_t>(2 * whole_.k)));
-    int64_t* offset = offsets;
     for (int64_t i = 0; i < c_.group_in; ++i) {
-      for (int64_t kh = 0; kh < h_.kernel; ++kh) {
-        const int64_t row = i * rows.count + kh * h_.dilation;
-        for (int64_t kw = 0; kw < w_.kernel; ++kw) {
-          const int64_t x = kw * w_.dilation;
-          *offset++ = row * rows.size + x % w_.stride * rows.width + x / w_.stride;
-        }
+      for (int64_t tap = 0; tap < c_.taps(); ++tap) {
+        const int64_t row = i * rows.count + tap / w_.kernel * h_.dilation;
+        const int64_t x = tap % w_.kernel * w_.dilation;
+        offsets[i * channel_step_ + tap * tap_step_] =
+            row * rows.size + x % w_.stride * rows.width + x / w_.stride;
       }
     }
     const Columns columns(w_.out, kernels_, false);
@@ -349,7 +361,8 @@ class Planes {
   // The panel of a block: its vectors, then its further pixels.
   int64_t panel_size() const { return whole_.k * (kPartialColumns + columns_.n_dots); }
   void fill_panel(int64_t block, int64_t p0, int64_t np, float* panel) const {
-    const PatchRows patches = {c_.axis, image_, c_.in_channel, c_.group_in, c_.taps(), 1};
+    const PatchRows patches = {c_.axis,     image_,        c_.in_channel,
+                               c_.group_in, channel_step_, tap_step_};
     const int64_t j0 = columns_.first(block), n = columns_.width(block);
     const int64_t ld = round_up(n, kernels_.lanes);
     gather_patches()(patches, j0, n, p0, np, panel + p0 * ld, ld);
@@ -412,7 +425,8 @@ class Planes {
   const PlaneKernels& kernels_;
   const float* image_;
   Columns columns_;
-  PlaneProduct whole_;  // all channels
+  PlaneProduct whole_;               // all channels
+  int64_t channel_step_, tap_step_;  // along the summed dim
 };
 
 }  // namespace

@@ -274,13 +274,16 @@ TEST(Conv, AgreesWhereTilesAreTransformed) {
     for (const auto& [in, out] : {std::pair{16, 20}, {33, 40}}) {
       for (const auto& [height, width] : {std::pair{14, 14}, {9, 31}, {28, 27}}) {
         for (const int64_t padding : {0, 1, 2}) {
-          Case z = {.group_in = in,
-                    .group_out = out,
-                    .axis = {axis(1, 1), axis(height, 3, 1, padding), axis(width, 3, 1, padding)}};
-          Problem<float>(z).check();
-          z.residual = true;
-          z.act = relu();
-          Problem<float>(z).check();
+          for (const Layout weight : {Layout::ChannelsFirst, Layout::ChannelsLast}) {
+            Case z = {.group_in = in,
+                      .group_out = out,
+                      .axis = {axis(1, 1), axis(height, 3, 1, padding), axis(width, 3, 1, padding)},
+                      .weight = weight};
+            Problem<float>(z).check();
+            z.residual = true;
+            z.act = relu();
+            Problem<float>(z).check();
+          }
         }
       }
     }

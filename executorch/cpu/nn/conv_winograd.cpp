@@ -57,24 +57,35 @@ HWY_INLINE void TransformWeights(const float* taps, float* u, int64_t u_point, s
   }
 }
 
-void Weights(const float* weights, int64_t weight_out, int64_t n_out, int64_t n_in, float* u,
-             int64_t u_point) {
+// taps[tap * kLanes + i] of one vector of input channels.
+HWY_INLINE void LoadTaps(const WinogradWeights& w, const float* from, float* taps) {
   const Floats d;
   constexpr auto kStep = static_cast<int64_t>(kTransposedColumns<Floats>);
+  if (w.in == 1) {
+    for (int64_t t = 0; t < kTaps; ++t)
+      hn::Store(hn::LoadU(d, from + t * w.tap), d, taps + t * kLanes);
+    return;
+  }
+  for (int64_t t = 0; t < kTaps; ++t) __builtin_prefetch(from + (kAhead * kTaps + t) * kLanes);
+  for (int64_t t = 0; t < kTaps; t += kStep) {  // the last ones once more, not what lies behind
+    const int64_t tap = std::min(t, kTaps - kStep);
+    TransposeColumns(d, from + tap, kTaps, taps + tap * kLanes, kLanes);
+  }
+}
+
+void Weights(const WinogradWeights& w, int64_t n_out, int64_t n_in, float* u, int64_t u_point) {
   HWY_ALIGN float taps[kTaps * kLanes] = {};
   for (int64_t o = 0; o < n_out; ++o) {
-    const float* from = weights + o * weight_out;
+    const float* const from = w.data + o * w.out;
     int64_t i = 0;
-    for (; i + kLanes <= n_in; i += kLanes, from += kLanes * kTaps) {
-      for (int64_t t = 0; t < kTaps; ++t) __builtin_prefetch(from + (kAhead * kTaps + t) * kLanes);
-      for (int64_t t = 0; t < kTaps; t += kStep) {  // the last ones once more, not what lies behind
-        const int64_t tap = std::min(t, kTaps - kStep);
-        TransposeColumns(d, from + tap, kTaps, taps + tap * kLanes, kLanes);
-      }
+    for (; i + kLanes <= n_in; i += kLanes) {
+      LoadTaps(w, from + i * w.in, taps);
       TransformWeights(taps, u + o * n_in + i, u_point, static_cast<size_t>(kLanes));
     }
     if (i == n_in) continue;
-    for (int64_t t = 0; t < (n_in - i) * kTaps; ++t) taps[t % kTaps * kLanes + t / kTaps] = from[t];
+    for (int64_t l = 0; l < n_in - i; ++l) {
+      for (int64_t t = 0; t < kTaps; ++t) taps[t * kLanes + l] = from[(i + l) * w.in + t * w.tap];
+    }
     TransformWeights(taps, u + o * n_in + i, u_point, static_cast<size_t>(n_in - i));
   }
 }

@@ -31,9 +31,16 @@ struct WinogradResult {
   bool act_last;
 };
 
+/// Tap t of input channel i of output channel o lies at data + o * out + i * in + t * tap; `in` is
+/// 1 or `tap` is.
+struct WinogradWeights {
+  const float* data;
+  int64_t out, in, tap;
+};
+
 struct WinogradKernels {
-  /// u[e * u_point + o * n_in + i] of weights[o * weight_out + i * 9 + tap], o < n_out, i < n_in.
-  void (*weights)(const float* weights, int64_t weight_out, int64_t n_out, int64_t n_in, float* u,
+  /// u[e * u_point + o * n_in + i], o < n_out, i < n_in.
+  void (*weights)(const WinogradWeights& weights, int64_t n_out, int64_t n_in, float* u,
                   int64_t u_point);
   /// v[e * v_point + i * ld + t - t0] for tiles [t0, t0 + n), in row-major order; what lies up to a
   /// vector behind row i, so behind the last one, is spoilt. Tiles from t0 + n on, n_dots of them,

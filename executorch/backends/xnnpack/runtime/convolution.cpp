@@ -1,6 +1,7 @@
 /// Convolutions of NHWC images.
 #include <executorch/backends/xnnpack/runtime/integer_weights.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/nn/conv.h>
 #include <executorch/cpu/nn/int8_conv.h>
@@ -25,6 +26,7 @@ struct Layer {
   const Window& window;
   bool transposed, depthwise;
   int64_t groups, inputs, outputs;  // channels of a group
+  ImageDims dims;
 
   Layer(const Graph& graph, const Node& node)
       : x(graph.in(node, 0)),
@@ -36,19 +38,21 @@ struct Layer {
         depthwise(node.kind == Kind::XNNDepthwiseConv2d),
         groups(node.groups),
         inputs(node.group_inputs),
-        outputs(node.group_outputs) {}
+        outputs(node.group_outputs),
+        dims(node) {}
 
   int64_t channels_in() const { return groups * inputs; }
   int64_t channels_out() const { return groups * outputs; }
   int64_t taps() const { return window.size[0] * window.size[1]; }
   int64_t terms() const { return taps() * inputs; }
+  bool is_planar() const { return dims.c == 1; }
 
   /// Height (0) or width (1), in elements of a dense image.
   cpu::ConvAxis axis(size_t d) const {
-    cpu::ConvAxis axis{x.shape[1 + d],   window.size[d],   y.shape[1 + d],
-                       window.stride[d], window.before[d], window.dilation[d]};
-    axis.in_stride = channels_in() * (d == 0 ? x.shape[2] : 1);
-    axis.out_stride = channels_out() * (d == 0 ? y.shape[2] : 1);
+    cpu::ConvAxis axis{x.shape[dims.h + d], window.size[d],   y.shape[dims.h + d],
+                       window.stride[d],    window.before[d], window.dilation[d]};
+    axis.in_stride = (is_planar() ? 1 : channels_in()) * (d == 0 ? x.shape[dims.w] : 1);
+    axis.out_stride = (is_planar() ? 1 : channels_out()) * (d == 0 ? y.shape[dims.w] : 1);
     axis.weight_stride = (depthwise ? channels_out() : inputs) * (d == 0 ? window.size[1] : 1);
     return axis;
   }
@@ -69,7 +73,6 @@ const float* floats(const Value& value, cpu::Workspace& workspace) {
 
 void run_float(const Layer& layer, const Node& node) {
   static thread_local cpu::Workspace x_room, bias_room, y_room;
-  const int64_t in = layer.channels_in(), out = layer.channels_out();
   const Shape &x = layer.x.shape, &y = layer.y.shape;
   cpu::Conv<float> conv;
   for (size_t d = 0; d < 2; ++d) conv.axis[1 + d] = layer.axis(d);
@@ -79,8 +82,8 @@ void run_float(const Layer& layer, const Node& node) {
   conv.group_in = layer.inputs;
   conv.group_out = layer.outputs;
   conv.input = floats(layer.x, x_room);
-  conv.in_batch = x[1] * x[2] * in;
-  conv.in_channel = 1;
+  conv.in_batch = x.product(1, 4);
+  conv.in_channel = layer.is_planar() ? x.product(2, 4) : 1;
   conv.weight = layer.w.as<float>();
   conv.weight_out = layer.depthwise ? 1 : layer.terms();
   conv.weight_group = layer.outputs * conv.weight_out;
@@ -89,8 +92,8 @@ void run_float(const Layer& layer, const Node& node) {
   const int64_t n = y.numel();
   const bool direct = layer.y.type == Type::fp32;
   conv.out = direct ? layer.y.as<float>() : y_room.floats(static_cast<size_t>(n));
-  conv.out_batch = y[1] * y[2] * out;
-  conv.out_channel = 1;
+  conv.out_batch = y.product(1, 4);
+  conv.out_channel = layer.is_planar() ? y.product(2, 4) : 1;
   conv.act = {cpu::Activation::Kind::Clamp, node.low, node.high};
   conv.run();
   if (direct) return;
@@ -176,10 +179,12 @@ Error check_convolution(const Graph& graph, const Node& node) {
 bool infer_convolution(Graph& graph, const Node& node) {
   const Layer layer(graph, node);
   const Window& w = node.window;
-  if (layer.x.shape[3] != layer.channels_in()) return false;
-  Shape y{4, {layer.x.shape[0], 0, 0, layer.channels_out()}};
+  const ImageDims& dims = layer.dims;
+  if (layer.x.shape[dims.c] != layer.channels_in()) return false;
+  Shape y{4, {layer.x.shape[0]}};
+  y[dims.c] = layer.channels_out();
   for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t in = layer.x.shape[1 + axis], padding = w.before[axis] + w.after[axis];
+    const int64_t in = layer.x.shape[dims.h + axis], padding = w.before[axis] + w.after[axis];
     const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
     const int64_t rest = in + padding - window;
     const int64_t out = layer.transposed
@@ -187,7 +192,7 @@ bool infer_convolution(Graph& graph, const Node& node) {
                         : rest < 0 ? -1
                                    : rest / w.stride[axis] + 1;
     if (in < 1 || out < 0) return false;
-    y[1 + axis] = out;
+    y[dims.h + axis] = out;
   }
   // Integer images are copied with their padding, lines of one window at a time.
   const double window = static_cast<double>(w.dilation[0]) * static_cast<double>(w.size[0]);

@@ -1,5 +1,6 @@
 #include <executorch/backends/xnnpack/runtime/executor.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/platform/platform.h>
@@ -59,7 +60,8 @@ void widen_to_long(int32_t* data, int64_t n) {
 
 }  // namespace
 
-Executor::Executor(std::unique_ptr<Graph> graph) : graph_(std::move(graph)), plan_(*graph_) {
+Executor::Executor(std::unique_ptr<Graph> graph)
+    : graph_(std::move(graph)), plan_(choose_planar_values(*graph_)) {
   // For the upper bounds, so that later shapes need no other layout.
   plan_.lay_out(*graph_);
 }

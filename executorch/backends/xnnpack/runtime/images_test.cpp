@@ -132,6 +132,72 @@ TEST(XnnpackConvolution, ComputesEachKindInFloatAndHalf) {
   }
 }
 
+// Convolutions, poolings and elementwise nodes between two transposes, which keep their images as
+// planes, against the same nodes on images that are given and taken as NHWC.
+Floats run_network(bool planar, const Image& in, const Image& out, const Floats& x) {
+  PayloadBuilder b;
+  const auto vec = [&](std::vector<uint32_t> list) { return b.fbb.CreateVector(list); };
+  const auto flip = [](const Image& i) { return Dims{i.n, i.c, i.h, i.w}; };
+  const auto image = [&](const Image& i) { return b.inner(Type::fp32, i.dims()); };
+  const auto weights = [&](const Dims& dims, uint32_t seed) {
+    size_t n = 1;
+    for (const uint32_t d : dims) n *= d;
+    return b.constant(Type::fp32, dims, numbers(n, -1, 1, seed));
+  };
+  const uint32_t x_in = b.input(Type::fp32, planar ? flip(in) : in.dims());
+  const uint32_t y_out = b.output(Type::fp32, planar ? flip(out) : out.dims());
+  const Convolution dense{Kind::XNNConv2d, in, {3, 3}, 1, 1, 1, 1, in.c, 20};
+  const Convolution depthwise{Kind::XNNDepthwiseConv2d, dense.out(), {3, 3}, 1, 1, 1, 20, 1, 1};
+  const Image pooled{in.n, in.h / 2, in.w / 2, 20};
+  const Convolution last{Kind::XNNConv2d, pooled, {1, 1}, 1, 0, 1, 1, 20, out.c};
+  const auto add = [&](const Convolution& c, uint32_t from, uint32_t to, uint32_t seed) {
+    c.add(b, from, weights(c.filter(), seed), weights({c.out().c}, seed + 1), to);
+  };
+  const uint32_t first = planar ? image(in) : x_in, wide = image(dense.out()),
+                 same = image(dense.out()), sum = image(dense.out()), small = image(pooled),
+                 result = planar ? image(out) : y_out;
+  if (planar) {
+    b.node(Kind::XNNStaticTranspose,
+           fb::CreateXNNStaticTranspose(b.fbb, 4, vec({0, 2, 3, 1}), x_in, first));
+  }
+  add(dense, first, wide, 3);
+  add(depthwise, wide, same, 5);
+  b.binary(Kind::XNNAdd, wide, same, sum, -3, 3);
+  b.node(Kind::XNNMaxPooling2d,
+         fb::Create_XNNPooling2D(b.fbb, 1, 0, 0, 1, 3, 3, 2, 2, 1, 1, sum, small, 64), -2, 2);
+  add(last, small, result, 7);
+  if (planar) {
+    b.node(Kind::XNNStaticTranspose,
+           fb::CreateXNNStaticTranspose(b.fbb, 4, vec({0, 3, 1, 2}), result, y_out));
+  }
+  Loaded loaded(b);
+  EXPECT_EQ(loaded.error, Error::Ok);
+  const auto sizes = [](const Dims& dims) { return Sizes(dims.begin(), dims.end()); };
+  const auto y = floats.zeros(sizes(planar ? flip(out) : out.dims()));
+  EXPECT_EQ(loaded.run({floats.make(sizes(planar ? flip(in) : in.dims()), x), y}), Error::Ok);
+  return elements(y);
+}
+
+TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
+  const Image in{2, 10, 12, 17}, out{2, 5, 6, 9};
+  const Floats x = numbers(in.numel());
+  Floats planes(x.size());
+  const auto for_each = [](const Image& i, const auto& f) {
+    for (uint32_t n = 0; n < i.n; ++n) {
+      for (uint32_t p = 0; p < i.h * i.w; ++p) {
+        for (uint32_t c = 0; c < i.c; ++c) {
+          f(i.at(n, p / i.w, p % i.w, c), (size_t{n} * i.c + c) * i.h * i.w + p);
+        }
+      }
+    }
+  };
+  for_each(in, [&](size_t dense, size_t planar) { planes[planar] = x[dense]; });
+  const Floats dense = run_network(false, in, out, x), found = run_network(true, in, out, planes);
+  std::vector<double> expected(dense.size());
+  for_each(out, [&](size_t d, size_t planar) { expected[planar] = dense[d]; });
+  expect_near(found, expected, 9 * in.c + 9 + 20);
+}
+
 TEST(XnnpackConvolution, ComputesEachKindOnQuantisedValues) {
   for (const Convolution& c : kConvolutions) {
     SCOPED_TRACE(fb::EnumNameXNodeUnion(c.kind));

@@ -1,6 +1,7 @@
 /// Windows over NHWC images that are reduced to a pixel, and images resized. All in float, but for
 /// the largest of integers that mean the same.
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/threadpool.h>
 
@@ -78,12 +79,13 @@ Error check_pooling(const Graph& graph, const Node& node) {
 bool infer_pooling(Graph& graph, const Node& node) {
   const Shape& x = graph.in(node).shape;
   const Window& w = node.window;
-  Shape y{4, {x[0], 0, 0, x[3]}};
+  const ImageDims dims(node);
+  Shape y = x;
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
-    const int64_t rest = x[1 + axis] + w.before[axis] + w.after[axis] - window;
+    const int64_t rest = x[dims.h + axis] + w.before[axis] + w.after[axis] - window;
     if (rest < 0) return false;
-    y[1 + axis] = rest / w.stride[axis] + 1;
+    y[dims.h + axis] = rest / w.stride[axis] + 1;
   }
   graph.out(node).shape = y;
   if (node.n_outputs > 1) graph.out(node, 1).shape = y;
@@ -127,6 +129,7 @@ void pool_integers(const Value& x, const Value& out, const Node& node) {
 }  // namespace
 
 void run_pooling(const Graph& graph, Node& node) {
+  if ((node.flags & kPlanar) != 0) return run_planar_pooling(graph, node);
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   if (node.kind == Kind::XNNMaxPooling2d && is_affine(x.type) && same_type(x, out)) {

@@ -1,0 +1,153 @@
+#include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
+#include <executorch/backends/xnnpack/runtime/runs.h>
+#include <executorch/cpu/nn/pool.h>
+#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+
+namespace executorch::backends::xnnpack {
+namespace {
+
+using Kind = fb_xnnpack::XNodeUnion;
+
+// Dim d of NCHW is dim kPlanarDims[d] of NHWC, and back.
+constexpr uint32_t kPlanarDims[] = {0, 3, 1, 2}, kDenseDims[] = {0, 2, 3, 1};
+
+class Choice {
+ public:
+  explicit Choice(Graph& graph) : graph_(graph), planar_(graph.values.size()) {
+    for (size_t id = 0; id < planar_.size(); ++id) {
+      const Value& value = graph.values[id];
+      planar_[id] = value.place == Value::Place::Internal && value.type == Type::fp32 &&
+                    value.shape.rank == 4;
+    }
+    while (restrict()) continue;
+  }
+
+  bool pays() const {
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
+      return node.kind == Kind::XNNConv2d && planar_[node.input[0]];
+    });
+  }
+
+  void apply() {
+    for (Node& node : graph_.nodes) {
+      if (has_window(node) && planar_[node.input[0]]) node.flags |= kPlanar;
+      if (is_transpose(node)) turn(node);
+    }
+    for (size_t id = 0; id < planar_.size(); ++id) {
+      if (!planar_[id]) continue;
+      Shape& shape = graph_.values[id].shape;
+      shape = {4, {shape[0], shape[3], shape[1], shape[2]}};
+    }
+  }
+
+ private:
+  bool is_transpose(const Node& node) const {
+    return node.operation->form == Form::Transpose && graph_.in(node).shape.rank == 4;
+  }
+  // Convolutions of floats, and max poolings each of whose windows has a pixel.
+  bool has_window(const Node& node) const {
+    if (node.operation->form == Form::Convolution) return graph_.in(node, 1).type == Type::fp32;
+    const Window& w = node.window;
+    bool filled = true;
+    for (int d = 0; d < 2; ++d) {
+      filled &= w.dilation[d] == 1 && w.before[d] < w.size[d] && w.after[d] < w.size[d];
+    }
+    return node.kind == Kind::XNNMaxPooling2d && filled;
+  }
+  bool is_elementwise(const Node& node) const {
+    return node.operation->run == run_unary || node.operation->run == run_binary ||
+           node.kind == Kind::XNNCopy;
+  }
+
+  // All values of a node get one layout, or a dense one where it knows no other. Whether something
+  // changed.
+  bool restrict() {
+    bool changed = false;
+    for (const Node& node : graph_.nodes) {
+      if (is_transpose(node)) continue;
+      std::vector<uint32_t> values(node.output, node.output + node.n_outputs);
+      bool planar = has_window(node) || is_elementwise(node);
+      const uint32_t n_images = has_window(node) ? 1 : node.n_inputs;
+      for (uint32_t i = 0; i < n_images; ++i) {
+        const uint32_t id = node.input[i];
+        const bool number = id != kNoId && graph_.values[id].place == Value::Place::Constant &&
+                            graph_.values[id].shape.numel() == 1;
+        if (id != kNoId && !number) values.push_back(id);
+      }
+      for (const uint32_t id : values) planar &= planar_[id];
+      if (planar) continue;
+      for (const uint32_t id : values) {
+        changed |= planar_[id];
+        planar_[id] = false;
+      }
+    }
+    return changed;
+  }
+
+  void turn(Node& node) const {
+    const auto list = node.list;
+    for (uint32_t d = 0; d < 4; ++d) {
+      const uint32_t from = list[planar_[node.output[0]] ? kPlanarDims[d] : d];
+      node.list[d] = planar_[node.input[0]] ? kDenseDims[from] : from;
+    }
+  }
+
+  Graph& graph_;
+  std::vector<bool> planar_;  // by value
+};
+
+// `begin` and `count` have room for an entry per output.
+cpu::PoolAxis pool_axis(const Window& w, int d, int64_t in, int64_t out, int32_t* begin,
+                        int32_t* count) {
+  cpu::PoolAxis axis{.in = in, .out = out, .stride = w.stride[d]};
+  for (int64_t o = 0; o < out; ++o) {
+    const int64_t first = o * w.stride[d] - w.before[d];
+    begin[o] = static_cast<int32_t>(std::max<int64_t>(first, 0));
+    count[o] = static_cast<int32_t>(std::min(first + w.size[d], in) - begin[o]);
+    if (count[o] != w.size[d]) continue;
+    if (axis.whole_end == 0) axis.whole_begin = o;
+    axis.whole_end = o + 1;
+  }
+  axis.begin = begin;
+  axis.count = count;
+  return axis;
+}
+
+}  // namespace
+
+Graph& choose_planar_values(Graph& graph) {
+  Choice choice(graph);
+  if (choice.pays()) choice.apply();
+  return graph;
+}
+
+void run_planar_pooling(const Graph& graph, const Node& node) {
+  static thread_local cpu::Workspace workspace;
+  static_assert(sizeof(int32_t) == sizeof(float));
+  const Value &x = graph.in(node), &y = graph.out(node);
+  const int64_t height = y.shape[2], width = y.shape[3], n = y.shape.numel();
+  if (n == 0) return;
+  auto* const room =
+      reinterpret_cast<int32_t*>(workspace.floats(static_cast<size_t>(2 * (height + width))));
+  cpu::Pool2d pool;
+  pool.max = true;
+  pool.batch = x.shape[0];
+  pool.channels = x.shape[1];
+  pool.h = pool_axis(node.window, 0, x.shape[2], height, room, room + height);
+  pool.w =
+      pool_axis(node.window, 1, x.shape[3], width, room + 2 * height, room + 2 * height + width);
+  pool.x = x.data;
+  pool.y = y.data;
+  pool.run();
+  const float infinity = std::numeric_limits<float>::infinity();
+  if (node.low == -infinity && node.high == infinity) return;
+  cpu::parallel_for(n, 1 << 14, [&](int64_t begin, int64_t end) {
+    clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
+  });
+}
+
+}  // namespace executorch::backends::xnnpack
