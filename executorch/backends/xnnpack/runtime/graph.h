@@ -105,6 +105,9 @@ struct Operation;
 
 struct Node {
   const Operation* operation = nullptr;
+  /// In the payload; of a conversion that stands for none there, the node that it is made for.
+  uint32_t index = 0;
+  bool inserted = false;
   uint32_t input[5] = {kNoId, kNoId, kNoId, kNoId, kNoId};
   uint32_t n_inputs = 0;
   uint32_t output[2] = {kNoId, kNoId};
