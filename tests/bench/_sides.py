@@ -152,7 +152,10 @@ class Programs:
 
 def newest_source(kind: str) -> float:
     """When what decides a program's bytes was last changed."""
-    shared = [HERE / name for name in ("_cases.py", "_nets.py", "_worker.py")]
+    shared = [
+        HERE / name
+        for name in ("_cases.py", "_nets.py", "_operators.py", "_streams.py", "_worker.py")
+    ]
     sources = [*shared, ROOT / "examples" / "nanogpt" / "model.py"]
     if kind == "ours":
         exir, backend = ROOT / "executorch" / "exir", ROOT / "executorch" / "backends" / "xnnpack"
@@ -165,14 +168,18 @@ def write_inputs(case: Case) -> list[dict]:
     described = []
     for i, tensor in enumerate(case.inputs()):
         file = OUTPUT / f"input{i}.bin"
-        tensor.numpy().tofile(file)
+        flat = tensor.reshape(-1)  # a 0-d tensor has no bytes to view
+        flat.view(torch.uint8).numpy().tofile(file)
         dtype = str(tensor.dtype).removeprefix("torch.")
         described.append({"file": str(file), "dtype": dtype, "sizes": list(tensor.shape)})
     return described
 
 
 def read_output(answer: dict) -> np.ndarray:
-    return np.fromfile(OUTPUT / "output.bin", dtype=np.float32).reshape(answer["sizes"])
+    """As float32, which holds what sides are to agree in."""
+    dtype = getattr(torch, answer.get("dtype", "float32"))
+    data = bytearray((OUTPUT / "output.bin").read_bytes())
+    return torch.frombuffer(data, dtype=dtype).reshape(answer["sizes"]).float().numpy()
 
 
 def difference(found: np.ndarray, expected: np.ndarray) -> float:

@@ -25,7 +25,7 @@ Run = Callable[[], np.ndarray]
 
 def eager(command: dict, threads: int) -> tuple[Run, dict]:
     import torch
-    from _cases import CASES
+    from _all import CASES
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -35,13 +35,16 @@ def eager(command: dict, threads: int) -> tuple[Run, dict]:
 
     def run() -> np.ndarray:
         with torch.inference_mode():
-            return module(*inputs).numpy()
+            output = module(*inputs)
+        bfloat16 = output.dtype == torch.bfloat16  # which numpy does not know
+        return (output.view(torch.int16) if bfloat16 else output).numpy()
 
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]), counter:  # of products, none fused
         output = module(*inputs)
     work = {"flops": counter.get_total_flops(), **case.work(module, inputs, output)}
-    return run, {"version": torch.__version__, **work}
+    dtype = str(output.dtype).removeprefix("torch.")
+    return run, {"version": torch.__version__, "dtype": dtype, **work}
 
 
 def upstream(command: dict, threads: int) -> tuple[Run, dict]:
@@ -125,7 +128,7 @@ def write(kind: str, files: dict[str, str]) -> None:
     """Export the cases' programs; a failure of one is reported and the others go on."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    from _cases import CASES
+    from _all import CASES
 
     for name, file in files.items():
         try:

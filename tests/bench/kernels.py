@@ -2,8 +2,8 @@
 
 import sys
 
-from _cases import KERNELS
 from _judge import main
+from _operators import KERNELS
 
 EXAMPLE = "./dev bench kernels --only softmax,linear --quick --plot output/kernels.png"
 

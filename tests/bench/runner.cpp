@@ -1,7 +1,8 @@
 // Runs programs for the benchmark: one JSON command per line of stdin, one JSON answer per line.
 //
 //   {"do": "open", "program": PATH, "inputs": [{"file", "dtype", "sizes"}...], "output": PATH}
-//       loads (unless loaded) and runs once; answers {"seconds", "sizes": of the first output,
+//       loads (unless loaded) and runs once; answers {"seconds", "sizes" and "dtype" of the first
+//       output,
 //       whose bytes are then in the file}
 //   {"do": "run", "calls": N}      answers {"seconds": [N]}, each with inputs set and outputs got
 // A failure answers {"error"}. Argument: the number of threads.
@@ -40,6 +41,27 @@ std::vector<char> read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+struct NamedType {
+  const char* name;  // as torch's
+  ScalarType type;
+};
+constexpr NamedType kTypes[] = {
+    {"float32", ScalarType::Float},     {"float16", ScalarType::Half}, {"bool", ScalarType::Bool},
+    {"bfloat16", ScalarType::BFloat16}, {"int32", ScalarType::Int},    {"int64", ScalarType::Long},
+};
+ScalarType type_named(const std::string& name) {
+  for (const NamedType& t : kTypes) {
+    if (name == t.name) return t.type;
+  }
+  throw std::runtime_error("no type " + name);
+}
+const char* name_of(ScalarType type) {
+  for (const NamedType& t : kTypes) {
+    if (type == t.type) return t.name;
+  }
+  throw std::runtime_error(std::string("no name for ") + executorch::runtime::toString(type));
+}
+
 /// One program, and the inputs it was opened with.
 class Session {
  public:
@@ -56,9 +78,8 @@ class Session {
     inputs_.clear();
     for (const json& input : command.at("inputs")) {
       bytes_.push_back(read(input.at("file")));
-      const auto type = input.at("dtype") == "int64" ? ScalarType::Long : ScalarType::Float;
-      tensors_.push_back(
-          executorch::extension::from_blob(bytes_.back().data(), input.at("sizes"), type));
+      tensors_.push_back(executorch::extension::from_blob(bytes_.back().data(), input.at("sizes"),
+                                                          type_named(input.at("dtype"))));
       inputs_.emplace_back(tensors_.back());
     }
     const double start = now();
@@ -68,6 +89,7 @@ class Session {
     std::ofstream(command.at("output").get<std::string>(), std::ios::binary)
         .write(output.const_data_ptr<char>(), static_cast<std::streamsize>(output.nbytes()));
     return {{"seconds", seconds},
+            {"dtype", name_of(output.scalar_type())},
             {"sizes", std::vector<int>(output.sizes().begin(), output.sizes().end())}};
   }
 

@@ -1,5 +1,6 @@
 #include <executorch/cpu/nn/copy.h>
 
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
@@ -33,8 +34,9 @@ namespace HWY_NAMESPACE {
 
 /// dst[c * dst_row + r] = src[r * src_row + c] for r < rows, c < columns, by way of a copy of the
 /// block in the first-level cache: rows of src that lie a power of two apart would evict each other
-/// there before their lines are used up.
-template <class T>
+/// there before their lines are used up. kPast: stores go past the caches; dst and its rows begin
+/// with cache lines.
+template <bool kPast, class T>
 void TransposeBlock(const T* HWY_RESTRICT src, int64_t src_row, int64_t rows, int64_t columns,
                     T* HWY_RESTRICT dst, int64_t dst_row) {
   const hn::ScalableTag<T> d;
@@ -48,7 +50,7 @@ void TransposeBlock(const T* HWY_RESTRICT src, int64_t src_row, int64_t rows, in
   const int64_t whole_rows = rows / kLanes * kLanes, whole_columns = columns / kColumns * kColumns;
   for (int64_t c = 0; c < whole_columns; c += kColumns) {
     for (int64_t r = 0; r < whole_rows; r += kLanes) {
-      TransposeColumns(d, block + r * kPitch + c, kPitch, dst + c * dst_row + r, dst_row);
+      TransposeColumns<kPast>(d, block + r * kPitch + c, kPitch, dst + c * dst_row + r, dst_row);
     }
   }
   for (int64_t c = 0; c < columns; ++c) {
@@ -58,11 +60,13 @@ void TransposeBlock(const T* HWY_RESTRICT src, int64_t src_row, int64_t rows, in
   }
 }
 
-#define ET_TRANSPOSE(name, T)                                                                \
-  void name(const void* src, int64_t src_row, int64_t rows, int64_t columns, void* dst,      \
-            int64_t dst_row) {                                                               \
-    TransposeBlock(static_cast<const T*>(src), src_row, rows, columns, static_cast<T*>(dst), \
-                   dst_row);                                                                 \
+#define ET_TRANSPOSE(name, T)                                                           \
+  void name(const void* src, int64_t src_row, int64_t rows, int64_t columns, void* dst, \
+            int64_t dst_row, bool past) {                                               \
+    const auto* from = static_cast<const T*>(src);                                      \
+    auto* to = static_cast<T*>(dst);                                                    \
+    if (past) return TransposeBlock<true>(from, src_row, rows, columns, to, dst_row);   \
+    TransposeBlock<false>(from, src_row, rows, columns, to, dst_row);                   \
   }
 ET_TRANSPOSE(Transpose8, uint8_t)
 ET_TRANSPOSE(Transpose16, uint16_t)
@@ -119,15 +123,39 @@ class Position {
   int64_t index_[kMaxDims];
 };
 
+/// With a step that is known loads become vectors and shuffles.
+template <int64_t kStep, class T>
+void gather_run(const T* src, T* dst, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dst[i] = src[i * kStep];
+}
+
 template <class T>
-void copy_run(const T* src, int64_t src_step, T* dst, int64_t dst_step, int64_t n) {
-  if (dst_step == 1 && src_step == 1) {
+void gather_run(const T* src, int64_t src_step, T* dst, int64_t n) {
+  if (src_step == 0) {
+    std::fill_n(dst, n, *src);
+  } else if (src_step == -1) {
+    gather_run<-1>(src, dst, n);
+  } else if (src_step == 2) {
+    gather_run<2>(src, dst, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i] = src[i * src_step];
+  }
+}
+
+template <class T>
+void copy_run(const T* src, int64_t src_step, T* dst, int64_t dst_step, int64_t n, bool past) {
+  if (past && dst_step == 1 && src_step == 1) {
+    stream(src, dst, static_cast<size_t>(n) * sizeof(T));
+  } else if (past && dst_step == 1) {
+    write(dst, n, true,
+          [&](int64_t i, int64_t m, T* to) { gather_run(src + i * src_step, src_step, to, m); });
+  } else if (dst_step == 1 && src_step == 1) {
     // Not memcpy: a damaged program may have planned both into the same bytes.
     memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
-  } else if (dst_step == 1 && src_step == 0) {
-    std::fill_n(dst, n, *src);
   } else if (dst_step == 1) {
-    for (int64_t i = 0; i < n; ++i) dst[i] = src[i * src_step];
+    gather_run(src, src_step, dst, n);
+  } else if (dst_step == 2) {
+    for (int64_t i = 0; i < n; ++i) dst[2 * i] = src[i * src_step];
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i * dst_step] = src[i * src_step];
   }
@@ -135,16 +163,43 @@ void copy_run(const T* src, int64_t src_step, T* dst, int64_t dst_step, int64_t 
 
 template <class T>
 void transpose(const T* src, int64_t src_row, int64_t rows, int64_t columns, T* dst,
-               int64_t dst_row) {
+               int64_t dst_row, bool past) {
   if constexpr (sizeof(T) == 1) {
-    HWY_DYNAMIC_DISPATCH(Transpose8)(src, src_row, rows, columns, dst, dst_row);
+    HWY_DYNAMIC_DISPATCH(Transpose8)(src, src_row, rows, columns, dst, dst_row, past);
   } else if constexpr (sizeof(T) == 2) {
-    HWY_DYNAMIC_DISPATCH(Transpose16)(src, src_row, rows, columns, dst, dst_row);
+    HWY_DYNAMIC_DISPATCH(Transpose16)(src, src_row, rows, columns, dst, dst_row, past);
   } else if constexpr (sizeof(T) == 4) {
-    HWY_DYNAMIC_DISPATCH(Transpose32)(src, src_row, rows, columns, dst, dst_row);
+    HWY_DYNAMIC_DISPATCH(Transpose32)(src, src_row, rows, columns, dst, dst_row, past);
   } else if constexpr (sizeof(T) == 8) {
-    HWY_DYNAMIC_DISPATCH(Transpose64)(src, src_row, rows, columns, dst, dst_row);
+    HWY_DYNAMIC_DISPATCH(Transpose64)(src, src_row, rows, columns, dst, dst_row, past);
   }
+}
+
+/// Whether what is copied is larger than the caches.
+template <class T>
+bool overflows(const Copy& a) {
+  int64_t read = sizeof(T), written = sizeof(T);
+  for (int d = 0; d < a.n_dims; ++d) {
+    written *= a.dims[d].size;
+    if (a.dims[d].src != 0) read *= a.dims[d].size;
+  }
+  return overflows_caches(read + written);
+}
+
+/// Elements from a cache line's boundary to p.
+template <class T>
+int64_t past_line(const T* p) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % kLine / sizeof(T));
+}
+
+/// Whether all rows of dst lie alike to cache lines.
+template <class T>
+bool rows_lie_alike(const Copy& a) {
+  constexpr int64_t kPerLine = kLine / static_cast<int64_t>(sizeof(T));
+  for (int d = 0; d + 1 < a.n_dims; ++d) {
+    if (a.dims[d].dst % kPerLine != 0) return false;
+  }
+  return true;
 }
 
 /// Where the last dim has stride 1 in dst and another one, `across`, has it in src: planes of the
@@ -161,23 +216,27 @@ void copy_planes(const Copy& a, int across) {
     planes *= a.dims[d].size;
     outer[n_outer++] = a.dims[d];
   }
-  const int64_t wide = (row.size + kRows - 1) / kRows;
+  T* dst = static_cast<T*>(a.dst);
+  const bool past = overflows<T>(a) && rows_lie_alike<T>(a);
+  const int64_t early = past ? past_line(dst) : 0;  // blocks of rows begin with cache lines
+  const int64_t wide = (row.size + early + kRows - 1) / kRows;
   const int64_t high = (column.size + kColumns - 1) / kColumns;
   // Along the shorter side first: its pages are those that come again.
   const bool columns_first = column.size < row.size;
   const int64_t block_bytes =
       std::min(row.size, kRows) * std::min(column.size, kColumns) * static_cast<int64_t>(sizeof(T));
   const T* src = static_cast<const T*>(a.src);
-  T* dst = static_cast<T*>(a.dst);
   const auto blocks = [&](int64_t i, int64_t end) {
     for (; i < end; ++i) {
       const Position plane(outer, n_outer, i / (high * wide));
       const int64_t c = (columns_first ? i % high : i / wide % high) * kColumns;
-      const int64_t r = (columns_first ? i / high % wide : i % wide) * kRows;
-      transpose(src + plane.src + r * row.src + c, row.src, std::min(kRows, row.size - r),
+      const int64_t block = (columns_first ? i / high % wide : i % wide) * kRows - early;
+      const int64_t r = std::max<int64_t>(block, 0);
+      transpose(src + plane.src + r * row.src + c, row.src, std::min(block + kRows, row.size) - r,
                 std::min(kColumns, column.size - c), dst + plane.dst + c * column.dst + r,
-                column.dst);
+                column.dst, past && r == block);
     }
+    if (past) end_stream();
   };
   parallel_for(planes * high * wide, std::max<int64_t>(kGrainBytes / block_bytes, 1), blocks);
 }
@@ -190,19 +249,24 @@ void copy_rows(const Copy& a) {
   const int64_t row_bytes = row.size * static_cast<int64_t>(sizeof(T));
   int64_t rows = 1;
   for (int d = 0; d < a.n_dims - 1; ++d) rows *= a.dims[d].size;
+  // Of short rows the lines at the ends, which are not written past the caches, are too many.
+  const bool past = row_bytes >= 8 * kLine && overflows<T>(a);
   if (rows == 1) {
-    parallel_for(
-        row.size, kGrainBytes / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
-          copy_run(src + begin * row.src, row.src, dst + begin * row.dst, row.dst, end - begin);
-        });
+    parallel_for(row.size, kGrainBytes / static_cast<int64_t>(sizeof(T)),
+                 [&](int64_t begin, int64_t end) {
+                   copy_run(src + begin * row.src, row.src, dst + begin * row.dst, row.dst,
+                            end - begin, past);
+                   if (past) end_stream();
+                 });
     return;
   }
   parallel_for(rows, std::max<int64_t>(kGrainBytes / row_bytes, 1),
                [&](int64_t begin, int64_t end) {
                  Position at(a.dims, a.n_dims - 1, begin);
                  for (int64_t i = begin; i < end; ++i, at.next()) {
-                   copy_run(src + at.src, row.src, dst + at.dst, row.dst, row.size);
+                   copy_run(src + at.src, row.src, dst + at.dst, row.dst, row.size, past);
                  }
+                 if (past) end_stream();
                });
 }
 

@@ -34,6 +34,12 @@ void MapExp(const float* x, float* y, int64_t n) {
 void MapErf(const float* x, float* y, int64_t n) {
   Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Erf(d, v); });
 }
+void MapLog(const float* x, float* y, int64_t n) {
+  Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Log(d, v); });
+}
+void MapLog2(const float* x, float* y, int64_t n) {
+  Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Log2(d, v); });
+}
 
 #define ET_CONVERT(name, X, Y)                             \
   void name(const X* x, Y* y, int64_t n) {                 \
@@ -55,6 +61,8 @@ namespace executorch::cpu {
 HWY_EXPORT(ApplyActivation);
 HWY_EXPORT(MapExp);
 HWY_EXPORT(MapErf);
+HWY_EXPORT(MapLog);
+HWY_EXPORT(MapLog2);
 HWY_EXPORT(FloatFromF16);
 HWY_EXPORT(FloatFromBF16);
 HWY_EXPORT(F16FromFloat);
@@ -68,6 +76,12 @@ void exp(const float* x, float* y, int64_t n) {
 }
 void erf(const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(MapErf)(x, y, n);
+}
+void log(const float* x, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(MapLog)(x, y, n);
+}
+void log2(const float* x, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(MapLog2)(x, y, n);
 }
 void convert(const F16* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(FloatFromF16)(x, y, n);

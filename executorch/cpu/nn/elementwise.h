@@ -16,6 +16,9 @@ void apply(const Activation& act, const float* x, float* y, int64_t n);
 void exp(const float* x, float* y, int64_t n);
 /// y[i] = erf(x[i])
 void erf(const float* x, float* y, int64_t n);
+/// y[i] = ln x[i]; log2: to the base 2, exact of powers of 2
+void log(const float* x, float* y, int64_t n);
+void log2(const float* x, float* y, int64_t n);
 
 /// y[i] = x[i]; to the 16-bit types rounded to nearest even.
 void convert(const F16* x, float* y, int64_t n);

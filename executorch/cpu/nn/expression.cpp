@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 
 #include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/storage-inl.h>
 #include <executorch/cpu/threadpool.h>
 
@@ -107,40 +108,47 @@ const float* LoadTile(const T* from, int64_t stride, int64_t n, float* room) {
 }
 
 template <class T>
-void StoreTile(const float* from, T* to, int64_t stride, int64_t n) {
+void StoreTile(const float* from, T* to, int64_t stride, bool past, int64_t n) {
   const Floats d;
-  T dense[kTile];
-  T* const target = stride == 1 ? to : dense;
+  alignas(kLine) T dense[kTile];
+  T* const target = stride == 1 && !past ? to : dense;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) StoreFloats(hn::LoadU(d, from + i), d, target + i);
   const auto rest = static_cast<size_t>(n - i);
   if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, target + i, rest);
+  if (past) return stream(dense, to, static_cast<size_t>(n) * sizeof(T));
   for (int64_t j = 0; stride != 1 && j < n; ++j) to[j * stride] = dense[j];
 }
 
-template <class T>
-void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, float (*room)[kTile]) {
+void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, bool past,
+             float (*room)[kTile]) {
   const float* registers[Expression::kMaxRegisters];
   for (int w = 0; w < e.n_inputs; ++w) {
-    registers[w] =
-        LoadTile(static_cast<const T*>(e.inputs[w]) + in[w], e.dims[0].in[w], n, room[w]);
+    with_type(e.mixed ? e.in_types[w] : e.type, [&](auto t) {
+      using T = decltype(t);
+      const T* const from = static_cast<const T*>(e.inputs[w]) + in[w];
+      if (e.dims[0].in[w] == 1) prefetch(from + n, n * static_cast<int64_t>(sizeof(T)));
+      registers[w] = LoadTile(from, e.dims[0].in[w], n, room[w]);
+    });
   }
-  T* const target = static_cast<T*>(e.out) + out;
-  const bool direct = std::is_same_v<T, float> && e.dims[0].out == 1;
+  const bool direct = e.type == Type::F32 && e.dims[0].out == 1 && !past;
   for (int s = 0; s < e.n_steps; ++s) {
     const auto& step = e.steps[s];
     const bool last = s + 1 == e.n_steps;
-    float* const y = last && direct ? reinterpret_cast<float*>(target) : room[step.to];
+    float* const y = last && direct ? static_cast<float*>(e.out) + out : room[step.to];
     RunStep(step, registers[step.a], registers[step.b], y, n);
     registers[step.to] = y;
   }
-  if (!direct) StoreTile(registers[e.steps[e.n_steps - 1].to], target, e.dims[0].out, n);
+  if (direct) return;
+  with_type(e.type, [&](auto t) {
+    StoreTile(registers[e.steps[e.n_steps - 1].to], static_cast<decltype(t)*>(e.out) + out,
+              e.dims[0].out, past, n);
+  });
 }
 
 /// Tiles [begin, end): those of the innermost loop first, then its repetitions.
-template <class T>
-void RunTiles(const Expression& e, int64_t begin, int64_t end) {
+void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
   HWY_ALIGN float room[Expression::kMaxRegisters][kTile];
   const auto& inner = e.dims[0];
   const int64_t per_row = (inner.size + kTile - 1) / kTile;
@@ -156,8 +164,9 @@ void RunTiles(const Expression& e, int64_t begin, int64_t end) {
       for (int w = 0; w < e.n_inputs; ++w) in[w] += at * e.dims[d].in[w];
       out += at * e.dims[d].out;
     }
-    RunTile<T>(e, in, out, std::min(kTile, inner.size - first), room);
+    RunTile(e, in, out, std::min(kTile, inner.size - first), past, room);
   }
+  if (past) end_stream();
 }
 
 void RunExpression(const Expression& e) {
@@ -165,9 +174,14 @@ void RunExpression(const Expression& e) {
   int64_t tiles = per_row;
   for (int d = 1; d < e.n_dims; ++d) tiles *= e.dims[d].size;
   const int64_t grain = std::max<int64_t>(1, kShare / std::min(kTile, e.dims[0].size));
-  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
-    with_type(e.type, [&](auto t) { RunTiles<decltype(t)>(e, begin, end); });
-  });
+  int64_t elements = 1, moved = size_of(e.type);  // bytes an element
+  for (int d = 0; d < e.n_dims; ++d) elements *= e.dims[d].size;
+  for (int w = 0; w < e.n_inputs; ++w) {
+    if (e.dims[0].in[w] != 0) moved += size_of(e.mixed ? e.in_types[w] : e.type);
+  }
+  const bool past = e.dims[0].out == 1 && e.dims[0].size * size_of(e.type) >= 8 * kLine &&
+                    overflows_caches(elements * moved);
+  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) { RunTiles(e, past, begin, end); });
 }
 
 }  // namespace HWY_NAMESPACE

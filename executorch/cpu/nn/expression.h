@@ -1,4 +1,5 @@
 /// Several elementwise operations in one pass: tile by tile, with what lies between them in cache.
+/// Casts between the storage types cost nothing more.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -46,7 +47,9 @@ struct Expression {
     int64_t out = 0;
   };
 
-  Type type = Type::F32;  // of all operands
+  Type type = Type::F32;  // of the result, and of the inputs unless `mixed`
+  bool mixed = false;
+  Type in_types[kMaxInputs] = {};  // if `mixed`
   int n_inputs = 0;
   const void* inputs[kMaxInputs] = {};
   void* out = nullptr;

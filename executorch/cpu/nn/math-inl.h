@@ -1,5 +1,5 @@
-/// exp, tanh, erf, the normal distribution function and the activations made of them, on vectors
-/// of float. `d` is any descriptor of float lanes.
+/// exp, log, tanh, erf, the normal distribution function and the activations made of them, on
+/// vectors of float. `d` is any descriptor of float lanes.
 ///
 /// NaN gives NaN and infinities their limits. Errors are at most 4 units in the last place, of
 /// activations 8, results that are denormal included; NormalCdf, Gelu and GeluTanh of negative x
@@ -69,6 +69,51 @@ HWY_INLINE V Exp(D d, V x) {
   const V low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
   const V high = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
   return KeepNaN(x, hn::Mul(hn::Mul(p, low), high));
+}
+
+/// x = 2^exponent * (1 + f), |f| < 0.42; returns ln(1 + f). For positive finite x.
+template <class D, class V>
+HWY_INLINE V LogOfMantissa(D d, V x, V& exponent) {
+  const hn::RebindToSigned<D> di;
+  const auto tiny = hn::Lt(x, hn::Set(d, 0x1p-126f));  // denormal: made normal first
+  const auto bits = hn::BitCast(di, hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p23f)), x));
+  // The exponent goes up where the mantissa passes the root of 2.
+  const auto raised = hn::Add(bits, hn::Set(di, 0x3F800000 - 0x3F3504F3));
+  const auto power = hn::Sub(hn::ShiftRight<23>(raised), hn::Set(di, 127));
+  exponent = hn::Sub(hn::ConvertTo(d, power), hn::IfThenElseZero(tiny, hn::Set(d, 23.0f)));
+  const V f = hn::Sub(hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(power))), hn::Set(d, 1.0f));
+  constexpr float kSeries[] = {6.74664032e-2f,  -1.16756518e-1f, 1.18881623e-1f,
+                               -1.24055889e-1f, 1.42195524e-1f,  -1.66679959e-1f,
+                               2.00021187e-1f,  -2.50000096e-1f, 3.33333126e-1f};
+  const V t = hn::Mul(f, f);
+  const V tail =
+      hn::MulAdd(hn::Mul(f, t), Polynomial(d, f, kSeries), hn::Mul(t, hn::Set(d, -0.5f)));
+  return hn::Add(f, tail);
+}
+
+/// What a logarithm gives for 0, infinity, negative numbers and NaN; else y.
+template <class D, class V>
+HWY_INLINE V LogLimits(D d, V x, V y) {
+  const V infinity = hn::Inf(d);
+  const V edge = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), hn::NaN(d));
+  // Infinity and NaN are their own logarithms.
+  return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::IfThenElse(hn::Eq(x, infinity), x, y),
+                        KeepNaN(x, edge));
+}
+
+template <class D, class V>
+HWY_INLINE V Log(D d, V x) {
+  V n;
+  const V r = LogOfMantissa(d, x, n);
+  const V low = hn::MulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  return LogLimits(d, x, hn::MulAdd(n, hn::Set(d, 0.693359375f), low));
+}
+
+template <class D, class V>
+HWY_INLINE V Log2(D d, V x) {
+  V n;
+  const V r = LogOfMantissa(d, x, n);
+  return LogLimits(d, x, hn::MulAdd(r, hn::Set(d, 1.44269504f), n));
 }
 
 /// 1 / x for 1 <= x < 2^20, to 2 units.

@@ -31,6 +31,8 @@ void Map(const std::vector<float>& x, std::vector<float>& y, const F& f) {
   }
 ET_MAP(Exp)
 ET_MAP(Exp2OfNegative)
+ET_MAP(Log)
+ET_MAP(Log2)
 ET_MAP(Tanh)
 ET_MAP(Erf)
 ET_MAP(NormalCdf)
@@ -66,6 +68,8 @@ namespace {
 
 HWY_EXPORT(MapExp);
 HWY_EXPORT(MapExp2OfNegative);
+HWY_EXPORT(MapLog);
+HWY_EXPORT(MapLog2);
 HWY_EXPORT(MapTanh);
 HWY_EXPORT(MapErf);
 HWY_EXPORT(MapNormalCdf);
@@ -140,6 +144,19 @@ TEST(Math, ExpTanhErfAreRightToFourUnits) {
   });
 }
 
+TEST(Math, LogarithmsAreRightToFourUnits) {
+  on_every_target([] {
+    expect_ulps(
+        ET_TARGETS(MapLog), [](double x) { return std::log(x); }, 0x1p-149f, kMax, kFour);
+    expect_ulps(
+        ET_TARGETS(MapLog2), [](double x) { return std::log2(x); }, 0x1p-149f, kMax, kFour);
+    const std::vector<float> powers = {0x1p-149f, 0x1p-126f, 0.5f, 1, 8, 0x1p127f};
+    std::vector<float> y(powers.size());
+    HWY_DYNAMIC_DISPATCH(MapLog2)(powers, y);
+    EXPECT_EQ(y, (std::vector<float>{-149, -126, -1, 0, 3, 127}));
+  });
+}
+
 TEST(Math, Exp2OfNegativeFlushesWhatIsDenormal) {
   on_every_target([] {
     expect_ulps(
@@ -193,6 +210,8 @@ TEST(Math, SpecialValuesAreThoseOfTheStandardLibrary) {
       }
     };
     expect(ET_TARGETS(MapExp), {INFINITY, 0, NAN, 1, 1});
+    expect(ET_TARGETS(MapLog), {INFINITY, NAN, NAN, -INFINITY, -INFINITY});
+    expect(ET_TARGETS(MapLog2), {INFINITY, NAN, NAN, -INFINITY, -INFINITY});
     expect(ET_TARGETS(MapTanh), {1, -1, NAN, 0, -0.0f});
     expect(ET_TARGETS(MapErf), {1, -1, NAN, 0, -0.0f});
     expect(ET_TARGETS(MapSigmoid), {1, 0, NAN, 0.5f, 0.5f});

@@ -1,5 +1,5 @@
 #include <executorch/cpu/nn/norm.h>
-
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
@@ -18,7 +18,11 @@ namespace HWY_NAMESPACE {
 
 /// Elements whose sums are kept in float; a run of them stays in the first-level cache.
 constexpr int64_t kRun = 2048;
-constexpr int64_t kGrain = 16384;  // elements
+constexpr int64_t kGrain = 16384;     // elements
+constexpr int64_t kLongest = 262144;  // bytes of rows of which two stay in a second-level cache
+/// What is read after a chunk.
+template <class T>
+constexpr int64_t kAhead = kStreamBytes / static_cast<int64_t>(sizeof(T));
 
 struct Moments {
   double n = 0, mean = 0, squares = 0;  // squares: sum of (x - mean)^2
@@ -50,21 +54,44 @@ HWY_INLINE float SumOf(const T* HWY_RESTRICT x, int64_t n, const F& f) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]))));
 }
 
+/// Sums of x - middle and of its squares.
+template <class T>
+HWY_INLINE void SumDeviations(const T* HWY_RESTRICT x, int64_t n, float middle, double& sum,
+                              double& squares) {
+  const Floats d;
+  const V m = hn::Set(d, middle);
+  V s[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)}, q[4] = {s[0], s[0], s[0], s[0]};
+  const auto add = [&](int64_t k, V delta) HWY_ATTR {
+    s[k] = hn::Add(s[k], delta);
+    q[k] = hn::MulAdd(delta, delta, q[k]);
+  };
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int64_t k = 0; k < 4; ++k) add(k, hn::Sub(LoadFloats(d, x + i + k * kLanes), m));
+  }
+  for (; i + kLanes <= n; i += kLanes) add(0, hn::Sub(LoadFloats(d, x + i), m));
+  if (i < n) {
+    const size_t rest = static_cast<size_t>(n - i);
+    add(1, hn::IfThenElseZero(hn::FirstN(d, rest), hn::Sub(LoadFloatsN(d, x + i, rest), m)));
+  }
+  const auto all = [&](const V(&v)[4]) HWY_ATTR {
+    const V pairs = hn::Add(hn::Add(v[0], v[1]), hn::Add(v[2], v[3]));
+    return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, pairs)));
+  };
+  sum = all(s);
+  squares = all(q);
+}
+
 template <class T>
 Moments MomentsOf(const T* HWY_RESTRICT x, int64_t n) {
-  const Floats d;
   Moments result;
   for (int64_t i = 0; i < n; i += kRun) {
     const int64_t m = std::min(kRun, n - i);
     const double count = static_cast<double>(m);
     const float about = SumOf(x + i, m, [](V v) HWY_ATTR { return v; }) / static_cast<float>(m);
-    const V middle = hn::Set(d, about);
     // Deviations from a rounded mean; what they sum to takes back what the rounding added.
-    const double bias = SumOf(x + i, m, [&](V v) HWY_ATTR { return hn::Sub(v, middle); });
-    const double squares = SumOf(x + i, m, [&](V v) HWY_ATTR {
-      const V delta = hn::Sub(v, middle);
-      return hn::Mul(delta, delta);
-    });
+    double bias, squares;
+    SumDeviations(x + i, m, about, bias, squares);
     result.Merge(count, about + bias / count, squares - bias * bias / count);
   }
   return result;
@@ -79,33 +106,43 @@ double MeanSquare(const T* HWY_RESTRICT x, int64_t n) {
   return sum / static_cast<double>(n);
 }
 
-/// y = x * scale + shift
+/// y = x * scale + shift; meanwhile as much is asked for at `next`.
 template <class T>
-HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, T* y) {
+HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, bool past, const T* next,
+                       T* y) {
   const Floats d;
   const V a = hn::Set(d, scale), b = hn::Set(d, shift);
-  ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&)
-                    HWY_ATTR { store(hn::MulAdd(load(x + i), a, b), y + i); });
+  write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
+    if (past) prefetch(next + begin, count * static_cast<int64_t>(sizeof(T)));
+    ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&)
+                          HWY_ATTR { store(hn::MulAdd(load(x + begin + i), a, b), to + i); });
+  });
 }
 
 /// A layer norm's row: one weight and bias per element.
 template <class T>
 HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, const float* weight,
-                             const float* bias, T* y) {
+                             const float* bias, bool past, const T* next, T* y) {
   const Floats d;
   const V m = hn::Set(d, mean), r = hn::Set(d, rstd);
-  ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&) HWY_ATTR {
-    V v = hn::Mul(hn::Sub(load(x + i), m), r);
-    if (weight != nullptr) v = hn::Mul(v, load(weight + i));
-    if (bias != nullptr) v = hn::Add(v, load(bias + i));
-    store(v, y + i);
+  write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
+    if (past) prefetch(next + begin, count * static_cast<int64_t>(sizeof(T)));
+    ForVectors(count, [&](int64_t j, const auto& load, const auto& store, const auto&) HWY_ATTR {
+      const int64_t i = begin + j;
+      V v = hn::Mul(hn::Sub(load(x + i), m), r);
+      if (weight != nullptr) v = hn::Mul(v, load(weight + i));
+      if (bias != nullptr) v = hn::Add(v, load(bias + i));
+      store(v, to + j);
+    });
   });
 }
 
 template <class T>
-void Normalize(const NormalizeRows& a, int64_t row) {
+void Normalize(const NormalizeRows& a, int64_t row, bool past, int64_t last) {
   const T* x = static_cast<const T*>(a.x) + row * a.n;
   T* y = static_cast<T*>(a.y) + row * a.n;
+  // Rows that stay in a cache: while one is written, the next is asked for.
+  const int64_t ahead = row < last && a.n * static_cast<int64_t>(sizeof(T)) <= kLongest ? a.n : 0;
   double mean = 0, variance;
   if (a.rms) {
     variance = MeanSquare(x, a.n);
@@ -121,11 +158,12 @@ void Normalize(const NormalizeRows& a, int64_t row) {
   const int64_t channels = a.n / a.inner, first = row % a.weight_period * channels;
   const float* weight = a.weight == nullptr ? nullptr : a.weight + first;
   const float* bias = a.bias == nullptr ? nullptr : a.bias + first;
-  if (a.inner == 1) return NormalizeRow(x, a.n, center, rstd, weight, bias, y);
+  if (a.inner == 1) return NormalizeRow(x, a.n, center, rstd, weight, bias, past, x + ahead, y);
   for (int64_t c = 0; c < channels; ++c) {
     const float scale = weight == nullptr ? rstd : rstd * weight[c];
     const float shift = (bias == nullptr ? 0.0f : bias[c]) - center * scale;
-    Affine(x + c * a.inner, a.inner, scale, shift, y + c * a.inner);
+    const T* const plane = x + c * a.inner;
+    Affine(plane, a.inner, scale, shift, past, plane + kAhead<T>, y + c * a.inner);
   }
 }
 
@@ -133,6 +171,8 @@ template <class T>
 void Scale(const ScaleChannels& a) {
   const T* x = static_cast<const T*>(a.x);
   T* y = static_cast<T*>(a.y);
+  const bool past =
+      overflows_caches(2 * a.outer * a.channels * a.inner * static_cast<int64_t>(sizeof(T)));
   if (a.inner == 1) {
     parallel_for(
         a.outer, std::max<int64_t>(kGrain / a.channels, 1), [&](int64_t r, int64_t end) HWY_ATTR {
@@ -151,17 +191,28 @@ void Scale(const ScaleChannels& a) {
                [&](int64_t plane, int64_t end) HWY_ATTR {
                  for (; plane < end; ++plane) {
                    const int64_t c = plane % a.channels;
-                   Affine(x + plane * a.inner, a.inner, a.scale[c], a.shift[c],
+                   const T* const from = x + plane * a.inner;
+                   Affine(from, a.inner, a.scale[c], a.shift[c], past, from + kAhead<T>,
                           y + plane * a.inner);
                  }
                });
+}
+
+void RunMoments(Type type, const void* x, int64_t n, RowMoments* result) {
+  with_type(type, [&](auto tag) {
+    const Moments moments = MomentsOf(static_cast<const decltype(tag)*>(x), n);
+    *result = {moments.mean, moments.squares};
+  });
 }
 
 void RunNormalizeRows(const NormalizeRows& a) {
   if (a.rows * a.n == 0) return;
   with_type(a.type, [&](auto tag) {
     parallel_for(a.rows, std::max<int64_t>(kGrain / a.n, 1), [&](int64_t row, int64_t end) {
-      for (; row < end; ++row) Normalize<decltype(tag)>(a, row);
+      const bool past = overflows_caches(2 * a.rows * a.n * static_cast<int64_t>(sizeof(tag)));
+      for (const int64_t last = end - 1; row < end; ++row) {
+        Normalize<decltype(tag)>(a, row, past && a.x != a.y, last);
+      }
     });
   });
 }
@@ -178,8 +229,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace executorch::cpu {
 
+HWY_EXPORT(RunMoments);
 HWY_EXPORT(RunNormalizeRows);
 HWY_EXPORT(RunScaleChannels);
+
+RowMoments moments(Type type, const void* x, int64_t n) {
+  RowMoments result;
+  HWY_DYNAMIC_DISPATCH(RunMoments)(type, x, n, &result);
+  return result;
+}
 
 void NormalizeRows::run() const {
   HWY_DYNAMIC_DISPATCH(RunNormalizeRows)(*this);

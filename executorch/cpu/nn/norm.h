@@ -7,6 +7,13 @@
 
 namespace executorch::cpu {
 
+/// Mean of n >= 1 neighbouring elements and the sum of their squared distances from it; in float
+/// within runs and in double above.
+struct RowMoments {
+  double mean, squares;
+};
+RowMoments moments(Type type, const void* x, int64_t n);
+
 /// y[r,i] = (x[r,i] - mean_r) * rstd_r * weight[i / inner] + bias[i / inner]
 /// with rstd = 1 / sqrt(variance + eps) over the n elements of a row (layer norm: inner 1; group
 /// norm: a row is a group of n / inner channels), or, if `rms`, mean = 0 and the mean square in the

@@ -204,6 +204,38 @@ void WithType(const Reduce& a) {
   with_type(a.type, [&](auto t) { RunAs<Op, decltype(t)>(a); });
 }
 
+/// The first of n elements that is `value`, or NaN if that is.
+template <class T>
+int64_t IndexOf(const T* HWY_RESTRICT x, int64_t n, float value) {
+  const Floats d;
+  const V wanted = hn::Set(d, value);
+  const bool nan = value != value;
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const V v =
+        n - i < kLanes ? LoadFloatsN(d, x + i, static_cast<size_t>(n - i)) : LoadFloats(d, x + i);
+    const intptr_t at = hn::FindFirstTrue(d, nan ? hn::IsNaN(v) : hn::Eq(v, wanted));
+    if (at >= 0) return i + at;
+  }
+  return 0;
+}
+
+void RunExtreme(Type type, bool largest, const void* data, int64_t n, Extreme* result) {
+  with_type(type, [&](auto t) {
+    const auto* x = static_cast<const decltype(t)*>(data);
+    // Blocks that stay in a first-level cache; the last that is better holds it first.
+    float best = largest ? MaxOp::kStart : MinOp::kStart;
+    int64_t begin = 0;
+    for (int64_t i = 0; i < n && best == best; i += kRun) {
+      const int64_t m = std::min(kRun, n - i);
+      const auto value = static_cast<float>(largest ? Row<MaxOp>(x + i, m) : Row<MinOp>(x + i, m));
+      if (value == value && !(largest ? value > best : value < best)) continue;
+      best = value;
+      begin = i;
+    }
+    *result = {best, begin + IndexOf(x + begin, std::min(kRun, n - begin), best)};
+  });
+}
+
 void RunReduce(const Reduce& a) {
   if (a.outer * a.inner == 0) return;
   switch (a.op) {
@@ -224,9 +256,16 @@ HWY_AFTER_NAMESPACE();
 namespace executorch::cpu {
 
 HWY_EXPORT(RunReduce);
+HWY_EXPORT(RunExtreme);
 
 void Reduce::run() const {
   HWY_DYNAMIC_DISPATCH(RunReduce)(*this);
+}
+
+Extreme extreme(Type type, Reduce::Op max_or_min, const void* x, int64_t n) {
+  Extreme result;
+  HWY_DYNAMIC_DISPATCH(RunExtreme)(type, max_or_min == Reduce::Op::Max, x, n, &result);
+  return result;
 }
 
 }  // namespace executorch::cpu

@@ -25,4 +25,11 @@ struct Reduce {
   void run() const;
 };
 
+/// The extreme of a run of n >= 1 elements and where it is first; NaN is both.
+struct Extreme {
+  float value;
+  int64_t index;
+};
+Extreme extreme(Type type, Reduce::Op max_or_min, const void* x, int64_t n);
+
 }  // namespace executorch::cpu

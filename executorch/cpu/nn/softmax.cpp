@@ -1,5 +1,5 @@
 #include <executorch/cpu/nn/softmax.h>
-
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/cpu/workspace.h>
 
@@ -40,9 +40,9 @@ float MaxOf(const T* HWY_RESTRICT x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
 }
 
-/// Sum of e^(x - max), which are kept in y unless it is null.
+/// Sum of e^(x - max), which are kept in y unless it is null. Meanwhile `next` is asked for.
 template <class T>
-double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, float* HWY_RESTRICT y) {
+double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, const T* next, float* HWY_RESTRICT y) {
   const Floats d;
   const V m = hn::Set(d, max);
   double total = 0;
@@ -50,6 +50,7 @@ double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, float* HWY_RESTRICT
     V sum = hn::Zero(d);
     ForVectors(std::min(kChunk, n - begin),
                [&](int64_t i, const auto& load, const auto& store, const auto& here) HWY_ATTR {
+                 prefetch(next + begin + i, 1);
                  const V e = Exp(d, hn::Sub(load(x + begin + i), m));
                  if (y != nullptr) store(e, y + begin + i);
                  sum = hn::Add(sum, hn::IfThenElseZero(here, e));
@@ -59,31 +60,42 @@ double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, float* HWY_RESTRICT
   return total;
 }
 
+/// Longer lines than these floats are kept in y between passes, not in a cache.
+constexpr int64_t kLongest = 32768;
+
+/// Meanwhile `next`, the line after, is asked for.
 template <class T>
-void Row(const T* HWY_RESTRICT x, int64_t n, bool log, T* HWY_RESTRICT y) {
+void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
+         T* HWY_RESTRICT y) {
   const Floats d;
   const float max = MaxOf(x, n);
   if (log) {
-    const double sum = SumExp(x, n, max, nullptr);
+    const double sum = SumExp(x, n, max, next, nullptr);
     const V m = hn::Set(d, max), log_sum = hn::Set(d, static_cast<float>(std::log(sum)));
-    ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&)
-                      HWY_ATTR { store(hn::Sub(hn::Sub(load(x + i), m), log_sum), y + i); });
+    write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
+      ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&) HWY_ATTR {
+        store(hn::Sub(hn::Sub(load(x + begin + i), m), log_sum), to + i);
+      });
+    });
     return;
   }
   float* e;
-  if constexpr (sizeof(T) == sizeof(float)) {
-    e = y;
+  if (sizeof(T) == sizeof(float) && (!past || n > kLongest)) {
+    e = reinterpret_cast<float*>(y);
+    past = false;
   } else {
     static thread_local Workspace workspace;
     e = workspace.floats(static_cast<size_t>(n));
   }
-  const V share = hn::Set(d, static_cast<float>(1 / SumExp(x, n, max, e)));
-  ForVectors(n, [&](int64_t i, const auto& load, const auto& store, const auto&)
-                    HWY_ATTR { store(hn::Mul(load(e + i), share), y + i); });
+  const V share = hn::Set(d, static_cast<float>(1 / SumExp(x, n, max, next, e)));
+  write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
+    ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&)
+                          HWY_ATTR { store(hn::Mul(load(e + begin + i), share), to + i); });
+  });
 }
 
-/// Lines that are done together.
-constexpr int64_t kBlock = 256;
+/// Most lines that are done together: a page of each row of memory.
+constexpr int64_t kBlock = 1024;
 
 /// `width` <= kBlock neighbouring lines; element i of them at x + i * step. Rows of memory are
 /// walked in order, three times.
@@ -92,9 +104,10 @@ void Columns(const T* HWY_RESTRICT x, int64_t n, int64_t step, int64_t width, bo
              T* HWY_RESTRICT y) {
   const Floats d;
   HWY_ALIGN float max[kBlock], sum[kBlock], lost[kBlock];
-  std::fill_n(max, kBlock, -kInfinity);
-  std::fill_n(sum, kBlock, 0.0f);
-  std::fill_n(lost, kBlock, 0.0f);
+  const int64_t room = (width + kLanes - 1) / kLanes * kLanes;
+  std::fill_n(max, room, -kInfinity);
+  std::fill_n(sum, room, 0.0f);
+  std::fill_n(lost, room, 0.0f);
   for (int64_t i = 0; i < n; ++i) {
     ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
       hn::StoreU(hn::Max(hn::LoadU(d, max + c), load(x + i * step + c)), d, max + c);
@@ -136,19 +149,26 @@ void RunAs(const Softmax& s) {
   const T* x = static_cast<const T*>(s.x);
   T* y = static_cast<T*>(s.y);
   const int64_t grain = std::max<int64_t>(16384 / s.n, 1);  // lines
+  const bool past = overflows_caches(2 * s.outer * s.n * s.inner * static_cast<int64_t>(sizeof(T)));
   if (s.inner == 1) {
     parallel_for(s.outer, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) Row(x + o * s.n, s.n, s.log, y + o * s.n);
+      for (int64_t o = begin; o < end; ++o) {
+        const T* const row = x + o * s.n;
+        Row(row, s.n, s.log, past, o + 1 < end ? row + s.n : row, y + o * s.n);
+      }
     });
     return;
   }
-  const int64_t blocks = (s.inner + kBlock - 1) / kBlock;
-  parallel_for(s.outer * blocks, std::max<int64_t>(grain / kBlock, 1),
+  // Some blocks for each thread, of whole cache lines.
+  const int64_t share = s.outer * s.inner / (4 * static_cast<int64_t>(loop_threads()));
+  const int64_t wide = std::clamp<int64_t>(share / 64 * 64, 64, kBlock);
+  const int64_t blocks = (s.inner + wide - 1) / wide;
+  parallel_for(s.outer * blocks, std::max<int64_t>(grain / wide, 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t b = begin; b < end; ++b) {
-                   const int64_t c = b % blocks * kBlock;
+                   const int64_t c = b % blocks * wide;
                    const int64_t at = b / blocks * s.n * s.inner + c;
-                   Columns(x + at, s.n, s.inner, std::min(kBlock, s.inner - c), s.log, y + at);
+                   Columns(x + at, s.n, s.inner, std::min(wide, s.inner - c), s.log, y + at);
                  }
                });
 }

@@ -37,8 +37,9 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* p, ptrdiff_t step) {
 }
 
 /// dst[c * dst_stride + r] = src[r * src_stride + c] for r < Lanes(d) and c < kTransposedColumns.
-/// Strides in elements; no alignment is needed.
-template <class D, class T = hn::TFromD<D>>
+/// Strides in elements; no alignment is needed, unless kPast: then stores go past the caches, and
+/// dst and its rows are aligned to vectors.
+template <bool kPast = false, class D, class T = hn::TFromD<D>>
 HWY_INLINE void TransposeColumns(D d, const T* HWY_RESTRICT src, ptrdiff_t src_stride,
                                  T* HWY_RESTRICT dst, ptrdiff_t dst_stride) {
   constexpr size_t kColumns = kTransposedColumns<D>;
@@ -61,7 +62,8 @@ HWY_INLINE void TransposeColumns(D d, const T* HWY_RESTRICT src, ptrdiff_t src_s
       for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
     }
     for (size_t k = 0; k < kColumns; ++k) {
-      hn::StoreU(v[k], d, dst + static_cast<ptrdiff_t>(k) * dst_stride);
+      T* const to = dst + static_cast<ptrdiff_t>(k) * dst_stride;
+      kPast ? hn::Stream(v[k], d, to) : hn::StoreU(v[k], d, to);
     }
   }
 }

@@ -19,6 +19,7 @@ constexpr int64_t kShortest = 8;
 
 struct ElementwiseCall : FusedCall {
   Span<const Operand> inputs;
+  cpu::Type in_types[kInputs] = {};
   Span<const Expression::Step> steps;
 };
 
@@ -90,7 +91,11 @@ bool run_elementwise(const FusedCall& base, KernelRuntimeContext&) {
   Expression e;
   e.type = engine_type(out);
   e.n_inputs = static_cast<int>(call.inputs.size());
-  for (size_t w = 0; w < call.inputs.size(); ++w) e.inputs[w] = call.inputs[w].data(views[w]);
+  e.mixed = true;
+  for (size_t w = 0; w < call.inputs.size(); ++w) {
+    e.inputs[w] = call.inputs[w].data(views[w]);
+    e.in_types[w] = call.in_types[w];
+  }
   e.out = out.mutable_data_ptr();
   e.steps = call.steps.data();
   e.n_steps = static_cast<int>(call.steps.size());
@@ -116,6 +121,14 @@ struct Computation {
   int a = -1, b = -1;
 };
 
+// A conversion between types that the engine stores.
+bool is_cast(const Graph& graph, int n) {
+  const std::string_view op = graph.nodes()[n].op;
+  return (op == "_to_copy.out" || op == "_to_dim_order_copy.out") &&
+         graph.is_float(graph.arg_id(n, 0)) && graph.is_float(graph.out(n)) &&
+         graph.tensor(graph.arg_id(n, 0)).scalar_type() != graph.tensor(graph.out(n)).scalar_type();
+}
+
 class Translator {
  public:
   explicit Translator(const Graph& graph) : graph_(graph) {}
@@ -139,6 +152,7 @@ class Translator {
     if (op == "erf.out") return unary(n, Op::Erf);
     if (op == "abs.out") return unary(n, Op::Abs);
     if (op == "pow.Tensor_Scalar_out") return power(n);
+    if (is_cast(graph_, n)) return with(n, {.op = Op::Act});
     if (op == "rsqrt.out") {
       auto c = unary(n, Op::Sqrt);
       c->steps[c->n_steps++] = {.op = Op::Over};
@@ -283,18 +297,23 @@ class Match {
       return std::any_of(c.steps.begin(), c.steps.end(),
                          [](const Step& s) { return !s.keeps_order(); });
     });
-    if (region_.size() > 1 || copies) emit();
+    // What is done in registers between casts alone would not be worth interpreting.
+    const bool computes =
+        std::any_of(region_.begin(), region_.end(), [&](int n) { return !is_cast(graph_, n); });
+    if (computes && (region_.size() > 1 || copies)) emit();
   }
 
  private:
   bool usable(int n) const {
-    const auto type = graph_.tensor(graph_.out(root_)).scalar_type();
-    const auto fits = [&](int v) {
-      return v < 0 ||
-             (graph_.is_float(v) && graph_.tensor(v).scalar_type() == type && graph_.stable(v));
-    };
+    const auto fits = [&](int v) { return v < 0 || (graph_.is_float(v) && graph_.stable(v)); };
     return known_[n].has_value() && graph_.is_float(graph_.out(n)) && graph_.deferrable(n) &&
            fits(graph_.out(n)) && fits(known_[n]->a) && fits(known_[n]->b);
+  }
+
+  // A cast to a narrower type, whose result is not what is in a register.
+  bool rounds(int n) const {
+    return is_cast(graph_, n) &&
+           graph_.tensor(graph_.out(n)).scalar_type() != aten::ScalarType::Float;
   }
 
   // Takes in producers whose results have the shape of the root's and are read here alone.
@@ -306,7 +325,7 @@ class Match {
         for (int v : {known_[n]->a, known_[n]->b}) {
           const int maker = v < 0 ? -1 : graph_.def(v);
           if (maker < 0 || region_.count(maker) > 0 || !graph_.interior(v, block_) ||
-              !graph_.nodes()[maker].live || !usable(maker) ||
+              !graph_.nodes()[maker].live || !usable(maker) || rounds(maker) ||
               !graph_.tensor(v).sizes().equals(shape)) {
             continue;
           }
@@ -379,6 +398,7 @@ class Match {
     std::vector<int> inputs;
     std::vector<Operand> operands;
     for (const auto& chain : inputs_) {
+      call->in_types[operands.size()] = engine_type(graph_.tensor(chain.base));
       add_inputs(graph_, chain, inputs);
       operands.push_back(arena_.operand(graph_, chain));
     }

@@ -10,10 +10,40 @@ using namespace internal;
 
 namespace {
 
+bool is_bool(const Tensor& t) {
+  return t.scalar_type() == ScalarType::Bool;
+}
+bool is_bool(const Scalar& s) {
+  return s.isBoolean();
+}
+
 template <class B, class F>
 Tensor& bitwise(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b, Tensor& out,
                 const F& f) {
-  return elementwise<Kinds::Int>(ctx, {.op = op, .allow_float = false}, out, f, a, b);
+  const Rules rules{.op = op, .allow_float = false};
+  if (is_bool(a) && is_bool(b) && is_bool(out)) {
+    return elementwise_in_bool(
+        ctx, rules, out, [f](bool x, bool y) { return f(x, y); }, a, b);
+  }
+  return elementwise<Kinds::Int>(ctx, rules, out, f, a, b);
+}
+
+/// With the mask as data: compilers see `!a` through every disguise and do not vectorise it.
+struct Not {
+  bool mask = true;
+  bool operator()(bool a) const { return static_cast<bool>(a ^ mask); }
+};
+
+/// A logical operator: of whether its operands are zero.
+template <class F, class... In>
+Tensor& logical(KernelRuntimeContext& ctx, const char* op, Tensor& out, const F& f,
+                const In&... inputs) {
+  const Rules rules{.op = op, .to_bool = true};
+  if ((is_bool(inputs) && ...) && is_bool(out)) {
+    return elementwise_in_bool(ctx, rules, out, f, inputs...);
+  }
+  return elementwise(
+      ctx, rules, out, [f](auto... x) { return f((x != 0)...); }, inputs...);
 }
 
 template <class B, class F>
@@ -35,12 +65,12 @@ constexpr auto kRightShift = [](int64_t a, int64_t b) { return a >> (b < 0 || b 
   Tensor& name##_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, \
                             Tensor& out) {                                                      \
     return bitwise(ctx, #name ".Tensor_out", self, other, out,                                  \
-                   [](int64_t a, int64_t b) { return a operation b; });                         \
+                   [](auto a, auto b) { return static_cast<decltype(a)>(a operation b); });     \
   }                                                                                             \
   Tensor& name##_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other, \
                             Tensor& out) {                                                      \
     return bitwise(ctx, #name ".Scalar_out", self, other, out,                                  \
-                   [](int64_t a, int64_t b) { return a operation b; });                         \
+                   [](auto a, auto b) { return static_cast<decltype(a)>(a operation b); });     \
   }
 ET_BITWISE(bitwise_and, &)
 ET_BITWISE(bitwise_or, |)
@@ -69,7 +99,10 @@ Tensor& bitwise_right_shift_Tensor_Scalar_out(KernelRuntimeContext& ctx, const T
 
 Tensor& bitwise_not_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   const Rules rules{.op = "bitwise_not.out", .allow_float = false};
-  if (self.scalar_type() == ScalarType::Bool) {
+  if (is_bool(self) && is_bool(out)) {
+    return elementwise_in_bool(ctx, rules, out, Not(), self);
+  }
+  if (is_bool(self)) {
     return elementwise<Kinds::Int>(
         ctx, rules, out, [](int64_t a) { return static_cast<int64_t>(a == 0); }, self);
   }
@@ -78,30 +111,20 @@ Tensor& bitwise_not_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& o
 }
 
 Tensor& logical_not_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return elementwise(
-      ctx, {.op = "logical_not.out", .to_bool = true}, out, [](auto a) { return a == 0; }, self);
+  return logical(ctx, "logical_not.out", out, Not(), self);
 }
 
-Tensor& logical_and_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
-                        Tensor& out) {
-  return elementwise(
-      ctx, {.op = "logical_and.out", .to_bool = true}, out,
-      [](auto a, auto b) { return (a != 0) & (b != 0) ? true : false; }, self, other);
-}
-
-Tensor& logical_or_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
-                       Tensor& out) {
-  return elementwise(
-      ctx, {.op = "logical_or.out", .to_bool = true}, out,
-      [](auto a, auto b) { return (a != 0) | (b != 0) ? true : false; }, self, other);
-}
-
-Tensor& logical_xor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
-                        Tensor& out) {
-  return elementwise(
-      ctx, {.op = "logical_xor.out", .to_bool = true}, out,
-      [](auto a, auto b) { return (a != 0) != (b != 0); }, self, other);
-}
+#define ET_LOGICAL(name, operation)                                                                \
+  Tensor& logical_##name##_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, \
+                               Tensor& out) {                                                      \
+    return logical(                                                                                \
+        ctx, "logical_" #name ".out", out, [](bool a, bool b) { return (a operation b) != 0; },    \
+        self, other);                                                                              \
+  }
+ET_LOGICAL(and, &)
+ET_LOGICAL(or, |)
+ET_LOGICAL(xor, ^)
+#undef ET_LOGICAL
 
 namespace {
 

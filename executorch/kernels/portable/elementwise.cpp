@@ -3,6 +3,7 @@
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -97,6 +98,20 @@ template <class Bound>
 Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
               const std::optional<Bound>& min, const std::optional<Bound>& max, Tensor& out) {
   const Rules rules{.op = op, .allow_bool = false};
+  if constexpr (std::is_same_v<Bound, Scalar>) {
+    const double low = min.has_value() ? scalar_as<double>(*min) : -INFINITY;
+    const double high = max.has_value() ? scalar_as<double>(*max) : INFINITY;
+    // The engine's knows no bounds that are NaN.
+    if (is_float(self.scalar_type()) && low == low && high == high &&
+        (min.has_value() || max.has_value())) {
+      const executorch::cpu::Activation in_float = {executorch::cpu::Activation::Kind::Clamp,
+                                                    static_cast<float>(low),
+                                                    static_cast<float>(high)};
+      return elementwise_with(
+          ctx, rules, out, activation_loop, &in_float,
+          [=](double x) { return min_or_nan(max_or_nan(x, low), high); }, self);
+    }
+  }
   if (min.has_value() && max.has_value()) {
     return elementwise(ctx, rules, out, kClamp, self, *min, *max);
   }

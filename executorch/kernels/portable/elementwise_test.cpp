@@ -1,3 +1,4 @@
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
@@ -184,6 +185,35 @@ TEST_F(Elementwise, ActivationsRefuseIntegersAndUnknownModes) {
   KernelRuntimeContext second;
   gelu_out(second, floats.ones({1}), "fast", out);
   EXPECT_EQ(second.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Elementwise, WritesTheSamePastTheCaches) {
+  const int32_t n = 5003;  // several chunks
+  Tensor a = floats.zeros({3, n}), b = halves.zeros({n});
+  for (int32_t i = 0; i < 3 * n; ++i) a.mutable_data_ptr<float>()[i] = static_cast<float>(i % 97);
+  for (int32_t i = 0; i < n; ++i) {
+    b.mutable_data_ptr<executorch::aten::Half>()[i] = static_cast<float>(i % 13);
+  }
+  const auto run = [&](int64_t cache_bytes, Tensor sum, Tensor half, Tensor less, Tensor number) {
+    const int64_t before = executorch::cpu::internal::set_cache_bytes(cache_bytes);
+    add_out(ctx, a, b, one, sum);
+    mul_out(ctx, b, b, half);
+    lt_tensor_out(ctx, a, b, less);
+    bitwise_or_Tensor_out(ctx, less, less, less);
+    add_out(ctx, a, less, one, number);
+    executorch::cpu::internal::set_cache_bytes(before);
+  };
+  Tensor sums[] = {floats.zeros({3, n}), floats.zeros({3, n})};
+  Tensor products[] = {halves.zeros({n}), halves.zeros({n})};
+  Tensor flags[] = {bools.zeros({3, n}), bools.zeros({3, n})};
+  Tensor numbers[] = {halves.zeros({3, n}), halves.zeros({3, n})};
+  run(INT64_MAX, sums[0], products[0], flags[0], numbers[0]);
+  run(0, sums[1], products[1], flags[1], numbers[1]);
+  EXPECT_TENSOR_EQ(sums[0], sums[1]);
+  EXPECT_TENSOR_EQ(products[0], products[1]);
+  EXPECT_TENSOR_EQ(flags[0], flags[1]);
+  EXPECT_TENSOR_EQ(numbers[0], numbers[1]);
+  EXPECT_EQ(sums[1].const_data_ptr<float>()[n + 1], static_cast<float>((n + 1) % 97 + 1));
 }
 
 TEST_F(Elementwise, NotOfBoolIsLogical) {

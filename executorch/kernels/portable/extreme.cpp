@@ -2,6 +2,7 @@
 /// smallest; of equal elements the first one is meant.
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/reduce.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -40,6 +41,30 @@ struct Extreme {
     }
     index = at + i;
   }
+
+  static void fold_columns(Extreme* states, const C* x, int64_t pitch, int64_t rows, int64_t width,
+                           int64_t at) {
+    using Place = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;  // as wide as C
+    C best[kColumns];
+    Place place[kColumns];
+    for (int64_t w = 0; w < width; ++w) best[w] = states[w].value, place[w] = -1;
+    for (int64_t i = 0; i < rows; ++i) {
+      const C* row = x + i * pitch;
+#pragma GCC ivdep
+      for (int64_t w = 0; w < width; ++w) {
+        const C old = best[w], v = row[w];
+        const bool better = (largest ? v > old : v < old) | ((v != v) & (old == old));
+        const bool taken = better & (old == old);  // the first NaN stays
+        best[w] = taken ? v : old;
+        place[w] = taken ? static_cast<Place>(i) : place[w];
+      }
+    }
+    for (int64_t w = 0; w < width; ++w) {
+      if (place[w] < 0) continue;
+      states[w].value = best[w];
+      states[w].index = at + place[w];
+    }
+  }
 };
 
 /// Values into `values` and indices into `indices`, either of which may be null.
@@ -66,16 +91,25 @@ void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint
   const int64_t size = static_cast<int64_t>(elementSize(self.scalar_type()));
   with_compute(compute_of(self.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
-    using State = Extreme<C, largest>;
-    reduce<C>(r, State(), [&](const State& state, const int64_t* at) {
+    const auto finish = [&](const auto& state, const int64_t* at) {
       if (values != nullptr) {
-        store_one(state.value, static_cast<char*>(values->mutable_data_ptr()) + at[0] * size,
+        store_one(static_cast<C>(state.value),
+                  static_cast<char*>(values->mutable_data_ptr()) + at[0] * size,
                   self.scalar_type());
       }
       if (indices != nullptr) {
         indices->mutable_data_ptr<int64_t>()[at[values != nullptr ? 1 : 0]] = state.index;
       }
-    });
+    };
+    if (rows_for_engine(r)) {
+      for_rows(r, [&](const void* row, const int64_t* at) {
+        finish(executorch::cpu::extreme(*engine_type(r.in_type), largest ? Op::Max : Op::Min, row,
+                                        r.reduced.numel),
+               at);
+      });
+    } else {
+      reduce<C>(r, Extreme<C, largest>(), finish);
+    }
   });
 }
 

@@ -1,3 +1,5 @@
+#include <executorch/cpu/nn/stream.h>
+#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/along_dim.h>
 #include <executorch/kernels/portable/internal/cast.h>
@@ -6,6 +8,7 @@
 #include <executorch/runtime/kernel/boxing.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <cstring>
 
@@ -25,6 +28,70 @@ void copy_part(const Tensor& src, const Layout& from, Tensor& dst, const Layout&
               dst.scalar_type(), to);
 }
 
+/// Whether every value of `index`, in row-major order, is in [0, extent).
+bool check_all(KernelRuntimeContext& ctx, const char* op, const Tensor& index, int64_t extent,
+               int64_t dim) {
+  const IndexValues values(index);
+  Loop loop(index.sizes());
+  loop.add(index);
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    const int64_t value = values[loop.offset(0, i)];
+    if (value >= 0 && value < extent) continue;
+    fail_index(ctx, op, value, i, 0, extent, dim);
+    return false;
+  }
+  return true;
+}
+
+/// out[o, i, :] = src[o, index[i], :], all dense; `piece` elements in a last dim.
+struct Taking {
+  int64_t outer = 1, n = 0, extent = 0, piece = 1;
+};
+
+/// Single elements, of one `outer` at a time.
+template <class T>
+void take_elements(const Taking& t, const T* src, const IndexValues& index, int64_t step, T* dst) {
+  constexpr int64_t kGrain = 16384;
+  executorch::cpu::parallel_for(t.outer, std::max<int64_t>(kGrain / t.n, 1),
+                                [&](int64_t o, int64_t end) {
+                                  for (; o < end; ++o) {
+                                    for (int64_t i = 0; i < t.n; ++i) {
+                                      dst[o * t.n + i] = src[o * t.extent + index[i * step]];
+                                    }
+                                  }
+                                });
+}
+
+/// Index values were checked; they are `step` apart.
+void take(const Taking& t, const Tensor& src, const Tensor& index, int64_t step, Tensor& out) {
+  if (out.numel() == 0) return;
+  const IndexValues values(index);
+  if (t.piece == 1 && t.outer > 1) {
+    with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
+      using T = decltype(tag);
+      take_elements(t, static_cast<const T*>(src.const_data_ptr()), values, step,
+                    static_cast<T*>(out.mutable_data_ptr()));
+    });
+    return;
+  }
+  const int64_t bytes = t.piece * static_cast<int64_t>(out.element_size());
+  const char* const from = static_cast<const char*>(src.const_data_ptr());
+  char* const to = static_cast<char*>(out.mutable_data_ptr());
+  const int64_t pieces = t.outer * t.n;
+  constexpr int64_t kGrainBytes = 65536, kShort = 512;
+  const bool past = bytes >= kShort && executorch::cpu::overflows_caches(2 * pieces * bytes);
+  executorch::cpu::parallel_for(
+      pieces, std::max<int64_t>(kGrainBytes / bytes, 1), [&](int64_t i, int64_t end) {
+        for (; i < end; ++i) {
+          const int64_t row = i / t.n * t.extent + values[i % t.n * step];
+          const char* const piece = from + row * bytes;
+          past ? executorch::cpu::stream(piece, to + i * bytes, static_cast<size_t>(bytes))
+               : static_cast<void>(std::memmove(to + i * bytes, piece, static_cast<size_t>(bytes)));
+        }
+        if (past) executorch::cpu::end_stream();
+      });
+}
+
 }  // namespace
 
 Tensor& embedding_out(KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices,
@@ -37,40 +104,26 @@ Tensor& embedding_out(KernelRuntimeContext& ctx, const Tensor& weight, const Ten
   if (!require_same_dtype(ctx, kOp, weight, out, "out")) return out;
   Shape shape(indices);
   shape.push(weight.size(1));
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || !check_all(ctx, kOp, indices, weight.size(0), 0)) {
+    return out;
+  }
+  const int64_t d = weight.size(1);
+  if (is_contiguous(weight) && is_contiguous(indices) && is_contiguous(out)) {
+    take({.n = indices.numel(), .extent = weight.size(0), .piece = d}, weight, indices, 1, out);
+    return out;
+  }
   const Layout table(weight), target(out);
-  const int64_t last = out.dim() - 1;
   Layout from, to;
-  from.push(weight.size(1), table.strides[1]);
-  to.push(weight.size(1), target.strides[last]);
-  const bool dense = from.strides[0] == 1 && to.strides[0] == 1;
-  const size_t size = static_cast<size_t>(out.element_size());
-  const size_t row_bytes = static_cast<size_t>(weight.size(1)) * size;
-  const char* src = static_cast<const char*>(weight.const_data_ptr());
-  char* dst = static_cast<char*>(out.mutable_data_ptr());
+  from.push(d, table.strides[1]);
+  to.push(d, target.strides[out.dim() - 1]);
   const IndexValues values(indices);
   Loop loop(indices.sizes());
   loop.add(Layout(indices).strides).add(target.strides);
-  int64_t position = 0;
   for_each_run(loop, [&](const int64_t* offsets, int64_t n) {
-    const int64_t index_step = loop.ndim > 0 ? loop.strides[0][loop.ndim - 1] : 0;
-    const int64_t out_step = loop.ndim > 0 ? loop.strides[1][loop.ndim - 1] : 0;
-    for (int64_t i = 0; i < n; ++i, ++position) {
-      const int64_t row = values[offsets[0] + i * index_step];
-      if (row < 0 || row >= weight.size(0)) [[unlikely]] {
-        if (ctx.failure_state() == executorch::runtime::Error::Ok) {
-          fail_index(ctx, kOp, row, position, 0, weight.size(0), 0);
-        }
-        return;
-      }
-      from.offset = row * table.strides[0];
-      to.offset = offsets[1] + i * out_step;
-      if (dense) {
-        std::memmove(dst + to.offset * static_cast<int64_t>(size),
-                     src + from.offset * static_cast<int64_t>(size), row_bytes);
-      } else {
-        copy_part(weight, from, out, to);
-      }
+    for (int64_t i = 0; i < n; ++i) {
+      from.offset = values[offsets[0] + i * loop.inner_stride(0)] * table.strides[0];
+      to.offset = offsets[1] + i * loop.inner_stride(1);
+      copy_part(weight, from, out, to);
     }
   });
   return out;
@@ -91,23 +144,82 @@ Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t 
   if (!resize_out(ctx, kOp, out, shape)) return out;
   Layout from = at_least_1d(self), to = at_least_1d(out);
   const int64_t extent = from.shape.sizes[dim];
+  if (!check_all(ctx, kOp, index, extent, dim)) return out;
+  const int64_t index_step = at_least_1d(index).strides[0];
+  if (is_contiguous(self) && is_contiguous(out)) {
+    const int64_t piece = from.strides[dim];
+    take({.outer = self.numel() / std::max<int64_t>(extent * piece, 1),
+          .n = index.numel(),
+          .extent = extent,
+          .piece = piece},
+         self, index, index_step, out);
+    return out;
+  }
   const int64_t from_step = from.strides[dim], to_step = to.strides[dim];
   from.erase(dim);
   to.erase(dim);
   const IndexValues values(index);
-  const int64_t index_step = at_least_1d(index).strides[0];
   for (int64_t i = 0; i < index.numel(); ++i) {
-    const int64_t at = values[i * index_step];
-    if (at < 0 || at >= extent) {
-      fail_index(ctx, kOp, at, i, 0, extent, dim);
-      return out;
-    }
-    from.offset = at * from_step;
+    from.offset = values[i * index_step] * from_step;
     to.offset = i * to_step;
     copy_part(self, from, out, to);
   }
   return out;
 }
+
+namespace {
+
+/// The first position of a bad index; positions are those of the index in row-major order.
+class FirstBad {
+ public:
+  void see(int64_t position) {
+    int64_t known = first_.load(std::memory_order_relaxed);
+    while (position < known && !first_.compare_exchange_weak(known, position)) {
+    }
+  }
+  std::optional<int64_t> position() const {
+    const int64_t first = first_.load();
+    return first == INT64_MAX ? std::nullopt : std::optional(first);
+  }
+
+ private:
+  std::atomic<int64_t> first_{INT64_MAX};
+};
+
+/// dst[other offset] = src[data offset], by lines of the loop's innermost dim, which threads share.
+/// Nothing outside of `src` is read for a bad index.
+template <class T, class Index>
+void gather_lines(const AlongDim& along, const T* src, const Index* index, T* dst, FirstBad& bad) {
+  const Loop& loop = along.loop;
+  const int inner = loop.ndim - 1;
+  const int64_t n = loop.sizes[inner], step = along.step;
+  const auto extent = static_cast<uint64_t>(along.extent);
+  const int64_t step0 = loop.strides[0][inner], step1 = loop.strides[1][inner];
+  const int64_t step2 = loop.strides[2][inner];
+  const auto lines = [&](int64_t line, int64_t end) {
+    for (; line < end; ++line) {
+      const Index* at = index + loop.offset(0, line * n);
+      const T* from = src + loop.offset(1, line * n);
+      T* to = dst + loop.offset(2, line * n);
+      bool all = true;
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t value = at[i * step0];
+        const bool good = static_cast<uint64_t>(value) < extent;
+        all &= good;
+        to[i * step2] = from[i * step1 + (good ? value : 0) * step];
+      }
+      for (int64_t i = 0; !all && i < n; ++i) {
+        if (static_cast<uint64_t>(at[i * step0]) < extent) continue;
+        bad.see(line * n + i);
+        break;
+      }
+    }
+  };
+  constexpr int64_t kGrain = 16384;  // elements
+  executorch::cpu::parallel_for(loop.numel / n, std::max<int64_t>(kGrain / n, 1), lines);
+}
+
+}  // namespace
 
 Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, const Tensor& index,
                    bool sparse_grad, Tensor& out) {
@@ -121,12 +233,23 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
   }
   if (!resize_out(ctx, kOp, out, index.sizes()) || index.numel() == 0) return out;
   const AlongDim along(index, dim, at_least_1d(self), at_least_1d(out));
-  with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
-    using T = decltype(tag);
-    const T* src = static_cast<const T*>(self.const_data_ptr());
-    T* dst = static_cast<T*>(out.mutable_data_ptr());
-    along.visit(ctx, kOp, index, [=](int64_t from, int64_t to) { dst[to] = src[from]; });
-  });
+  FirstBad bad;
+  if (along.extent == 0) {
+    bad.see(0);
+  } else {
+    with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
+      using T = decltype(tag);
+      const T* src = static_cast<const T*>(self.const_data_ptr());
+      T* dst = static_cast<T*>(out.mutable_data_ptr());
+      index.scalar_type() == ScalarType::Long
+          ? gather_lines(along, src, index.const_data_ptr<int64_t>(), dst, bad)
+          : gather_lines(along, src, index.const_data_ptr<int32_t>(), dst, bad);
+    });
+  }
+  if (const auto position = bad.position()) {
+    const int64_t value = IndexValues(index)[along.loop.offset(0, *position)];
+    fail_index(ctx, kOp, value, *position, 0, along.extent, dim);
+  }
   return out;
 }
 

@@ -142,4 +142,41 @@ TEST_F(Indexing, SortsAlongAnOuterDimWithoutTemporaryMemory) {
   EXPECT_TENSOR_EQ(positions, longs.make({3, 2}, {1, 0, 2, 2, 0, 1}));
 }
 
+TEST_F(Indexing, TakesRowsAndColumnsFromAnyThread) {
+  const int32_t rows = 300, columns = 200;
+  Tensor x = floats.zeros({rows, columns});
+  for (int32_t i = 0; i < rows * columns; ++i) {
+    x.mutable_data_ptr<float>()[i] = static_cast<float>(i);
+  }
+  Tensor wanted = longs.zeros({columns});
+  for (int32_t i = 0; i < columns; ++i) {
+    wanted.mutable_data_ptr<int64_t>()[i] = (i * 7) % columns;
+  }
+  Tensor by_column = floats.zeros({rows, columns}), by_row = floats.zeros({columns, columns});
+  index_select_out(ctx, x, 1, wanted, by_column);
+  embedding_out(ctx, x, wanted, -1, false, false, by_row);
+  for (int32_t r = 0; r < columns; ++r) {
+    for (int32_t c = 0; c < columns; ++c) {
+      ASSERT_EQ(by_column.const_data_ptr<float>()[r * columns + c],
+                static_cast<float>(r * columns + c * 7 % columns));
+      ASSERT_EQ(by_row.const_data_ptr<float>()[r * columns + c],
+                static_cast<float>(r * 7 % columns * columns + c));
+    }
+  }
+}
+
+TEST_F(Indexing, GatherRefusesABadIndexOfAnyLine) {
+  const int32_t rows = 500, columns = 100;
+  Tensor x = floats.ones({rows, columns}), out = floats.zeros({rows, columns});
+  Tensor index = longs.zeros({rows, columns});
+  gather_out(ctx, x, 1, index, false, out);
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_TENSOR_EQ(out, x);
+  for (int64_t bad : {int64_t{columns}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    index.mutable_data_ptr<int64_t>()[rows * columns - 1] = bad;
+    gather_out(ctx, x, 1, index, false, out);
+    expect_failure("gather");
+  }
+}
+
 }  // namespace

@@ -55,17 +55,28 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
   }
   ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out,
              "%s: not implemented for dtype %s", kOp, toString(out.scalar_type()));
+  // From the outermost padded dim inwards: what lies before and behind the input's elements.
+  const Element element(value, out.scalar_type());
   Layout from(self), to(out);
-  bool padded = false;
-  for (int64_t i = 0; 2 * i < static_cast<int64_t>(pad.size()); ++i) {
+  const auto fill_along = [&](int64_t d, int64_t begin, int64_t end) {
+    Layout part = to, one;
+    part.offset += begin * part.strides[d];
+    part.shape.sizes[d] = static_cast<SizesType>(end - begin);
+    one.shape = part.shape;  // with strides of 0
+    copy_layout(element.bytes, out.scalar_type(), one, out.mutable_data_ptr(), out.scalar_type(),
+                part);
+  };
+  for (int64_t i = static_cast<int64_t>(pad.size()) / 2 - 1; i >= 0; --i) {
     const int64_t d = self.dim() - 1 - i, left = pad[2 * i], right = pad[2 * i + 1];
-    padded = padded || left > 0 || right > 0;
+    const int64_t extent = out.size(d), begin = std::clamp<int64_t>(left, 0, extent);
+    const int64_t kept = std::max<int64_t>(
+        self.size(d) + std::min<int64_t>(left, 0) + std::min<int64_t>(right, 0), 0);
+    fill_along(d, 0, begin);
+    fill_along(d, begin + kept, extent);
     from.offset += std::max<int64_t>(-left, 0) * from.strides[d];
-    to.offset += std::max<int64_t>(left, 0) * to.strides[d];
-    const int64_t kept = self.size(d) + std::min<int64_t>(left, 0) + std::min<int64_t>(right, 0);
-    to.shape.sizes[d] = static_cast<SizesType>(std::max<int64_t>(kept, 0));
+    to.offset += begin * to.strides[d];
+    to.shape.sizes[d] = static_cast<SizesType>(kept);
   }
-  if (padded) fill(value, out);
   copy_layout(self.const_data_ptr(), self.scalar_type(), from, out.mutable_data_ptr(),
               out.scalar_type(), to);
   return out;

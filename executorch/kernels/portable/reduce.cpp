@@ -1,7 +1,8 @@
 /// Reductions over dims: sum, mean, prod, any.
+#include <executorch/cpu/nn/norm.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
-#include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/moments.h>
 #include <executorch/kernels/portable/internal/reduce.h>
 #include <executorch/kernels/portable/tables.h>
@@ -19,6 +20,12 @@ struct Product {
   void fold(const C* x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; ++i) value = wrapping_mul(value, static_cast<decltype(value)>(x[i]));
   }
+  static void fold_columns(Product* states, const C* x, int64_t pitch, int64_t rows, int64_t width,
+                           int64_t) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t w = 0; w < width; ++w) states[w].fold(x + i * pitch + w, 1, i);
+    }
+  }
 };
 
 template <class C>
@@ -26,6 +33,12 @@ struct Any {
   bool value = false;
   void fold(const C* x, int64_t n, int64_t) {
     for (int64_t i = 0; i < n && !value; ++i) value = x[i] != 0;
+  }
+  static void fold_columns(Any* states, const C* x, int64_t pitch, int64_t rows, int64_t width,
+                           int64_t) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t w = 0; w < width; ++w) states[w].value |= x[i * pitch + w] != 0;
+    }
   }
 };
 
@@ -121,11 +134,13 @@ Tensor& any(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
     any_of_bytes(r, out);
     return out;
   }
-  with_compute(compute_of(self.scalar_type()), [&](auto tag) {
+  const auto run = [&](auto tag) {
     using C = decltype(tag);
     reduce<C>(r, Any<C>(),
               [&](const Any<C>& state, const int64_t* at) { store_at(state.value, out, at[0]); });
-  });
+  };
+  self.scalar_type() == ScalarType::Bool ? run(false)
+                                         : with_compute(compute_of(self.scalar_type()), run);
   return out;
 }
 
@@ -147,13 +162,18 @@ void variance(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   const double freedom = n - correction > 0 ? n - correction : 0;
   with_float_compute(compute_of(self.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
-    reduce<C>(r, Moments<C>(), [&](const Moments<C>& state, const int64_t* at) {
-      const double value = state.n == 0 ? NAN : state.squares / freedom;
+    const auto finish = [&](const auto& state, const int64_t* at) {
+      const double value = n == 0 ? NAN : state.squares / freedom;
       store_at(static_cast<C>(value), out, at[0]);
-      if (mean != nullptr) {
-        store_at(static_cast<C>(state.n == 0 ? NAN : state.mean), *mean, at[1]);
-      }
-    });
+      if (mean != nullptr) store_at(static_cast<C>(n == 0 ? NAN : state.mean), *mean, at[1]);
+    };
+    if (rows_for_engine(r)) {
+      for_rows(r, [&](const void* row, const int64_t* at) {
+        finish(executorch::cpu::moments(*engine_type(r.in_type), row, r.reduced.numel), at);
+      });
+    } else {
+      reduce<C>(r, Moments<C>(), finish);
+    }
   });
 }
 

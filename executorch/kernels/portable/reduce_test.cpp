@@ -53,6 +53,51 @@ TEST_F(Reduce, SumsChannelsLastInputsByTheirLogicalDims) {
                    floats.make({1, 2, 2}, {11, 22, 33, 44}));
 }
 
+TEST_F(Reduce, FindsTheFirstExtremeAndTheFirstNaNOfColumnsAndRows) {
+  const int32_t rows = 40, columns = 300;  // more than a block of both
+  Tensor across = floats.zeros({rows, columns}), along = floats.zeros({columns, rows});
+  const auto set = [&](int32_t row, int32_t column, float value) {
+    across.mutable_data_ptr<float>()[row * columns + column] = value;
+    along.mutable_data_ptr<float>()[column * rows + row] = value;
+  };
+  for (int32_t c = 0; c < columns; ++c) {
+    set(c % rows, c, 5);
+    set(rows - 1, c, 5);
+  }
+  set(30, 7, NAN);
+  set(35, 7, NAN);
+  set(20, 7, 9);
+  Tensor by_column = longs.zeros({columns}), by_row = longs.zeros({columns});
+  argmax_out(ctx, across, 0, false, by_column);
+  argmax_out(ctx, along, 1, false, by_row);
+  for (int32_t c = 0; c < columns; ++c) {
+    ASSERT_EQ(by_column.const_data_ptr<int64_t>()[c], c == 7 ? 30 : c % rows) << c;
+  }
+  EXPECT_TENSOR_EQ(by_column, by_row);
+}
+
+TEST_F(Reduce, VariesAlikeAlongRowsAndColumns) {
+  const int32_t rows = 50, columns = 260;
+  Tensor across = halves.zeros({rows, columns}), along = halves.zeros({columns, rows});
+  for (int32_t r = 0; r < rows; ++r) {
+    for (int32_t c = 0; c < columns; ++c) {
+      const auto value = static_cast<executorch::aten::Half>(static_cast<float>(r * (c % 3) + c));
+      across.mutable_data_ptr<executorch::aten::Half>()[r * columns + c] = value;
+      along.mutable_data_ptr<executorch::aten::Half>()[c * rows + r] = value;
+    }
+  }
+  const int64_t first = 0, last = 1;
+  Tensor a = halves.zeros({columns}), b = halves.zeros({columns});
+  var_out(ctx, across, IntArrayRef(&first, 1), false, false, a);
+  var_out(ctx, along, IntArrayRef(&last, 1), false, false, b);
+  EXPECT_TENSOR_EQ(a, b);
+  // Of 0, 1 ... 49, and of the doubles.
+  const auto* variance = a.const_data_ptr<executorch::aten::Half>();
+  EXPECT_EQ(static_cast<float>(variance[0]), 0);
+  EXPECT_EQ(static_cast<float>(variance[1]), 208.25f);
+  EXPECT_EQ(static_cast<float>(variance[2]), 833);
+}
+
 TEST_F(Reduce, WalksManyColumnsAndManyRows) {
   const int32_t rows = 133, columns = 1500;
   Tensor x = floats.zeros({rows, columns});

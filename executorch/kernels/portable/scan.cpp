@@ -1,8 +1,11 @@
+#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
 
 // Running sums, products and extremes along one dim. Halves and floats are summed in double, so
 // that the error does not grow with the length.
@@ -43,6 +46,80 @@ bool prepare_scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return normalize_dim(ctx, op, dim, self.dim()) && resize_out(ctx, op, out, self.sizes());
 }
 
+/// Lines that are folded in the type C is summed in; threads share them.
+template <class C, class Fold>
+struct Scan {
+  using Total = std::conditional_t<kIsInt<C>, int64_t, double>;
+  static constexpr int64_t kChunk = 256;
+  static constexpr int64_t kGrain = 16384;  // elements
+
+  const Lines& lines;
+  const Tensor& self;
+  Tensor& out;
+  int start;
+  const Fold& fold;
+
+  const char* input(int64_t offset) const {
+    return static_cast<const char*>(self.const_data_ptr()) + offset * self.element_size();
+  }
+  char* output(int64_t offset) const {
+    return static_cast<char*>(out.mutable_data_ptr()) + offset * out.element_size();
+  }
+
+  /// Whether neighbouring lines lie side by side.
+  bool across() const {
+    return lines.n > 1 && lines.step[1] > 1 && lines.loop.ndim > 0 &&
+           lines.loop.inner_stride(0) == 1 && lines.loop.inner_stride(1) == 1;
+  }
+
+  void run_along() const {
+    const auto some = [&](int64_t line, int64_t end) {
+      C chunk[kChunk];
+      for (; line < end; ++line) {
+        const int64_t from = lines.loop.offset(1, line), to = lines.loop.offset(0, line);
+        Total total = static_cast<Total>(start);
+        for (int64_t i = 0; i < lines.n; i += kChunk) {
+          const int64_t m = lines.n - i < kChunk ? lines.n - i : kChunk;
+          load(input(from + i * lines.step[1]), self.scalar_type(), lines.step[1], m, chunk);
+          for (int64_t j = 0; j < m; ++j) {
+            total = fold(total, static_cast<Total>(chunk[j]));
+            chunk[j] = static_cast<C>(total);
+          }
+          store(chunk, m, output(to + i * lines.step[0]), out.scalar_type(), lines.step[0]);
+        }
+      }
+    };
+    executorch::cpu::parallel_for(lines.loop.numel, std::max<int64_t>(kGrain / lines.n, 1), some);
+  }
+
+  /// Some neighbouring lines at a time, so that memory is walked in order.
+  void run_across() const {
+    const int64_t row = lines.loop.sizes[lines.loop.ndim - 1];
+    const int64_t per_row = (row + kChunk - 1) / kChunk;
+    const auto some = [&](int64_t block, int64_t end) {
+      C chunk[kChunk];
+      Total totals[kChunk];
+      for (; block < end; ++block) {
+        const int64_t column = block % per_row * kChunk;
+        const int64_t m = std::min(kChunk, row - column);
+        const int64_t first = block / per_row * row + column;
+        const int64_t from = lines.loop.offset(1, first), to = lines.loop.offset(0, first);
+        std::fill_n(totals, m, static_cast<Total>(start));
+        for (int64_t i = 0; i < lines.n; ++i) {
+          load(input(from + i * lines.step[1]), self.scalar_type(), 1, m, chunk);
+          for (int64_t j = 0; j < m; ++j) {
+            totals[j] = fold(totals[j], static_cast<Total>(chunk[j]));
+            chunk[j] = static_cast<C>(totals[j]);
+          }
+          store(chunk, m, output(to + i * lines.step[0]), out.scalar_type(), 1);
+        }
+      }
+    };
+    executorch::cpu::parallel_for(lines.loop.numel / row * per_row,
+                                  std::max<int64_t>(kGrain / kChunk / lines.n, 1), some);
+  }
+};
+
 /// out_i = fold(out_{i-1}, x_i), begun with `start`.
 template <class Fold>
 Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t dim,
@@ -51,27 +128,9 @@ Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int6
              "%s: dtype is %s, but out is %s", op, toString(*dtype), toString(out.scalar_type()));
   if (!prepare_scan(ctx, op, self, dim, out) || out.numel() == 0) return out;
   const Lines lines({&out, &self}, dim);
-  const int64_t in_size = static_cast<int64_t>(elementSize(self.scalar_type()));
-  const int64_t out_size = static_cast<int64_t>(elementSize(out.scalar_type()));
   with_compute(compute_of(out.scalar_type()), [&](auto tag) {
-    using C = decltype(tag);
-    using Total = std::conditional_t<kIsInt<C>, int64_t, double>;
-    C chunk[256];
-    for (int64_t line = 0; line < lines.loop.numel; ++line) {
-      const char* from =
-          static_cast<const char*>(self.const_data_ptr()) + lines.loop.offset(1, line) * in_size;
-      char* to = static_cast<char*>(out.mutable_data_ptr()) + lines.loop.offset(0, line) * out_size;
-      Total total = static_cast<Total>(start);
-      for (int64_t i = 0; i < lines.n; i += 256) {
-        const int64_t m = lines.n - i < 256 ? lines.n - i : 256;
-        load(from + i * lines.step[1] * in_size, self.scalar_type(), lines.step[1], m, chunk);
-        for (int64_t j = 0; j < m; ++j) {
-          total = fold(total, static_cast<Total>(chunk[j]));
-          chunk[j] = static_cast<C>(total);
-        }
-        store(chunk, m, to + i * lines.step[0] * out_size, out.scalar_type(), lines.step[0]);
-      }
-    }
+    const Scan<decltype(tag), Fold> of{lines, self, out, start, fold};
+    of.across() ? of.run_across() : of.run_along();
   });
   return out;
 }

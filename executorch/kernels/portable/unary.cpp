@@ -1,12 +1,16 @@
 /// Operators of one operand.
-#include <executorch/cpu/nn/elementwise.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace torch::executor::native {
 
@@ -58,16 +62,39 @@ void engine_loop(const void* const* in, void* out, int64_t n, const void*) {
   f(static_cast<const float*>(in[0]), static_cast<float*>(out), n);
 }
 
-void activation_loop(const void* const* in, void* out, int64_t n, const void* function) {
-  executorch::cpu::apply(*static_cast<const Activation*>(function),
-                         static_cast<const float*>(in[0]), static_cast<float*>(out), n);
-}
-
 /// An activation of the engine's, which is `f` in double.
 template <class F>
 Tensor& activation(KernelRuntimeContext& ctx, const Rules& rules, const Tensor& self, Tensor& out,
                    const Activation& in_float, const F& f) {
   return elementwise_with(ctx, rules, out, activation_loop, &in_float, f, self);
+}
+
+/// min(max(self, low), high); NaN stays. The bounds are of integers too where `self` is.
+Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, double low,
+                double high, Tensor& out) {
+  const Rules rules{.op = op, .allow_bool = false};
+  const auto clamp = [=](auto x) {
+    using C = decltype(x);
+    if constexpr (kIsInt<C>) {
+      // An infinite bound is none.
+      const C least = low < -0x1p62 ? std::numeric_limits<C>::min() : static_cast<C>(low);
+      const C most = high > 0x1p62 ? std::numeric_limits<C>::max() : static_cast<C>(high);
+      return std::min(std::max(x, least), most);
+    } else {
+      return min_or_nan(max_or_nan(x, static_cast<C>(low)), static_cast<C>(high));
+    }
+  };
+  if (!is_float(self.scalar_type())) return elementwise<Kinds::Int>(ctx, rules, out, clamp, self);
+  const Activation in_float = {Activation::Kind::Clamp, static_cast<float>(low),
+                               static_cast<float>(high)};
+  return activation(ctx, rules, self, out, in_float, clamp);
+}
+
+/// A function with a loop of the engine's over float.
+template <void (*engine)(const float*, float*, int64_t), class F>
+Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
+                  const F& f) {
+  return elementwise_with(ctx, float_rules(op), out, engine_loop<engine>, nullptr, f, self);
 }
 
 }  // namespace
@@ -77,8 +104,6 @@ Tensor& activation(KernelRuntimeContext& ctx, const Rules& rules, const Tensor& 
     return of_floats(ctx, #name ".out", self, out, [](auto x) { return expression; }); \
   }
 ET_FLOAT_OP(expm1, std::expm1(x))
-ET_FLOAT_OP(log, std::log(x))
-ET_FLOAT_OP(log2, std::log2(x))
 ET_FLOAT_OP(log10, std::log10(x))
 ET_FLOAT_OP(log1p, std::log1p(x))
 ET_FLOAT_OP(sqrt, std::sqrt(x))
@@ -98,15 +123,23 @@ ET_FLOAT_OP(atanh, std::atanh(x))
 #undef ET_FLOAT_OP
 
 Tensor& exp_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return elementwise_with(
-      ctx, float_rules("exp.out"), out, engine_loop<executorch::cpu::exp>, nullptr,
-      [](double x) { return std::exp(x); }, self);
+  return by_engine<executorch::cpu::exp>(ctx, "exp.out", self, out,
+                                         [](double x) { return std::exp(x); });
 }
 
 Tensor& erf_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return elementwise_with(
-      ctx, float_rules("erf.out"), out, engine_loop<executorch::cpu::erf>, nullptr,
-      [](double x) { return std::erf(x); }, self);
+  return by_engine<executorch::cpu::erf>(ctx, "erf.out", self, out,
+                                         [](double x) { return std::erf(x); });
+}
+
+Tensor& log_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return by_engine<executorch::cpu::log>(ctx, "log.out", self, out,
+                                         [](double x) { return std::log(x); });
+}
+
+Tensor& log2_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return by_engine<executorch::cpu::log2>(ctx, "log2.out", self, out,
+                                          [](double x) { return std::log2(x); });
 }
 
 Tensor& tanh_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
@@ -164,9 +197,7 @@ Tensor& sign_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
 }
 
 Tensor& relu_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return elementwise(
-      ctx, {.op = "relu.out", .allow_bool = false}, out, [](auto x) { return x < 0 ? 0 : x; },
-      self);
+  return clamped(ctx, "relu.out", self, 0, INFINITY, out);
 }
 
 Tensor& gelu_out(KernelRuntimeContext& ctx, const Tensor& self, std::string_view approximate,
@@ -207,14 +238,8 @@ Tensor& leaky_relu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scal
 
 Tensor& hardtanh_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& min_val,
                      const Scalar& max_val, Tensor& out) {
-  const double lo = scalar_as<double>(min_val), hi = scalar_as<double>(max_val);
-  return elementwise(
-      ctx, {.op = "hardtanh.out", .allow_bool = false}, out,
-      [=](auto x) {
-        using C = decltype(x);
-        return min_or_nan(max_or_nan(x, static_cast<C>(lo)), static_cast<C>(hi));
-      },
-      self);
+  return clamped(ctx, "hardtanh.out", self, scalar_as<double>(min_val), scalar_as<double>(max_val),
+                 out);
 }
 
 Tensor& logit_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<double> eps,

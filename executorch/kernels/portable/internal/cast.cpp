@@ -1,6 +1,7 @@
 #include <executorch/kernels/portable/internal/cast.h>
 
 #include <executorch/cpu/nn/elementwise.h>
+#include <executorch/kernels/portable/internal/wide.h>
 
 #include <cstring>
 #include <limits>
@@ -64,15 +65,36 @@ auto* engine_type(T* p) {
 }
 
 template <class T, class S>
+[[gnu::always_inline]] inline void cast_each(const S* src, T* dst, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) dst[i] = cast<T>(src[i]);
+}
+template <class T, class S>
+[[gnu::flatten]] void cast_plain(const S* src, T* dst, int64_t n) {
+  cast_each(src, dst, n);
+}
+template <class T, class S>
+ET_WIDE [[gnu::flatten]] void cast_wide(const S* src, T* dst, int64_t n) {
+  cast_each(src, dst, n);
+}
+
+/// Casts that vectors of the baseline are slow at and models make.
+template <class T, class S>
+constexpr bool kWideCast = std::is_integral_v<S> &&
+                           (sizeof(S) >= 4 || std::is_same_v<S, bool>)&&(std::is_integral_v<T> ||
+                                                                         std::is_same_v<T, float>);
+
+template <class T, class S>
 void cast_run(const S* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t n) {
   if (src_stride == 1 && dst_stride == 1) {
     if constexpr (std::is_same_v<T, S>) {
       if (n > 0) memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
     } else if constexpr (kIsHalfCast<T, S>) {
       executorch::cpu::convert(engine_type(src), engine_type(dst), n);
+    } else if (kWideCast<T, S> && has_wide_vectors()) {
+      if constexpr (kWideCast<T, S>) cast_wide(src, dst, n);
     } else {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) dst[i] = cast<T>(src[i]);
+      cast_plain(src, dst, n);
     }
   } else if (src_stride == 0) {
     const T value = n > 0 ? cast<T>(src[0]) : T{};

@@ -1,11 +1,12 @@
 #include <executorch/kernels/portable/internal/elementwise.h>
 
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
 
 namespace torch::executor::native::internal {
 namespace {
 
-constexpr int64_t kChunk = 512;    // elements; four buffers of it fit a first-level cache
+constexpr int64_t kChunk = 1024;   // elements; the buffers in use fit a first-level cache
 constexpr int64_t kGrain = 16384;  // elements: some microseconds, what waking a thread costs
 constexpr int64_t kMinRow = 64;    // shorter rows are gathered many at a time
 
@@ -100,8 +101,8 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
 namespace {
 
 /// How an operand's elements come to the inner loop: one value, where they lie (dense, or a row of
-/// the innermost dim), or brought together in a buffer.
-enum class Read { Constant, Dense, Row, Gather };
+/// the innermost dim), dense but converted, or brought together in a buffer.
+enum class Read { Constant, Dense, Row, Convert, Gather };
 
 /// A pass in the compute type C.
 template <class C>
@@ -111,12 +112,17 @@ class Runner {
       : pass_(pass), loop_(pass.loop), inner_loop_(inner_loop), function_(function) {
     row_ = loop_.ndim > 0 ? loop_.sizes[loop_.ndim - 1] : 1;
     by_rows_ = loop_.ndim > 1 && row_ >= kMinRow;
-    out_in_place_ = loop_.is_dense(0) && pass.out_type == result_type();
-    chunked_ = !out_in_place_;
+    out_size_ = static_cast<int64_t>(elementSize(pass.out_type));
+    out_dense_ = loop_.is_dense(0);
+    int64_t moved = out_size_;  // bytes an element
     for (int k = 0; k < pass.n_inputs; ++k) {
       read_[k] = read_of(k);
-      chunked_ |= read_[k] == Read::Constant || read_[k] == Read::Gather;
+      chunked_ |= read_[k] != Read::Dense && read_[k] != Read::Row;
+      moved += loop_.is_dense(k + 1) ? size_of(k) : 0;
     }
+    past_ = out_dense_ && executorch::cpu::overflows_caches(loop_.numel * moved);
+    in_place_ = out_dense_ && !past_ && pass.out_type == result_type();
+    chunked_ |= !in_place_;
   }
 
   void run(int64_t begin, int64_t end) const {
@@ -129,77 +135,129 @@ class Runner {
     }
     const int64_t limit = chunked_ ? kChunk : end - begin;
     for (int64_t pos = begin, n; pos < end; pos += n) {
-      n = end - pos < limit ? end - pos : limit;
+      n = limit - (past_ ? past_line(pos) : 0);
+      if (end - pos < n) n = end - pos;
       if (by_rows_ && row_ - pos % row_ < n) n = row_ - pos % row_;
+      if (n < end - pos) prefetch_after(pos + n);
       const void* in[kMaxInputs] = {};
       for (int k = 0; k < pass_.n_inputs; ++k) in[k] = input(k, pos, n, buffer[k]);
       output(in, pos, n, buffer[kMaxInputs]);
     }
+    if (past_) executorch::cpu::end_stream();
   }
 
  private:
-  static constexpr ScalarType kComputeType = scalar_type_of(kComputeOf<C>);
+  static constexpr ScalarType kComputeType =
+      std::is_same_v<C, bool> ? ScalarType::Bool : scalar_type_of(kComputeOf<C>);
   ScalarType result_type() const { return pass_.to_bool ? ScalarType::Bool : kComputeType; }
+  int64_t size_of(int k) const { return static_cast<int64_t>(elementSize(pass_.in_type[k])); }
 
   Read read_of(int k) const {
     const bool plain = pass_.in_type[k] == kComputeType && !pass_.in_wraps[k];
     if (loop_.is_constant(k + 1)) return Read::Constant;
-    if (plain && loop_.is_dense(k + 1)) return Read::Dense;
+    if (loop_.is_dense(k + 1)) return plain ? Read::Dense : Read::Convert;
     if (plain && by_rows_ && loop_.inner_stride(k + 1) == 1) return Read::Row;
     return Read::Gather;
   }
 
+  /// Elements between the cache line's boundary before position `pos` of the result, and it.
+  int64_t past_line(int64_t pos) const {
+    const auto at =
+        reinterpret_cast<uintptr_t>(pass_.out) + static_cast<uintptr_t>(pos * out_size_);
+    return static_cast<int64_t>(at % executorch::cpu::kLine) / out_size_;
+  }
+
+  void prefetch_after(int64_t pos) const {
+    for (int k = 0; k < pass_.n_inputs; ++k) {
+      if (read_[k] != Read::Dense && read_[k] != Read::Convert) continue;
+      executorch::cpu::prefetch(static_cast<const char*>(pass_.in[k]) + pos * size_of(k),
+                                kChunk * size_of(k));
+    }
+  }
+
   const void* input(int k, int64_t pos, int64_t n, C* buffer) const {
-    const C* base = static_cast<const C*>(pass_.in[k]);
     switch (read_[k]) {
       case Read::Dense:
-        return base + pos;
+        return static_cast<const C*>(pass_.in[k]) + pos;
       case Read::Row:
-        return base + loop_.offset(k + 1, pos);
+        return static_cast<const C*>(pass_.in[k]) + loop_.offset(k + 1, pos);
+      case Read::Constant:
+        return buffer;
+      case Read::Convert:
+        load(static_cast<const char*>(pass_.in[k]) + pos * size_of(k), pass_.in_type[k], 1, n,
+             buffer);
+        break;
       case Read::Gather:
         gather(loop_, k + 1, pass_.in[k], pass_.in_type[k], pos, n, buffer);
-        if (pass_.in_wraps[k]) round_through(pass_.common, buffer, n);
-        break;
-      case Read::Constant:
         break;
     }
+    if (pass_.in_wraps[k]) round_through(pass_.common, buffer, n);
     return buffer;
   }
 
   void output(const void* const* in, int64_t pos, int64_t n, C* buffer) const {
-    if (out_in_place_) {
-      const int64_t size = static_cast<int64_t>(elementSize(result_type()));
-      inner_loop_(in, static_cast<char*>(pass_.out) + pos * size, n, function_);
-    } else if (pass_.to_bool) {
-      bool flags[kChunk];
-      inner_loop_(in, flags, n, function_);
-      scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, flags);
-    } else {
-      inner_loop_(in, buffer, n, function_);
-      if (pass_.out_type != pass_.common && pass_.common != kComputeType) {
-        round_through(pass_.common, buffer, n);
-      }
-      scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, buffer);
+    if (in_place_) {
+      return inner_loop_(in, static_cast<char*>(pass_.out) + pos * out_size_, n, function_);
     }
+    if (pass_.to_bool) {
+      bool* const flags = reinterpret_cast<bool*>(buffer);
+      inner_loop_(in, flags, n, function_);
+      return put(flags, pos, n);
+    }
+    inner_loop_(in, buffer, n, function_);
+    if (pass_.out_type != pass_.common && pass_.common != kComputeType) {
+      round_through(pass_.common, buffer, n);
+    }
+    put(buffer, pos, n);
+  }
+
+  /// Results that are not computed where they belong.
+  template <class R>
+  void put(const R* results, int64_t pos, int64_t n) const {
+    if (!out_dense_) return scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, results);
+    void* const target = static_cast<char*>(pass_.out) + pos * out_size_;
+    if (!past_) return store(results, n, target, pass_.out_type, 1);
+    const void* stored = results;
+    alignas(64) char converted[kChunk * sizeof(double)];
+    if (pass_.out_type != result_type()) {
+      store(results, n, converted, pass_.out_type, 1);
+      stored = converted;
+    }
+    executorch::cpu::stream(stored, target, static_cast<size_t>(n * out_size_));
   }
 
   const Pass& pass_;
   const Loop& loop_;
   InnerLoop inner_loop_;
   const void* function_;
-  int64_t row_;
-  bool by_rows_, out_in_place_, chunked_;
+  int64_t row_, out_size_;
+  bool by_rows_;
+  bool out_dense_;
+  bool past_;             // results are written past the caches
+  bool in_place_;         // the inner loop writes where results belong
+  bool chunked_ = false;  // buffers are in use
   Read read_[kMaxInputs];
 };
 
 }  // namespace
 
+namespace {
+
+template <class C>
+void run_in(const Pass& pass, InnerLoop inner_loop, const void* function) {
+  const Runner<C> runner(pass, inner_loop, function);
+  executorch::cpu::parallel_for(pass.loop.numel, kGrain,
+                                [&](int64_t begin, int64_t end) { runner.run(begin, end); });
+}
+
+}  // namespace
+
 void run(const Pass& pass, InnerLoop inner_loop, const void* function) {
-  with_compute(pass.compute, [&](auto tag) {
-    const Runner<decltype(tag)> runner(pass, inner_loop, function);
-    executorch::cpu::parallel_for(pass.loop.numel, kGrain,
-                                  [&](int64_t begin, int64_t end) { runner.run(begin, end); });
-  });
+  with_compute(pass.compute, [&](auto tag) { run_in<decltype(tag)>(pass, inner_loop, function); });
+}
+
+void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function) {
+  run_in<bool>(pass, inner_loop, function);
 }
 
 }  // namespace torch::executor::native::internal

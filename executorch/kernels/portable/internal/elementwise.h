@@ -73,6 +73,8 @@ using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const vo
                            std::initializer_list<Operand> inputs, Pass& pass);
 /// `inner_loop` may be called by several threads at a time.
 void run(const Pass& pass, InnerLoop inner_loop, const void* function);
+/// The same in bool, where all operands and the result are.
+void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function);
 
 template <class C, class F, size_t... k>
 [[gnu::always_inline]] inline void loop_body(const void* const* in, void* out, int64_t n,
@@ -99,10 +101,7 @@ ET_WIDE [[gnu::flatten]] void wide_loop(const void* const* in, void* out, int64_
 
 template <class C, class F, class... In>
 InnerLoop inner_loop_of() {
-  if constexpr (!std::is_same_v<C, int64_t>) {
-    if (has_wide_vectors()) return wide_loop<C, F, sizeof...(In)>;
-  }
-  return plain_loop<C, F, sizeof...(In)>;
+  return has_wide_vectors() ? wide_loop<C, F, sizeof...(In)> : plain_loop<C, F, sizeof...(In)>;
 }
 
 /// Which compute types a function is compiled for.
@@ -124,6 +123,16 @@ Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, 
     with_compute(pass.compute,
                  [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
   }
+  return out;
+}
+
+/// out = f(inputs...) of Bool operands, for an `f` from bool to bool.
+template <class F, class... In>
+Tensor& elementwise_in_bool(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, const F& f,
+                            const In&... inputs) {
+  Pass pass;
+  if (!prepare(ctx, rules, out, {Operand(inputs)...}, pass)) return out;
+  run_in_bool(pass, inner_loop_of<bool, F, In...>(), &f);
   return out;
 }
 

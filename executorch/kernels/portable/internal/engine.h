@@ -1,6 +1,7 @@
 /// How tensors are handed to the compute engine (executorch/cpu).
 #pragma once
 
+#include <executorch/cpu/nn/elementwise.h>
 #include <executorch/cpu/types.h>
 #include <executorch/kernels/portable/internal/dtype.h>
 
@@ -21,6 +22,12 @@ constexpr std::optional<executorch::cpu::Type> engine_type(ScalarType t) {
     default:
       return std::nullopt;
   }
+}
+
+/// An activation of the engine's as an inner loop of elementwise.h; `activation` points to it.
+inline void activation_loop(const void* const* in, void* out, int64_t n, const void* activation) {
+  executorch::cpu::apply(*static_cast<const executorch::cpu::Activation*>(activation),
+                         static_cast<const float*>(in[0]), static_cast<float*>(out), n);
 }
 
 /// The engine's type for elements of T.

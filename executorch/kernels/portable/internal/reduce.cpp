@@ -46,6 +46,10 @@ bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in, uint32
   return true;
 }
 
+bool rows_for_engine(const Reduction& r) {
+  return engine_type(r.in_type).has_value() && r.reduced.numel > 0 && r.reduced.is_dense(0);
+}
+
 bool reduce_by_engine(const Reduction& r, const Tensor& out, executorch::cpu::Reduce::Op op,
                       double divisor) {
   const auto type = engine_type(r.in_type);

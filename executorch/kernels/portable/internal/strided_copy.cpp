@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/internal/strided_copy.h>
 
+#include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/internal/cast.h>
 
@@ -171,15 +172,20 @@ void copy_in_order(const void* src, const Layout& from, int64_t src_begin, void*
   }
 }
 
-void fill(const Scalar& value, Tensor& out) {
-  // Every dim order is dense, so the elements are one run.
+Element::Element(const Scalar& value, ScalarType type) {
   if (value.isBoolean() || value.isIntegral(false)) {
-    const int64_t v = scalar_as<int64_t>(value);
-    convert(&v, ScalarType::Long, 0, out.mutable_data_ptr(), out.scalar_type(), 1, out.numel());
+    store_one(scalar_as<int64_t>(value), bytes, type);
   } else {
     const double v = scalar_as<double>(value);
-    convert(&v, ScalarType::Double, 0, out.mutable_data_ptr(), out.scalar_type(), 1, out.numel());
+    convert(&v, ScalarType::Double, 1, bytes, type, 1, 1);
   }
+}
+
+void fill(const Scalar& value, Tensor& out) {
+  const Element element(value, out.scalar_type());
+  StridedLoop loop;  // every dim order is dense, so the elements are one run
+  loop.add(out.numel(), 0, 1);
+  loop.copy(element.bytes, out.scalar_type(), out.mutable_data_ptr(), out.scalar_type());
 }
 
 // Drops dimensions of one position, sorts the rest by falling destination stride and merges
@@ -216,14 +222,26 @@ void StridedLoop::convert_rows(const Dim* dims, size_t n, const void* src, Scala
   for (size_t d = 0; d + 1 < n; ++d) rows *= dims[d].size;
   const int64_t src_size = static_cast<int64_t>(elementSize(src_type));
   const int64_t dst_size = static_cast<int64_t>(elementSize(dst_type));
+  const bool past =
+      row.dst == 1 && executorch::cpu::overflows_caches(rows * row.size * (src_size + dst_size));
   const auto convert_row = [&](int64_t r, int64_t begin, int64_t end) {
     int64_t from = begin * row.src, to = begin * row.dst;
     for (size_t d = n > 0 ? n - 1 : 0; d > 0; r /= dims[--d].size) {
       from += r % dims[d - 1].size * dims[d - 1].src;
       to += r % dims[d - 1].size * dims[d - 1].dst;
     }
-    convert(static_cast<const char*>(src) + from * src_size, src_type, row.src,
-            static_cast<char*>(dst) + to * dst_size, dst_type, row.dst, end - begin);
+    const char* const x = static_cast<const char*>(src) + from * src_size;
+    char* const y = static_cast<char*>(dst) + to * dst_size;
+    if (!past) {
+      convert(x, src_type, row.src, y, dst_type, row.dst, end - begin);
+      return;
+    }
+    executorch::cpu::write(y, (end - begin) * dst_size, true, [&](int64_t i, int64_t m, char* at) {
+      const char* const piece = x + i / dst_size * row.src * src_size;
+      if (row.src == 1)
+        executorch::cpu::prefetch(piece + m / dst_size * src_size, m / dst_size * src_size);
+      convert(piece, src_type, row.src, at, dst_type, 1, m / dst_size);
+    });
   };
   if (rows == 1) {
     executorch::cpu::parallel_for(row.size, kGrain,
