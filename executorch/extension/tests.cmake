@@ -45,7 +45,6 @@ endif()
 if(EXECUTORCH_BUILD_PYBIND)
   find_package_torch()
   et_cxx_test(
-    extension_aten_util_test SOURCES aten_util/aten_util_test.cpp
+    extension_aten_util_test CXX17 SOURCES aten_util/aten_util_test.cpp
     EXTRA_LIBS extension_aten_util executorch_torch)
-  set_target_properties(extension_aten_util_test PROPERTIES CXX_STANDARD 17)
 endif()

@@ -1,32 +1,14 @@
 #include <executorch/extension/command/verbs.h>
 
+#include <algorithm>
 #include <iostream>
 
 namespace executorch::extension::command {
 namespace {
 
-struct Verb {
-  std::string name, what;
-  std::vector<std::pair<std::string, std::string>> options;
-};
-
-std::vector<Verb> list_verbs(CLI::App& app) {
-  std::vector<Verb> verbs;
-  for (const CLI::App* sub : app.get_subcommands({})) {
-    Verb verb{sub->get_name(), sub->get_description(), {}};
-    for (const CLI::Option* option : sub->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        verb.options.emplace_back("--" + name, option->get_description());
-      }
-    }
-    verbs.push_back(verb);
-  }
-  return verbs;
-}
-
-std::string bash(const std::vector<Verb>& verbs) {
+std::string bash(const std::vector<VerbSummary>& verbs) {
   std::string names, cases;
-  for (const Verb& verb : verbs) {
+  for (const VerbSummary& verb : verbs) {
     names += (names.empty() ? "" : " ") + verb.name;
     std::string options;
     for (const auto& [name, what] : verb.options) options += (options.empty() ? "" : " ") + name;
@@ -58,9 +40,9 @@ std::string quoted(std::string text) {
   return text;
 }
 
-std::string zsh(const std::vector<Verb>& verbs) {
+std::string zsh(const std::vector<VerbSummary>& verbs) {
   std::string names, cases;
-  for (const Verb& verb : verbs) {
+  for (const VerbSummary& verb : verbs) {
     names += "    '" + verb.name + ":" + quoted(verb.what) + "'\n";
     cases += "    " + verb.name + ") _arguments";
     for (const auto& [name, what] : verb.options) {
@@ -74,9 +56,9 @@ std::string zsh(const std::vector<Verb>& verbs) {
          cases + "  esac\n}\ncompdef _executorch executorch\n";
 }
 
-std::string fish(const std::vector<Verb>& verbs) {
+std::string fish(const std::vector<VerbSummary>& verbs) {
   std::string out;
-  for (const Verb& verb : verbs) {
+  for (const VerbSummary& verb : verbs) {
     out += "complete -c executorch -n __fish_use_subcommand -a " + verb.name + " -d '" +
            quoted(verb.what) + "'\n";
     for (const auto& [name, what] : verb.options) {
@@ -89,17 +71,8 @@ std::string fish(const std::vector<Verb>& verbs) {
 
 }  // namespace
 
-void add_completions(CLI::App& app) {
-  auto shell = std::make_shared<std::string>();
-  CLI::App& verb = add_verb(
-      app, "completions", "Print what lets a shell complete this command",
-      "source <(executorch completions bash)", [shell, &app] {
-        const auto verbs = list_verbs(app);
-        std::cout << (*shell == "bash" ? bash(verbs) : *shell == "zsh" ? zsh(verbs) : fish(verbs));
-      });
-  verb.add_option("shell", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+void print_completions(const std::string& shell, const std::vector<VerbSummary>& verbs) {
+  std::cout << (shell == "bash" ? bash(verbs) : shell == "zsh" ? zsh(verbs) : fish(verbs));
 }
 
 }  // namespace executorch::extension::command

@@ -9,11 +9,6 @@
 namespace executorch::extension::command {
 namespace {
 
-struct MemoryVerb {
-  std::string model, method, svg;
-  bool json = false;
-};
-
 devtools::MemoryPlan plan_of(const MemoryVerb& verb) {
   const devtools::Json program = devtools::describe_file(verb.model);
   if (program["kind"] != "program") fail(verb.model + " is no program");
@@ -27,6 +22,8 @@ devtools::MemoryPlan plan_of(const MemoryVerb& verb) {
   fail("no method '" + verb.method + "' in " + verb.model + suggestion(verb.method, names));
 }
 
+}  // namespace
+
 void memory(const MemoryVerb& verb) {
   const devtools::MemoryPlan plan = plan_of(verb);
   std::cout << (verb.json ? devtools::to_json(plan).dump(1) + "\n" : devtools::to_text(plan));
@@ -38,20 +35,6 @@ void memory(const MemoryVerb& verb) {
         is_first ? verb.svg : verb.svg.substr(0, dot) + "-" + std::to_string(arena.id) + ".svg";
     devtools::write_file(path, devtools::to_svg(plan, arena));
   }
-}
-
-}  // namespace
-
-void add_memory(CLI::App& app) {
-  auto options = std::make_shared<MemoryVerb>();
-  CLI::App& verb = add_verb(
-      app, "memory", "Show the plan of a method's memory: peak, lifetimes, what could be saved",
-      "executorch memory model.pte --svg plan.svg", [options] { memory(*options); });
-  verb.add_option("model", options->model, "Program, a .pte file")->required();
-  verb.add_option("--method", options->method, "Default: the first");
-  verb.add_option("--svg", options->svg,
-                  "Draw the first arena to this file, others to FILE-<arena>.svg");
-  verb.add_flag("--json", options->json, "Print JSON instead of text");
 }
 
 }  // namespace executorch::extension::command

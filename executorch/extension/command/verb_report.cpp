@@ -6,13 +6,6 @@
 #include <iostream>
 
 namespace executorch::extension::command {
-namespace {
-
-struct ReportVerb {
-  RunOptions run;
-  ProfileOptions profile;
-  std::string output;
-};
 
 void report(const ReportVerb& verb) {
   const devtools::Profile profile = profile_choice(verb.run, verb.profile);
@@ -27,18 +20,6 @@ void report(const ReportVerb& verb) {
         output, devtools::report_html(profile, method, devtools::read_memory_plan(method)));
   }
   std::cout << output << "\n";
-}
-
-}  // namespace
-
-void add_report(CLI::App& app) {
-  auto options = std::make_shared<ReportVerb>();
-  CLI::App& verb =
-      add_verb(app, "report", "Write a profile, the graph and the memory plan as one HTML page",
-               "executorch report model.pte --output model.html", [options] { report(*options); });
-  add_run_options(verb, options->run);
-  add_profile_options(verb, options->profile);
-  verb.add_option("--output", options->output, "Default: the program's name with .html");
 }
 
 }  // namespace executorch::extension::command

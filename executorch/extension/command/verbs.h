@@ -3,24 +3,14 @@
 #include <executorch/extension/command/inputs.h>
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/profiling.h>
-#include <nlohmann/json.hpp>
 
-#include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
-/// The verbs of the command. Each adds its subcommand to the app; options live as long as the app.
-/// A verb that fails throws Failure or devtools::InspectError.
+/// The verbs of the command: what each takes from the command line, and what it does, printing to
+/// stdout. A verb that fails throws Failure or devtools::InspectError.
 namespace executorch::extension::command {
-
-using nlohmann::ordered_json;
-
-void add_inspect(CLI::App& app);
-void add_run(CLI::App& app);
-void add_profile(CLI::App& app);
-void add_report(CLI::App& app);
-void add_memory(CLI::App& app);
-void add_diff(CLI::App& app);
-void add_strip(CLI::App& app);
-void add_completions(CLI::App& app);
 
 /// What verbs that run a method have in common.
 struct RunOptions {
@@ -29,14 +19,65 @@ struct RunOptions {
   uint32_t n_threads = 0;
   bool no_fusion = false;
 };
-void add_run_options(CLI::App& verb, RunOptions& options);
 
+struct InspectVerb {
+  std::string file, data;
+  bool json = false;
+};
+void inspect(const InspectVerb& verb);
+
+struct RunVerb {
+  RunOptions run;
+  uint32_t n_runs = 1;
+  std::string output;
+  bool all = false;
+  bool json = false;
+};
+void run(const RunVerb& verb);
+
+struct ProfileVerb {
+  RunOptions run;
+  ProfileOptions profile;
+  std::string json_path, trace_path;
+  bool instructions = false;
+  bool json = false;
+};
+void profile(const ProfileVerb& verb);
 /// A profile of what the command line chose.
 devtools::Profile profile_choice(const RunOptions& run, ProfileOptions options);
-void add_profile_options(CLI::App& verb, ProfileOptions& options);
 
-/// `verb` with its help's last line; `action` runs when the verb was given.
-CLI::App& add_verb(CLI::App& app, const std::string& name, const std::string& what,
-                   const std::string& example, std::function<void()> action);
+struct ReportVerb {
+  RunOptions run;
+  ProfileOptions profile;
+  std::string output;
+};
+void report(const ReportVerb& verb);
+
+struct MemoryVerb {
+  std::string model, method, svg;
+  bool json = false;
+};
+void memory(const MemoryVerb& verb);
+
+struct DiffVerb {
+  std::string a, b;
+  bool json = false;
+};
+/// Returns whether the two are equal.
+bool diff(const DiffVerb& verb);
+
+struct StripVerb {
+  std::string model, output;
+  bool json = false;
+};
+void strip(const StripVerb& verb);
+
+/// A verb as a shell completes it: options with their "--" and descriptions.
+struct VerbSummary {
+  std::string name, what;
+  std::vector<std::pair<std::string, std::string>> options;
+};
+/// `shell`: bash, zsh or fish.
+void print_completions(const std::string& shell, const std::vector<VerbSummary>& verbs);
 
 }  // namespace executorch::extension::command
