@@ -12,6 +12,7 @@ they begin, so that a crash is charged to it.
 from __future__ import annotations
 
 import copy
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -563,6 +564,7 @@ def export(name: str, folder: Path) -> None:
 
 
 def run(name: str, folder: Path) -> None:
+    import executorch.kernels.quantized  # noqa: F401  (operators of what is left out)
     from executorch.runtime import Runtime
 
     method = Runtime.get().load_program(folder / f"{name}.pte").load_method("forward")
@@ -571,10 +573,14 @@ def run(name: str, folder: Path) -> None:
     torch.save(results, folder / f"{name}.out")
 
 
+LIMIT = 240  # seconds, after which a case counts as one that the process did not survive
+
+
 if __name__ == "__main__":
     action = {"export": export, "run": run}[sys.argv[1]]
     for case_name in sys.argv[3:] or list(CASES):
         print(f"case {case_name}", flush=True)
+        signal.alarm(LIMIT)
         try:
             action(case_name, Path(sys.argv[2]))
         except Exception:

@@ -28,8 +28,9 @@ ROUNDINGS = 400
 # step of one of 96 inputs, carried to a result, is below 2 / (255 * sqrt(96)) of its range.
 STEP = 2 / (255 * 96**0.5)
 
-# Its layout pass refuses a PReLU of sounds.
-NOT_EXPORTED_UPSTREAM = ("sounds", "sounds_dynamic")
+# Its layout pass refuses a PReLU of sounds; its lowering of integers does not end where a block of
+# them is scaled by its own mean.
+NOT_EXPORTED_UPSTREAM = ("sounds", "sounds_dynamic", "squeeze_excite_int8")
 
 
 @pytest.fixture(scope="session", params=["ours", "upstream"])

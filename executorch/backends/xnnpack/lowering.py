@@ -245,11 +245,11 @@ class Lowering:
         if (node, nhwc) not in self._ids:
             if node in self.tensors:
                 tensor = self.tensors[node]
-                if like is not None:
+                if like is not None and tensor.is_floating_point():
                     tensor = tensor.to(tensor_of(like).dtype)
-                self._ids[node, nhwc] = self.payload.constant(
-                    tensor.permute(_NHWC[tensor.dim()]) if nhwc and tensor.numel() > 1 else tensor
-                )
+                if nhwc and tensor.numel() > 1:
+                    tensor = tensor.permute(_NHWC[tensor.dim()])
+                self._ids[node, nhwc] = self._constant(node, tensor)
             else:
                 other = self._ids[node, not nhwc]
                 to = self.write(node, nhwc)
@@ -257,6 +257,14 @@ class Lowering:
                 perm = (_NHWC if nhwc else _NCHW)[rank]
                 self.payload.node("StaticTranspose", rank, perm, other, to)
         return self._ids[node, nhwc]
+
+    def _constant(self, node: Node, tensor: Tensor) -> int:
+        """The id of what a constant holds; integers have the meaning that their readers give."""
+        if tensor.dtype != torch.int8:
+            return self.payload.constant(tensor)
+        datatype, scheme = activation_kind(node)
+        data = self.payload.data(tensor)
+        return self.payload.value(datatype, tensor.shape, constant=data, quantisation=scheme)
 
     def write(self, node: Node, nhwc: bool = False) -> int:
         """The id of a value that a node's result is to be written to."""

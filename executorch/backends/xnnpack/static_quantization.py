@@ -97,10 +97,11 @@ def scheme_of(node: Node) -> Scheme | None:
     return cast("float", scale), cast("int", zero)
 
 
-def conversion_refusal(node: Node) -> str | None:
-    """Why a quantisation or dequantisation is not delegated."""
+def conversion_refusal(node: Node, of_integers: bool = False) -> str | None:
+    """Why a quantisation or dequantisation is not delegated, by itself or `of_integers`, with a
+    call in integers that reads it."""
     source = cast("Node", node.args[0])
-    if source.meta.get("is_constant"):
+    if source.meta.get("is_constant") and not (of_integers and is_dequantize(node)):
         return "integer weights whose reader is not computed in integers"
     floating = source if is_quantize(node) else node
     if floating.meta["val"].dtype != torch.float32:

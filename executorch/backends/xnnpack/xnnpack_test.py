@@ -13,7 +13,7 @@ from executorch.exir import to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
 from executorch.runtime import Runtime
-from tests.interop.xnnpack_cases import CASES, quantized_pt2e
+from tests.interop.xnnpack_cases import CASES, Case, quantized_pt2e
 from tests.interop.xnnpack_test import ROUNDINGS, STEP
 
 FLOAT = [name for name, case in CASES.items() if case().recipe == "float"]
@@ -55,7 +55,9 @@ def _lower_static(name: str, fold: bool) -> tuple[torch.nn.Module, tuple, Any]:
 def test_static_8_bit_programs_are_one_delegate_and_agree_with_eager(name: str, fold: bool) -> None:
     module, inputs, program = _lower_static(name, fold)
     edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
-    assert get_delegation_info(edge.exported_program().graph_module).num_delegated_subgraphs == 1
+    count = get_delegation_info(edge.exported_program().graph_module).num_delegated_subgraphs
+    # Norms and masks are left out of what is no CNN.
+    assert (count == 1) == (name not in ("block_int8", "patches_int8"))
     method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
     assert method is not None
     (want,) = torch.utils._pytree.tree_leaves(module(*inputs))
@@ -63,6 +65,40 @@ def test_static_8_bit_programs_are_one_delegate_and_agree_with_eager(name: str, 
     # The sums are exact here and rounded there: two calls in a row may each miss by one step.
     atol = float(want.abs().max()) * 2 / 127
     torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
+
+
+class Shifted(nn.Module):
+    """Integers that are constant beside those that are computed, in both layouts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+        self.shift, self.factor = (
+            nn.Parameter(torch.randn(1, 4, 5, 1)),
+            nn.Parameter(torch.randn(4)),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.conv(x) + self.shift).permute(0, 2, 3, 1) * self.factor
+
+
+def test_constant_operands_of_integer_calls_are_integers() -> None:
+    torch.manual_seed(0)
+    case = Case(Shifted().eval(), (torch.randn(2, 3, 5, 4),), recipe="int8_static")
+    with torch.no_grad():
+        module = quantized_pt2e(case)
+        program = torch.export.export(module, case.inputs)
+        edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+        info = get_delegation_info(edge.exported_program().graph_module)
+        assert (info.num_delegated_subgraphs, info.left_out) == (1, [])
+        method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+        want = module(*case.inputs)
+    assert method is not None
+    # As above: two calls in a row may each miss by one step.
+    atol = float(want.abs().max()) * 2 / 127
+    torch.testing.assert_close(
+        method.execute(case.inputs)[0], want, rtol=0, atol=atol, check_stride=False
+    )
 
 
 @pytest.mark.parametrize("name", ["conv_int8_dynamic", "images_int8_dynamic"])

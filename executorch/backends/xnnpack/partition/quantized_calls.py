@@ -48,7 +48,7 @@ def static_calls(
         if isinstance(call, StaticCall):
             for each in call.weights_from:
                 each.meta["is_constant"] = True
-            conversions = (conversion_refusal(n) for n in call.conversions())
+            conversions = (conversion_refusal(n, of_integers=True) for n in call.conversions())
             reason = refusal(node, RULES[node.target].refuse_integers)
             call = reason or next(filter(None, conversions), None) or call
         if isinstance(call, str):
