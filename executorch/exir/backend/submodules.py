@@ -217,7 +217,7 @@ def _drop_owned(owner: ExportedProgram, owned: dict[str, InputSpec]) -> None:
         owner.graph.erase_node(node)
     specs = owner.graph_signature.input_specs
     left = [s for s in specs if getattr(s.arg, "name", None) not in names]
-    targets = {owned[name].target for name in names} - {s.target for s in left}
+    targets = {str(owned[name].target) for name in names} - {str(s.target) for s in left}
     for store in (owner._state_dict, owner._constants):
         for target in targets & store.keys():
             del store[target]
