@@ -153,9 +153,10 @@ Floats run_network(bool planar, const Image& in, const Image& out, const Floats&
   const auto add = [&](const Convolution& c, uint32_t from, uint32_t to, uint32_t seed) {
     c.add(b, from, weights(c.filter(), seed), weights({c.out().c}, seed + 1), to);
   };
+  const Image pixel{in.n, 1, 1, out.c};
   const uint32_t first = planar ? image(in) : x_in, wide = image(dense.out()),
                  same = image(dense.out()), sum = image(dense.out()), small = image(pooled),
-                 result = planar ? image(out) : y_out;
+                 narrow = image(out), mean = image(pixel), result = planar ? image(out) : y_out;
   if (planar) {
     b.node(Kind::XNNStaticTranspose,
            fb::CreateXNNStaticTranspose(b.fbb, 4, vec({0, 2, 3, 1}), x_in, first));
@@ -165,7 +166,9 @@ Floats run_network(bool planar, const Image& in, const Image& out, const Floats&
   b.binary(Kind::XNNAdd, wide, same, sum, -3, 3);
   b.node(Kind::XNNMaxPooling2d,
          fb::Create_XNNPooling2D(b.fbb, 1, 0, 0, 1, 3, 3, 2, 2, 1, 1, sum, small, 64), -2, 2);
-  add(last, small, result, 7);
+  add(last, small, narrow, 7);
+  b.unary(Kind::XNNGlobalAvgPooling2d, narrow, mean);
+  b.binary(Kind::XNNSubtract, narrow, mean, result);
   if (planar) {
     b.node(Kind::XNNStaticTranspose,
            fb::CreateXNNStaticTranspose(b.fbb, 4, vec({0, 3, 1, 2}), result, y_out));

@@ -39,6 +39,7 @@ class Choice {
     }
     for (size_t id = 0; id < planar_.size(); ++id) {
       if (!planar_[id]) continue;
+      graph_.values[id].planar = true;
       Shape& shape = graph_.values[id].shape;
       shape = {4, {shape[0], shape[3], shape[1], shape[2]}};
     }
@@ -48,9 +49,10 @@ class Choice {
   bool is_transpose(const Node& node) const {
     return node.operation->form == Form::Transpose && graph_.in(node).shape.rank == 4;
   }
-  // Convolutions of floats, and max poolings each of whose windows has a pixel.
+  // Convolutions of floats, means of images, and max poolings each of whose windows has a pixel.
   bool has_window(const Node& node) const {
     if (node.operation->form == Form::Convolution) return graph_.in(node, 1).type == Type::fp32;
+    if (node.kind == Kind::XNNGlobalAvgPooling2d) return true;
     const Window& w = node.window;
     bool filled = true;
     for (int d = 0; d < 2; ++d) {
@@ -146,6 +148,24 @@ void run_planar_pooling(const Graph& graph, const Node& node) {
   const float infinity = std::numeric_limits<float>::infinity();
   if (node.low == -infinity && node.high == infinity) return;
   cpu::parallel_for(n, 1 << 14, [&](int64_t begin, int64_t end) {
+    clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
+  });
+}
+
+void run_planar_mean(const Graph& graph, const Node& node) {
+  constexpr int64_t kSums = 16;  // side by side, so that they can be vectors
+  const Value &x = graph.in(node), &y = graph.out(node);
+  const int64_t pixels = x.shape.product(2, 4), n = y.shape.numel();
+  cpu::parallel_for(n, 1 + (1 << 14) / pixels, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const float* const from = x.as<float>() + plane * pixels;
+      float sums[kSums] = {};
+      for (int64_t p = 0; p < pixels; p += kSums) {
+        for (int64_t i = 0; i < std::min(kSums, pixels - p); ++i) sums[i] += from[p + i];
+      }
+      for (int64_t i = 1; i < kSums; ++i) sums[0] += sums[i];
+      y.as<float>()[plane] = sums[0] / static_cast<float>(pixels);
+    }
     clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
   });
 }

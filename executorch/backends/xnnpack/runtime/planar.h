@@ -1,7 +1,7 @@
 /// Images that lie channel by channel.
 ///
 /// Payloads say NHWC; the engine's float convolutions are faster over planes, and need no other
-/// layout of the weights for them. So internal values that only convolutions, max poolings,
+/// layout of the weights for them. So internal values that only convolutions, poolings,
 /// elementwise nodes and transposes touch are kept as NCHW. Their shapes then say so: a transpose
 /// before them becomes another one, often a copy, elementwise nodes need not know, and nodes with a
 /// window have the flag kPlanar.
@@ -24,7 +24,8 @@ struct ImageDims {
 /// Changes the graph as read, and returns it. Without dense float convolutions it stays as it is.
 Graph& choose_planar_values(Graph& graph);
 
-/// A max pooling with kPlanar.
+/// A max pooling and a global average pooling with kPlanar.
 void run_planar_pooling(const Graph& graph, const Node& node);
+void run_planar_mean(const Graph& graph, const Node& node);
 
 }  // namespace executorch::backends::xnnpack

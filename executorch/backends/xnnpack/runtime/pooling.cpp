@@ -158,11 +158,15 @@ void run_pooling(const Graph& graph, Node& node) {
 
 bool infer_global_pooling(Graph& graph, const Node& node) {
   const Shape& x = graph.in(node).shape;
-  graph.out(node).shape = {4, {x[0], 1, 1, x[3]}};
-  return x[1] > 0 && x[2] > 0;
+  const ImageDims dims(node);
+  Shape& y = graph.out(node).shape;
+  y = x;
+  y[dims.h] = y[dims.w] = 1;
+  return x[dims.h] > 0 && x[dims.w] > 0;
 }
 
 void run_global_pooling(const Graph& graph, Node& node) {
+  if ((node.flags & kPlanar) != 0) return run_planar_mean(graph, node);
   const Value& x = graph.in(node);
   const int64_t pixels = x.shape[1] * x.shape[2];
   for_each_run(graph.out(node), node, pixels,
