@@ -61,6 +61,8 @@ def read(processed: bytes, named_data: Mapping[str, bytes]) -> ReferenceGraph:
             quantized_on_entry.add(number)
         if tensor.get("constant_buffer_idx", 0):
             graph.constants[number] = read_constant(tensor, quantized)
+        elif kind in ("fp32", "fp16", "bf16"):
+            graph.types[number] = _TYPES[kind]
         elif kind in ("qint8", "quint8"):
             low = -128 if kind == "qint8" else 0
             scale, zero_point = quantized.get("scale", 0.0), quantized.get("zero_point", 0)
@@ -334,7 +336,7 @@ _FUNCTIONS: dict[str, Callable[[Node], Function]] = {
     "Sin": _each(torch.sin),
     "Cos": _each(torch.cos),
 }
-# Sums of products, whose rounding grows with their length.
+# Sums of products, whose rounding grows with their length, and positions, with the extents.
 _SUMS = {
     "FullyConnected": "aten::linear",
     "BatchMatrixMultiply": "aten::bmm",
@@ -343,4 +345,5 @@ _SUMS = {
     "ConvTranspose2d": "aten::convolution",
     "GlobalAvgPooling2d": "aten::mean",
     "AvgPooling2d": "aten::avg_pool2d",
+    "StaticResizeBilinear2D": "aten::upsample_bilinear2d",
 }

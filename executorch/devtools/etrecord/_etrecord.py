@@ -178,12 +178,29 @@ class ETRecord:
             for name, program in steps(programs, "writing ETRecord"):
                 writer.program(name, program)
             for name, attribute in _MAPS.items():
-                writer.json(name, getattr(self, attribute))
+                one = name == _Name.INSTRUCTION_ID_TO_NUM_OUTS_MAP_NAME.value
+                writer.json(name, self._counted_outputs() if one else getattr(self, attribute))
             for name in (_Name.REFERENCE_OUTPUTS.value, _Name.REPRESENTATIVE_INPUTS.value):
                 if getattr(self, f"_{name}") is not None:
                     writer.tensors(name, getattr(self, f"_{name}"))
             if self.export_graph_id:
                 writer.json(_Name.EXPORT_GRAPH_ID.value, self.export_graph_id)
+
+    def _counted_outputs(self) -> dict[str, dict[Any, Any]] | None:
+        """Readers take a call's number of results for that of each operation in it, too, and fail
+        where an operation has fewer: with operations, one result a call."""
+        outputs, delegates = self._instruction_id_to_num_outs_map, self._delegate_map or {}
+        if outputs is None:
+            return None
+        return {
+            method: {
+                number: 1
+                if delegates.get(method, {}).get(number, {}).get("delegate_map")
+                else count
+                for number, count in counts.items()
+            }
+            for method, counts in outputs.items()
+        }
 
 
 @contextmanager

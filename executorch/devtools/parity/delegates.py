@@ -105,8 +105,12 @@ class Delegates:
             found = self._recorded.get((instruction, node.name), [])
             given = [known[i] for i in node.inputs if i in known]
             expected = None
+            reason = "no reference"
             if node.function is not None and len(given) == len(node.inputs):
-                expected = _held(node)(given)
+                try:
+                    expected = _held(node)(given)
+                except RuntimeError as error:  # PyTorch refuses what the delegate ran
+                    reason = f"PyTorch: {str(error).splitlines()[0][:100]}"
             if node.moves and expected is not None and not found:
                 known[node.outputs[0]] = expected[0]
                 continue
@@ -114,7 +118,7 @@ class Delegates:
                 known[value] = _meaning(graph, value, tensor)
             kind = node.name.split(" ")[0]
             if expected is None or not found:
-                self.unchecked[kind] = "no reference" if expected is None else "not recorded"
+                self.unchecked[kind] = reason if expected is None else "not recorded"
                 continue
             self.checked[kind] = self.checked.get(kind, 0) + 1
             yield from self._judge(graph, node, given, expected, found)
@@ -135,9 +139,13 @@ class Delegates:
                 text = f"found shape {list(raw.shape)}, expected {list(wanted.shape)}"
                 yield Wrong(node.name, number, text, None)
                 continue
-            unit = raw.dtype if raw.is_floating_point() else torch.float32
+            unit = graph.types.get(value, torch.float32)
             function = node.function if is_contraction(node.kind) else _held(node)
             allowed = bound(node.kind, function, given, wanted, number, unit)
+            if node.kind == "aten::upsample_bilinear2d":
+                # A weight is off by the rounding of a position, on both axes and of both pixels.
+                extent, largest = max(given[0].shape[1:3]), given[0].abs().amax()
+                allowed = allowed + 16 * torch.finfo(unit).eps * extent * largest
             if node.by_row:
                 rows = wanted.flatten(wanted.dim() - node.by_row)
                 low, high = rows.amin(-1).clamp(max=0), rows.amax(-1).clamp(min=0)
@@ -150,10 +158,6 @@ class Delegates:
                 wanted = wanted.clamp(*reach)
                 allowed = allowed + _ROUNDING * q.scale
             message, difference = compare(_meaning(graph, value, raw), wanted, allowed)
-            if message and raw.is_floating_point():
-                # Positions and steps may fall elsewhere in the result's own type.
-                own = _held(node)([g.to(raw.dtype) for g in given])[number]
-                message, difference = compare(raw, own, allowed)
             if message:
                 yield Wrong(node.name, number, message, difference)
 

@@ -12,6 +12,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 import executorch.backends
@@ -34,7 +35,8 @@ class ReferenceNode:
     """One operation. Values are named by numbers, in the layout of memory.
 
     name      as the runtime reports it to tracers
-    kind      "aten::linear" and the like where the result is a sum of products, else any text
+    kind      "aten::linear" and the like where the result is a sum of products,
+              "aten::upsample_bilinear2d" where positions are computed, else any text
     function  of the inputs, in their own type, without the bounds; None: no reference
     bounds    that the result is held within
     moves     it only gives its input another shape, and need not be reported
@@ -53,11 +55,13 @@ class ReferenceNode:
 
 @dataclass
 class ReferenceGraph:
-    """constants: by value; inputs: argument of the call -> (value, its dims); nodes in order."""
+    """constants: by value; inputs: argument of the call -> (value, its dims); nodes in order;
+    types: of floating values, which may be recorded as wider ones."""
 
     nodes: list[ReferenceNode] = field(default_factory=list)
     constants: dict[int, Tensor] = field(default_factory=dict)
     inputs: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
+    types: dict[int, torch.dtype] = field(default_factory=dict)
     quantization: dict[int, Quantization] = field(default_factory=dict)
 
 

@@ -56,6 +56,8 @@ struct Value {
   Place place = Place::Internal;
   /// Upper bounds as read, then the present extents.
   Shape shape;
+  /// An image that is kept as NCHW, and so says the shape; the payload says NHWC.
+  bool planar = false;
   /// Input, Output: position among the arguments of the call.
   uint32_t external = kNoId;
   /// qint8, quint8, qint32 and per-tensor weights: real = (q - zero_point) * scale.

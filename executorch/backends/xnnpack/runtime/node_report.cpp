@@ -5,6 +5,7 @@
 #include <executorch/runtime/platform/platform.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -73,6 +74,14 @@ ScalarType scalar_type(Type type) {
   }
 }
 
+// Where the dims of the payload stand in the shape.
+constexpr uint8_t kDense[] = {0, 1, 2, 3, 4, 5}, kPlanes[] = {0, 2, 3, 1, 4, 5};
+static_assert(std::size(kDense) == kMaxRank && std::size(kPlanes) == kMaxRank);
+
+const uint8_t* dims_of(const Value& value) {
+  return value.planar ? kPlanes : kDense;
+}
+
 /// As the profiler writes other tensors: "Float[2,3]", and "qcint8[2,3]" for what is no such type.
 void append_shape(std::string& text, const Value& value) {
   if (!text.empty()) text += ' ';
@@ -82,7 +91,7 @@ void append_shape(std::string& text, const Value& value) {
   text += '[';
   for (uint32_t d = 0; d < value.shape.rank; ++d) {
     if (d > 0) text += ',';
-    text += std::to_string(value.shape[d]);
+    text += std::to_string(value.shape[dims_of(value)[d]]);
   }
   text += ']';
 }
@@ -134,12 +143,12 @@ void log_value(runtime::EventTracer& tracer, const char* name, const Value& valu
   aten::SizesType sizes[kMaxRank];
   aten::DimOrderType order[kMaxRank];
   aten::StridesType strides[kMaxRank];
-  for (uint8_t d = 0; d < kMaxRank; ++d) order[d] = d;
+  for (uint8_t d = 0; d < kMaxRank; ++d) order[dims_of(value)[d]] = d;
   int64_t stride = 1;
   for (uint32_t d = rank; d-- > 0; stride *= value.shape[d]) {
     if (value.shape[d] > INT32_MAX || stride > INT32_MAX) return;
-    sizes[d] = static_cast<aten::SizesType>(value.shape[d]);
-    strides[d] = static_cast<aten::StridesType>(stride);
+    sizes[order[d]] = static_cast<aten::SizesType>(value.shape[d]);
+    strides[order[d]] = static_cast<aten::StridesType>(stride);
   }
   aten::TensorImpl impl(scalar_type(value.type), rank, sizes, data, order, strides);
   runtime::event_tracer_log_output_delegate(&tracer, name, runtime::kUnsetDelegateDebugIntId,
