@@ -10,7 +10,8 @@ struct Quads {
   template <int R>
   ET_INLINE static void Add(const int8_t* a, int64_t lda, int64_t n, const uint8_t*& b,
                             Ints (&sums)[R][kVectors]) {
-    const Ints flip = Ints{} + kFlip;
+    Ints flip = Ints{} + kFlip;
+    if constexpr (kFlip != 0) Keep(flip);  // or GCC would flip before a quad becomes a vector
 #pragma GCC unroll 2
     for (int64_t quad = 0; quad < n; ++quad, a += 4, b += kColumns * 4) {
       Ints y[kVectors];

@@ -68,6 +68,14 @@ template <int kSize>
 ET_INLINE Ints Evens(Ints a, Ints b) {
   return Evens<kSize>(a, b, std::make_integer_sequence<int, kLanes * 4 / kSize>());
 }
+/// In a register: stores that narrow are slow.
+template <class Bytes>
+ET_INLINE void KeepBytes(Bytes& x) {
+#if defined(__x86_64__)
+  asm("" : "+x"(x));
+#endif
+}
+
 /// The low bytes of all numbers.
 template <int kCount>
 ET_INLINE void StoreBytes(const Ints (&x)[kCount], uint8_t* to) {
@@ -78,7 +86,8 @@ ET_INLINE void StoreBytes(const Ints (&x)[kCount], uint8_t* to) {
   } else {
     typedef int16_t Words __attribute__((vector_size(kLanes * 4)));
     typedef int8_t Bytes __attribute__((vector_size(kLanes * 2)));
-    const Bytes bytes = __builtin_convertvector(reinterpret_cast<Words>(words), Bytes);
+    Bytes bytes = __builtin_convertvector(reinterpret_cast<Words>(words), Bytes);
+    KeepBytes(bytes);
     std::memcpy(to, &bytes, sizeof(bytes));
   }
 }
