@@ -54,7 +54,7 @@ constexpr Layer kLayers[] = {
     {512, 512, 1, 7, 3, 1},
 };
 
-// Neither zeros nor numbers that repeat: a processor that multiplies those is cooler, and faster.
+// Numbers without a pattern, as in use, rather than zeros.
 template <class T>
 std::vector<T> numbers(int64_t n) {
   std::vector<T> x(static_cast<size_t>(n));
