@@ -56,7 +56,7 @@ def etdump(program: Path, rounds: int, folder: Path) -> dict[str, float]:
                 seconds[side].append(time.perf_counter() - start)
         # A dump of a few runs: it grows with each.
         if turn % 8 == 0:
-            programs["etdump"].write_etdump_result_to_file(str(folder / "run.etdp"))
+            programs["etdump"].write_etdump_result_to_file(str(folder / "run.etdp"), None)
     return {side: statistics.median(times) for side, times in seconds.items()}
 
 
