@@ -124,8 +124,7 @@ Error get_program_data(void* file_data, size_t file_data_len, const void** out_p
   ET_CHECK_OR_RETURN_ERROR(is_bundled_program(file_data, file_data_len), NotSupported,
                            "not a bundled program: no BP08 at byte 4 of %zu", file_data_len);
   const auto* const bytes = static_cast<const uint8_t*>(file_data);
-  // Alignment is the memory's, not the file's, to give.
-  flatbuffers::Verifier verifier(bytes, file_data_len, 64, 100'000'000, /*check_alignment=*/false);
+  flatbuffers::Verifier verifier(bytes, file_data_len, 64, 100'000'000);
   ET_CHECK_OR_RETURN_ERROR(fb::VerifyBundledProgramBuffer(verifier), InvalidArgument,
                            "bundled program: its flatbuffer of %zu bytes is damaged",
                            file_data_len);

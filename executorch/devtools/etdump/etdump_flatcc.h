@@ -69,7 +69,8 @@ class ETDumpGen : public runtime::EventTracer {
   runtime::AllocatorID track_allocator(const char* name) override;
   void track_allocation(runtime::AllocatorID id, size_t size) override;
 
-  /// Tensors, bfloat16 ones as floats, lists of tensors, ints, doubles and bools. True, or false where the filter declines.
+  /// Tensors, bfloat16 ones as floats, lists of tensors, ints, doubles and bools. True, or false
+  /// where the filter declines.
   ///   InvalidArgument   another kind of value, or a type of tensor that readers do not know, or
   ///                     no place for its bytes was set
   ///   InvalidState      no block is open

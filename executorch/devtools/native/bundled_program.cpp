@@ -192,8 +192,7 @@ nb::object read_bundled_program(nb::handle source) {
                            fb::BundledProgramIdentifier() + " at byte 4")
                               .c_str());
   }
-  flatbuffers::Verifier verifier(file.data(), file.size(), 64, 100'000'000,
-                                 /*check_alignment=*/false);
+  flatbuffers::Verifier verifier(file.data(), file.size(), 64, 100'000'000);
   if (!fb::VerifyBundledProgramBuffer(verifier)) {
     throw nb::value_error(("bundled program: its flatbuffer of " + size + " is damaged").c_str());
   }

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-import executorch.backends
-
 Function = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
@@ -70,7 +68,9 @@ Reader = Callable[[bytes, Mapping[str, bytes]], ReferenceGraph]
 
 def find_reader(backend_id: str) -> Reader | None:
     """The reader of a backend's delegated parts, if its folder has one."""
-    for folder in pkgutil.iter_modules(executorch.backends.__path__):
+    backends = importlib.util.find_spec("executorch.backends")
+    places = backends.submodule_search_locations if backends is not None else []
+    for folder in pkgutil.iter_modules(places):
         name = f"executorch.backends.{folder.name}.reference"
         if importlib.util.find_spec(name) is not None:
             module = importlib.import_module(name)
