@@ -138,5 +138,19 @@ TEST_F(FilesTest, AFileIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(beside, 1u);
 }
 
+TEST_F(FilesTest, WhatIsWrittenToStaysWhatItIs) {
+  namespace fs = std::filesystem;
+  write_file(path("to"), "first");
+  fs::permissions(path("to"), fs::perms::owner_read | fs::perms::owner_write);
+  fs::remove(path("link"));
+  fs::create_symlink(path("to"), path("link"));
+  write_file(path("link"), "second");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read(path("to")), "second");
+  EXPECT_EQ(fs::status(path("to")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_THROW(write_file("/dev/full", "x"), InspectError);
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
 }  // namespace
 }  // namespace executorch::devtools

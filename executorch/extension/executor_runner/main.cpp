@@ -1,5 +1,7 @@
 // Runs a method of a .pte file from the command line.
 
+#include <executorch/devtools/inspect/describe.h>
+#include <executorch/devtools/inspect/output_file.h>
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/outputs.h>
@@ -169,13 +171,9 @@ void write_outputs(Method& method, const std::string& base) {
     if (!value.isTensor()) {
       continue;
     }
-    const std::string path = base + "-" + std::to_string(i) + ".bin";
-    std::ofstream file(path, std::ios::binary);
-    file.write(static_cast<const char*>(value.toTensor().const_data_ptr()),
-               static_cast<std::streamsize>(value.toTensor().nbytes()));
-    if (!file.flush()) {
-      fail("cannot write output file " + path);
-    }
+    executorch::devtools::write_file(
+        base + "-" + std::to_string(i) + ".bin",
+        {static_cast<const char*>(value.toTensor().const_data_ptr()), value.toTensor().nbytes()});
   }
 }
 
@@ -324,9 +322,11 @@ int main(int argc, char** argv) {
   }
   try {
     run_program(options);
+    return 0;
   } catch (const Failure& failure) {
     std::cerr << "executor_runner: " << failure.cause << std::endl;
-    return 1;
+  } catch (const executorch::devtools::InspectError& error) {
+    std::cerr << "executor_runner: " << error.message << std::endl;
   }
-  return 0;
+  return 1;
 }

@@ -1,8 +1,8 @@
+#include <executorch/devtools/inspect/output_file.h>
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/executor_runner/tracing.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -42,9 +42,7 @@ void Tracing::finish() {
   }
   const etdump::ETDumpResult result = gen_.get_etdump_data();
   const std::unique_ptr<void, Free> owner(result.buf);
-  std::ofstream file(etdump_path, std::ios::binary);
-  file.write(static_cast<const char*>(result.buf), static_cast<std::streamsize>(result.size));
-  if (!file.flush()) fail("cannot write " + etdump_path);
+  devtools::write_file(etdump_path, {static_cast<const char*>(result.buf), result.size});
   if (sink_) sink_->close();
 }
 

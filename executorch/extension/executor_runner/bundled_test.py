@@ -1,0 +1,76 @@
+"""`executor_runner --bundled` on bundles of Python."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.serialize import (
+    serialize_from_bundled_program_to_flatbuffer,
+)
+from executorch.exir import to_edge
+
+RUNNER = (
+    Path(__file__).resolve().parents[3]
+    / "build/dev/executorch/extension/executor_runner/executor_runner"
+)
+pytestmark = pytest.mark.skipif(not RUNNER.exists(), reason="the runner is not built; ./dev build")
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) * 3
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The second test case expects what the program does not compute."""
+    x = torch.arange(8.0).reshape(2, 4) - 4
+    program = to_edge(torch.export.export(Scaled(), (x,))).to_executorch()
+    cases = [MethodTestCase((x,), Scaled()(x)), MethodTestCase((x,), Scaled()(x) + 1)]
+    bundled = BundledProgram(program, [MethodTestSuite("forward", cases)])
+    path = tmp_path_factory.mktemp("bundle") / "scaled.bpte"
+    path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
+    return path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [str(RUNNER), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("option", ["--bundled_program", "--bundled --model_path"])
+def test_a_case_that_holds(bundle: Path, option: str) -> None:
+    done = run(*option.split(), bundle, "--print_output=all")
+    assert done.returncode == 0, done.stderr
+    assert "12" not in done.stdout and "9" in done.stdout  # 3 * relu(-4 ... 3)
+
+
+def test_a_case_that_does_not_hold_is_named(bundle: Path) -> None:
+    done = run("--bundled_program", bundle, "--testset_idx=1")
+    assert done.returncode == 1
+    assert "test case 1" in done.stderr
+
+
+def test_a_case_there_is_not(bundle: Path) -> None:
+    done = run("--bundled_program", bundle, "--testset_idx=2")
+    assert done.returncode == 1 and "2" in done.stderr
+
+
+def test_a_program_that_is_no_bundle(bundle: Path) -> None:
+    plain = bundle.with_name("plain.pte")
+    x = torch.ones(2, 4)
+    to_edge(torch.export.export(Scaled(), (x,))).to_executorch().save(str(plain))
+    done = run("--bundled_program", plain)
+    assert done.returncode == 1
+    assert "not a bundled program" in done.stderr
+
+
+def test_a_damaged_bundle(bundle: Path) -> None:
+    damaged = bundle.with_name("damaged.bpte")
+    damaged.write_bytes(bundle.read_bytes()[:200])
+    done = run("--bundled_program", damaged)
+    assert done.returncode == 1 and "damaged" in done.stderr
