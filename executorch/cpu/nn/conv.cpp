@@ -1,6 +1,7 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv.h>
 #include <executorch/cpu/nn/conv_planes.h>
+#include <executorch/cpu/nn/conv_transposed.h>
 #include <executorch/cpu/nn/depthwise.h>
 #include <executorch/cpu/nn/patches.h>
 #include <executorch/cpu/threadpool.h>
@@ -389,6 +390,9 @@ bool run_depthwise(const Conv<T>& c) {
 template <class T>
 void Conv<T>::run() const {
   if (batch <= 0 || groups <= 0 || group_out <= 0 || pixels() <= 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (run_in_phases(*this)) return;
+  }
   if constexpr (gemm::kHasStorageKernels<T>) {
     if (run_depthwise(*this)) return;
   }

@@ -326,6 +326,39 @@ TYPED_TEST(ConvOf, AgreesTransposed) {
   }
 }
 
+// Strides against kernels, paddings and dilations; outputs that meet no tap or no input.
+TEST(Conv, AgreesTransposedWithStrides) {
+  for (const int64_t stride : {2, 3}) {
+    for (const int64_t kernel : {1, 2, 3, 7}) {
+      for (const int64_t padding : {0, 1, 3}) {
+        for (const int64_t dilation : {1, 2}) {
+          if ((kernel - 1) * dilation < padding) continue;
+          check<float>({.batch = 2,
+                        .groups = 2,
+                        .axis = {axis(1, 1), axis(4, 3, stride, 1),
+                                 axis(9, kernel, stride, padding, dilation)},
+                        .transposed = true,
+                        .act = relu()});
+        }
+      }
+    }
+  }
+  check<float>({.axis = {axis(3, 3, 2, 1), axis(4, 2, 2), axis(5, 3, 3)}, .transposed = true});
+  check<float>({.groups = 6,
+                .group_in = 1,
+                .group_out = 1,
+                .axis = {axis(1, 1), axis(5, 4, 2, 1), axis(21, 4, 2, 1)},
+                .transposed = true});
+  check<float>({.group_in = 16,
+                .group_out = 33,
+                .axis = {axis(1, 1), axis(2, 4, 4, 3), axis(6, 9, 2, 8)},
+                .transposed = true});
+  check<float>({.axis = {axis(1, 1), axis(5, 4, 2, 1), axis(6, 4, 2, 1)},
+                .transposed = true,
+                .in = Layout::ChannelsLast,
+                .out = Layout::ChannelsLast});
+}
+
 template <class T>
 class ActivatedConv : public testing::Test {};
 using FloatingTypes = testing::Types<float, F16, BF16>;
