@@ -25,10 +25,10 @@ Tensor& add_scaled(KernelRuntimeContext& ctx, const char* op, const A& a, const 
   const Rules rules{.op = op, .allow_bool = !subtract};
   if (scalar_as<double>(alpha) == 1.0) {
     if (subtract) {
-      return elementwise(
+      return elementwise<Kinds::AllAndInt32>(
           ctx, rules, out, [](auto x, auto y) { return wrapping_sub(x, y); }, a, b);
     }
-    return elementwise(
+    return elementwise<Kinds::AllAndInt32>(
         ctx, rules, out, [](auto x, auto y) { return wrapping_add(x, y); }, a, b);
   }
   const double scale = subtract ? -scalar_as<double>(alpha) : scalar_as<double>(alpha);
@@ -184,12 +184,13 @@ Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
   if (is_complex(out.scalar_type())) {
     return complex_arithmetic(ctx, "mul.out", ComplexOp::Multiply, self, other, 1, out);
   }
-  return elementwise(ctx, {.op = "mul.out"}, out, kMultiply, self, other);
+  return elementwise<Kinds::AllAndInt32>(ctx, {.op = "mul.out"}, out, kMultiply, self, other);
 }
 
 Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                        Tensor& out) {
-  return elementwise(ctx, {.op = "mul.Scalar_out"}, out, kMultiply, self, other);
+  return elementwise<Kinds::AllAndInt32>(ctx, {.op = "mul.Scalar_out"}, out, kMultiply, self,
+                                         other);
 }
 
 Tensor& div_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
@@ -301,8 +302,8 @@ Tensor& where_out(KernelRuntimeContext& ctx, const Tensor& condition, const Tens
   const ScalarType type = condition.scalar_type();
   ET_REQUIRE(ctx, type == ScalarType::Bool || type == ScalarType::Byte, InvalidArgument, out,
              "where.self_out: the condition is %s, expected Bool", toString(type));
-  return elementwise(ctx, {.op = "where.self_out", .condition_first = true}, out, kSelect,
-                     condition, self, other);
+  return elementwise<Kinds::AllAndInt32>(ctx, {.op = "where.self_out", .condition_first = true},
+                                         out, kSelect, condition, self, other);
 }
 
 Tensor& masked_fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mask,

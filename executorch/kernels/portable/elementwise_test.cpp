@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using executorch::aten::Scalar;
 using executorch::aten::ScalarType;
@@ -36,6 +37,22 @@ TEST_F(Elementwise, BroadcastsBothOperands) {
   Tensor out = ints.zeros({2, 3});
   mul_out(ctx, ints.make({2, 1}, {10, 100}), ints.make({3}, {1, 2, 3}), out);
   EXPECT_TENSOR_EQ(out, ints.make({2, 3}, {10, 20, 30, 100, 200, 300}));
+}
+
+TEST_F(Elementwise, WrapsIntsThatOverflowWhicheverTypeTheyAreComputedIn) {
+  const int32_t lowest = std::numeric_limits<int32_t>::min();
+  const int32_t highest = std::numeric_limits<int32_t>::max();
+  Tensor a = ints.make({2}, {highest, lowest}), out = ints.zeros({2}), wide = longs.zeros({2});
+  add_out(ctx, a, chars.make({2}, {1, -1}), one, out);
+  EXPECT_TENSOR_EQ(out, ints.make({2}, {lowest, highest}));
+  sub_scalar_out(ctx, a, (int64_t{1} << 32) - 1, one, out);
+  EXPECT_TENSOR_EQ(out, ints.make({2}, {lowest, lowest + 1}));
+  mul_out(ctx, a, a, out);
+  EXPECT_TENSOR_EQ(out, ints.make({2}, {1, 0}));
+  add_out(ctx, a, a, one, wide);  // into a wider result nothing wraps
+  EXPECT_TENSOR_EQ(wide, longs.make({2}, {int64_t{2} * highest, int64_t{2} * lowest}));
+  where_out(ctx, bools.make({2}, {true, false}), a, ints.make({}, {7}), out);
+  EXPECT_TENSOR_EQ(out, ints.make({2}, {highest, 7}));
 }
 
 TEST_F(Elementwise, BroadcastsAcrossManyChunksAndRows) {

@@ -1,6 +1,6 @@
 /// Integer and floating arithmetic with PyTorch's results and without undefined behaviour:
 /// integers wrap; a division by zero among integers sets a flag and gives 0.
-/// Every function takes int64_t, float or double.
+/// Every function takes int64_t, int32_t, float or double.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,15 @@
 namespace torch::executor::native::internal {
 
 template <class C>
-constexpr bool kIsInt = std::is_same_v<C, int64_t>;
+constexpr bool kIsInt = std::is_same_v<C, int64_t> || std::is_same_v<C, int32_t>;
+
+template <class C>
+using Unsigned = std::make_unsigned_t<C>;
 
 template <class C>
 C wrapping_add(C a, C b) {
   if constexpr (kIsInt<C>) {
-    return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    return static_cast<C>(Unsigned<C>(a) + Unsigned<C>(b));
   } else {
     return a + b;
   }
@@ -24,7 +27,7 @@ C wrapping_add(C a, C b) {
 template <class C>
 C wrapping_sub(C a, C b) {
   if constexpr (kIsInt<C>) {
-    return static_cast<C>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+    return static_cast<C>(Unsigned<C>(a) - Unsigned<C>(b));
   } else {
     return a - b;
   }
@@ -33,7 +36,7 @@ C wrapping_sub(C a, C b) {
 template <class C>
 C wrapping_mul(C a, C b) {
   if constexpr (kIsInt<C>) {
-    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    return static_cast<C>(Unsigned<C>(a) * Unsigned<C>(b));
   } else {
     return a * b;
   }

@@ -17,6 +17,8 @@ T cast(S v) {
   constexpr bool from_float = executorch::runtime::is_floating_point<S>::value;
   if constexpr (std::is_same_v<T, S>) {
     return v;
+  } else if constexpr (std::is_same_v<S, uint8_t> && std::is_same_v<T, float>) {
+    return static_cast<float>(static_cast<int32_t>(v));
   } else if constexpr (std::is_same_v<T, bool>) {
     return v != static_cast<S>(0);
   } else if constexpr (to_float) {
@@ -68,6 +70,12 @@ template <class T, class S>
 [[gnu::always_inline]] inline void cast_each(const S* src, T* dst, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) dst[i] = cast<T>(src[i]);
+}
+/// Bool as the bytes it is stored in: compilers do not vectorise conversions of what has two
+/// values.
+template <class T>
+[[gnu::always_inline]] inline void cast_each(const bool* src, T* dst, int64_t n) {
+  cast_each(reinterpret_cast<const uint8_t*>(src), dst, n);
 }
 template <class T, class S>
 [[gnu::flatten]] void cast_plain(const S* src, T* dst, int64_t n) {
@@ -140,7 +148,8 @@ void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst
     });
     return;
   }
-  const bool exact = src_type == ScalarType::Bool && is_float(dst_type);
+  // Integers that fit int64_t become what they become by way of it.
+  const bool exact = !is_float(src_type) && src_type != ScalarType::UInt64 && is_float(dst_type);
   with_compute(compute_of(exact ? dst_type : src_type), [&](auto tag) {
     using C = decltype(tag);
     if (dst_type == scalar_type_of(kComputeOf<C>) && dst_stride == 1) {
@@ -178,6 +187,7 @@ void round_through(ScalarType type, C* values, int64_t n) {
   template void store(const C*, int64_t, void*, ScalarType, int64_t); \
   template void round_through(ScalarType, C*, int64_t);
 ET_INSTANTIATE(int64_t)
+ET_INSTANTIATE(int32_t)
 ET_INSTANTIATE(float)
 ET_INSTANTIATE(double)
 ET_INSTANTIATE(bool)

@@ -10,7 +10,7 @@
 
 namespace torch::executor::native::internal {
 
-/// dst[i] = src[i * stride] for i in [0, n). C: int64_t, float, double or bool.
+/// dst[i] = src[i * stride] for i in [0, n). C: int64_t, int32_t, float, double or bool.
 template <class C>
 void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst);
 

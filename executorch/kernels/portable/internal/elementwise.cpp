@@ -147,8 +147,10 @@ class Runner {
   }
 
  private:
-  static constexpr ScalarType kComputeType =
-      std::is_same_v<C, bool> ? ScalarType::Bool : scalar_type_of(kComputeOf<C>);
+  static constexpr ScalarType kComputeType = std::is_same_v<C, bool> ? ScalarType::Bool
+                                             : std::is_same_v<C, int32_t>
+                                                 ? ScalarType::Int
+                                                 : scalar_type_of(kComputeOf<C>);
   ScalarType result_type() const { return pass_.to_bool ? ScalarType::Bool : kComputeType; }
   int64_t size_of(int k) const { return static_cast<int64_t>(elementSize(pass_.in_type[k])); }
 
@@ -258,6 +260,10 @@ void run(const Pass& pass, InnerLoop inner_loop, const void* function) {
 
 void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function) {
   run_in<bool>(pass, inner_loop, function);
+}
+
+void run_in_int32(const Pass& pass, InnerLoop inner_loop, const void* function) {
+  run_in<int32_t>(pass, inner_loop, function);
 }
 
 }  // namespace torch::executor::native::internal

@@ -75,6 +75,8 @@ using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const vo
 void run(const Pass& pass, InnerLoop inner_loop, const void* function);
 /// The same in bool, where all operands and the result are.
 void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function);
+/// The same in int32_t, where the operands' common type and the result's are Int.
+void run_in_int32(const Pass& pass, InnerLoop inner_loop, const void* function);
 
 template <class C, class F, size_t... k>
 [[gnu::always_inline]] inline void loop_body(const void* const* in, void* out, int64_t n,
@@ -104,8 +106,9 @@ InnerLoop inner_loop_of() {
   return has_wide_vectors() ? wide_loop<C, F, sizeof...(In)> : plain_loop<C, F, sizeof...(In)>;
 }
 
-/// Which compute types a function is compiled for.
-enum class Kinds { All, Int, Float };
+/// Which compute types a function is compiled for. AllAndInt32: for int32_t too, in which results
+/// of type Int are computed; its low 32 bits must depend on no others of its operands.
+enum class Kinds { All, AllAndInt32, Int, Float };
 
 /// out = f(inputs...), element by element. `f` takes and returns C for C in int64_t, float and
 /// double (as `kinds` says), or returns bool where rules.to_bool.
@@ -120,6 +123,12 @@ Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, 
     with_float_compute(pass.compute,
                        [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
   } else {
+    if constexpr (kinds == Kinds::AllAndInt32) {
+      if (pass.common == ScalarType::Int && pass.out_type == ScalarType::Int) {
+        run_in_int32(pass, inner_loop_of<int32_t, F, In...>(), &f);
+        return out;
+      }
+    }
     with_compute(pass.compute,
                  [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
   }

@@ -155,6 +155,7 @@ void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, 
   template void gather(const Loop&, int, const void*, ScalarType, int64_t, int64_t, C*); \
   template void scatter(const Loop&, int, void*, ScalarType, int64_t, int64_t, const C*);
 ET_INSTANTIATE(int64_t)
+ET_INSTANTIATE(int32_t)
 ET_INSTANTIATE(float)
 ET_INSTANTIATE(double)
 ET_INSTANTIATE(bool)
