@@ -22,6 +22,7 @@ from executorch.backends.xnnpack.serialization.payload import (
     DATATYPES,
     EXTERNAL_INPUT,
     EXTERNAL_OUTPUT,
+    NO_HANDLE,
     NO_ID,
     Bounds,
     Field,
@@ -281,7 +282,7 @@ class Lowering:
         return self.payload.value(datatype, dims, quantisation=scheme)
 
     def emit(self, node: Node, kind: str, *fields: Field, bounds: Bounds = None) -> None:
-        handle = next(iter(debug_handles(node)), 65535)
+        handle = next(iter(debug_handles(node)), NO_HANDLE)
         self.payload.node(kind, *fields, bounds=bounds, debug_handle=handle)
 
     def only_user(self, node: Node) -> Node | None:
@@ -297,7 +298,8 @@ class Lowering:
         self._together.setdefault(self._current, []).extend(nodes)
 
     def debug_handle_map(self) -> dict[str, tuple[int, ...]]:
-        """The name under which the runtime reports a node -> handles of what it computes."""
+        """The name under which the runtime reports a node -> handles of what it computes; not of
+        transpositions between layouts, whose results the graph does not have."""
         return {
             f"{kind_name(self.payload.nodes[i][0][0])} #{i}": tuple(
                 dict.fromkeys(
@@ -307,6 +309,7 @@ class Lowering:
                 )
             )
             for i, node in enumerate(self._sources)
+            if self.payload.nodes[i][1] != NO_HANDLE
         }
 
     def with_activation(self, node: Node) -> tuple[Node, Bounds]:

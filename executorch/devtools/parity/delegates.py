@@ -168,7 +168,10 @@ def _by_place(inspector: Inspector) -> dict[tuple[int, str | None], list[Any]]:
         for event in block.events if block.name == "Execute" else ():
             if event.is_delegated_op or event.name == "DELEGATE_CALL":
                 operation = event.name if event.is_delegated_op else None
-                values[event._instruction_id, operation] = list(event.debug_data)
+                given = list(event.debug_data)
+                if any(b'"images":true' in m for m in event.raw_delegate_debug_metadatas):
+                    given = [image.permute(0, 2, 3, 1) for image in given]
+                values[event._instruction_id, operation] = given
     return values
 
 

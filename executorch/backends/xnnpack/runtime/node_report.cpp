@@ -1,5 +1,6 @@
 #include <executorch/backends/xnnpack/runtime/node_report.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/cpu/nn/copy.h>
 #include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/platform/platform.h>
@@ -76,6 +77,8 @@ ScalarType scalar_type(Type type) {
 
 // Where the dims of the payload stand in the shape.
 constexpr uint8_t kDense[] = {0, 1, 2, 3, 4, 5}, kPlanes[] = {0, 2, 3, 1, 4, 5};
+// Where the dims of planes stand in the shape of a dense image.
+constexpr uint8_t kFromDense[] = {0, 3, 1, 2};
 static_assert(std::size(kDense) == kMaxRank && std::size(kPlanes) == kMaxRank);
 
 const uint8_t* dims_of(const Value& value) {
@@ -101,7 +104,7 @@ int64_t bytes_of(const Value& value) {
   return nbytes(value) + groups * static_cast<int64_t>(sizeof(uint16_t));
 }
 
-std::string describe_work(const Graph& graph, const Node& node) {
+std::string describe_work(const Graph& graph, const Node& node, bool gives_images) {
   int64_t written = 0;
   for (uint32_t i = 0; i < node.n_outputs; ++i) written += bytes_of(graph.out(node, i));
   int64_t read = 0;
@@ -118,39 +121,94 @@ std::string describe_work(const Graph& graph, const Node& node) {
   std::string out = "{\"family\":\"";
   out.append(cost.family).append("\",\"flop\":").append(std::to_string(cost.flop));
   out.append(",\"bytes\":").append(std::to_string(read + written));
+  if (gives_images) out.append(",\"images\":true");
   return out.append(",\"shapes\":\"").append(shapes).append("\"}");
 }
 
-std::vector<float> meaning_of_rows(const Value& value) {
-  std::vector<float> reals(static_cast<size_t>(value.shape.numel()));
-  const size_t n_rows = static_cast<size_t>(value.rows());
-  const size_t n = n_rows == 0 ? 0 : reals.size() / n_rows;
-  for (size_t i = 0; i < reals.size(); ++i) {
+/// Values that are images in NHWC, which the exporter's graph has in NCHW: what windows move over,
+/// and what is computed of such element by element.
+std::vector<bool> find_images(const Graph& graph) {
+  std::vector<bool> images(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    bool is_image = false;
+    switch (node.operation->form) {
+      case Form::Convolution:
+      case Form::Pooling:
+      case Form::ArgMaxPooling:
+      case Form::Resize:
+        is_image = true;
+        break;
+      case Form::FullyConnected:
+      case Form::Transpose:
+      case Form::Reshape:
+        break;
+      default:
+        is_image = node.kind == Kind::XNNGlobalAvgPooling2d;
+        for (uint32_t i = 0; i < node.n_inputs; ++i) {
+          is_image |= graph.has_input(node, i) && images[node.input[i]];
+        }
+    }
+    for (uint32_t i = 0; i < node.n_outputs; ++i) {
+      const Value& value = graph.out(node, i);
+      images[node.output[i]] = value.planar || (is_image && value.shape.rank == 4);
+    }
+  }
+  return images;
+}
+
+template <class T>
+void append_affine(const Value& value, std::vector<float>& reals) {
+  for (int64_t i = 0; i < value.shape.numel(); ++i) {
+    reals.push_back(static_cast<float>(value.as<T>()[i] - value.zero_point) * value.scale);
+  }
+}
+
+/// What quantised elements stand for; empty for others.
+std::vector<float> meaning_of(const Value& value) {
+  std::vector<float> reals;
+  if (value.type == Type::qint8) append_affine<int8_t>(value, reals);
+  if (value.type == Type::quint8) append_affine<uint8_t>(value, reals);
+  if (value.type != Type::qdint8) return reals;
+  const int64_t n_rows = value.rows(), n = n_rows == 0 ? 0 : value.shape.numel() / n_rows;
+  for (int64_t i = 0; i < n_rows * n; ++i) {
     const RowQuantization& row = value.row_quantization()[i / n];
-    reals[i] = static_cast<float>(value.as<int8_t>()[i] - row.zero_point) * row.scale;
+    reals.push_back(static_cast<float>(value.as<int8_t>()[i] - row.zero_point) * row.scale);
   }
   return reals;
 }
 
-void log_value(runtime::EventTracer& tracer, const char* name, const Value& value) {
-  std::vector<float> reals;
-  void* data = value.data;
-  if (value.type == Type::qdint8) {
-    reals = meaning_of_rows(value);
-    data = reals.data();
+/// As floats, or as it is where it is not quantised; images as NCHW.
+void log_value(runtime::EventTracer& tracer, const char* name, const Value& value, bool is_image) {
+  const Shape& shape = value.shape;
+  std::vector<float> reals = meaning_of(value);
+  const bool is_quantized = !reals.empty();
+  void* data = is_quantized ? reals.data() : value.data;
+  const auto type = is_quantized ? ScalarType::Float : scalar_type(value.type);
+  const bool is_dense = is_image && !value.planar;
+  std::vector<uint8_t> planes;
+  if (is_dense) {
+    const size_t size = runtime::elementSize(type);
+    planes.resize(static_cast<size_t>(shape.numel()) * size);
+    const int64_t pixels = shape[1] * shape[2], channels = shape[3];
+    const cpu::Copy::Dim dims[] = {{shape[0], pixels * channels, pixels * channels},
+                                   {channels, 1, pixels},
+                                   {pixels, channels, 1}};
+    cpu::Copy{dims, 3, size, data, planes.data()}.run();
+    data = planes.data();
   }
-  const uint32_t rank = value.shape.rank;
   aten::SizesType sizes[kMaxRank];
   aten::DimOrderType order[kMaxRank];
   aten::StridesType strides[kMaxRank];
-  for (uint8_t d = 0; d < kMaxRank; ++d) order[dims_of(value)[d]] = d;
   int64_t stride = 1;
-  for (uint32_t d = rank; d-- > 0; stride *= value.shape[d]) {
-    if (value.shape[d] > INT32_MAX || stride > INT32_MAX) return;
-    sizes[order[d]] = static_cast<aten::SizesType>(value.shape[d]);
-    strides[order[d]] = static_cast<aten::StridesType>(stride);
+  for (uint32_t d = shape.rank; d-- > 0;) {
+    const int64_t extent = shape[is_dense ? kFromDense[d] : d];
+    if (extent > INT32_MAX || stride > INT32_MAX) return;
+    order[d] = static_cast<aten::DimOrderType>(d);
+    sizes[d] = static_cast<aten::SizesType>(extent);
+    strides[d] = static_cast<aten::StridesType>(stride);
+    stride *= extent;
   }
-  aten::TensorImpl impl(scalar_type(value.type), rank, sizes, data, order, strides);
+  aten::TensorImpl impl(type, shape.rank, sizes, data, order, strides);
   runtime::event_tracer_log_output_delegate(&tracer, name, runtime::kUnsetDelegateDebugIntId,
                                             aten::Tensor(&impl));
 }
@@ -161,19 +219,20 @@ void NodeReports::log(runtime::EventTracer& tracer, const Graph& graph, size_t n
                       et_timestamp_t start) {
   const auto end = runtime::pal_current_ticks();
   if (reports_.empty()) {
+    images_ = find_images(graph);
     for (const Node& node : graph.nodes) {
       std::string name = node.operation->name;
       name.append(node.inserted ? " before #" : " #").append(std::to_string(node.index));
-      reports_.push_back({std::move(name), describe_work(graph, node)});
+      reports_.push_back({std::move(name), describe_work(graph, node, images_[node.output[0]])});
     }
   }
   const Report& report = reports_[number];
   tracer.log_profiling_delegate(report.name.c_str(), runtime::kUnsetDelegateDebugIntId, start, end,
                                 report.work.data(), report.work.size());
-  if (!tracer.intermediate_outputs_logging_status()) return;
   const Node& node = graph.nodes[number];
+  if (!tracer.intermediate_outputs_logging_status()) return;
   for (uint32_t i = 0; i < node.n_outputs; ++i) {
-    log_value(tracer, report.name.c_str(), graph.out(node, i));
+    log_value(tracer, report.name.c_str(), graph.out(node, i), images_[node.output[i]]);
   }
 }
 

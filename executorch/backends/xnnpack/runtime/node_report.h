@@ -20,7 +20,8 @@ class NodeReports {
   ///   Float[1,2304]"}
   /// flop: two for each multiply-add, 5 an element of softmax, one an element or window tap
   /// elsewhere, none where data only move. bytes: every operand and result once.
-  /// Integers are logged as they are; those of dynamically quantised rows as what they mean.
+  /// Values are logged as the exporter's graph has them: quantised ones as the floats they stand
+  /// for, images as NCHW. Where the payload has NHWC the metadata have "images":true.
   void log(runtime::EventTracer& tracer, const Graph& graph, size_t node, et_timestamp_t start);
 
  private:
@@ -28,6 +29,7 @@ class NodeReports {
     std::string name, work;
   };
   std::vector<Report> reports_;
+  std::vector<bool> images_;  // by value
 };
 
 }  // namespace executorch::backends::xnnpack

@@ -12,6 +12,7 @@ from executorch.backends.xnnpack.serialization import _native
 from executorch.exir._serialize._named_data_store import NamedDataStore
 
 NO_ID = 0xFFFFFFFF
+NO_HANDLE = 0xFFFF
 MAX_RANK = 6
 
 # XNNDatatype of plain tensors.
@@ -86,7 +87,7 @@ class Payload:
         return len(self.constants)
 
     def node(
-        self, kind: str, *fields: Field, bounds: Bounds = None, debug_handle: int = 65535
+        self, kind: str, *fields: Field, bounds: Bounds = None, debug_handle: int = NO_HANDLE
     ) -> None:
         """`fields` in the order of schema.fbs."""
         self.nodes.append(((KINDS[kind], fields), debug_handle, bounds))
