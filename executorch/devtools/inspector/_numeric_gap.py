@@ -143,7 +143,9 @@ def match(
         for event in reversed(group.events):
             outputs = flat(event.debug_data)
             if event.delegate_backend_name is not None:
+                # The last results, as many as the record counts.
                 outputs = outputs[-event.num_outputs :]
+                candidates = candidates[-len(outputs) :]
             found = list(_pair(candidates, outputs))
             if found:
                 runtime_handle = _unique(h for e in group.events for h in handles_of(e))
@@ -170,6 +172,9 @@ def _groups(handles: Handles, events: list[Event]) -> list[_Group]:
             parent[root(handle)] = root(first)
 
     valued = [e for e in events if e.name != OPERATOR_CALL and e.debug_data and handles_of(e)]
+    # A call whose operations tell their results would only join them.
+    told = {e._instruction_id for e in valued if e.is_delegated_op}
+    valued = [e for e in valued if e.is_delegated_op or e._instruction_id not in told]
     for event in valued:
         connect(handles_of(event))
     for node_handles in handles.values():
