@@ -181,7 +181,7 @@ def verb_golden(args: list[str]) -> int:
 
 
 def verb_bench(args: list[str]) -> int:
-    """Measure beside peers: ./dev bench models|quantized|kernels|export|imports [--help]."""
+    """Measure beside peers: ./dev bench models|quantized|kernels|streams|tracing|... [--help]."""
     folder = ROOT / "tests" / "bench"
     known = ", ".join(sorted(p.stem for p in folder.glob("[a-z]*.py")))
     script = folder / f"{args[0] if args else ''}.py"

@@ -70,7 +70,7 @@ ET_INLINE Ints Evens(Ints a, Ints b) {
 }
 /// In a register: stores that narrow are slow.
 template <class Bytes>
-ET_INLINE void KeepBytes(Bytes& x) {
+ET_INLINE void KeepBytes([[maybe_unused]] Bytes& x) {
 #if defined(__x86_64__)
   asm("" : "+x"(x));
 #endif
