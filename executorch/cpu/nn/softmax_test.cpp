@@ -2,6 +2,7 @@
 #include <executorch/cpu/nn/softmax.h>
 #include <executorch/cpu/nn/testing.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace executorch::cpu {
@@ -19,7 +20,7 @@ void expect_softmax(int64_t outer, int64_t n, int64_t inner, bool log) {
     for (int64_t c = 0; c < inner; ++c) {
       const auto at = [&](int64_t i) { return static_cast<size_t>((o * n + i) * inner + c); };
       double max = -INFINITY, sum = 0;
-      for (int64_t i = 0; i < n; ++i) max = std::fmax(max, x[at(i)]);
+      for (int64_t i = 0; i < n; ++i) max = std::max<double>(max, x[at(i)]);
       for (int64_t i = 0; i < n; ++i) sum += std::exp(x[at(i)] - max);
       for (int64_t i = 0; i < n; ++i) {
         const double shifted = x[at(i)] - max, share = std::exp(shifted) / sum;
