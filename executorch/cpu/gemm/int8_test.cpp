@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/int8_testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -122,19 +123,8 @@ struct Example {
   }
 };
 
-/// Every test runs with the kernels of each instruction set that this machine
-/// has.
-class Int8 : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override { int8::use_kernels(*int8::all_kernels()[GetParam()]); }
-  void TearDown() override { int8::use_kernels(*int8::all_kernels()[0]); }
-};
-int count_kernels() {
-  int n = 0;
-  while (int8::all_kernels()[n] != nullptr) ++n;
-  return n;
-}
-INSTANTIATE_TEST_SUITE_P(Sets, Int8, testing::Range(0, count_kernels()));
+class Int8 : public OnEachInt8Set {};
+INSTANTIATE_TEST_SUITE_P(Sets, Int8, testing::Range(0, count_int8_sets()));
 
 TEST_P(Int8, ComputesBytesOfAnySize) {
   for (const int64_t m : {1, 2, 5, 9, 12, 30}) {

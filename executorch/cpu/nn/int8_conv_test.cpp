@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/int8_testing.h>
 #include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
@@ -170,17 +171,8 @@ const Sizes kSizes[] = {
     {"depthwise, padding alone", 1, 1, 1, {3, 3}, 1, 3, 1, 5, 1, 1, false, true},
 };
 
-class Int8Conv_ : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override { int8::use_kernels(*int8::all_kernels()[GetParam()]); }
-  void TearDown() override { int8::use_kernels(*int8::all_kernels()[0]); }
-};
-int count_kernels() {
-  int n = 0;
-  while (int8::all_kernels()[n] != nullptr) ++n;
-  return n;
-}
-INSTANTIATE_TEST_SUITE_P(Sets, Int8Conv_, testing::Range(0, count_kernels()));
+class Int8Conv_ : public OnEachInt8Set {};
+INSTANTIATE_TEST_SUITE_P(Sets, Int8Conv_, testing::Range(0, count_int8_sets()));
 
 TEST_P(Int8Conv_, IsExactForAnySize) {
   for (const Sizes& sizes : kSizes) {
