@@ -41,7 +41,7 @@ struct Reach {
 };
 
 // The image with zeros around it, so that no phase has padding. Its axes' `in` and in_stride, and
-// its in_channel, are those of the copy, whose first position is that of Reach::from.
+// its in_channel, are those of the copy; its input is position 0, with zeros before it.
 Conv<float> padded(const Conv<float>& c) {
   Conv<float> to = c;
   const int64_t channels = c.groups * c.group_in;
@@ -65,7 +65,7 @@ Conv<float> padded(const Conv<float>& c) {
     dims[d + 1] = {c.axis[d].in, c.axis[d].in_stride, to.axis[d].in_stride};
   }
   Copy{dims, 4, sizeof(float), c.input, image + first}.run();
-  to.input = image;
+  to.input = image + first;
   return to;
 }
 
@@ -82,7 +82,7 @@ bool has_phases(const Conv<float>& c) {
 }
 
 // Outputs of one phase of one image, which is padded.
-void run_phase(Conv<float> c, const int64_t (&r)[3], const int64_t (&from)[3]) {
+void run_phase(Conv<float> c, const int64_t (&r)[3]) {
   const ConvAxis all[3] = {c.axis[0], c.axis[1], c.axis[2]};
   float* out = c.out;
   c.transposed = false;
@@ -98,7 +98,7 @@ void run_phase(Conv<float> c, const int64_t (&r)[3], const int64_t (&from)[3]) {
     a.out_stride = step;
     a.stride = 1;
     c.weight += (phase.k0 + (phase.taps - 1) * all[d].stride) * all[d].weight_stride;
-    c.input += (phase.from - from[d]) * a.in_stride;
+    c.input += phase.from * a.in_stride;
     step *= phase.out;
     out += r[d] * all[d].out_stride;
   }
@@ -125,14 +125,12 @@ bool run_in_phases(const Conv<float>& c) {
   if (!has_phases(c)) return false;
   Conv<float> image = c;
   image.batch = 1;
-  int64_t from[3];
-  for (int d = 0; d < 3; ++d) from[d] = Reach(c.axis[d]).from;
   for (int64_t b = 0; b < c.batch; ++b) {
     const Conv<float> with_zeros = padded(image);
     int64_t r[3];
     for (r[0] = 0; r[0] < n_phases(c.axis[0]); ++r[0]) {
       for (r[1] = 0; r[1] < n_phases(c.axis[1]); ++r[1]) {
-        for (r[2] = 0; r[2] < n_phases(c.axis[2]); ++r[2]) run_phase(with_zeros, r, from);
+        for (r[2] = 0; r[2] < n_phases(c.axis[2]); ++r[2]) run_phase(with_zeros, r);
       }
     }
     image.input += c.in_batch;
