@@ -184,10 +184,13 @@ class Method::InstructionBuilder {
   }
 
   void report(const char* name, const Missing& missing) {
+    if (!ET_LOG_ENABLED) {
+      return;  // and nothing that reads origins is linked
+    }
     InstructionOrigin origin;
     const auto identity = state_.program->debug_identity();
     const bool known =
-        ET_LOG_ENABLED && identity.ok() &&
+        identity.ok() &&
         identity->instruction(state_.plan->name()->c_str(), missing.chain, missing.first, origin);
     ET_LOG(Error, "  %s, calls: %" PRIu32 ", the first is instruction %" PRIu32 "%s%s", name,
            missing.calls, missing.first, known ? ", from " : "",
