@@ -2,11 +2,13 @@
 #include <executorch/cpu/gemm/int8_blocks.h>
 #include <executorch/cpu/upcoming.h>
 
+#include <cmath>
 #include <cstring>
 
 namespace executorch::cpu {
 namespace {
 
+using int8::byte_results;
 using int8::bytes_of;
 using int8::ceil_div;
 using int8::Kind;
@@ -50,6 +52,7 @@ void run_few(const Int8Gemm& g) {
   const int64_t lda = round_up(operand.row_bytes(g.k), kLine);
   uint8_t* const a = bytes_of(rows, g.m * lda);
   for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
+  const int offset = operand.offset - (g.unsigned_a ? 128 : 0);
   const int64_t step = kernels.columns;
   const int64_t grain = g.n * g.k < kGrainWork ? g.n : step;  // fine, so that threads end alike
   const int64_t bytes = g.b.row_bytes;
@@ -58,12 +61,23 @@ void run_few(const Int8Gemm& g) {
     int32_t sums[int8::kDotRows * int8::kMostColumns] = {};
     for (int64_t j = begin; j < end; j += step) {
       const int64_t n = std::min(step, end - j);
-      int8::Columns columns(g, j, n);
-      for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
-        const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
-        run_dots(g.b, kind, a + i * lda, lda, m, g.k, j, j + n, sums, step);
-        kernels.finish(
-            {&g, &columns, operand.offset - (g.unsigned_a ? 128 : 0), i, m, j, n, sums, step});
+      const auto each = [&](const auto& finish) {
+        for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
+          const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
+          run_dots(g.b, kind, a + i * lda, lda, m, g.k, j, j + n, sums, step);
+          finish(i, m);
+        }
+      };
+      if (int8::gives_bytes(g)) {
+        const int8::ByteColumns columns(g, offset, j, n);
+        each([&](int64_t i, int64_t m) {
+          kernels.finish_bytes(sums, step, m, byte_results(g, columns, i, j, n));
+        });
+      } else {
+        int8::Columns columns(g, j, n);
+        each([&](int64_t i, int64_t m) {
+          kernels.finish({&g, &columns, offset, i, m, j, n, sums, step});
+        });
       }
     }
   });
@@ -105,29 +119,59 @@ struct Rows {
 
 }  // namespace
 
+namespace {
+
+template <class T>
+void copy_columns(const T* from, int64_t j0, int64_t n, T* to) {
+  std::memset(to, 0, sizeof(T) * int8::kMostColumns);
+  if (from != nullptr) std::memcpy(to, from + j0, static_cast<size_t>(n) * sizeof(T));
+}
+
+}  // namespace
+
 int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n) {
-  const auto copy = [=](const auto* from, auto& to) {
-    static_assert(sizeof(*from) == 4 && sizeof(to[0]) == 4);
-    if (from != nullptr && n == kMostColumns) {
-      std::memcpy(to, from + j0, sizeof(to));
-      return;
-    }
-    std::memset(to, 0, sizeof(to));
-    if (from != nullptr) std::memcpy(to, from + j0, static_cast<size_t>(n) * 4);
-  };
   const bool grouped = g.b.group_scales != nullptr;
-  copy(grouped ? nullptr : g.b.scales, scale);
+  copy_columns(grouped ? nullptr : g.b.scales, j0, n, scale);
   if (grouped) std::fill(scale, scale + n, 1.0f);
-  copy(grouped ? g.group_sums : nullptr, group_sums);
-  copy(grouped ? nullptr : g.sums, sums);
-  copy(g.bias, bias);
-  const float unit = UnitOf(g);
-  if (unit != 1) {
-    for (float& x : bias) x /= unit;
+  copy_columns(grouped ? g.group_sums : nullptr, j0, n, group_sums);
+  copy_columns(grouped ? nullptr : reinterpret_cast<const uint32_t*>(g.sums), j0, n, sums);
+  copy_columns(g.bias, j0, n, bias);
+}
+
+int8::ByteColumns::ByteColumns(const Int8Gemm& g, int offset, int64_t j0, int64_t n) {
+  float scale[kMostColumns];
+  int32_t sums[kMostColumns];
+  copy_columns(g.b.scales, j0, n, scale);
+  copy_columns(g.sums, j0, n, sums);
+  copy_columns(g.integer_bias, j0, n, start);
+  const auto zero = static_cast<uint32_t>(g.rows->zero_point + offset);
+  for (int j = 0; j < kMostColumns; ++j) {
+    // Wraps rather than overflows where a file says nonsense.
+    start[j] = static_cast<int32_t>(static_cast<uint32_t>(start[j]) -
+                                    zero * static_cast<uint32_t>(sums[j]));
+    // Scaled once, so that what lies half-way between two integers is rounded as such.
+    factor[j] = g.rows->scale * scale[j] / g.c_quantization.scale;
   }
-  low = g.low / unit;
-  high = g.high / unit;
-  copy(g.integer_bias, integer_bias);
+}
+
+int8::ByteFormat::ByteFormat(const Int8Gemm& g) {
+  const bool is_unsigned = g.out == Int8Gemm::Out::UInt8;
+  const RowQuantization& to = g.c_quantization;
+  const int shift = is_unsigned ? 128 : 0;
+  // Bounds are rounded as results are; a zero point beyond any byte holds all results there.
+  // Bounds are rounded as results are. A NaN is none.
+  constexpr float kMost = 2048;
+  const int zero = to.zero_point - shift;
+  const auto byte = [&](float q) {
+    const float at = std::nearbyint(q) + static_cast<float>(zero);
+    return static_cast<int8_t>(std::clamp(at, -128.0f, 127.0f));
+  };
+  const float least = g.low / to.scale, most = g.high / to.scale;
+  zero_point = static_cast<int16_t>(zero);
+  low = byte(least > -kMost ? std::min(least, kMost) : -kMost);
+  high = byte(most < kMost ? std::max(most, -kMost) : kMost);
+  high = std::max(high, low);
+  flip = is_unsigned ? 0x80 : 0;
 }
 
 RowQuantization quantize_row(const float* x, int64_t n, int8_t* q) {
@@ -165,7 +209,7 @@ void Int8Gemm::run() const {
   if (m <= 0 || n <= 0) return;
   if (m <= kFewRows) return run_few(*this);
   const Rows rows(*this);
-  int8::Blocks<Rows>(*this, rows, nullptr).run();
+  int8::Blocks<Rows>(*this, rows).run();
 }
 
 }  // namespace executorch::cpu

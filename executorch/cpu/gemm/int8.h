@@ -76,11 +76,11 @@ void sum_rows(const Int8Weights& weights, int64_t n, int64_t k, int32_t* sums, f
 /// c[i,j] = clamp(sum_p real(a[i,p]) * real(b[j,p]) + bias, low, high)
 ///   a        int8, m rows `lda` apart
 ///   rows     row i means rows[i / rows_share]
-///   bias     float[n], or integer_bias int32[n] of scale rows->scale *
-///   scales[j]; or null c        m rows `ldc` elements apart: F32, F16, BF16,
-///   or int8 or uint8 that mean
-///            c_quantization, rounded to nearest even and held within their
-///            range
+///   bias     float[n] or null
+///   c        m rows `ldc` elements apart: F32, F16, BF16, or int8 or uint8 that mean
+///            c_quantization, rounded to nearest even and held within their range. For bytes all
+///            rows mean *rows, weights are bytes, and the bias is integer_bias, int32[n] of scale
+///            rows->scale * b.scales[j], or null.
 /// Sizes >= 0. Cannot fail. The sums of one scale are exact up to k = 65,000
 /// and equal on every machine; no result depends on the number of threads.
 /// Cost: 2*m*n*k operations. Up to a few rows, b is read once, straight from

@@ -10,6 +10,22 @@ ET_INLINE void Keep(Ints& x) {
 ET_INLINE Floats MulAdd(Floats x, Floats y, Floats z) {
   return _mm256_fmadd_ps(x, y, z);
 }
+ET_INLINE Ints Rounded(Floats x) {
+  const Floats most = Floats{} + 16384.0f;
+  return reinterpret_cast<Ints>(_mm256_cvtps_epi32(most < x ? most : x));
+}
+ET_INLINE Ints PackInts(Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm256_packs_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+ET_INLINE Ints PackWords(Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm256_packs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+ET_INLINE Ints AddWords(Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm256_adds_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
 ET_INLINE Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units,
                              int64_t groups) {
   const int64_t first = unit / group_units, second = (unit + 1) / group_units;

@@ -64,6 +64,19 @@ inline void pack_panel(const Kernels& kernels, const Int8Weights& w, const Segme
   }
 }
 
+/// Rows from i0 on and columns from j0 on, where results are bytes.
+inline ByteResults byte_results(const Int8Gemm& g, const ByteColumns& columns, int64_t i0,
+                                int64_t j0, int64_t n) {
+  return {ByteFormat(g), &columns, static_cast<uint8_t*>(g.c) + i0 * g.ldc + j0, g.ldc, n};
+}
+
+/// What is made of the weights once: panels, one after the other, by pack_panel(); where results
+/// are bytes, also the panels' columns.
+struct Packed {
+  const uint8_t* panels = nullptr;
+  const ByteColumns* columns = nullptr;
+};
+
 /// A block of lines of A, and which results it gives.
 struct Lines {
   const int8_t* a;
@@ -79,14 +92,13 @@ struct Lines {
 template <class Source>
 class Blocks {
  public:
-  /// `panels`: packed by pack_panel(), one after the other; null: B is packed
-  /// for each block.
-  Blocks(const Int8Gemm& gemm, const Source& source, const uint8_t* panels)
+  /// Without what is packed, that is made for each block.
+  Blocks(const Int8Gemm& gemm, const Source& source, const Packed& packed = {})
       : g_(gemm),
         source_(source),
         kernels_(kernels()),
         kind_(gemm.b, gemm.k),
-        panels_(panels),
+        packed_(packed),
         panel_bytes_(panel_bytes(kernels_, source.segments)),
         n_panels_(ceil_div(gemm.n, kernels_.columns)) {}
 
@@ -118,7 +130,7 @@ class Blocks {
   Memory room() const {
     static thread_local Workspace workspace;
     const int64_t rows = round_up(source_.bytes(), 64), columns = kernels_.columns;
-    const int64_t panel = panels_ == nullptr ? panel_bytes_ : 0;
+    const int64_t panel = packed_.panels == nullptr ? panel_bytes_ : 0;
     const int64_t scales = round_up(kind_.groups, 2) * columns * 4;
     uint8_t* at = bytes_of(workspace, rows + panel + scales + kernels_.rows * columns * 4);
     Memory memory;
@@ -151,8 +163,8 @@ class Blocks {
     tile.n_segments = source_.segments.n;
     tile.quads = source_.segments.quads();
     tile.sums = memory.sums;
-    tile.panel = panels_ == nullptr ? memory.panel : panels_ + panel * panel_bytes_;
-    if (panels_ == nullptr) {
+    tile.panel = packed_.panels == nullptr ? memory.panel : packed_.panels + panel * panel_bytes_;
+    if (packed_.panels == nullptr) {
       pack_panel(kernels_, g_.b, source_.segments, j0, n, memory.panel);
     }
     if (kind_.form == kGroups) {
@@ -160,31 +172,39 @@ class Blocks {
       tile.scales = memory.scales;
       tile.group_quads = g_.b.group_size / 4;
     }
-    Columns columns(g_, j0, n);
-    Results results{};
-    results.gemm = &g_;
-    results.columns = &columns;
-    results.offset = kernels_.tile_offset[kind_.of] - (g_.unsigned_a ? 128 : 0);
-    results.j0 = j0;
-    results.nj = n;
-    results.sums = memory.sums;
-    results.ld = kernels_.columns;
-    for (int64_t line = 0; line < lines.n; ++line) {
-      const int64_t first = (lines.first + line) * source_.line_rows;
-      run_line(tile, lines.a + line * lines.line_stride, first,
-               std::min(source_.line_rows, g_.m - first), results);
+    const int offset = kernels_.tile_offset[kind_.of] - (g_.unsigned_a ? 128 : 0);
+    if (gives_bytes(g_)) {
+      ByteColumns room;
+      if (packed_.columns == nullptr) room = ByteColumns(g_, offset, j0, n);
+      const ByteResults all =
+          byte_results(g_, packed_.columns == nullptr ? room : packed_.columns[panel], 0, j0, n);
+      run_lines(lines, tile, [&](int64_t first, int64_t rows) {
+        ByteResults results = all;
+        results.to += first * results.ld;
+        kernels_.byte_tile[rows](tile, results);
+      });
+      return;
     }
+    Columns columns(g_, j0, n);
+    run_lines(lines, tile, [&](int64_t first, int64_t rows) {
+      kernels_.tile[kind_.form][rows](tile);
+      kernels_.finish({&g_, &columns, offset, first, rows, j0, n, memory.sums, kernels_.columns});
+    });
   }
 
-  /// In tiles of about one height: a low one would wait for its own sums.
-  void run_line(Tile& tile, const int8_t* a, int64_t first, int64_t rows, Results& results) const {
-    int64_t tiles = ceil_div(rows, kernels_.rows);
-    for (int64_t i = 0; i < rows; i += results.ni, --tiles) {
-      results.i0 = first + i;
-      results.ni = ceil_div(rows - i, tiles);
-      tile.a = a + i * tile.lda;
-      kernels_.tile[kind_.form][results.ni](tile);
-      kernels_.finish(results);
+  /// run(first, rows) for each tile, of which a line has such of about one height: a low one would
+  /// wait for its own sums.
+  template <class F>
+  void run_lines(const Lines& lines, Tile& tile, const F& run) const {
+    for (int64_t line = 0; line < lines.n; ++line) {
+      const int64_t first = (lines.first + line) * source_.line_rows;
+      const int64_t rows = std::min(source_.line_rows, g_.m - first);
+      int64_t tiles = ceil_div(rows, kernels_.rows);
+      tile.a = lines.a + line * lines.line_stride;
+      for (int64_t i = 0, n = 0; i < rows; i += n, --tiles, tile.a += n * tile.lda) {
+        n = ceil_div(rows - i, tiles);
+        run(first + i, n);
+      }
     }
   }
 
@@ -192,7 +212,7 @@ class Blocks {
   const Source& source_;
   const Kernels& kernels_;
   const Kind kind_;
-  const uint8_t* panels_;
+  const Packed packed_;
   const int64_t panel_bytes_, n_panels_;
 };
 

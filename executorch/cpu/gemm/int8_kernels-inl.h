@@ -5,7 +5,11 @@
 //   numbers kGroupRows                rows whose sums of a group and scaled
 //   sums stay in registers Keep                      holds a sum in its
 //   register: GCC copies what loops end with MulAdd                    x * y +
-//   z, rounded once where the set can ByteSums, NibbleSums      sums of a tile:
+//   z, rounded once where the set can
+//   Rounded                   to nearest even, numbers that 16 bits do not hold to such that lie
+//   outside of 8 bits on the same side; a NaN to the least
+//   PackInts, PackWords, AddWords   numbers of 32 bits to 16, of 16 to 8; sums of such of 16; all
+//   held within ByteSums, NibbleSums      sums of a tile:
 //   how quads are added, and where sums then lie DepthwiseDot              sums
 //   += quads of an image times quads of weights kDotOffset, kDotRowBytes,
 //   PrepareDotBytes, ByteDots, NibbleDots, GroupScales   for dots
@@ -82,6 +86,10 @@ void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
            });
 }
 
+#include <executorch/cpu/gemm/int8_bytes-inl.h>
+//
+#include <executorch/cpu/gemm/int8_results-inl.h>
+
 // ---- tiles ----
 
 /// Sums of rows [i0, i0 + R) of a tile.
@@ -107,6 +115,34 @@ ET_INLINE void SumRows(const Tile& t, int i0) {
 template <class Sums, int R>
 void RunTile(const Tile& t) {
   SumRows<Sums, R>(t, 0);
+}
+
+template <class Sums, int R>
+void RunByteTile(const Tile& t, const ByteResults& results) {
+  if constexpr (Sums::kPasses > 1) {
+    SumRows<Sums, R>(t, 0);
+    FinishBytes(static_cast<const int32_t*>(t.sums), kColumns, R, results);
+  } else {
+    Ints sums[R][kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Ints start = Load(results.columns->start + v * kLanes);
+#pragma GCC unroll 12
+      for (int i = 0; i < R; ++i) sums[i][v] = start;
+    }
+    const uint8_t* b = t.panel;
+    for (int64_t s = 0; s < t.n_segments; ++s) {
+      Sums::template Add<R>(t.a + t.segments[s], t.lda, t.quads, b, sums);
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) Keep(sums[i][v]);
+    }
+    const ByteRows store(results);
+#pragma GCC unroll 12
+    for (int i = 0; i < R; ++i) store(sums[i], i);
+  }
 }
 
 /// One segment; each group's sums are scaled.
@@ -153,8 +189,6 @@ void RunGroups(const Tile& t) {
 
 #include <executorch/cpu/gemm/int8_dots-inl.h>
 //
-#include <executorch/cpu/gemm/int8_results-inl.h>
-//
 #include <executorch/cpu/gemm/int8_depthwise-inl.h>
 
 // ---- all of them ----
@@ -162,6 +196,7 @@ void RunGroups(const Tile& t) {
 template <int... kHeightLess1>
 constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
   ((k.tile[kBytes][kHeightLess1 + 1] = RunTile<ByteSums, kHeightLess1 + 1>), ...);
+  ((k.byte_tile[kHeightLess1 + 1] = RunByteTile<ByteSums, kHeightLess1 + 1>), ...);
   ((k.tile[kNibbles][kHeightLess1 + 1] = RunTile<NibbleSums, kHeightLess1 + 1>), ...);
   ((k.tile[kGroups][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
 }
@@ -183,6 +218,7 @@ constexpr Kernels MakeKernels() {
   k.dots[kNibbles] = RunDots<kNibbles>;
   k.dots[kGroups] = RunDots<kGroups>;
   k.finish = Finish;
+  k.finish_bytes = FinishBytes;
   k.interleave = InterleaveRows;
   k.depthwise = Depthwise;
   k.depthwise_offset = kDepthwiseOffset;

@@ -2,6 +2,7 @@
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -24,6 +25,36 @@ constexpr int kFlip = 0;
 void Keep(Ints&) {}
 Floats MulAdd(Floats x, Floats y, Floats z) {
   return x * y + z;
+}
+Ints Rounded(Floats x) {
+  constexpr float kMost = 16384, kRounder = 12582912;  // 1.5 * 2^23: its sum ends with the integer
+  const Floats least = Floats{} - kMost, most = Floats{} + kMost;
+  x = x > least ? x : least;
+  return reinterpret_cast<Ints>((x < most ? x : most) + kRounder) -
+         std::bit_cast<int32_t>(kRounder);
+}
+/// Both vectors' numbers of T as such of Narrow.
+template <class T, class Narrow>
+Ints Pack(Ints a, Ints b) {
+  constexpr size_t kCount = 16 / sizeof(T);
+  std::array<Narrow, 2 * kCount> packed;
+  for (size_t i = 0; i < 2 * kCount; ++i) {
+    const auto numbers = std::bit_cast<std::array<T, kCount>>(i < kCount ? a : b);
+    using Limits = std::numeric_limits<Narrow>;
+    packed[i] =
+        static_cast<Narrow>(std::clamp<int>(numbers[i % kCount], Limits::min(), Limits::max()));
+  }
+  return std::bit_cast<Ints>(packed);
+}
+Ints PackInts(Ints a, Ints b) {
+  return Pack<int32_t, int16_t>(a, b);
+}
+Ints PackWords(Ints a, Ints b) {
+  return Pack<int16_t, int8_t>(a, b);
+}
+Ints AddWords(Ints a, Ints b) {  // Rounded() leaves room
+  typedef int16_t Words __attribute__((vector_size(16)));
+  return reinterpret_cast<Ints>(reinterpret_cast<Words>(a) + reinterpret_cast<Words>(b));
 }
 Ints Dot(Ints sum, Ints a, Ints b) {
   const auto x = std::bit_cast<std::array<int8_t, 16>>(a),

@@ -65,51 +65,86 @@ struct Dots {
   int64_t ld_sums;
 };
 
-/// Four rows of an image, `n` pixels of them, `step` bytes apart: vector_bytes
-/// channels each. Null stands for a row of `padding`. Nothing is read from
-/// `end` on; bytes have `flip` applied by exclusive or.
+/// Four rows of an image: `n` pieces of them, `bytes` each, `step` bytes apart. Null stands for a
+/// row of `padding`. Nothing is read from `end` on; bytes have `flip` applied by exclusive or.
 struct FourRows {
   const int8_t* row[4];
-  int64_t n, step;
+  int64_t n, bytes, step;
   const int8_t* end;
   int8_t padding;
   uint8_t flip;
 };
 
-/// sums[i * channels + c] = sum over quads q of the product of two quads of
-/// channel c, i < n: quads[i * step + offsets[q]] (bytes) and weights[q].
+/// How sums become bytes:
+///   clamp(round((sum + start) * factor) + zero_point, low, high)
+/// What a NaN becomes is `low`. For unsigned bytes all three are 128 less, and the highest bit of
+/// every byte is flipped in the end.
+struct ByteFormat {
+  int16_t zero_point;
+  int8_t low, high;
+  uint8_t flip;
+
+  /// Of the product's results.
+  explicit ByteFormat(const Int8Gemm& gemm);
+};
+struct alignas(64) ByteColumns {
+  int32_t start[kMostColumns];
+  float factor[kMostColumns];
+
+  ByteColumns() = default;
+  /// Columns [j0, j0 + n) of the product, whose sums are too large by `offset` times those of B.
+  ByteColumns(const Int8Gemm& gemm, int offset, int64_t j0, int64_t n);
+};
+/// Where a tile's bytes go: `n` columns of rows `ld` apart.
+struct ByteResults {
+  ByteFormat format;
+  const ByteColumns* columns;
+  uint8_t* to;
+  int64_t ld, n;
+};
+
+/// Bytes of `n` places whose quads are `step` apart: vector_bytes channels at each,
+///   to[i * ld + c] from the sum over q of the product of quads[i * step + offsets[q]] and
+///   weights[q], the first `bytes` of them, `last_bytes` of the last place.
+/// Channels are in the order in which interleave() leaves them, in four vectors: those of quads
+/// `plane` bytes apart, those of weights, starts and factors one after the other.
 struct DepthwiseTile {
   const uint8_t* quads;
-  int64_t n, step;
+  int64_t plane, n, step;
   const int64_t* offsets;
   int64_t n_quads;
   const uint8_t* weights;
-  int32_t* sums;
+  const int32_t* starts;
+  const float* factors;
+  ByteFormat format;
+  uint8_t* to;
+  int64_t ld, bytes, last_bytes;
 };
 
-/// In what integer results are counted; 1 for floats.
-inline float UnitOf(const Int8Gemm& gemm) {
-  const bool integers = gemm.out == Int8Gemm::Out::Int8 || gemm.out == Int8Gemm::Out::UInt8;
-  return integers ? gemm.c_quantization.scale : 1;
+/// Which byte of a whole vector the i-th quad of the v-th of four vectors is of.
+inline int64_t interleaved(int64_t v, int64_t i) {
+  return i / 4 * 16 + 4 * v + i % 4;
 }
 
-/// What the columns of a panel have in common; biases and bounds in units of the result.
+inline bool gives_bytes(const Int8Gemm& gemm) {
+  return gemm.out == Int8Gemm::Out::Int8 || gemm.out == Int8Gemm::Out::UInt8;
+}
+
+/// What the columns of a panel have in common, where results are floats.
 struct alignas(64) Columns {
   float scale[kMostColumns], bias[kMostColumns], group_sums[kMostColumns];
-  uint32_t sums[kMostColumns], integer_bias[kMostColumns];
+  uint32_t sums[kMostColumns];
   /// For the rows of quantization `row`: result = (sum + start) * factor + bias, of groups
   /// (sum - group_start) * factor + bias.
   float factor[kMostColumns], group_start[kMostColumns];
   uint32_t start[kMostColumns];
   const RowQuantization* row = nullptr;
-  float low, high;
 
   /// Columns [j0, j0 + n) of the product.
   Columns(const Int8Gemm& gemm, int64_t j0, int64_t n);
 };
 
-/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <=
-/// columns.
+/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <= columns.
 struct Results {
   const Int8Gemm* gemm;
   Columns* columns;
@@ -133,11 +168,15 @@ struct Kernels {
   /// scales[group, column]
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
   void (*tile[3][kMostRows + 1])(const Tile&);  // by Form and height
+  /// The same of bytes as bytes; sums are memory for them.
+  void (*byte_tile[kMostRows + 1])(const Tile&, const ByteResults&);
   void (*dots[3])(const Dots&);
   void (*finish)(const Results&);
-  /// Quads of vector_bytes channels, those of a pixel to_step bytes behind
-  /// those before.
-  void (*interleave)(const FourRows&, uint8_t* to, int64_t to_step);
+  /// Bytes from the sums of `rows` rows, `ld` apart.
+  void (*finish_bytes)(const int32_t* sums, int64_t ld, int64_t rows, const ByteResults&);
+  /// Quads of the first piece from `to` on, of the others to_step behind those before: their four
+  /// vectors `plane` bytes apart. Whole vectors are written.
+  void (*interleave)(const FourRows&, uint8_t* to, int64_t to_step, int64_t plane);
   void (*depthwise)(const DepthwiseTile&);
   int depthwise_offset;
   RowQuantization (*quantize_row)(const float* x, int64_t n, int8_t* q);

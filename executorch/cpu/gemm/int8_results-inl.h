@@ -69,18 +69,16 @@ ET_INLINE void StoreFloatRow(const Int8Gemm& g, const float* x, int64_t n, int64
 void SetRow(const Results& e, const RowQuantization* row) {
   Columns& c = *e.columns;
   c.row = row;
-  const float scale = row->scale, unit = UnitOf(*e.gemm);
+  const float scale = row->scale;
   const auto zero = static_cast<uint32_t>(row->zero_point + e.offset);
   // Wraps rather than overflows where a file says nonsense.
-  for (int j = 0; j < kColumns; ++j) c.start[j] = c.integer_bias[j] - zero * c.sums[j];
+  for (int j = 0; j < kColumns; ++j) c.start[j] = -zero * c.sums[j];
   const auto real_zero = static_cast<float>(row->zero_point + e.offset);
   for (int j = 0; j < kColumns; ++j) c.group_start[j] = real_zero * c.group_sums[j];
-  // Scaled once, so that what lies half-way between two integers is rounded as such.
-  for (int j = 0; j < kColumns; ++j) c.factor[j] = scale * c.scale[j] / unit;
+  for (int j = 0; j < kColumns; ++j) c.factor[j] = scale * c.scale[j];
 }
 
-/// store(r, x) for rows [begin, end), which have one quantization: x is what their sums mean, in
-/// units of the result.
+/// store(r, x) for rows [begin, end), which have one quantization: x is what their sums mean.
 template <bool kGrouped, class F>
 ET_INLINE void ScaleRows(const Results& e, int64_t begin, int64_t end, const F& store) {
   // Copies, as what is stored might be anything.
@@ -108,49 +106,6 @@ ET_INLINE void ScaleRows(const Results& e, int64_t begin, int64_t end, const F& 
   }
 }
 
-/// n < 32 bytes, by pieces that overlap.
-ET_INLINE void CopyFew(const uint8_t* from, int64_t n, uint8_t* to) {
-  const auto ends = [=](auto piece) ET_TARGET_LAMBDA {
-    constexpr int64_t kSize = sizeof(piece);
-    std::memcpy(to, from, kSize);
-    std::memcpy(to + n - kSize, from + n - kSize, kSize);
-  };
-  if constexpr (kColumns > 16) {
-    if (n >= 16) return ends(std::array<uint64_t, 2>());
-  }
-  if constexpr (kColumns > 8) {
-    if (n >= 8) return ends(uint64_t());
-  }
-  if (n >= 4) return ends(uint32_t());
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
-}
-
-/// kWhole: all columns of a panel are results. Apart, as a call in a loop empties all registers.
-template <bool kGrouped, bool kWhole>
-ET_INLINE void FinishBytes(const Results& e, int64_t begin, int64_t end, const Range& range) {
-  const Floats low = Floats{} + range.low, high = Floats{} + range.high;
-  auto* const to = static_cast<uint8_t*>(e.gemm->c) + e.i0 * e.gemm->ldc + e.j0;
-  const int64_t ld = e.gemm->ldc, n = e.nj;
-  const int32_t zero_point = range.zero_point;
-  ScaleRows<kGrouped>(e, begin, end, [=](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
-    Ints q[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const Floats above = x[v] > low ? x[v] : low;
-      const Floats within = above < high ? above : high;
-      q[v] = reinterpret_cast<Ints>(within + kRounder) + zero_point;
-    }
-    uint8_t* const row = to + r * ld;
-    if constexpr (kWhole) {
-      StoreBytes(q, row);
-    } else {
-      uint8_t bytes[kColumns];
-      StoreBytes(q, bytes);
-      CopyFew(bytes, n, row);
-    }
-  });
-}
-
 template <bool kGrouped, bool kWhole>
 ET_INLINE void FinishFloats(const Results& e, int64_t begin, int64_t end) {
   const Int8Gemm& g = *e.gemm;
@@ -172,10 +127,7 @@ ET_INLINE void FinishFloats(const Results& e, int64_t begin, int64_t end) {
 template <bool kGrouped>
 ET_INLINE void FinishAll(const Results& e) {
   const Int8Gemm& g = *e.gemm;
-  const bool integers = g.out == Int8Gemm::Out::Int8 || g.out == Int8Gemm::Out::UInt8;
-  const bool whole = e.nj == kColumns;
-  const Range range(g.c_quantization.zero_point, g.out == Int8Gemm::Out::UInt8, e.columns->low,
-                    e.columns->high);
+  const bool whole = e.nj == kColumns && g.out == Int8Gemm::Out::F32;
   int64_t end = e.ni;
   for (int64_t r = 0; r < e.ni; r = end) {
     const RowQuantization* row = g.rows;
@@ -185,18 +137,24 @@ ET_INLINE void FinishAll(const Results& e) {
       end = next < e.ni ? next : e.ni;
     }
     if (row != e.columns->row) SetRow(e, row);
-    if (integers) {
-      whole ? FinishBytes<kGrouped, true>(e, r, end, range)
-            : FinishBytes<kGrouped, false>(e, r, end, range);
-    } else {
-      whole&& g.out == Int8Gemm::Out::F32 ? FinishFloats<kGrouped, true>(e, r, end)
-                                          : FinishFloats<kGrouped, false>(e, r, end);
-    }
+    whole ? FinishFloats<kGrouped, true>(e, r, end) : FinishFloats<kGrouped, false>(e, r, end);
   }
 }
 
 void Finish(const Results& e) {
   e.gemm->b.group_scales == nullptr ? FinishAll<false>(e) : FinishAll<true>(e);
+}
+
+void FinishBytes(const int32_t* sums, int64_t ld, int64_t rows, const ByteResults& results) {
+  const ByteRows store(results);
+  for (int64_t r = 0; r < rows; ++r, sums += ld) {
+    Ints row[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = Load(sums + v * kLanes) + Load(results.columns->start + v * kLanes);
+    }
+    store(row, r);
+  }
 }
 
 // ---- formats ----

@@ -210,27 +210,56 @@ TEST_P(Int8, TakesRowsThatShareTheirQuantization) {
 }
 
 TEST_P(Int8, RoundsQuantisedResultsToNearestEvenAndHoldsThem) {
-  Example e(3, 9, 40);
-  std::vector<float> real(27);
-  std::vector<int8_t> c(27);
-  Int8Gemm g = e.gemm(real.data());
-  g.run();
-  g.low = -20;
+  for (const int64_t m : {3, 30}) {
+    for (const int64_t n : {9, 32, 35, 63}) {
+      Example e(m, n, 40);
+      const auto size = static_cast<size_t>(m * n);
+      std::fill(e.rows.begin(), e.rows.end(), e.rows[0]);
+      std::vector<int32_t> bias(static_cast<size_t>(n));
+      for (int32_t& b : bias) b = static_cast<int32_t>(e.random() % 200) - 100;
+      std::vector<float> real(size);
+      Int8Gemm g = e.gemm(real.data());
+      g.bias = nullptr;
+      g.run();
+      for (size_t i = 0; i < size; ++i) {
+        const size_t j = i % static_cast<size_t>(n);
+        real[i] =
+            std::round(real[i] / (e.rows[0].scale * e.scales[j])) + static_cast<float>(bias[j]);
+      }
+      std::vector<uint8_t> c(size);
+      g.integer_bias = bias.data();
+      g.low = -20;
+      g.high = 25;
+      g.c = c.data();
+      for (const bool is_unsigned : {false, true}) {
+        const int zero = is_unsigned ? 125 : -3, shift = is_unsigned ? 0 : 128;
+        g.out = is_unsigned ? Int8Gemm::Out::UInt8 : Int8Gemm::Out::Int8;
+        g.c_quantization = {0.25f, zero};
+        g.run();
+        for (size_t i = 0; i < size; ++i) {
+          const float factor = e.rows[0].scale * e.scales[i % static_cast<size_t>(n)] / 0.25f;
+          const float x = std::nearbyint(std::clamp(real[i] * factor, -80.0f, 100.0f));
+          const float held = std::clamp(x + static_cast<float>(zero + shift), 0.0f, 255.0f);
+          const int found = is_unsigned ? c[i] : static_cast<int8_t>(c[i]) + 128;
+          ASSERT_EQ(found, static_cast<int>(held)) << m << " x " << n << ", " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Int8, MakesTheLeastByteOfANaN) {
+  Example e(2, 40, 8);
+  std::fill(e.rows.begin(), e.rows.end(), RowQuantization{1e38f, 3});
+  std::fill(e.scales.begin(), e.scales.end(), 1e38f);  // products are infinite, none times 0 NaN
+  std::fill(e.a.begin(), e.a.end(), int8_t{3});
+  std::vector<int8_t> c(80);
+  Int8Gemm g = e.gemm(c.data());
+  g.bias = nullptr;
   g.out = Int8Gemm::Out::Int8;
-  g.c = c.data();
-  g.c_quantization = {0.25f, -3};
+  g.c_quantization = {1, 5};
   g.run();
-  for (size_t i = 0; i < c.size(); ++i) {
-    const float x = std::nearbyint(std::max(real[i], -20.0f) * 4) - 3;
-    EXPECT_EQ(c[i], std::max(-128.0f, std::min(127.0f, x))) << real[i];
-  }
-  g.out = Int8Gemm::Out::UInt8;
-  g.c_quantization = {0.25f, 125};
-  g.run();
-  for (size_t i = 0; i < c.size(); ++i) {
-    const float x = std::nearbyint(std::max(real[i], -20.0f) * 4) + 125;
-    EXPECT_EQ(static_cast<uint8_t>(c[i]), std::max(0.0f, std::min(255.0f, x))) << real[i];
-  }
+  EXPECT_EQ(c, std::vector<int8_t>(80, -128));
 }
 
 TEST_P(Int8, StoresHalves) {

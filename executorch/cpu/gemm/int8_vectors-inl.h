@@ -59,39 +59,6 @@ ET_INLINE Ints Zip(Ints a, Ints b) {
   using Index = std::make_integer_sequence<int, kLanes * 4 / kSize>;
   return Shuffle<kSize>(a, b, ZipOrder<kSize, kHigh>(Index()));
 }
-/// The even elements of kSize bytes of a, then those of b.
-template <int kSize, int... kIndex>
-ET_INLINE Ints Evens(Ints a, Ints b, std::integer_sequence<int, kIndex...>) {
-  return Shuffle<kSize>(a, b, std::integer_sequence<int, 2 * kIndex...>());
-}
-template <int kSize>
-ET_INLINE Ints Evens(Ints a, Ints b) {
-  return Evens<kSize>(a, b, std::make_integer_sequence<int, kLanes * 4 / kSize>());
-}
-/// In a register: stores that narrow are slow.
-template <class Bytes>
-ET_INLINE void KeepBytes([[maybe_unused]] Bytes& x) {
-#if defined(__x86_64__)
-  asm("" : "+x"(x));
-#endif
-}
-
-/// The low bytes of all numbers.
-template <int kCount>
-ET_INLINE void StoreBytes(const Ints (&x)[kCount], uint8_t* to) {
-  static_assert(kCount == 2 || kCount == 4);
-  const Ints words = Evens<2>(x[0], x[1]);
-  if constexpr (kCount == 4) {
-    Store(Evens<1>(words, Evens<2>(x[2], x[3])), to);
-  } else {
-    typedef int16_t Words __attribute__((vector_size(kLanes * 4)));
-    typedef int8_t Bytes __attribute__((vector_size(kLanes * 2)));
-    Bytes bytes = __builtin_convertvector(reinterpret_cast<Words>(words), Bytes);
-    KeepBytes(bytes);
-    std::memcpy(to, &bytes, sizeof(bytes));
-  }
-}
-
 /// The even or the odd ones of a's and b's blocks of 16 bytes.
 template <bool kOdd, int... kIndex>
 constexpr auto BlockOrder(std::integer_sequence<int, kIndex...>) {
@@ -132,15 +99,8 @@ ET_INLINE void Transpose(Ints (&x)[kLanes]) {
   }
 }
 
-/// x[v] = the v-th kLanes channels' bytes of four rows, side by side.
-template <int... kIndex>
-ET_INLINE void Interleave(Ints (&x)[4], std::integer_sequence<int, kIndex...>) {
-  // Zips stay within 16 bytes: first the numbers that they are to leave in a
-  // vector go apart.
-  constexpr int kBlocks = kLanes / 4;
-  using Spread = std::integer_sequence<int, (kIndex % 4 * kBlocks + kIndex / 4)...>;
-#pragma GCC unroll 4
-  for (Ints& row : x) row = Shuffle<4>(row, row, Spread());
+/// The bytes of four rows to quads: a block's first quads in x[0], its next ones in x[1], ...
+ET_INLINE void Interleave(Ints (&x)[4]) {
   const Ints a = Zip<1, false>(x[0], x[1]), b = Zip<1, true>(x[0], x[1]);
   const Ints c = Zip<1, false>(x[2], x[3]), d = Zip<1, true>(x[2], x[3]);
   x[0] = Zip<2, false>(a, c);

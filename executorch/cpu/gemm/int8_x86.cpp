@@ -49,6 +49,22 @@ ET_INLINE Ints Dot(Ints sum, Ints a, Ints b) {
   return reinterpret_cast<Ints>(_mm512_dpbusd_epi32(
       reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
+ET_INLINE Ints Rounded(Floats x) {
+  const Floats most = Floats{} + 16384.0f;
+  return reinterpret_cast<Ints>(_mm512_cvtps_epi32(most < x ? most : x));
+}
+ET_INLINE Ints PackInts(Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm512_packs_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+ET_INLINE Ints PackWords(Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm512_packs_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+ET_INLINE Ints AddWords(Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm512_adds_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
 ET_INLINE Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units,
                              int64_t groups) {
   uint64_t four = 0;

@@ -1,7 +1,9 @@
 #include <executorch/cpu/gemm/int8_blocks.h>
 #include <executorch/cpu/nn/int8_conv.h>
+#include <executorch/cpu/nn/int8_reach.h>
 
 #include <cstring>
+#include <new>
 
 namespace executorch::cpu {
 namespace {
@@ -9,33 +11,11 @@ namespace {
 using int8::ceil_div;
 using int8::Segments;
 
+constexpr int64_t kLine = 64;
 // Lines of an image that are copied together.
 constexpr int64_t kBlockBytes = 128 * 1024;
 // Tasks that a thread should have, so that all end alike.
 constexpr int64_t kTasksPerThread = 4;
-
-/// Where outputs read along an axis: output o with tap t at o * step + base + t
-/// * tap, in steps of which `up` are one of the image.
-struct Reach {
-  int64_t in, out, kernel, step, base, tap, up;
-
-  Reach(const ConvAxis& a, bool transposed)
-      : in(a.in),
-        out(a.out),
-        kernel(a.kernel),
-        step(transposed ? 1 : a.stride),
-        base(transposed ? a.padding - (a.kernel - 1) * a.dilation : -a.padding),
-        tap(a.dilation),
-        up(transposed ? a.stride : 1) {}
-
-  /// Steps that n outputs reach over.
-  int64_t extent(int64_t n) const { return (n - 1) * step + (kernel - 1) * tap + 1; }
-  bool inside() const { return up == 1 && base >= 0 && base + extent(out) <= in; }
-  /// The position in the image that is read at `step` of an output; -1: none.
-  int64_t position(int64_t at) const {
-    return at >= 0 && at % up == 0 && at / up < in ? at / up : -1;
-  }
-};
 
 /// How the windows of a convolution are read, whatever the image holds.
 struct Plan {
@@ -174,17 +154,18 @@ Int8Gemm of_group(const Int8Conv& conv, int64_t group) {
   return g;
 }
 
+int64_t panels_of(const Int8Conv& conv) {
+  return ceil_div(conv.group_out, int8::kernels().columns);
+}
 int64_t group_bytes(const Int8Conv& conv, const Segments& segments) {
-  const int8::Kernels& kernels = int8::kernels();
-  return ceil_div(conv.group_out, kernels.columns) * int8::panel_bytes(kernels, segments);
+  return panels_of(conv) * int8::panel_bytes(int8::kernels(), segments);
 }
 
 }  // namespace
 
 uint8_t* Int8Filter::resize(int64_t bytes) {
-  constexpr size_t kLine = 64;
-  data_.resize(static_cast<size_t>(bytes) + kLine);
-  start_ = kLine - reinterpret_cast<uintptr_t>(data_.data()) % kLine;
+  data_.resize(static_cast<size_t>(bytes + kLine));
+  start_ = static_cast<size_t>(kLine) - reinterpret_cast<uintptr_t>(data_.data()) % kLine;
   return data_.data() + start_;
 }
 
@@ -192,13 +173,20 @@ void Int8Conv::pack(Int8Filter& filter) const {
   if (depthwise) return pack_depthwise(filter);
   const int8::Kernels& kernels = int8::kernels();
   const Plan plan(*this);
-  uint8_t* to = filter.resize(groups * group_bytes(*this, plan.segments));
+  const bool bytes = int8::gives_bytes(product);
+  const int64_t weights_bytes = int8::round_up(groups * group_bytes(*this, plan.segments), kLine);
+  const int64_t n_columns = bytes ? groups * panels_of(*this) : 0;
+  uint8_t* to =
+      filter.resize(weights_bytes + n_columns * static_cast<int64_t>(sizeof(int8::ByteColumns)));
+  auto* columns = reinterpret_cast<int8::ByteColumns*>(to + weights_bytes);
+  const int offset = kernels.tile_offset[0] - (product.unsigned_a ? 128 : 0);
   for (int64_t g = 0; g < groups; ++g) {
-    const Int8Weights weights = of_group(*this, g).b;
+    const Int8Gemm of = of_group(*this, g);
     for (int64_t j = 0; j < group_out; j += kernels.columns) {
       const int64_t n = std::min<int64_t>(kernels.columns, group_out - j);
-      int8::pack_panel(kernels, weights, plan.segments, j, n, to);
+      int8::pack_panel(kernels, of.b, plan.segments, j, n, to);
       to += int8::panel_bytes(kernels, plan.segments);
+      if (bytes) new (columns++) int8::ByteColumns(of, offset, j, n);
     }
   }
 }
@@ -206,172 +194,16 @@ void Int8Conv::pack(Int8Filter& filter) const {
 void Int8Conv::run(const Int8Filter& filter) const {
   if (depthwise) return run_depthwise(filter);
   const Plan plan(*this);
+  const int64_t of_group_bytes = group_bytes(*this, plan.segments);
+  const auto* columns = reinterpret_cast<const int8::ByteColumns*>(
+      filter.data() + int8::round_up(groups * of_group_bytes, kLine));
   for (int64_t group = 0; group < groups; ++group) {
     const Int8Gemm product = of_group(*this, group);
     const Image image(plan, product, group);
-    int8::Blocks<Image>(product, image, filter.data() + group * group_bytes(*this, plan.segments))
-        .run();
+    int8::Packed packed{filter.data() + group * of_group_bytes, nullptr};
+    if (int8::gives_bytes(product)) packed.columns = columns + group * panels_of(*this);
+    int8::Blocks<Image>(product, image, packed).run();
   }
-}
-
-// ---- depthwise ----
-//
-// A quad is what four rows of taps meet in one column of one channel. Columns
-// of a line are interleaved so once, kColumns outputs at a time, then every
-// output sums the columns that it reaches.
-
-namespace {
-
-constexpr int64_t kStrip = 32;  // outputs
-
-struct DepthwisePlan {
-  const Int8Conv& conv;
-  const int8::Kernels& kernels = int8::kernels();
-  Reach y, x;
-  int64_t channels, quads, quad_bytes, column_bytes, n_blocks;
-
-  explicit DepthwisePlan(const Int8Conv& c)
-      : conv(c), y(c.axis[0], false), x(c.axis[1], false), channels(c.groups) {
-    quads = ceil_div(y.kernel, 4);  // of a column
-    quad_bytes = 4 * kernels.vector_bytes;
-    column_bytes = quads * quad_bytes;
-    n_blocks = ceil_div(channels, kernels.vector_bytes);
-  }
-  int64_t block_bytes() const { return x.kernel * column_bytes; }
-};
-
-}  // namespace
-
-void Int8Conv::pack_depthwise(Int8Filter& filter) const {
-  const DepthwisePlan plan(*this);
-  const int64_t width = plan.x.kernel, lanes = plan.kernels.vector_bytes;
-  const auto* w = reinterpret_cast<const int8_t*>(product.b.data);
-  uint8_t* to = filter.resize(plan.n_blocks * plan.block_bytes());
-  for (int64_t block = 0; block < plan.n_blocks; ++block) {
-    for (int64_t column = 0; column < width; ++column) {
-      for (int64_t quad = 0; quad < plan.quads; ++quad, to += plan.quad_bytes) {
-        int8::FourRows rows{};
-        rows.n = 1;
-        rows.end = w + plan.y.kernel * width * plan.channels;
-        for (int64_t r = 0; r < 4 && quad * 4 + r < plan.y.kernel; ++r) {
-          rows.row[r] = w + ((quad * 4 + r) * width + column) * plan.channels + block * lanes;
-        }
-        plan.kernels.interleave(rows, to, 0);
-      }
-    }
-  }
-}
-
-namespace {
-
-/// One block of channels of a line of outputs.
-class DepthwiseLine {
- public:
-  DepthwiseLine(const DepthwisePlan& plan, const Int8Gemm& g, const uint8_t* filter)
-      : plan_(plan), g_(g), filter_(filter) {
-    static thread_local std::vector<int64_t> offsets;  // one convolution at a time
-    offsets.clear();
-    for (int64_t column = 0; column < plan.x.kernel; ++column) {
-      for (int64_t quad = 0; quad < plan.quads; ++quad) {
-        offsets.push_back(column * plan.x.tap * plan.column_bytes + quad * plan.quad_bytes);
-      }
-    }
-    offsets_ = offsets.data();
-    n_offsets_ = static_cast<int64_t>(offsets.size());
-  }
-
-  void run(int64_t image, int64_t line, int64_t block) const {
-    static thread_local Workspace workspace;
-    const Reach& x = plan_.x;
-    const int64_t lanes = plan_.kernels.vector_bytes, first = block * lanes;
-    const int64_t n_channels = std::min(lanes, plan_.channels - first);
-    const int64_t strip = x.extent(kStrip) * plan_.column_bytes;
-    uint8_t* const columns = int8::bytes_of(workspace, strip + kStrip * lanes * 4);
-    auto* const sums = reinterpret_cast<int32_t*>(columns + strip);
-    const auto panel = [&](int64_t i) {
-      const int64_t begin = std::min(n_channels, i * plan_.kernels.columns);
-      return int8::Columns(g_, first + begin,
-                           std::min<int64_t>(plan_.kernels.columns, n_channels - begin));
-    };
-    int8::Columns common[2] = {panel(0), panel(1)};  // a vector of bytes has no more
-    for (int64_t o = 0; o < x.out; o += kStrip) {
-      const int64_t n = std::min(kStrip, x.out - o);
-      gather(image, line, first, o * x.step + x.base, x.extent(n), columns);
-      int8::DepthwiseTile tile{columns,  n,          x.step * plan_.column_bytes,
-                               offsets_, n_offsets_, filter_ + block * plan_.block_bytes(),
-                               sums};
-      plan_.kernels.depthwise(tile);
-      finish(common, first, n_channels, (image * plan_.y.out + line) * x.out + o, n, sums);
-    }
-  }
-
- private:
-  /// Columns [begin, begin + n) of the image, or of its padding.
-  void gather(int64_t image, int64_t line, int64_t channel, int64_t begin, int64_t n,
-              uint8_t* to) const {
-    const Reach &y = plan_.y, &x = plan_.x;
-    const int64_t pixels = y.in * x.in;
-    int8::FourRows rows{};
-    rows.step = plan_.channels;
-    rows.end = g_.a + plan_.conv.batch * pixels * plan_.channels;
-    rows.padding = static_cast<int8_t>(g_.rows->zero_point);
-    rows.flip = static_cast<uint8_t>((plan_.kernels.depthwise_offset != 0 ? 0x80 : 0) ^
-                                     (g_.unsigned_a ? 0x80 : 0));
-    const int64_t inner = std::clamp<int64_t>(-begin, 0, n),
-                  outer = std::clamp<int64_t>(x.in - begin, inner, n);
-    for (int64_t quad = 0; quad < plan_.quads; ++quad) {
-      const int8_t* source[4] = {};
-      for (int64_t r = 0; r < 4 && quad * 4 + r < y.kernel; ++r) {
-        const int64_t at = y.position(line * y.step + y.base + (quad * 4 + r) * y.tap);
-        if (at >= 0) {
-          source[r] =
-              g_.a + (image * pixels + at * x.in + begin + inner) * plan_.channels + channel;
-        }
-      }
-      const auto write = [&](int64_t from, int64_t until, bool padding) {
-        for (int r = 0; r < 4; ++r) rows.row[r] = padding ? nullptr : source[r];
-        rows.n = until - from;
-        plan_.kernels.interleave(rows, to + from * plan_.column_bytes + quad * plan_.quad_bytes,
-                                 plan_.column_bytes);
-      };
-      write(0, inner, true);
-      write(inner, outer, false);
-      write(outer, n, true);
-    }
-  }
-
-  void finish(int8::Columns* columns, int64_t channel, int64_t n_channels, int64_t pixel, int64_t n,
-              const int32_t* sums) const {
-    const int64_t step = plan_.kernels.columns;
-    for (int64_t c = 0; c < n_channels; c += step) {
-      plan_.kernels.finish(
-          {&g_, columns++, plan_.kernels.depthwise_offset - (g_.unsigned_a ? 128 : 0), pixel, n,
-           channel + c, std::min(step, n_channels - c), sums + c, plan_.kernels.vector_bytes});
-    }
-  }
-
-  const DepthwisePlan& plan_;
-  const Int8Gemm& g_;
-  const uint8_t* filter_;
-  const int64_t* offsets_;
-  int64_t n_offsets_;
-};
-
-}  // namespace
-
-void Int8Conv::run_depthwise(const Int8Filter& filter) const {
-  constexpr int64_t kGrainWork = 1 << 16;
-  const DepthwisePlan plan(*this);
-  Int8Gemm g = of_group(*this, 0);
-  const DepthwiseLine lines(plan, g, filter.data());
-  const int64_t n = batch * plan.y.out * plan.n_blocks;
-  const int64_t work = plan.x.out * plan.quads * 4 * plan.x.kernel * plan.kernels.vector_bytes;
-  parallel_for(n, kGrainWork / work + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t line = i / plan.n_blocks;
-      lines.run(line / plan.y.out, line % plan.y.out, i % plan.n_blocks);
-    }
-  });
 }
 
 }  // namespace executorch::cpu

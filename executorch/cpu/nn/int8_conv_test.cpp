@@ -4,6 +4,7 @@
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -25,6 +26,7 @@ struct Example {
   std::vector<int32_t> bias, sums;
   std::vector<RowQuantization> images;
   std::vector<uint8_t> y;
+  std::vector<float> floats;
   Int8Filter filter;
 
   explicit Example(const Sizes& s, bool unsigned_bytes = false, bool dynamic = false) {
@@ -78,11 +80,19 @@ struct Example {
     g.integer_bias = bias.data();
     g.low = -3;
     g.high = 4;
-    g.out = unsigned_bytes ? Int8Gemm::Out::UInt8 : Int8Gemm::Out::Int8;
+    g.out = dynamic          ? Int8Gemm::Out::F32
+            : unsigned_bytes ? Int8Gemm::Out::UInt8
+                             : Int8Gemm::Out::Int8;
+    if (dynamic) {
+      g.integer_bias = nullptr;
+      std::fill(bias.begin(), bias.end(), 0);
+    }
     g.c_quantization = {0.05f, unsigned_bytes ? 100 : -9};
     g.ldc = channels;
-    y.resize(static_cast<size_t>(s.batch * conv.axis[0].out * conv.axis[1].out * channels));
-    g.c = y.data();
+    const auto size = static_cast<size_t>(s.batch * conv.axis[0].out * conv.axis[1].out * channels);
+    y.resize(dynamic ? 0 : size);
+    floats.resize(dynamic ? size : 0);
+    g.c = dynamic ? static_cast<void*>(floats.data()) : y.data();
   }
 
   /// Of channel c of all, element t of its taps and inputs.
@@ -129,8 +139,13 @@ struct Example {
             // The one rounding to nearest even that there is, of one float
             // product.
             const RowQuantization& q = conv.product.c_quantization;
-            const float factor = scale * scales[static_cast<size_t>(c)] / q.scale;
-            float v = static_cast<float>(sum(b, oy, ox, c)) * factor;
+            float v = static_cast<float>(sum(b, oy, ox, c));
+            if (!floats.empty()) {
+              v *= scale * scales[static_cast<size_t>(c)];
+              ASSERT_EQ(floats[i], std::clamp(v, conv.product.low, conv.product.high));
+              continue;
+            }
+            v *= scale * scales[static_cast<size_t>(c)] / q.scale;
             v = std::min(std::max(v, conv.product.low / q.scale), conv.product.high / q.scale);
             const bool bytes = conv.product.unsigned_a;
             v = std::nearbyint(v) + static_cast<float>(q.zero_point);
@@ -163,6 +178,15 @@ const Sizes kSizes[] = {
     {"transposed, groups", 1, 3, 3, {2, 2}, 2, 0, 1, 2, 4, 3, true},
     {"transposed, cropped", 1, 4, 4, {2, 3}, 1, 2, 1, 1, 4, 2, true},
     {"depthwise", 2, 6, 5, {3, 3}, 1, 1, 1, 70, 1, 1, false, true},
+    {"depthwise, half a vector", 2, 7, 9, {3, 3}, 1, 1, 1, 32, 1, 1, false, true},
+    {"depthwise, one piece, strided", 1, 9, 11, {3, 3}, 2, 1, 1, 16, 1, 1, false, true},
+    {"depthwise, nine pieces", 2, 5, 23, {3, 3}, 1, 1, 1, 144, 1, 1, false, true},
+    {"depthwise, nine pieces, strided", 1, 8, 75, {3, 3}, 2, 1, 1, 144, 1, 1, false, true},
+    {"depthwise, nine pieces, dilated", 1, 9, 12, {3, 3}, 2, 2, 2, 144, 1, 1, false, true},
+    {"depthwise, steps over columns", 1, 9, 13, {2, 2}, 3, 0, 1, 48, 1, 1, false, true},
+    {"depthwise, four lines at once", 1, 9, 9, {5, 5}, 1, 2, 1, 96, 1, 1, false, true},
+    {"depthwise, blocks", 1, 5, 6, {3, 3}, 1, 1, 1, 200, 1, 1, false, true},
+    {"depthwise, wide lines", 1, 3, 700, {3, 3}, 1, 1, 1, 128, 1, 1, false, true},
     {"depthwise, few channels", 1, 6, 37, {3, 3}, 1, 1, 1, 3, 1, 1, false, true},
     {"depthwise, strided", 1, 9, 70, {3, 3}, 2, 1, 1, 64, 1, 1, false, true},
     {"depthwise, wide", 1, 8, 9, {5, 5}, 2, 2, 1, 33, 1, 1, false, true},
