@@ -13,7 +13,8 @@ et_library(
 et_library(
   devtools_profiler EXCEPTIONS
   SOURCES profiler/groups.cpp profiler/profile.cpp profiler/profile_json.cpp
-          profiler/profile_text.cpp profiler/recorder.cpp profiler/work.cpp profiler/work_rules.cpp
+          profiler/profile_text.cpp profiler/profile_trace.cpp profiler/recorder.cpp
+          profiler/work.cpp profiler/work_rules.cpp
   DEPS devtools_inspect)
 et_library(
   devtools_memory EXCEPTIONS

@@ -64,7 +64,8 @@ class Joiner {
     row.place = place_text(origin);
   }
 
-  void describe(const ProfiledInstruction& row, ProfiledNode& node, int32_t id) const {
+  void describe(const ProfiledInstruction& row, ProfiledNode& node) const {
+    const int32_t id = node.id;
     InstructionOrigin origin;
     const char* const method = method_.plan().name()->c_str();
     if (identity_.has_value() && (id >= 0 ? identity_->delegated(method, row.chain, row.instruction,
@@ -142,7 +143,8 @@ ProfiledNode& find_node(ProfiledInstruction& row,
     row.nodes.back().chain = row.chain;
     row.nodes.back().instruction = row.instruction;
     row.nodes.back().op = node.name;
-    joiner.describe(row, row.nodes.back(), node.id);
+    row.nodes.back().id = node.id;
+    joiner.describe(row, row.nodes.back());
   }
   return row.nodes[found->second];
 }

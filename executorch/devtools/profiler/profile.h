@@ -43,6 +43,8 @@ struct ProfiledWork {
 };
 
 struct ProfiledNode : ProfiledWork {
+  /// What the delegate calls it; -1: it has a name, which is `op`.
+  int32_t id = -1;
   /// The program's operators that it stands for, if it says so: "aten::linear+aten::relu".
   std::string operators = "";
 };
@@ -83,14 +85,14 @@ struct Profile {
 
 /// What runs have to be joined with to make a profile.
 struct ProfileSource {
-  std::string path;
+  std::string path = "";
   const runtime::Program* program = nullptr;
   const runtime::Method* method = nullptr;
   /// Null: nothing is rewritten.
   runtime::DescribeRewritten describe_rewritten = nullptr;
   /// Null: bytes and operations are not counted.
   const MethodWork* work = nullptr;
-  Roofline roofline;
+  Roofline roofline = {};
 };
 Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs);
 
@@ -125,7 +127,8 @@ std::vector<ProfileGroup> largest_losses(const Profile& profile, size_t n);
 /// Tables for people. `every_instruction`: one line for each, too.
 std::string to_text(const Profile& profile, bool every_instruction = false);
 Json to_json(const Profile& profile);
-/// Trace Event Format, which Perfetto and chrome://tracing open: the median run.
+/// Trace Event Format, which Perfetto and chrome://tracing open: the median run. What overlaps in
+/// time gets a track of its own. Left out: what delegates report of another clock.
 Json to_trace(const Profile& profile);
 
 }  // namespace executorch::devtools

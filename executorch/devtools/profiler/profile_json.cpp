@@ -1,7 +1,4 @@
-#include <executorch/devtools/profiler/profile.h>
-#include <executorch/runtime/platform/clock.h>
-
-#include <map>
+#include <executorch/devtools/profiler/profile_json.h>
 
 namespace executorch::devtools {
 namespace {
@@ -32,24 +29,20 @@ Json work_json(const Profile& profile, const ProfiledWork& row, double bound) {
   return out;
 }
 
-Json instruction_json(const Profile& profile, const ProfiledInstruction& row) {
-  Json out = {{"chain", row.chain}, {"instruction", row.instruction}};
-  out.update(work_json(profile, row, least_seconds(profile, row)));
-  if (!row.originals.empty()) out["originals"] = row.originals;
-  for (const auto& node : row.nodes) {
-    Json inner = work_json(profile, node, profile.roofline.seconds(node.flop, node.bytes));
-    if (!node.operators.empty()) inner["originals"] = node.operators;
-    out["nodes"].push_back(inner);
-  }
+}  // namespace
+
+Json work_json(const Profile& profile, const ProfiledNode& row) {
+  Json out = work_json(profile, row, profile.roofline.seconds(row.flop, row.bytes));
+  if (!row.operators.empty()) out["originals"] = row.operators;
   return out;
 }
 
-Json event(const std::string& name, const char* category, double start, double end) {
-  return {{"name", name},       {"cat", category}, {"ph", "X"}, {"ts", start},
-          {"dur", end - start}, {"pid", 1},        {"tid", 1}};
+Json work_json(const Profile& profile, const ProfiledInstruction& row) {
+  Json out = {{"chain", row.chain}, {"instruction", row.instruction}};
+  out.update(work_json(profile, row, least_seconds(profile, row)));
+  if (!row.originals.empty()) out["originals"] = row.originals;
+  return out;
 }
-
-}  // namespace
 
 Json to_json(const Profile& profile) {
   Json out = {{"program", profile.program},
@@ -86,43 +79,10 @@ Json to_json(const Profile& profile) {
     out["losses"].push_back(loss);
   }
   for (const auto& row : profile.instructions) {
-    out["instructions"].push_back(instruction_json(profile, row));
+    Json& instruction = out["instructions"].emplace_back(work_json(profile, row));
+    for (const auto& node : row.nodes) instruction["nodes"].push_back(work_json(profile, node));
   }
   return out;
-}
-
-Json to_trace(const Profile& profile) {
-  const Run& run = profile.trace;
-  // Microseconds since the run began, the unit of the format.
-  const auto time = [&](et_timestamp_t ticks) {
-    return static_cast<double>(runtime::ticks_to_ns(ticks - run.start)) * 1e-3;
-  };
-  std::map<std::pair<uint32_t, uint32_t>, const ProfiledInstruction*> rows;
-  for (const auto& row : profile.instructions) rows[{row.chain, row.instruction}] = &row;
-
-  Json events = Json::array();
-  const auto name = [&](const char* what, const std::string& text) {
-    events.push_back(
-        {{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", 1}, {"args", {{"name", text}}}});
-  };
-  name("process_name", profile.program);
-  name("thread_name", profile.method);
-  events.push_back(event(profile.method, "method", 0, time(run.end)));
-  for (size_t s = 0; s < run.steps.size(); ++s) {
-    const auto found = rows.find({run.steps[s].chain, run.steps[s].instruction});
-    if (found == rows.end()) continue;
-    const ProfiledInstruction& row = *found->second;
-    const auto end = s + 1 < run.steps.size() ? run.steps[s + 1].start : run.end;
-    Json entry = event(row.op, to_string(row.family), time(run.steps[s].start), time(end));
-    entry["args"] = instruction_json(profile, row);
-    for (const char* key : {"operator", "family", "seconds", "nodes"}) entry["args"].erase(key);
-    events.push_back(entry);
-  }
-  for (const Run::Node& node : run.nodes) {
-    const std::string text = node.id >= 0 ? "#" + std::to_string(node.id) : node.name;
-    events.push_back(event(text, "delegate", time(node.start), time(node.end)));
-  }
-  return {{"displayTimeUnit", "ns"}, {"traceEvents", events}};
 }
 
 }  // namespace executorch::devtools

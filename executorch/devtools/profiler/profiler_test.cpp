@@ -265,5 +265,32 @@ TEST_F(ProfilerTest, TraceNestsInstructionsInTheMethod) {
   EXPECT_EQ(events[4]["dur"], 1.0);
 }
 
+TEST_F(ProfilerTest, TraceGivesOverlappingOperationsATrackEach) {
+  LoadedMethod loaded(product_program(), "forward", nullptr, nullptr,
+                      kernels({"aten::mm.out", "my::op.out"}));
+  devtools::Run run;
+  run.start = 1000;
+  run.end = 101000;
+  run.steps = {{0, 0, 1000}, {0, 1, 11000}};
+  run.nodes.push_back({1, -1, 21000, 51000, "Add", ""});
+  run.nodes.push_back({1, 7, 31000, 61000, "", ""});         // overlaps the end of Add
+  run.nodes.push_back({1, -1, 41000, 45000, "Inside", ""});  // of Add
+  run.nodes.push_back({1, -1, 5, 6, "Other clock", ""});
+  const Profile profile = make_profile({.path = "product.pte", .method = &*loaded.method}, {run});
+  const Json trace = to_trace(profile);
+  std::string found;
+  for (const Json& event : trace["traceEvents"]) {
+    found += event["ph"].get<std::string>() + std::to_string(event["tid"].get<int>()) + " ";
+    if (event["ph"] == "M") {
+      found += event["args"]["name"].get<std::string>() + "\n";
+    } else {
+      found += event["name"].get<std::string>() + event["ts"].dump() + "\n";
+    }
+  }
+  EXPECT_EQ(found,
+            "M1 product.pte\nM1 forward\nX1 forward0.0\nX1 aten::mm.out0.0\nX1 my::op.out10.0\n"
+            "X1 Add20.0\nM2 forward, at the same time\nX2 #730.0\nX1 Inside40.0\n");
+}
+
 }  // namespace
 }  // namespace executorch::devtools
