@@ -60,6 +60,36 @@ void TransposeBlock(const T* HWY_RESTRICT src, int64_t src_row, int64_t rows, in
   }
 }
 
+/// dst[i * kPlanes + p] = src[p * plane + i], i < n.
+template <int kPlanes, class T>
+void WeavePlanes(const T* HWY_RESTRICT src, int64_t plane, int64_t n, T* HWY_RESTRICT dst) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto a = hn::LoadU(d, src + i), b = hn::LoadU(d, src + plane + i);
+    if constexpr (kPlanes == 2) {
+      hn::StoreInterleaved2(a, b, d, dst + i * 2);
+    } else {
+      hn::StoreInterleaved3(a, b, hn::LoadU(d, src + 2 * plane + i), d, dst + i * 3);
+    }
+  }
+  for (; i < n; ++i) {
+    for (int p = 0; p < kPlanes; ++p) dst[i * kPlanes + p] = src[p * plane + i];
+  }
+}
+#define ET_WEAVE(name, T)                                                                    \
+  void name(const void* src, int64_t plane, int64_t n_planes, int64_t n, void* dst) {        \
+    const auto* from = static_cast<const T*>(src);                                           \
+    auto* to = static_cast<T*>(dst);                                                         \
+    n_planes == 2 ? WeavePlanes<2>(from, plane, n, to) : WeavePlanes<3>(from, plane, n, to); \
+  }
+ET_WEAVE(Weave8, uint8_t)
+ET_WEAVE(Weave16, uint16_t)
+ET_WEAVE(Weave32, uint32_t)
+ET_WEAVE(Weave64, uint64_t)
+#undef ET_WEAVE
+
 #define ET_TRANSPOSE(name, T)                                                           \
   void name(const void* src, int64_t src_row, int64_t rows, int64_t columns, void* dst, \
             int64_t dst_row, bool past) {                                               \
@@ -86,6 +116,10 @@ HWY_EXPORT(Transpose8);
 HWY_EXPORT(Transpose16);
 HWY_EXPORT(Transpose32);
 HWY_EXPORT(Transpose64);
+HWY_EXPORT(Weave8);
+HWY_EXPORT(Weave16);
+HWY_EXPORT(Weave32);
+HWY_EXPORT(Weave64);
 
 constexpr int64_t kGrainBytes = 65536;
 constexpr int kMaxDims = 40;
@@ -271,7 +305,45 @@ void copy_rows(const Copy& a) {
 }
 
 template <class T>
+void weave(const T* src, int64_t plane, int64_t n_planes, int64_t n, T* dst) {
+  if constexpr (sizeof(T) == 1) {
+    HWY_DYNAMIC_DISPATCH(Weave8)(src, plane, n_planes, n, dst);
+  } else if constexpr (sizeof(T) == 2) {
+    HWY_DYNAMIC_DISPATCH(Weave16)(src, plane, n_planes, n, dst);
+  } else if constexpr (sizeof(T) == 4) {
+    HWY_DYNAMIC_DISPATCH(Weave32)(src, plane, n_planes, n, dst);
+  } else if constexpr (sizeof(T) == 8) {
+    HWY_DYNAMIC_DISPATCH(Weave64)(src, plane, n_planes, n, dst);
+  }
+}
+
+/// Two or three planes, of images mostly, as the last dim of a dense dst.
+template <class T>
+bool copy_woven(const Copy& a) {
+  if (a.n_dims < 2 || sizeof(T) > 8 || overflows<T>(a)) return false;
+  const Copy::Dim &run = a.dims[a.n_dims - 2], &planes = a.dims[a.n_dims - 1];
+  constexpr int64_t kShort = 256;  // not worth a loop over threads for each image
+  if ((planes.size != 2 && planes.size != 3) || planes.dst != 1 || run.dst != planes.size ||
+      run.src != 1 || run.size < kShort) {
+    return false;
+  }
+  int64_t images = 1;
+  for (int d = 0; d < a.n_dims - 2; ++d) images *= a.dims[d].size;
+  Position at(a.dims, a.n_dims - 2, 0);
+  for (int64_t i = 0; i < images; ++i, at.next()) {
+    const T* src = static_cast<const T*>(a.src) + at.src;
+    T* dst = static_cast<T*>(a.dst) + at.dst;
+    const int64_t grain = kGrainBytes / 4 / static_cast<int64_t>(sizeof(T));
+    parallel_for(run.size, grain, [&](int64_t begin, int64_t end) {
+      weave(src + begin, planes.src, planes.size, end - begin, dst + begin * planes.size);
+    });
+  }
+  return true;
+}
+
+template <class T>
 void copy_elements(const Copy& a) {
+  if (copy_woven<T>(a)) return;
   const Copy::Dim& row = a.dims[a.n_dims - 1];
   int across = -1;
   for (int d = 0; d < a.n_dims - 1; ++d) {

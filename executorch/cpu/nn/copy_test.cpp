@@ -31,7 +31,7 @@ void expect_transposed(int64_t planes, int64_t rows, int64_t columns, int64_t ga
 
 TEST(Copy, TransposesBlocksAndWhatIsLeftOfThem) {
   for (int64_t rows : {2, 3, 16, 64, 130, 300}) {
-    for (int64_t columns : {2, 5, 64, 131, 257}) {
+    for (int64_t columns : {2, 5, 64, 131, 257, 600}) {
       expect_transposed<uint8_t>(2, rows, columns, 1);
       expect_transposed<uint16_t>(2, rows, columns, 0);
       expect_transposed<uint32_t>(3, rows, columns, 7);
