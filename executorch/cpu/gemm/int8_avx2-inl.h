@@ -26,6 +26,9 @@ ET_INLINE Ints AddWords(Ints a, Ints b) {
   return reinterpret_cast<Ints>(
       _mm256_adds_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
+ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
+  StorePieces(x, n, to);
+}
 ET_INLINE Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units,
                              int64_t groups) {
   const int64_t first = unit / group_units, second = (unit + 1) / group_units;

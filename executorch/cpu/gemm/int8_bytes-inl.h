@@ -2,26 +2,6 @@
 // Numbers are narrowed as machines do it: two vectors become one block of 16 bytes by block, first
 // those of the one, then those of the other. What lies outside is held within the narrower type.
 
-/// n < kVectorBytes bytes, by pieces that overlap.
-ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
-  uint8_t from[kVectorBytes];
-  Store(x, from);
-  const auto ends = [=](auto piece) ET_TARGET_LAMBDA {
-    constexpr int64_t kSize = sizeof(piece);
-    std::memcpy(to, from, kSize);
-    std::memcpy(to + n - kSize, from + n - kSize, kSize);
-  };
-  if constexpr (kVectorBytes > 32) {
-    if (n >= 32) return ends(std::array<uint64_t, 4>());
-  }
-  if constexpr (kVectorBytes > 16) {
-    if (n >= 16) return ends(std::array<uint64_t, 2>());
-  }
-  if (n >= 8) return ends(uint64_t());
-  if (n >= 4) return ends(uint32_t());
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
-}
-
 class ByteMaker {
  public:
   ET_INLINE explicit ByteMaker(const ByteFormat& f)

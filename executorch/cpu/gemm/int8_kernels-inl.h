@@ -9,7 +9,9 @@
 //   Rounded                   to nearest even, numbers that 16 bits do not hold to such that lie
 //   outside of 8 bits on the same side; a NaN to the least
 //   PackInts, PackWords, AddWords   numbers of 32 bits to 16, of 16 to 8; sums of such of 16; all
-//   held within ByteSums, NibbleSums      sums of a tile:
+//   held within
+//   StoreFew                  the first 1 to kVectorBytes - 1 bytes of a vector
+//   ByteSums, NibbleSums      sums of a tile:
 //   how quads are added, and where sums then lie DepthwiseDot              sums
 //   += quads of an image times quads of weights kDotOffset, kDotRowBytes,
 //   PrepareDotBytes, ByteDots, NibbleDots, GroupScales   for dots

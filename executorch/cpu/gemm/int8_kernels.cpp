@@ -56,6 +56,9 @@ Ints AddWords(Ints a, Ints b) {  // Rounded() leaves room
   typedef int16_t Words __attribute__((vector_size(16)));
   return reinterpret_cast<Ints>(reinterpret_cast<Words>(a) + reinterpret_cast<Words>(b));
 }
+ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
+  StorePieces(x, n, to);
+}
 Ints Dot(Ints sum, Ints a, Ints b) {
   const auto x = std::bit_cast<std::array<int8_t, 16>>(a),
              y = std::bit_cast<std::array<int8_t, 16>>(b);

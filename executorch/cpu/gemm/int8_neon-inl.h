@@ -25,6 +25,9 @@ ET_INLINE Ints PackWords(Ints a, Ints b) {
 ET_INLINE Ints AddWords(Ints a, Ints b) {
   return vreinterpretq_s32_s16(vqaddq_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
 }
+ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
+  StorePieces(x, n, to);
+}
 ET_INLINE Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units,
                              int64_t groups) {
   const int64_t group = unit / group_units;

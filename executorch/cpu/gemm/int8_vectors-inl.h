@@ -35,6 +35,26 @@ ET_INLINE Ints HighNibbles(Ints x) {
   return (x >> 4) & 0x0F0F0F0F;
 }
 
+/// n < kVectorBytes bytes, by pieces that overlap.
+ET_INLINE void StorePieces(Ints x, int64_t n, uint8_t* to) {
+  uint8_t from[kVectorBytes];
+  Store(x, from);
+  const auto ends = [=](auto piece) ET_TARGET_LAMBDA {
+    constexpr int64_t kSize = sizeof(piece);
+    std::memcpy(to, from, kSize);
+    std::memcpy(to + n - kSize, from + n - kSize, kSize);
+  };
+  if constexpr (kVectorBytes > 32) {
+    if (n >= 32) return ends(std::array<uint64_t, 4>());
+  }
+  if constexpr (kVectorBytes > 16) {
+    if (n >= 16) return ends(std::array<uint64_t, 2>());
+  }
+  if (n >= 8) return ends(uint64_t());
+  if (n >= 4) return ends(uint32_t());
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
 template <int kSize>
 using Element = std::conditional_t<
     kSize == 1, int8_t,

@@ -65,6 +65,9 @@ ET_INLINE Ints AddWords(Ints a, Ints b) {
   return reinterpret_cast<Ints>(
       _mm512_adds_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
+ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
+  _mm512_mask_storeu_epi8(to, ~uint64_t{0} >> (kVectorBytes - n), reinterpret_cast<__m512i>(x));
+}
 ET_INLINE Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units,
                              int64_t groups) {
   uint64_t four = 0;
