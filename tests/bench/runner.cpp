@@ -2,22 +2,26 @@
 //
 //   {"do": "open", "program": PATH, "inputs": [{"file", "dtype", "sizes"}...], "output": PATH}
 //       loads (unless loaded) and runs once; answers {"seconds", "sizes" and "dtype" of the first
-//       output,
-//       whose bytes are then in the file}
+//       output, whose bytes are then in the file}. With "etdump": true calls write one from here
+//       on, of each "run" anew
 //   {"do": "run", "calls": N}      answers {"seconds": [N]}, each with inputs set and outputs got
 // A failure answers {"error"}. Argument: the number of threads.
 
+#include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/extension/threadpool/threadpool.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 using executorch::aten::ScalarType;
+using executorch::etdump::ETDumpGen;
 using executorch::extension::Module;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
@@ -69,7 +73,9 @@ class Session {
     const std::string path = command.at("program");
     if (path != path_) {
       path_.clear();
-      module_ = std::make_unique<Module>(path, Module::LoadMode::Mmap);
+      auto gen = command.value("etdump", false) ? std::make_unique<ETDumpGen>() : nullptr;
+      gen_ = gen.get();
+      module_ = std::make_unique<Module>(path, Module::LoadMode::Mmap, std::move(gen));
       check(module_->load_forward(), "load " + path);
       path_ = path;
     }
@@ -100,6 +106,7 @@ class Session {
       call(*module_);
       seconds.push_back(now() - start);
     }
+    if (gen_ != nullptr) std::free(gen_->get_etdump_data().buf);
     return {{"seconds", seconds}};
   }
 
@@ -112,6 +119,8 @@ class Session {
 
   std::string path_;
   std::unique_ptr<Module> module_;
+  /// The module's; null for none.
+  ETDumpGen* gen_ = nullptr;
   std::vector<std::vector<char>> bytes_;
   std::vector<executorch::extension::TensorPtr> tensors_;
   std::vector<EValue> inputs_;

@@ -12,6 +12,7 @@ endif()
 
 option(EXECUTORCH_ENABLE_LOGGING "Compile log and error messages in" ON)
 set(EXECUTORCH_LOG_LEVEL "Info" CACHE STRING "Lowest level logged: Debug, Info, Error or Fatal")
+option(EXECUTORCH_ENABLE_EVENT_TRACER "Compile in what reports to event tracers" ON)
 option(EXECUTORCH_OPTIMIZE_SIZE "Compile for size" OFF)
 option(EXECUTORCH_USE_SANITIZER "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(EXECUTORCH_USE_THREAD_SANITIZER "ThreadSanitizer" OFF)

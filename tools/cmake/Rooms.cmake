@@ -11,7 +11,8 @@ set(EXECUTORCH_GENERATED_DIR ${CMAKE_CURRENT_BINARY_DIR}/generated)
 target_compile_definitions(
   executorch_flags
   INTERFACE C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=${EXECUTORCH_LOG_LEVEL}
-            $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_LOGGING}>>:ET_LOG_ENABLED=0>)
+            $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_LOGGING}>>:ET_LOG_ENABLED=0>
+            $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_EVENT_TRACER}>>:ET_EVENT_TRACER_DISABLED>)
 if(EXECUTORCH_USE_SANITIZER)
   # vptr looks at run-time type information, which the runtime has none of.
   target_compile_options(executorch_flags INTERFACE -fsanitize=address,undefined

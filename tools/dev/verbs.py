@@ -190,6 +190,8 @@ def verb_bench(args: list[str]) -> int:
         return 2
     setup()
     build("dev")
+    if script.stem == "tracing":
+        build("untraced", "bench_runner")
     environments = []
     for flag, make, folder in (
         ("--upstream", _upstream, UPSTREAM),

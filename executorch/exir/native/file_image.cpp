@@ -1,13 +1,9 @@
 #include <executorch/exir/native/file_image.h>
 #include <executorch/exir/native/transposed_bytes.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <executorch/schema/output_file.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -19,90 +15,13 @@ namespace {
 constexpr uint64_t kStepBytes = uint64_t{64} << 20;
 constexpr uint8_t kZeros[kZerosBytes] = {};
 
-[[noreturn]] void throw_errno(int error, const std::string& path) {
-  errno = error;
-  PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
-  throw nb::python_error();
+void check(int error, const std::string& path) {
+  if (error != 0) {
+    errno = error;
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw nb::python_error();
+  }
 }
-
-// Owns a descriptor and, until `keep`, the temporary file behind it.
-class OutputFile {
- public:
-  explicit OutputFile(const std::string& path) : target_(path) {
-    struct stat status;
-    const bool exists = ::stat(path.c_str(), &status) == 0;
-    if (exists && !S_ISREG(status.st_mode)) {
-      open(path, O_WRONLY | O_TRUNC, 0);
-      return;
-    }
-    if (exists) {  // a symbolic link stays one: its destination is replaced
-      char resolved[PATH_MAX];
-      if (::realpath(path.c_str(), resolved) == nullptr) {
-        throw_errno(errno, path);
-      }
-      target_ = resolved;
-    }
-    temporary_ = target_ + ".tmp" + std::to_string(::getpid());
-    // Permissions of the replaced file, else the process's default for new files.
-    open(temporary_, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (exists) {
-      (void)::fchmod(descriptor_, status.st_mode & 07777);
-    }
-  }
-  ~OutputFile() {
-    if (descriptor_ >= 0) {
-      ::close(descriptor_);
-    }
-    if (!temporary_.empty()) {
-      ::unlink(temporary_.c_str());
-    }
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  // Returns 0 or errno. Touches no Python object.
-  int write(const uint8_t* data, uint64_t size) {
-    while (size > 0) {
-      const ssize_t n = ::write(descriptor_, data, size);
-      if (n < 0 && errno == EINTR) {
-        continue;
-      }
-      if (n < 0) {
-        return errno;
-      }
-      data += n;
-      size -= static_cast<uint64_t>(n);
-    }
-    return 0;
-  }
-
-  void keep(const std::string& path) {
-    const int descriptor = std::exchange(descriptor_, -1);
-    if (::close(descriptor) != 0) {
-      throw_errno(errno, path);
-    }
-    if (!temporary_.empty()) {
-      if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
-        throw_errno(errno, path);
-      }
-      temporary_.clear();
-    }
-  }
-
- private:
-  void open(const std::string& path, int flags, mode_t mode) {
-    descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-    if (descriptor_ < 0) {
-      const int error = errno;
-      temporary_.clear();
-      throw_errno(error, target_);
-    }
-  }
-
-  std::string target_;
-  std::string temporary_;
-  int descriptor_ = -1;
-};
 
 // Enough rows for blocks of whole cache lines, little enough to stay in the second cache's reach.
 constexpr uint64_t kComputedBytes = uint64_t{4} << 20;
@@ -193,7 +112,8 @@ nb::bytes FileImage::to_bytes() const {
 }
 
 void FileImage::save(const std::string& path, nb::handle progress) const {
-  OutputFile file(path);
+  schema::OutputFile file;
+  check(file.open(path), path);
   PieceReader reader;
   uint64_t done = 0;
   uint64_t reported = 0;
@@ -214,9 +134,7 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
         nb::gil_scoped_release release;
         error = file.write(reader.data(piece, at, step), step);
       }
-      if (error != 0) {
-        throw_errno(error, path);
-      }
+      check(error, path);
       at += step;
       done += step;
       if (done - reported >= kStepBytes) {
@@ -225,7 +143,7 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
     }
   }
   report();
-  file.keep(path);
+  check(file.keep(), path);
 }
 
 void FileImage::write_to(nb::handle file) const {

@@ -40,10 +40,8 @@ class FileImage {
   /// The whole file as one bytes object.
   nanobind::bytes to_bytes() const;
 
-  /// Writes a temporary file beside `path` and renames it, so that `path` holds either its old
-  /// content or all of the new. A path that is no regular file (a pipe, a device) is written to
-  /// directly. `progress(done, total)` is called about every 64 MiB, unless it is None.
-  /// Throws OSError with errno and the path; the temporary file is then gone.
+  /// Writes a schema::OutputFile. `progress(done, total)` is called about every 64 MiB, unless it
+  /// is None. Throws OSError with errno and the path; `path` is then as it was.
   void save(const std::string& path, nanobind::handle progress) const;
 
   /// Calls `write(memoryview)`, the method of a Python file object, for every piece.

@@ -1,10 +1,10 @@
 #include <executorch/extension/pybindings/recording.h>
+#include <executorch/schema/output_file.h>
 
 #include <nanobind/nanobind.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 
@@ -17,9 +17,8 @@ struct Free {
 };
 
 void write_file(const std::string& path, const void* data, size_t n_bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(static_cast<const char*>(data), static_cast<std::streamsize>(n_bytes));
-  if (!file.flush()) {
+  if (const int error = schema::write_file(path, data, n_bytes)) {
+    errno = error;
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
     throw nb::python_error();
   }

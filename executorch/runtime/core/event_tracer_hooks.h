@@ -1,5 +1,6 @@
-/// How the runtime reports to an EventTracer. The hooks are always compiled in; a null tracer
-/// costs one branch.
+/// How the runtime reports to an EventTracer; a null tracer costs one branch. Where
+/// ET_EVENT_TRACER_DISABLED is defined (-DEXECUTORCH_ENABLE_EVENT_TRACER=OFF) no tracer is attached
+/// and compilers drop the hooks; types stay as they are.
 #pragma once
 
 #include <executorch/runtime/core/evalue.h>
@@ -10,22 +11,36 @@ namespace executorch {
 namespace runtime {
 namespace internal {
 
+constexpr bool event_tracer_enabled() {
+#ifdef ET_EVENT_TRACER_DISABLED
+  return false;
+#else
+  return true;
+#endif
+}
+
+/// The tracer to report to, null for none.
+constexpr EventTracer* attached(EventTracer* event_tracer) {
+  return event_tracer_enabled() ? event_tracer : nullptr;
+}
+
 /// Times its own life as an operator's, unless only methods are profiled.
 class EventTracerProfileOpScope final {
  public:
   EventTracerProfileOpScope(EventTracer* event_tracer, const char* name,
                             ChainID chain_id = kUnsetChainId,
                             DebugHandle debug_handle = kUnsetDebugHandle)
-      : event_tracer_(event_tracer != nullptr && event_tracer->event_tracer_profiling_level() >
-                                                     EventTracerProfilingLevel::kProfileMethodOnly
+      : event_tracer_(attached(event_tracer) != nullptr &&
+                              event_tracer->event_tracer_profiling_level() >
+                                  EventTracerProfilingLevel::kProfileMethodOnly
                           ? event_tracer
                           : nullptr) {
-    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
       event_entry_ = event_tracer_->start_profiling(name, chain_id, debug_handle);
     }
   }
   ~EventTracerProfileOpScope() {
-    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
       event_tracer_->end_profiling(event_entry_);
     }
   }
@@ -46,12 +61,12 @@ class EventTracerProfileMethodScope final {
                                 ChainID chain_id = kUnsetChainId,
                                 DebugHandle debug_handle = kUnsetDebugHandle)
       : event_tracer_(event_tracer) {
-    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
       event_entry_ = event_tracer_->start_profiling(name, chain_id, debug_handle);
     }
   }
   ~EventTracerProfileMethodScope() {
-    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
       event_tracer_->end_profiling(event_entry_);
     }
   }
@@ -69,12 +84,12 @@ class EventTracerProfileInstructionScope final {
   EventTracerProfileInstructionScope(EventTracer* event_tracer, ChainID chain_idx,
                                      DebugHandle debug_handle)
       : event_tracer_(event_tracer) {
-    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
       event_tracer_->set_chain_debug_handle(chain_idx, debug_handle);
     }
   }
   ~EventTracerProfileInstructionScope() {
-    if (ET_UNLIKELY(event_tracer_ != nullptr)) {
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
       event_tracer_->set_chain_debug_handle(kUnsetChainId, kUnsetDebugHandle);
     }
   }
@@ -85,33 +100,30 @@ class EventTracerProfileInstructionScope final {
   EventTracer* event_tracer_;
 };
 
-constexpr bool event_tracer_enabled() {
-  return true;
-}
-
 inline void event_tracer_create_event_block(EventTracer* event_tracer, const char* name) {
-  if (event_tracer != nullptr) {
+  if (attached(event_tracer) != nullptr) {
     event_tracer->create_event_block(name);
   }
 }
 
 inline EventTracerEntry event_tracer_begin_profiling_event(EventTracer* event_tracer,
                                                            const char* name) {
-  return event_tracer != nullptr ? event_tracer->start_profiling(name) : EventTracerEntry();
+  return attached(event_tracer) != nullptr ? event_tracer->start_profiling(name)
+                                           : EventTracerEntry();
 }
 
 inline void event_tracer_end_profiling_event(EventTracer* event_tracer, EventTracerEntry event) {
-  if (event_tracer != nullptr) {
+  if (attached(event_tracer) != nullptr) {
     event_tracer->end_profiling(event);
   }
 }
 
 inline AllocatorID event_tracer_track_allocator(EventTracer* event_tracer, const char* name) {
-  return event_tracer != nullptr ? event_tracer->track_allocator(name) : 0;
+  return attached(event_tracer) != nullptr ? event_tracer->track_allocator(name) : 0;
 }
 
 inline void event_tracer_track_allocation(EventTracer* event_tracer, AllocatorID id, size_t size) {
-  if (event_tracer != nullptr) {
+  if (attached(event_tracer) != nullptr) {
     event_tracer->track_allocation(id, size);
   }
 }
@@ -119,7 +131,7 @@ inline void event_tracer_track_allocation(EventTracer* event_tracer, AllocatorID
 /// Records a value inside the program, at level kIntermediateOutputs. That it could not be
 /// recorded is the tracer's to report, and never the program's failure.
 inline void event_tracer_log_evalue(EventTracer* event_tracer, const EValue& evalue) {
-  if (event_tracer != nullptr &&
+  if (attached(event_tracer) != nullptr &&
       event_tracer->event_tracer_debug_level() >= EventTracerDebugLogLevel::kIntermediateOutputs) {
     (void)event_tracer->log_evalue(evalue, LoggedEValueType::kIntermediateOutput);
   }
@@ -127,7 +139,7 @@ inline void event_tracer_log_evalue(EventTracer* event_tracer, const EValue& eva
 
 /// Records an output of the program, from level kProgramOutputs on.
 inline void event_tracer_log_evalue_output(EventTracer* event_tracer, const EValue& evalue) {
-  if (event_tracer != nullptr &&
+  if (attached(event_tracer) != nullptr &&
       event_tracer->event_tracer_debug_level() >= EventTracerDebugLogLevel::kProgramOutputs) {
     (void)event_tracer->log_evalue(evalue, LoggedEValueType::kProgramOutput);
   }
@@ -135,7 +147,7 @@ inline void event_tracer_log_evalue_output(EventTracer* event_tracer, const EVal
 
 inline void event_tracer_set_bundled_input_index(EventTracer* event_tracer,
                                                  int bundled_input_index) {
-  if (event_tracer != nullptr) {
+  if (attached(event_tracer) != nullptr) {
     event_tracer->set_bundled_input_index(bundled_input_index);
   }
 }

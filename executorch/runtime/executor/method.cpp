@@ -233,7 +233,7 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
     ET_CHECK_OK_OR_RETURN_ERROR(check_data(instruction));
   }
   KernelRuntimeContext context(state_.event_tracer, state_.temp_allocator);
-  if (state_.event_tracer == nullptr || instruction.traces_itself) {
+  if (internal::attached(state_.event_tracer) == nullptr || instruction.traces_itself) {
     instruction.kernel(context, instruction.args);
   } else {
     const auto& op = *state_.plan->operators()->Get(instruction.target);
@@ -299,7 +299,10 @@ Result<bool> Method::read_condition(const EValue& condition) const {
 }
 
 void Method::log_outputs() {
-  for (size_t i = 0; state_.event_tracer != nullptr && i < outputs_size(); ++i) {
+  if (internal::attached(state_.event_tracer) == nullptr) {
+    return;
+  }
+  for (size_t i = 0; i < outputs_size(); ++i) {
     internal::event_tracer_log_evalue_output(state_.event_tracer, output_value(i));
   }
 }

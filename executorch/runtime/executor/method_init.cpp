@@ -116,8 +116,8 @@ Error Method::init(const NamedDataMap* external_data, const LoadBackendOptionsMa
 }
 
 void Method::rewrite() {
-  const bool logs_all =
-      state_.event_tracer != nullptr && state_.event_tracer->intermediate_outputs_logging_status();
+  const bool logs_all = internal::attached(state_.event_tracer) != nullptr &&
+                        state_.event_tracer->intermediate_outputs_logging_status();
   if (method_rewriter != nullptr && !logs_all) {
     const auto* inputs = state_.plan->inputs();
     const auto* outputs = state_.plan->outputs();

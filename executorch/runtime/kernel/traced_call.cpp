@@ -53,7 +53,7 @@ void log_results(EventTracer* tracer, Span<EValue*> args) {
 
 void call_traced(const char* name, const char* overload, OpFunction kernel,
                  KernelRuntimeContext& context, Span<EValue*> args) {
-  EventTracer* const tracer = context.internal_event_tracer();
+  EventTracer* const tracer = attached(context.internal_event_tracer());
   if (tracer == nullptr || std::strncmp(name, kPrimNamespace, sizeof(kPrimNamespace) - 1) == 0) {
     return kernel(context, args);
   }

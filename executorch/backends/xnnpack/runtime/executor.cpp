@@ -1,6 +1,7 @@
 #include <executorch/backends/xnnpack/runtime/executor.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/planar.h>
+#include <executorch/runtime/core/event_tracer_hooks.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/platform/platform.h>
@@ -113,7 +114,8 @@ Error Executor::bind_outputs(runtime::Span<runtime::EValue*> args) {
   return Error::Ok;
 }
 
-void Executor::run_nodes(runtime::EventTracer* tracer) {
+void Executor::run_nodes(runtime::EventTracer* given) {
+  runtime::EventTracer* const tracer = runtime::internal::attached(given);
   for (size_t i = 0; i < graph_->nodes.size(); ++i) {
     if (plan_.is_elided(i)) continue;
     Node& node = graph_->nodes[i];

@@ -2,12 +2,11 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/extended_header.h>
 #include <executorch/schema/flat_tensor_generated.h>
+#include <executorch/schema/output_file.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <functional>
 #include <vector>
 
 namespace executorch {
@@ -59,10 +58,12 @@ void build(flatbuffers::FlatBufferBuilder& builder, const TensorMap& tensors, si
       builder, fb::CreateFlatTensor(builder, kSchemaVersion, segment_list, entry_list));
 }
 
-void pad(std::ostream& out, uint64_t count) {
-  for (; count != 0; --count) {
-    out.put('\0');
-  }
+/// Takes the file's bytes, in order.
+using Put = std::function<void(const void* data, size_t n_bytes)>;
+
+void pad(const Put& put, uint64_t count) {
+  const std::vector<char> zeros(count);
+  put(zeros.data(), zeros.size());
 }
 
 // Aligned segments, no padding after the last; returns their total size.
@@ -74,7 +75,7 @@ uint64_t segment_bytes(const TensorMap& tensors, size_t alignment) {
   return end;
 }
 
-void write(std::ostream& out, const TensorMap& tensors, size_t alignment) {
+void write(const Put& put, const TensorMap& tensors, size_t alignment) {
   flatbuffers::FlatBufferBuilder builder;
   build(builder, tensors, alignment);
   const size_t spliced = schema::kFlatTensorHeaderLength;
@@ -85,15 +86,13 @@ void write(std::ostream& out, const TensorMap& tensors, size_t alignment) {
   header.segment_data_size = segment_bytes(tensors, alignment);
   std::vector<uint8_t> head(8 + spliced);
   schema::write_head(builder.GetBufferPointer(), spliced, header, head.data());
-  out.write(reinterpret_cast<const char*>(head.data()), static_cast<std::streamsize>(head.size()));
-  out.write(reinterpret_cast<const char*>(builder.GetBufferPointer()) + 8,
-            static_cast<std::streamsize>(builder.GetSize() - 8));
-  pad(out, header.segment_base_offset - spliced - builder.GetSize());
+  put(head.data(), head.size());
+  put(builder.GetBufferPointer() + 8, builder.GetSize() - 8);
+  pad(put, header.segment_base_offset - spliced - builder.GetSize());
   uint64_t end = 0;
   for (const auto& [name, tensor] : tensors) {
-    pad(out, align_up(end, alignment) - end);
-    out.write(static_cast<const char*>(tensor.const_data_ptr()),
-              static_cast<std::streamsize>(tensor.nbytes()));
+    pad(put, align_up(end, alignment) - end);
+    put(tensor.const_data_ptr(), tensor.nbytes());
     end = align_up(end, alignment) + tensor.nbytes();
   }
 }
@@ -102,7 +101,10 @@ void write(std::ostream& out, const TensorMap& tensors, size_t alignment) {
 
 Error save_ptd(std::ostream& out, const TensorMap& tensor_map, const size_t tensor_alignment) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_arguments(tensor_map, tensor_alignment));
-  write(out, tensor_map, tensor_alignment);
+  const Put put = [&](const void* data, size_t n_bytes) {
+    out.write(static_cast<const char*>(data), static_cast<std::streamsize>(n_bytes));
+  };
+  write(put, tensor_map, tensor_alignment);
   ET_CHECK_OR_RETURN_ERROR(out.flush().good(), AccessFailed, "save_ptd: cannot write the stream");
   return Error::Ok;
 }
@@ -110,17 +112,15 @@ Error save_ptd(std::ostream& out, const TensorMap& tensor_map, const size_t tens
 Error save_ptd(const std::string& path, const TensorMap& tensor_map,
                const size_t tensor_alignment) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_arguments(tensor_map, tensor_alignment));
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  if (file) {
-    write(file, tensor_map, tensor_alignment);
-    file.close();
-  }
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    ET_LOG(Error, "save_ptd: cannot write %s: %s", path.c_str(), std::strerror(errno));
-    std::remove(temporary.c_str());
-    return Error::AccessFailed;
-  }
+  schema::OutputFile file;
+  int failed = file.open(path);
+  const Put put = [&](const void* data, size_t n_bytes) {
+    if (failed == 0) failed = file.write(data, n_bytes);
+  };
+  write(put, tensor_map, tensor_alignment);
+  if (failed == 0) failed = file.keep();
+  ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "save_ptd: cannot write %s: %s", path.c_str(),
+                           std::strerror(failed));
   return Error::Ok;
 }
 

@@ -18,7 +18,7 @@ constexpr uint32_t kSchemaVersion = 0;
 
 /// Writes named tensors as a .ptd file: one segment per tensor in the order of the names, every
 /// segment at a multiple of `tensor_alignment`, a power of two.
-/// A file is written beside `path` and then renamed, so a failure leaves `path` as it was.
+/// A failure leaves `path` as it was.
 /// InvalidArgument when the alignment is wrong or a tensor has no data; AccessFailed when writing
 /// fails.
 ET_EXPERIMENTAL runtime::Error save_ptd(
