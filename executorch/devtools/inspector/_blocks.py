@@ -48,6 +48,7 @@ class _Recorded:
 class _Run:
     places: dict[_Place, _Recorded]
     outputs: list[Any]
+    allocations: dict[str, list[int]]
 
 
 class BlockReader:
@@ -75,9 +76,11 @@ class BlockReader:
         return [self._block(name, index, runs) for (name, index, _), runs in merged.items()]
 
     def _run(self, data: RunData, where: str) -> _Run:
-        run = _Run({}, [])
+        allocators = [a.name or "" for a in data.allocators or ()]
+        run = _Run({}, [], {name: [] for name in allocators})
         for number, event in enumerate(data.events or ()):
             debug, profile = event.debug_event, event.profile_event
+            allocation = event.allocation_event
             if debug is not None:
                 value = self._value(debug.debug_entry, f"{where}, event {number}")
                 if debug.debug_entry.output is not None and debug.debug_entry.output.bool_val:
@@ -86,6 +89,14 @@ class BlockReader:
                     _recorded(run, debug).values.append(value)
             elif profile is not None:
                 _recorded(run, profile).profiles.setdefault(profile.name, []).append(profile)
+            elif allocation is not None:
+                if not 1 <= allocation.allocator_id <= len(allocators):
+                    raise ValueError(
+                        f"{where}, event {number}: allocator {allocation.allocator_id} of "
+                        f"{len(allocators)}"
+                    )
+                name = allocators[allocation.allocator_id - 1]
+                run.allocations[name].append(allocation.allocation_size)
         return run
 
     def _block(self, name: str, index: int | None, runs: list[_Run]) -> EventBlock:
@@ -96,6 +107,9 @@ class BlockReader:
                 _check_equal(recorded.values, run.places[place].values, where)
             _check_equal(first.outputs, run.outputs, f"outputs of {name!r}")
         block = EventBlock(name, bundled_input_index=index, run_output=first.outputs)
+        for run in runs:
+            for allocator, sizes in run.allocations.items():
+                block.allocations.setdefault(allocator, []).extend(sizes)
         for place, recorded in steps(list(first.places.items()), f"merging {name}"):
             for event_name in _names(recorded):
                 profiles = [p for r in runs for p in r.places[place].profiles.get(event_name, ())]

@@ -151,6 +151,7 @@ class EventBlock:
     bundled_input_index   the test case that was the input; -1 without one
     run_output            the program's outputs, if recorded
     reference_output      of that test case, from the ETRecord
+    allocations           allocator -> bytes of each allocation, if the application tracked them
     """
 
     name: str
@@ -160,6 +161,21 @@ class EventBlock:
     bundled_input_index: int | None = None
     run_output: list[Any] | None = None
     reference_output: list[Any] | None = None
+    allocations: dict[str, list[int]] = field(default_factory=dict)
+
+    def allocations_to_dataframe(self) -> pd.DataFrame:
+        """One row for each allocator."""
+        rows = [
+            {
+                "event_block_name": self.name,
+                "allocator": name,
+                "allocations": len(sizes),
+                "bytes": sum(sizes),
+                "largest": max(sizes, default=0),
+            }
+            for name, sizes in self.allocations.items()
+        ]
+        return pd.DataFrame(rows)
 
     def to_dataframe(
         self, include_units: bool = False, include_delegate_debug_data: bool = False

@@ -104,8 +104,11 @@ class Inspector:
             block.to_dataframe(include_units, include_delegate_debug_data)
             for block in self.event_blocks
         ]
-        filled = [table for table in tables if len(table)]
-        return pd.concat(filled or tables or [pd.DataFrame()], ignore_index=True)
+        return _joined(tables)
+
+    def allocations_to_dataframe(self) -> pd.DataFrame:
+        """One row for each allocator of a block; empty if the application tracked none."""
+        return _joined([block.allocations_to_dataframe() for block in self.event_blocks])
 
     def print_data_tabular(
         self,
@@ -113,12 +116,15 @@ class Inspector:
         include_units: bool = True,
         include_delegate_debug_data: bool = False,
     ) -> None:
-        """Print the table, to stdout by default, without its longest columns."""
+        """Print the table, to stdout by default, without its longest columns; behind it that of
+        allocations, if there are any."""
         from tabulate import tabulate
 
-        table = self._short_table(include_units, include_delegate_debug_data)
-        text = tabulate(table, headers="keys", tablefmt="fancy_grid")  # type: ignore[arg-type]
-        print(text, file=file or sys.stdout)
+        events = self._short_table(include_units, include_delegate_debug_data)
+        allocations = self.allocations_to_dataframe()
+        for table in (events, allocations) if len(allocations) else (events,):
+            text = tabulate(table, headers="keys", tablefmt="fancy_grid")  # type: ignore[arg-type]
+            print(text, file=file or sys.stdout)
 
     def save_data_to_tsv(
         self,
@@ -266,3 +272,8 @@ def _debug_buffer(path: str) -> Any:
         if os.fstat(file.fileno()).st_size == 0:
             return bytearray()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    filled = [table for table in tables if len(table)]
+    return pd.concat(filled or tables or [pd.DataFrame()], ignore_index=True)

@@ -12,6 +12,7 @@ import torch
 from executorch.devtools import ETRecord
 from executorch.devtools.etdump.schema_flatcc import (
     AllocationEvent,
+    Allocator,
     Bool,
     DebugEvent,
     Double,
@@ -162,7 +163,6 @@ def test_values_go_to_the_events_of_their_instruction(buffer: str) -> None:
         profile("native_call_a.out"),
         profile("OPERATOR_CALL"),
         debug(0, floats(-1, 0), chain=2**64 - 1, output=Bool(True)),
-        Event(None, AllocationEvent(1, 8), None),
     ]
     block = Inspector(etdump_data=dump(("Execute", run)), debug_buffer_path=buffer).event_blocks[0]
     assert [e.name for e in block.events] == ["native_call_a.out", "OPERATOR_CALL"]
@@ -172,6 +172,35 @@ def test_values_go_to_the_events_of_their_instruction(buffer: str) -> None:
         assert [t.tolist() for t in tensors] == [[16, 17], [32]]
         assert (seven, half) == (7, 0.5)
     assert [tuple(t.shape) for t in block.run_output] == [(0,)]
+
+
+def allocations(*events: AllocationEvent) -> bytes:
+    allocators = [Allocator("method"), Allocator("temp"), Allocator("idle")]
+    all_events = [profile("a"), *(Event(None, event, None) for event in events)]
+    runs = [RunData("Execute", -1, allocators, all_events)] * 2
+    return serialize_to_etdump_flatcc(ETDumpFlatCC(0, runs), True)
+
+
+def test_allocations_have_a_table_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    data = allocations(AllocationEvent(1, 4096), AllocationEvent(2, 64), AllocationEvent(2, 2**40))
+    inspector = Inspector(etdump_data=data)
+    (block,) = inspector.event_blocks
+    assert block.allocations == {"method": [4096] * 2, "temp": [64, 2**40] * 2, "idle": []}
+    table = inspector.allocations_to_dataframe()
+    assert table.values.tolist() == [
+        ["Execute", "method", 2, 2 * 4096, 4096],
+        ["Execute", "temp", 4, 2 * (64 + 2**40), 2**40],
+        ["Execute", "idle", 0, 0, 0],
+    ]
+    assert len(inspector.to_dataframe()) == 1
+    inspector.print_data_tabular()
+    assert "allocator" in capsys.readouterr().out
+    assert not len(Inspector(etdump_data=dump(EXECUTE)).allocations_to_dataframe())
+
+
+def test_an_allocation_by_nobody_is_refused() -> None:
+    with pytest.raises(ValueError, match="run 0 .'Execute'., event 1: allocator 4 of 3"):
+        Inspector(etdump_data=allocations(AllocationEvent(4, 8)))
 
 
 def test_a_tensor_outside_of_the_debug_buffer_is_refused(buffer: str) -> None:
