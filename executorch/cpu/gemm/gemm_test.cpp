@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Products against sums in double. The bound of an element is that of any order of summation,
@@ -290,6 +291,20 @@ TYPED_TEST(ActivatedGemm, AppliesFunctionsBeforeOrAfterTheResidual) {
           check<TypeParam>({m, 45, 18, 1}, {Layout::Rows, Layout::Columns, Layout::Rows},
                            {.row_bias = true, .residual = true, .act_last = last, .act = act});
         }
+      }
+    }
+  });
+}
+
+// Enough rows to pack B, few enough to copy it while tiles are multiplied: several blocks, the last
+// of whole vectors or not, in one part or in several.
+TYPED_TEST(ActivatedGemm, FinishesWhatPackedPanelsGive) {
+  for_each_target([] {
+    for (const auto& [n, k] : {std::pair{224, 301}, {217, 301}, {145, 1540}}) {
+      for (const Layout b : {Layout::Rows, Layout::Columns}) {
+        check<TypeParam>({61, n, k, 1}, {Layout::Rows, b, Layout::Rows}, {.row_bias = true});
+        check<TypeParam>({61, n, k, 1}, {Layout::Rows, b, Layout::Rows},
+                         {.row_bias = true, .residual = true, .act_last = true, .act = relu()});
       }
     }
   });

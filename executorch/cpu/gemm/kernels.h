@@ -44,7 +44,35 @@ struct Prefetch {
   static const char* line_of(const char* p) { return p - reinterpret_cast<uintptr_t>(p) % kLine; }
 };
 
-/// One tile: sums[i * ld_sums + j] (+)= sum_p a[i * lda + p] * b[p * ldb + j].
+/// Rows of B on their way into the panels of the next block, one after every few steps of work:
+/// copying waits for no memory and takes what instructions multiply-adds leave. A row is asked for
+/// kRowsAhead rows before it is copied: late enough to be still in the cache by then.
+template <class Acc>
+struct RowCopy {
+  const Acc* fetched = nullptr;  // the next row to ask for
+  const Acc* from = nullptr;     // the next row to copy
+  int64_t ld = 0;
+  int64_t rows_to_fetch = 0, rows_left = 0;
+  Acc* to = nullptr;  // its place in the first of n_panels, which are panel_size elements long and
+                      // two vectors wide
+  int64_t n_panels = 0, panel_size = 0;
+  Acc* narrow = nullptr;         // its place in a last panel of one vector, if there is one
+  int64_t rate = 0, credit = 0;  // rows per step, in 1/Prefetch::kUnit
+
+  static constexpr int64_t kRowsAhead = 16;
+  bool is_due() const { return rows_left > (rows_to_fetch > 0 ? rows_to_fetch + kRowsAhead : 0); }
+};
+
+/// What is done for the next block while a tile is multiplied.
+template <class Acc>
+struct Ahead {
+  Prefetch lines;
+  RowCopy<Acc> rows;
+};
+
+/// One tile: to[i, j] = min(max(sums[i, j] + partial[i, j] + bias[j] + residual[i, j], low), high)
+/// where sums[i, j] = sum_p a[i * lda + p] * b[p * ldb + j]. Terms without data are absent, and
+/// bounds without `bounded`. The last three are for floats only.
 template <class Acc>
 struct Tile {
   const Acc* a;
@@ -52,10 +80,16 @@ struct Tile {
   const Acc* b;
   int64_t ldb;  // the width of a packed panel; or of B itself where its rows are contiguous
   int64_t k;
-  Acc* sums;
-  int64_t ld_sums;
-  bool accumulate;
-  Prefetch* prefetch;  // advanced once per kPrefetchSteps of p
+  Acc* to;
+  int64_t ld_to;
+  const Acc* partial = nullptr;
+  int64_t ld_partial = 0;
+  const Acc* bias = nullptr;
+  const Acc* residual = nullptr;
+  int64_t ld_residual = 0;
+  bool bounded = false;
+  Acc low = 0, high = 0;
+  Ahead<Acc>* ahead;  // advanced once per kPrefetchSteps of p
 };
 constexpr int64_t kPrefetchSteps = 4;
 
@@ -68,6 +102,7 @@ struct TileKernels {
   int lanes;  // of a vector; a panel is one or two wide
   /// [width / lanes - 1][height]
   void (*tile[2][kMostRows + 1])(const Tile<Acc>&);
+  void (*copy_rows)(RowCopy<Acc>&);  // all that are left
 };
 
 template <class Acc>

@@ -7,11 +7,14 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/gemm/tile.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+//
+#include <executorch/cpu/nn/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu::gemm {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+using executorch::cpu::HWY_NAMESPACE::Clamp;
 
 // 32 vector registers hold 12 x 2 sums, 16 hold 6 x 2, beside two vectors of B and one of A.
 #if HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
@@ -37,57 +40,151 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// Sums += columns [p, p + n) of A times as many rows of B.
+// Rows of A by three: an address is one of these plus 0, lda or 2 lda, for which there are
+// instructions.
+template <class Acc, int kHeight>
+struct Rows {
+  static constexpr int kGroups = (kHeight + 2) / 3;
+  const Acc* at[kGroups];
+  int64_t lda;
+
+  Rows(const Acc* a, int64_t ld) : lda(ld) {
+    for (int g = 0; g < kGroups; ++g) at[g] = a + 3 * g * ld;
+  }
+  // The compiler is not to know how they hang together: it would keep all sums of offsets, on the
+  // stack.
+  HWY_INLINE void Hide() {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) asm("" : "+r"(at[g]));
+  }
+  HWY_INLINE void Advance(int64_t n) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) at[g] += n;
+  }
+};
+
+// Sums += the next n columns of A times as many rows of B.
 template <int n, class Acc, int kHeight, int kVectors>
-HWY_INLINE void MultiplyAdd(const Acc* HWY_RESTRICT a, int64_t lda, const Acc* HWY_RESTRICT rows,
-                            int64_t ldb, Sums<Acc, kHeight, kVectors>& sums) {
+HWY_INLINE void MultiplyAdd(Rows<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, int64_t ldb,
+                            Sums<Acc, kHeight, kVectors>& sums) {
   const Tag<Acc> d;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  a.Hide();
 #pragma GCC unroll 4
-  for (int p = 0; p < n; ++p, rows += ldb) {
-    hn::Vec<Tag<Acc>> b[kVectors];
+  for (int p = 0; p < n; ++p, b += ldb) {
+    hn::Vec<Tag<Acc>> y[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, rows + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) y[v] = hn::LoadU(d, b + v * kLanes);
 #pragma GCC unroll 12
     for (int i = 0; i < kHeight; ++i) {
-      const auto x = hn::Set(d, a[i * lda + p]);
+      const auto x = hn::Set(d, a.at[i / 3][i % 3 * a.lda + p]);
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) AddProduct(x, b[v], sums.of[i][v]);
+      for (int v = 0; v < kVectors; ++v) AddProduct(x, y[v], sums.of[i][v]);
     }
   }
+  a.Advance(n);
+}
+
+template <class Acc>
+HWY_INLINE void CopyRow(RowCopy<Acc>& c) {
+  const Tag<Acc> d;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  const Acc* from = c.from;
+  Acc* to = c.to;
+  for (int64_t j = 0; j < c.n_panels; ++j, from += 2 * kLanes, to += c.panel_size) {
+    hn::StoreU(hn::LoadU(d, from), d, to);
+    hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
+  }
+  if (c.narrow != nullptr) {
+    hn::StoreU(hn::LoadU(d, from), d, c.narrow);
+    c.narrow += kLanes;
+  }
+  c.from += c.ld;
+  c.to += 2 * kLanes;
+  --c.rows_left;
+}
+
+template <class Acc>
+HWY_INLINE void FetchRow(RowCopy<Acc>& c) {
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<Acc>()));
+  const Acc* at = c.fetched;
+  for (int64_t j = 0; j < c.n_panels; ++j, at += 2 * kLanes) {
+    __builtin_prefetch(at, 0, 2);
+    __builtin_prefetch(at + kLanes, 0, 2);
+  }
+  if (c.narrow != nullptr) __builtin_prefetch(at, 0, 2);
+  c.fetched += c.ld;
+  --c.rows_to_fetch;
+}
+
+template <class Acc>
+void CopyRows(RowCopy<Acc>& c) {
+  while (c.rows_left > 0) CopyRow(c);
+}
+
+// sum = f(sum, i, v) for all.
+template <class F, class Acc, int kHeight, int kVectors>
+HWY_INLINE void ForAll(Sums<Acc, kHeight, kVectors>& sums, const F& f) {
+#pragma GCC unroll 12
+  for (int i = 0; i < kHeight; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums.of[i][v] = f(sums.of[i][v], i, v);
+  }
+}
+
+// What remains to be done to the sums, and their way to memory.
+template <class Acc, int kHeight, int kVectors>
+HWY_INLINE void Store(const Tile<Acc>& t, Sums<Acc, kHeight, kVectors>& sums) {
+  const Tag<Acc> d;
+  using Vec = hn::Vec<Tag<Acc>>;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  const auto add = [&](const Acc* from, int64_t ld) HWY_ATTR {
+    ForAll(sums, [&](Vec x, int i, int v)
+                     HWY_ATTR { return hn::Add(x, hn::LoadU(d, from + i * ld + v * kLanes)); });
+  };
+  if (t.partial != nullptr) add(t.partial, t.ld_partial);
+  if constexpr (std::is_same_v<Acc, float>) {
+    if (t.bias != nullptr) add(t.bias, 0);
+    if (t.residual != nullptr) add(t.residual, t.ld_residual);
+    if (t.bounded) {
+      ForAll(sums, [&](Vec x, int, int) HWY_ATTR { return Clamp(d, x, t.low, t.high); });
+    }
+  }
+  Acc* const to = t.to;
+  const int64_t ld = t.ld_to;
+  ForAll(sums, [&](Vec x, int i, int v) HWY_ATTR {
+    hn::StoreU(x, d, to + i * ld + v * kLanes);
+    return x;
+  });
 }
 
 template <class Acc, int kHeight, int kVectors>
 void RunTile(const Tile<Acc>& t) {
   const Tag<Acc> d;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
   Sums<Acc, kHeight, kVectors> sums;
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums.of[i][v] = hn::Zero(d);
   }
-  const Acc* a = t.a;
-  const Acc* b = t.b;
-  Prefetch prefetch = *t.prefetch;
+  Rows<Acc, kHeight> a(t.a, t.lda);
+  const Acc* HWY_RESTRICT b = t.b;
+  const int64_t ldb = t.ldb;
+  Prefetch lines = t.ahead->lines;
+  RowCopy<Acc>& rows = t.ahead->rows;
   int64_t p = t.k;
   for (; p >= kPrefetchSteps; p -= kPrefetchSteps) {
-    prefetch.advance();
-    MultiplyAdd<kPrefetchSteps>(a, t.lda, b, t.ldb, sums);
-    a += kPrefetchSteps;
-    b += kPrefetchSteps * t.ldb;
-  }
-  for (; p > 0; --p, ++a, b += t.ldb) MultiplyAdd<1>(a, t.lda, b, t.ldb, sums);
-  *t.prefetch = prefetch;
-#pragma GCC unroll 12
-  for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      Acc* to = t.sums + i * t.ld_sums + v * kLanes;
-      if (t.accumulate) sums.of[i][v] = hn::Add(sums.of[i][v], hn::LoadU(d, to));
-      hn::StoreU(sums.of[i][v], d, to);
+    lines.advance();
+    if ((rows.credit += rows.rate) >= Prefetch::kUnit) {
+      rows.credit -= Prefetch::kUnit;
+      if (rows.rows_to_fetch > 0) FetchRow(rows);
+      if (rows.is_due()) CopyRow(rows);
     }
+    MultiplyAdd<kPrefetchSteps>(a, b, ldb, sums);
   }
+  for (; p > 0; --p) MultiplyAdd<1>(a, b, ldb, sums);
+  t.ahead->lines = lines;
+  Store(t, sums);
 }
 
 template <class Acc, int... kHeightLess1>
@@ -95,7 +192,8 @@ constexpr TileKernels<Acc> MakeTable(std::integer_sequence<int, kHeightLess1...>
   return {kRows,
           static_cast<int>(hn::MaxLanes(Tag<Acc>())),
           {{nullptr, RunTile<Acc, kHeightLess1 + 1, 1>...},
-           {nullptr, RunTile<Acc, kHeightLess1 + 1, 2>...}}};
+           {nullptr, RunTile<Acc, kHeightLess1 + 1, 2>...}},
+          CopyRows<Acc>};
 }
 
 template <class Acc>
@@ -152,8 +250,8 @@ void run_scalar_tile(const Tile<uint64_t>& t) {
   }
   for (int i = 0; i < kHeight; ++i) {
     for (int j = 0; j < kWidth; ++j) {
-      uint64_t& to = t.sums[i * t.ld_sums + j];
-      to = sums[i][j] + (t.accumulate ? to : 0);
+      t.to[i * t.ld_to + j] =
+          sums[i][j] + (t.partial != nullptr ? t.partial[i * t.ld_partial + j] : 0);
     }
   }
 }
@@ -166,7 +264,8 @@ const TileKernels<uint64_t>& tile_kernels() {
       2,
       4,
       {{nullptr, run_scalar_tile<1, 1>, run_scalar_tile<2, 1>},
-       {nullptr, run_scalar_tile<1, 2>, run_scalar_tile<2, 2>}}};
+       {nullptr, run_scalar_tile<1, 2>, run_scalar_tile<2, 2>}},
+      nullptr};
   return kTable;
 }
 
