@@ -63,6 +63,11 @@ std::string summary(const Profile& profile) {
     out += "  this machine, just measured: reads " +
            format_number(profile.roofline.bytes_per_second / 1e9) + " GB/s, multiplies and adds " +
            format_number(profile.roofline.flops / 1e9) + " GFLOP/s\n";
+    const auto rows = by_operator(profile);
+    if (std::any_of(rows.begin(), rows.end(),
+                    [](const ProfileGroup& row) { return row.bound > row.seconds; })) {
+      out += "  what is above 100 % of that roofline reads from caches\n";
+    }
   }
   if (profile.n_lost > 0) {
     out += "  " + std::to_string(profile.n_lost) + " events are missing: more than expected\n";

@@ -55,6 +55,11 @@ class ExecutorRunnerTest : public ::testing::Test {
     return run("--model_path=" + file("add.pte") + " " + arguments);
   }
 
+  static std::string content(const std::string& name) {
+    std::ifstream in(file(name), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }
+
   static bool contains(const Outcome& outcome, const std::string& text) {
     return outcome.output.find(text) != std::string::npos;
   }
@@ -148,16 +153,25 @@ TEST_F(ExecutorRunnerTest, WritesAnETDumpAndTheBytesOfValues) {
       run_model("--etdump_path=" + file("run.etdp") +
                 " --dump_intermediate_outputs --debug_output_path=" + file("run.bin"));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  const auto content = [](const std::string& name) {
-    std::ifstream in(file(name), std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
   const std::string dump = content("run.etdp");
   EXPECT_EQ(dump.substr(8, 4), "ED00");
   EXPECT_NE(dump.find("native_call_add.out"), std::string::npos);
   EXPECT_EQ(content("run.bin").size(), 64u + 16);  // of the instruction and of the method
   EXPECT_FAILS(run_model("--dump_outputs"), 1, "--etdump_path");
   EXPECT_FAILS(run_model("--etdump_path=/no/such/file"), 1, "/no/such/file");
+}
+
+TEST_F(ExecutorRunnerTest, RecordsNoMoreValuesThanAskedFor) {
+  const std::string record = "--etdump_path=" + file("run.etdp") +
+                             " --dump_intermediate_outputs --debug_output_path=" + file("run.bin");
+  const auto enough = run_model(record + " --debug_buffer_size=80");
+  EXPECT_EQ(enough.code, 0) << enough.output;
+  EXPECT_FALSE(contains(enough, "is not complete")) << enough.output;
+  EXPECT_EQ(content("run.bin").size(), 64u + 16);
+  const auto too_little = run_model(record + " --debug_buffer_size=64");
+  EXPECT_EQ(too_little.code, 0) << too_little.output;
+  EXPECT_TRUE(contains(too_little, "run.etdp is not complete")) << too_little.output;
+  EXPECT_EQ(content("run.bin").size(), 16u);
 }
 
 TEST_F(ExecutorRunnerTest, OtherFilesAreNoBundles) {

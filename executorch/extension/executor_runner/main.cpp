@@ -112,6 +112,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--debug_output_path", options.tracing.debug_output_path,
                  "Where the bytes of recorded values go")
       ->capture_default_str();
+  app.add_option("--debug_buffer_size", options.tracing.debug_buffer_size,
+                 "How many bytes of values to record at most; 0: all")
+      ->capture_default_str();
   app.add_flag("--bundled", options.bundled,
                "The program is bundled with test cases (.bpte): run one and verify its outputs");
   app.add_option("--bundled_program,--bundled_program_path", options.bundled_path,

@@ -25,10 +25,15 @@ runtime::EventTracer* Tracing::start() {
     return nullptr;
   }
   if (outputs || intermediate_outputs) {
-    auto sink = etdump::FileDataSink::create(debug_output_path.c_str());
-    check(sink.error(), "write " + debug_output_path);
-    sink_.emplace(std::move(*sink));
-    gen_.set_data_sink(&*sink_);
+    if (debug_buffer_size > 0) {
+      buffer_.resize(debug_buffer_size);
+      check(gen_.set_debug_buffer({buffer_.data(), buffer_.size()}).error(), "record values");
+    } else {
+      auto sink = etdump::FileDataSink::create(debug_output_path.c_str());
+      check(sink.error(), "write " + debug_output_path);
+      sink_.emplace(std::move(*sink));
+      gen_.set_data_sink(&*sink_);
+    }
     gen_.set_event_tracer_debug_level(intermediate_outputs ? Level::kIntermediateOutputs
                                                            : Level::kProgramOutputs);
   }
@@ -44,6 +49,10 @@ void Tracing::finish() {
   const std::unique_ptr<void, Free> owner(result.buf);
   devtools::write_file(etdump_path, {static_cast<const char*>(result.buf), result.size});
   if (sink_) sink_->close();
+  if (!buffer_.empty()) {
+    devtools::write_file(debug_output_path, {reinterpret_cast<const char*>(buffer_.data()),
+                                             gen_.get_data_sink()->get_used_bytes()});
+  }
 }
 
 }  // namespace executorch::extension::command

@@ -3,8 +3,10 @@
 #include <executorch/devtools/etdump/data_sinks/file_data_sink.h>
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace executorch::extension::command {
 
@@ -18,6 +20,8 @@ class Tracing {
   std::string debug_output_path = "debug_output.bin";
   bool outputs = false;
   bool intermediate_outputs = false;
+  /// How many bytes of values there may be; 0: as many as there are.
+  size_t debug_buffer_size = 0;
 
   /// The tracer for methods, null where nothing is asked for. Throws Failure.
   runtime::EventTracer* start();
@@ -27,6 +31,8 @@ class Tracing {
  private:
   etdump::ETDumpGen gen_;
   std::optional<etdump::FileDataSink> sink_;
+  /// In its place where there is a limit.
+  std::vector<uint8_t> buffer_;
 };
 
 }  // namespace executorch::extension::command
