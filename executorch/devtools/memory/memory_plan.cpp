@@ -71,11 +71,16 @@ class Lifetimes {
     }
   }
 
-  bool is_in_list(const Json& value, const Json& list) const {
-    const auto index = list.get<int64_t>();
-    if (index < 0 || values_[static_cast<size_t>(index)]["type"] != "TensorList") return false;
-    const Json& items = values_[static_cast<size_t>(index)]["items"];
-    return std::find(items.begin(), items.end(), value) != items.end();
+  // The last argument, one of a list there, or the same list under another number.
+  bool is_written(const Json& value, const Json& last) const {
+    const auto index = last.get<int64_t>();
+    if (value == last || index < 0) return value == last;
+    const Json& out = values_[static_cast<size_t>(index)];
+    if (out["type"] != "TensorList" || value.get<int64_t>() < 0) return false;
+    const Json& items = out["items"];
+    const Json& given = values_[value.get<size_t>()];
+    return std::find(items.begin(), items.end(), value) != items.end() ||
+           (given["type"] == "TensorList" && given["items"] == items);
   }
 
   void add(const Json& instruction, int64_t chain_begin, int64_t step) {
@@ -90,10 +95,8 @@ class Lifetimes {
     if (type == "kernel" || type == "delegate") {
       // A kernel's last argument is what it writes; of a delegate's, that is not known.
       const Json& args = instruction["args"];
-      for (size_t i = 0; i < args.size(); ++i) {
-        const bool writes =
-            type == "delegate" || args[i] == args.back() || is_in_list(args[i], args.back());
-        mention(args[i], step, writes);
+      for (const Json& value : args) {
+        mention(value, step, type == "delegate" || is_written(value, args.back()));
       }
     } else if (type == "move") {
       mention(instruction["from"], step);
@@ -197,15 +200,19 @@ void measure(MemoryArena& arena, int64_t n_steps) {
 }  // namespace
 
 uint64_t MemoryArena::live_bytes(int64_t step) const {
-  std::map<uint64_t, uint64_t> at;
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const PlannedTensor& tensor : tensors) {
     if (tensor.first <= step && step <= tensor.last) {
-      uint64_t& bytes = at[tensor.offset];
-      bytes = std::max(bytes, tensor.bytes);
+      ranges.emplace_back(tensor.offset, tensor.offset + tensor.bytes);
     }
   }
+  std::sort(ranges.begin(), ranges.end());
   uint64_t sum = 0;
-  for (const auto& [offset, bytes] : at) sum += bytes;
+  uint64_t counted = 0;  // up to this address
+  for (const auto& [begin, end] : ranges) {
+    if (end > counted) sum += end - std::max(begin, counted);
+    counted = std::max(counted, end);
+  }
   return sum;
 }
 

@@ -55,6 +55,29 @@ TEST(MemoryPlan, WithoutTheLargestThePlanIsSmaller) {
   EXPECT_EQ(arena.without[0].bytes, 80u);  // %0 and %1
 }
 
+TEST(MemoryPlan, AListOfResultsBeginsWhereItIsWritten) {
+  // %1, then %3 and %2 by an operator whose list of results stands there twice.
+  Json method = chain_of_three();
+  for (int i = 0; i < 2; ++i) {
+    method["values"].push_back({{"type", "TensorList"}, {"items", {3, 2}}});
+  }
+  method["outputs"] = {2};
+  method["chains"] = {{kernel("a", {0, 1, 1}), kernel("b", {0, 0}), kernel("split", {0, 4, 5})}};
+  const auto& tensors = read_memory_plan(method).arenas[0].tensors;
+  EXPECT_EQ(tensors[1].last, 1);
+  EXPECT_EQ(tensors[3].first, 3);
+  EXPECT_EQ(tensors[2].first, 3);
+}
+
+TEST(MemoryPlan, WhatLiesInTheSamePlaceIsInUseOnce) {
+  Json method = chain_of_three();
+  method["values"][3] = tensor(32, 96);  // over the ends of %1, which %4 has a part of, and %2
+  method["values"].push_back(tensor(16, 8));
+  method["chains"] = {{kernel("a", {0, 1, 1}), kernel("b", {1, 2, 2}), kernel("c", {2, 1, 4, 3})}};
+  const MemoryArena arena = read_memory_plan(method).arenas[0];
+  EXPECT_EQ(arena.live_bytes(3), 192u);
+}
+
 TEST(MemoryPlan, AViewKeepsItsBaseAlive) {
   Json method = chain_of_three();
   method["values"].push_back({{"type", "Tensor"}, {"dtype", "Byte"}, {"sizes", {64}}});
