@@ -1,6 +1,7 @@
 #include <executorch/devtools/inspect/describe.h>
 #include <executorch/devtools/inspect/describe_plan.h>
 #include <executorch/devtools/inspect/file_loader.h>
+#include <executorch/devtools/inspect/other_kind.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/tensor_layout.h>
 #include <executorch/runtime/executor/program.h>
@@ -62,7 +63,8 @@ Json describe_program(const FileLoader& loader, const std::string& path) {
   FileLoader& mutable_loader = const_cast<FileLoader&>(loader);
   const auto verified = runtime::Program::load(&mutable_loader);
   if (!verified.ok()) {
-    throw InspectError{path + ": not a valid program (" + to_string(verified.error()) + ")"};
+    throw InspectError{path + ": not a valid program (" + to_string(verified.error()) + ")" +
+                       other_kind(path)};
   }
   const size_t file_bytes = *loader.size();
   const FreeableBuffer head = read(loader, path, schema::kHeadBytes);

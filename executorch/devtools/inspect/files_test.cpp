@@ -126,30 +126,21 @@ TEST_F(FilesTest, DiffNamesOperatorsWeightsAndMemory) {
   EXPECT_EQ(diff["constants"]["only_in"][0].size(), 1u);
 }
 
-TEST_F(FilesTest, AFileIsWrittenWholeOrNotAtAll) {
-  EXPECT_THROW(write_file("/no/such/folder/file", "x"), InspectError);
-  write_file(path("text"), "first");
-  write_file(path("text"), "second");
-  EXPECT_EQ(read(path("text")), "second");
-  size_t beside = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir())) {
-    beside += entry.path().string().starts_with(path("text")) ? 1 : 0;
-  }
-  EXPECT_EQ(beside, 1u);
-}
-
-TEST_F(FilesTest, WhatIsWrittenToStaysWhatItIs) {
-  namespace fs = std::filesystem;
-  write_file(path("to"), "first");
-  fs::permissions(path("to"), fs::perms::owner_read | fs::perms::owner_write);
-  fs::remove(path("link"));
-  fs::create_symlink(path("to"), path("link"));
-  write_file(path("link"), "second");
-  EXPECT_TRUE(fs::is_symlink(path("link")));
-  EXPECT_EQ(read(path("to")), "second");
-  EXPECT_EQ(fs::status(path("to")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  EXPECT_THROW(write_file("/dev/full", "x"), InspectError);
-  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+TEST_F(FilesTest, FilesOfOtherKindsAreCalledByTheirName) {
+  const auto error = [](const std::string& head) {
+    std::vector<uint8_t> bytes(head.begin(), head.end());
+    bytes.resize(200);
+    try {
+      describe_file(write("other", bytes));
+    } catch (const InspectError& e) {
+      return e.message;
+    }
+    return std::string();
+  };
+  EXPECT_NE(error("....BP08").find("executor_runner --bundled_program"), std::string::npos);
+  EXPECT_NE(error("........ED00").find("it is an ETDump"), std::string::npos);
+  EXPECT_NE(error("PK\x03\x04").find("an ETRecord"), std::string::npos);
+  EXPECT_EQ(error("something").find("; it is"), std::string::npos);
 }
 
 }  // namespace

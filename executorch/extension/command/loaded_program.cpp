@@ -1,3 +1,4 @@
+#include <executorch/devtools/inspect/other_kind.h>
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/suggest.h>
@@ -9,8 +10,12 @@ namespace executorch::extension::command {
 
 LoadedProgram::LoadedProgram(const ProgramChoice& choice)
     : Module(choice.model_path, choice.data_path, LoadMode::Mmap) {
-  check(Module::load(), "load " + choice.model_path +
-                            (choice.data_path.empty() ? "" : " with " + choice.data_path));
+  const runtime::Error error = Module::load();
+  if (error != runtime::Error::Ok) {
+    fail("cannot load " + choice.model_path +
+         (choice.data_path.empty() ? "" : " with " + choice.data_path) + ": " +
+         runtime::to_string(error) + devtools::other_kind(choice.model_path));
+  }
   std::vector<std::string> names;
   for (size_t i = 0; i < program()->num_methods(); ++i) {
     names.push_back(program()->get_method_name(i).get());
