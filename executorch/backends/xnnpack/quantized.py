@@ -58,7 +58,8 @@ class DynamicLayer:
     source: Node  # the floating-point input
     view: Node | None  # of the quantised input, as rows
     chain: list[Node]  # all that the node is computed together with
-    weights: Tensor  # int8, [out, in], or of a convolution [out, in / groups, height, width]
+    # int8, [out, in], of a convolution [out, in / groups, height, width], of matrices [out, in, count]
+    weights: Tensor
     scales: Tensor  # [out] or [out, groups]
     is_4_bit: bool
     bias: Tensor | None
@@ -98,6 +99,8 @@ def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
     """The layer; or why it is none that runs; None if it is not quantised."""
     if node.target is aten.convolution.default:
         return _match_convolution(node, constant)
+    if node.target is aten.bmm.default:
+        return _match_matrices(node, constant)
     if node.target not in LINEAR:
         return None
     x, w, bias_node = operands_of(node)
@@ -127,7 +130,18 @@ def _match_convolution(node: Node, constant: Constants) -> DynamicLayer | str | 
         return "dynamic quantization of a depthwise convolution"
     if "per_channel.default" not in str(w.target) or w.args[3] != int(transposed):
         return "scales of something else than output channels"
-    return _layer(x, None, w, bias, [], constant, transposed)
+    return _layer(x, None, w, bias, [], constant, int(transposed))
+
+
+def _match_matrices(node: Node, constant: Constants) -> DynamicLayer | str | None:
+    x, w = (cast("Node", a) for a in node.args[:2])
+    if not _is(w, _DEQUANTIZE_WEIGHTS) or not _is(x, _DEQUANTIZE):
+        return None
+    if "per_channel.default" not in str(w.target) or w.args[3] != 2:
+        return "scales of something else than columns"
+    if tensor_of(node).dtype != torch.float32:
+        return f"dynamic quantization of matrices times {tensor_of(node).dtype}"
+    return _layer(x, None, w, None, [], constant, 2)
 
 
 def _layer(
@@ -137,7 +151,7 @@ def _layer(
     bias_node: Any,
     chain: list[Node],
     constant: Constants,
-    transposed: bool = False,
+    channel_dim: int = 0,
 ) -> DynamicLayer | str:
     if not _is(x, _DEQUANTIZE):
         return "integer weights with floating-point activations"
@@ -151,7 +165,7 @@ def _layer(
     bias = constant(bias_node)
     if bias_node is not None and bias is None:
         return "a bias that is not constant"
-    weights = _match_weights(w, constant, transposed)
+    weights = _match_weights(w, constant, channel_dim)
     if isinstance(weights, str):
         return weights
     values, scales, is_4_bit = weights
@@ -186,7 +200,7 @@ def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
 
 
 def _match_weights(
-    node: Node, constant: Constants, transposed: bool
+    node: Node, constant: Constants, channel_dim: int
 ) -> tuple[Tensor, Tensor, bool] | str:
     """Integers with the output channels first, scales, and whether they have 4 bits."""
     names = ("input", "scales", "zero_points")
@@ -201,7 +215,7 @@ def _match_weights(
     is_4_bit = low is not None and low >= -8 and high <= 7
     if values.dtype != torch.int8 or (not is_4_bit and (low, high)[1] != 127):
         return "weights of another width than 4 and 8 bits"
-    values = values.transpose(0, 1) if transposed else values
+    values = values.transpose(0, channel_dim)
     n, k = values.shape[0], values[0].numel()
     scales = scales.reshape(n, -1) if scales.numel() % n == 0 else scales
     group = k // scales.shape[-1] if scales.dim() == 2 else 0
@@ -240,6 +254,19 @@ def filter_value(to: Lowering, layer: DynamicLayer, laid_out: Tensor) -> int:
     scales = to.payload.data(layer.scales.float(), "scale_")
     kind = (_PER_CHANNEL, [None, 0, scales, layer.scales.numel()])
     return to.payload.value(_INT8_WEIGHTS, laid_out.shape, constant=data, quantisation=kind)
+
+
+def lower_matrices(to: Lowering, node: Node, layer: DynamicLayer) -> None:
+    """Rows times constant matrices [count, in, out], each of which has a scale for each column."""
+    weights = layer.weights.transpose(0, 2).contiguous()
+    scales = layer.scales.float().repeat(weights.shape[0])
+    kind = (_PER_CHANNEL, [None, 2, to.payload.data(scales, "scale_"), scales.numel()])
+    data = to.payload.data(weights)
+    w_id = to.payload.value(_INT8_WEIGHTS, weights.shape, constant=data, quantisation=kind)
+    x_id = to.quantised.get((layer.source, 1))
+    if x_id is None:
+        x_id = _quantised(to, node, layer.source, to.read(layer.source), 1)
+    to.emit(node, "BatchMatrixMultiply", x_id, w_id, to.write(node))
 
 
 def lower_linear(to: Lowering, node: Node, layer: DynamicLayer) -> None:

@@ -12,6 +12,7 @@ from executorch.backends.xnnpack.quantized import (
     LINEAR,
     DynamicLayer,
     lower_linear,
+    lower_matrices,
     match,
     operands_of,
 )
@@ -84,5 +85,9 @@ def _bias(to: Lowering, bias: Node) -> int:
 
 @lowers(aten.bmm.default)
 def _bmm(to: Lowering, node: Node) -> None:
+    layer = match(node, to.constant)
+    if isinstance(layer, DynamicLayer):
+        lower_matrices(to, node, layer)
+        return
     a, b = (cast("Node", x) for x in node.args[:2])
     to.emit(node, "BatchMatrixMultiply", to.read(a), to.read(b), to.write(node))

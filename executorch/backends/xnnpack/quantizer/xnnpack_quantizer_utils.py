@@ -101,8 +101,10 @@ class Site:
         return user if self.wanted(user) and not is_annotated(user) else None
 
 
-def annotates(name: str, *ops: Any, dynamic: bool = False) -> Callable[[Any], Any]:
-    """Register a function of a Site for the calls of `ops`; static ways, and dynamic if said."""
+def annotates(
+    name: str, *ops: Any, static: bool = True, dynamic: bool = False
+) -> Callable[[Any], Any]:
+    """Register a function of a Site for the calls of `ops`, and in which ways it quantizes."""
 
     def decorator(annotate_node: Callable[[Site], list[Node] | None]) -> Any:
         def annotate(
@@ -123,7 +125,7 @@ def annotates(name: str, *ops: Any, dynamic: bool = False) -> Callable[[Any], An
             return found
 
         OP_TO_ANNOTATOR[name] = annotate
-        for is_dynamic in (False, True) if dynamic else (False,):
+        for is_dynamic in [False] * static + [True] * dynamic:
             PATTERNS.extend(QuantPattern(name, is_dynamic, qat, set(ops)) for qat in (False, True))
         return annotate_node
 
@@ -174,6 +176,18 @@ def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
 @annotates("linear", aten.linear.default, dynamic=True)
 def _annotate_linear(site: Site) -> list[Node] | None:
     return _annotate_product(site, get_weight_qspec(site.config))
+
+
+@annotates("bmm", aten.bmm.default, aten.matmul.default, static=False, dynamic=True)
+def _annotate_bmm(site: Site) -> list[Node] | None:
+    """Rows times as many constant matrices, whose columns have a scale for all of them."""
+    spec = get_weight_qspec(site.config)
+    if spec is None or spec.qscheme != torch.per_channel_symmetric:
+        return None
+    x, matrices = (node.meta["val"].shape for node in site.node.all_input_nodes[:2])
+    if len(x) != 3 or len(matrices) != 3 or x[0] != matrices[0]:
+        return None
+    return _annotate_product(site, replace(spec, ch_axis=2))
 
 
 @annotates(

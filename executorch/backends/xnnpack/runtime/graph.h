@@ -64,8 +64,10 @@ struct Value {
   float scale = 1;
   int32_t zero_point = 0;
   /// Weights: a scale per index of channel_dim (qcint8, qcint4; the dim is 0, or the innermost of
-  /// depthwise filters), or a bfloat16 scale for each group_size weights of a row (qbint4).
+  /// depthwise filters), of several matrices for each of them; or a bfloat16 scale for each
+  /// group_size weights of a row (qbint4).
   const float* channel_scales = nullptr;
+  int64_t n_channel_scales = 0;
   const uint16_t* group_scales = nullptr;
   int64_t group_size = 0;
   uint32_t channel_dim = 0;

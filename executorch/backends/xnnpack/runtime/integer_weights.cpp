@@ -7,12 +7,13 @@ namespace {
 // Sums of products of 8-bit numbers fit 32 bits.
 constexpr int64_t kMaxTerms = 65'000;
 
-bool is_weight(const Value& w, uint32_t channel_dim) {
+/// With `n` scales, where those are of channels.
+bool is_weight(const Value& w, int64_t n, uint32_t channel_dim) {
   switch (w.type) {
     case Type::qint8:
       return w.zero_point == 0;
     case Type::qcint8:
-      return w.channel_dim == channel_dim;
+      return w.channel_dim == channel_dim && w.n_channel_scales == n;
     case Type::qcint4:
       return w.shape.rank == 2 && w.channel_dim == channel_dim;
     case Type::qbint4:
@@ -25,7 +26,8 @@ bool is_weight(const Value& w, uint32_t channel_dim) {
 }  // namespace
 
 Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
-                            uint32_t channel_dim) {
+                            uint32_t channel_dim, int64_t matrices) {
+  const int64_t n_scales = n * matrices;
   const Value &x = graph.in(node, 0), &w = graph.in(node, 1), &y = graph.out(node);
   const Value* bias = graph.has_input(node, 2) ? &graph.in(node, 2) : nullptr;
   const bool dynamic = x.type == Type::qdint8 && is_float(y.type) && w.type != Type::qint8 &&
@@ -36,7 +38,7 @@ Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int
   ET_XNN_REQUIRE(dynamic || fixed, node, "%s with weights %s and bias %s to %s is not supported",
                  name_of(x.type), name_of(w.type), bias == nullptr ? "none" : name_of(bias->type),
                  name_of(y.type));
-  ET_XNN_REQUIRE(w.place == Value::Place::Constant && is_weight(w, channel_dim), node,
+  ET_XNN_REQUIRE(w.place == Value::Place::Constant && is_weight(w, n_scales, channel_dim), node,
                  "integer weights that are not constant, or not symmetric with a scale for each "
                  "output channel");
   ET_XNN_REQUIRE(

@@ -7,9 +7,10 @@
 namespace executorch::backends::xnnpack {
 
 /// Input 0 of the node is qdint8 (dynamic), qint8 or quint8 (static), input 1 constant integer
-/// weights with n output channels along `channel_dim` and k weights each, input 2 the bias, if any.
+/// weights with n output channels along `channel_dim` and k weights each, of each of several
+/// matrices, input 2 the bias, if any.
 Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
-                            uint32_t channel_dim);
+                            uint32_t channel_dim, int64_t matrices = 1);
 
 /// The product but for the activations: m, a, lda, rows, c, and ldc if it is not n. Sums the
 /// weights, `rows` of k, on the node's first run.

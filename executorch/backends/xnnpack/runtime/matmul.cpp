@@ -179,6 +179,7 @@ void run_integer_batches(const Graph& graph, Node& node) {
     gemm.a = a.as<int8_t>() + left * m * k;
     gemm.rows = a.row_quantization() + left * m;
     gemm.b.data += right * n * k;
+    gemm.b.scales += right * n;
     gemm.sums += right * n;
     gemm.c = y.as<uint8_t>() + i * m * n * static_cast<int64_t>(element_size(y.type));
     gemm.run();
@@ -235,9 +236,9 @@ Error check_batch_matmul(const Graph& graph, const Node& node) {
       node, "%s times %s to %s, expected one floating type, or rows of qdint8 by qcint8",
       name_of(a.type), name_of(b.type), name_of(y.type));
   const bool transposed = node.flags == kTransposedWeights;
-  return check_integer_product(graph, node, b.shape.from_end(transposed ? 1 : 0),
-                               b.shape.from_end(transposed ? 0 : 1),
-                               b.shape.rank - (transposed ? 2 : 1));
+  return check_integer_product(
+      graph, node, b.shape.from_end(transposed ? 1 : 0), b.shape.from_end(transposed ? 0 : 1),
+      b.shape.rank - (transposed ? 2 : 1), b.shape.product(0, b.shape.rank - 2));
 }
 
 bool infer_batch_matmul(Graph& graph, const Node& node) {

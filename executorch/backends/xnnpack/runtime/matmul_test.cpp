@@ -141,7 +141,8 @@ TEST(XnnpackMatmul, MultipliesDynamicRowsByBatchesOfConstants) {
   // Whole numbers up to 127 and 0, so that rows are quantised without an error.
   for (const bool transposed : {false, true}) {
     const size_t m = 5, k = 6, n = 3;
-    const Quantisation q{.scales = {0.5f, 0.25f, 2}, .channel_dim = transposed ? 1 : 2};
+    const Quantisation q{.scales = {0.5f, 0.25f, 2, 0.125f, 1, 4},
+                         .channel_dim = transposed ? 1 : 2};
     std::vector<int8_t> weights;
     for (const float v : numbers(2 * k * n, -128, 128, 3)) {
       weights.push_back(static_cast<int8_t>(std::floor(v)));
@@ -159,7 +160,7 @@ TEST(XnnpackMatmul, MultipliesDynamicRowsByBatchesOfConstants) {
           double sum = 0;
           for (size_t p = 0; p < k; ++p) {
             const size_t w = b * k * n + (transposed ? j * k + p : p * n + j);
-            sum += static_cast<double>(x[(b * m + i) * k + p]) * weights[w] * q.scales[j];
+            sum += static_cast<double>(x[(b * m + i) * k + p]) * weights[w] * q.scales[b * n + j];
           }
           expected.push_back(sum);
         }

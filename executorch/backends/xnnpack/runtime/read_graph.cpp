@@ -147,7 +147,14 @@ class Reader {
     value.channel_dim = static_cast<uint32_t>(quant.channel_dim());
     ET_REQUIRE_VALUE(value.channel_dim < value.shape.rank, "channel dim %d in a value of rank %u",
                      quant.channel_dim(), value.shape.rank);
-    const int64_t n = value.shape[value.channel_dim];
+    // Several matrices may have scales of their own.
+    const int64_t channels = value.shape[value.channel_dim],
+                  matrices =
+                      value.shape.product(0, value.shape.rank - std::min(value.shape.rank, 2u));
+    const int64_t given =
+        quant.scale_buffer_idx() == 0 ? length(quant.scale()) : quant.num_scales();
+    const int64_t n = given == channels * matrices ? given : channels;
+    value.n_channel_scales = n;
     if (quant.scale_buffer_idx() == 0) {
       ET_REQUIRE_VALUE(length(quant.scale()) == n, "%u scales for %" PRId64 " channels",
                        length(quant.scale()), n);
