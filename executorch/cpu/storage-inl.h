@@ -56,6 +56,18 @@ HWY_INLINE hn::Vec<D> LoadFloats(D d, const BF16* HWY_RESTRICT p) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
+/// BF16 bits in the upper halves of 32-bit lanes, and whatever below.
+template <class D, class V>
+HWY_INLINE auto RoundToBF16([[maybe_unused]] D d, V v) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, v);
+  // Half a unit less one, plus the last bit kept: ties go to even.
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));  // rounding could make a NaN infinite
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
+}
+
 /// Stores Lanes(d) elements at p.
 template <class D, class V>
 HWY_INLINE void StoreFloats(V v, D d, float* HWY_RESTRICT p) {
@@ -88,14 +100,34 @@ HWY_INLINE void StoreFloats(V v, D d, F16* HWY_RESTRICT p) {
 template <class D, class V>
 HWY_INLINE void StoreFloats(V v, [[maybe_unused]] D d, BF16* HWY_RESTRICT p) {
   const hn::Rebind<uint16_t, D> dh;
+  const auto kept = hn::ShiftRight<16>(RoundToBF16(d, v));
+  hn::StoreU(hn::TruncateTo(dh, kept), dh, reinterpret_cast<uint16_t*>(p));
+}
+
+/// 2 * Lanes(d) elements at p, in whichever order StorePair takes.
+template <class D, class T>
+HWY_INLINE void LoadPair(D d, const T* HWY_RESTRICT p, hn::Vec<D>& a, hn::Vec<D>& b) {
+  a = LoadFloats(d, p);
+  b = LoadFloats(d, p + hn::Lanes(d));
+}
+template <class D>
+HWY_INLINE void LoadPair(D d, const BF16* HWY_RESTRICT p, hn::Vec<D>& a, hn::Vec<D>& b) {
   const hn::RebindToUnsigned<D> du;
-  const auto bits = hn::BitCast(du, v);
-  // Half a unit less one, plus the last bit kept: ties go to even.
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
-  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));  // rounding could make a NaN infinite
-  const auto kept = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
-  hn::StoreU(hn::TruncateTo(dh, hn::ShiftRight<16>(kept)), dh, reinterpret_cast<uint16_t*>(p));
+  const auto both = hn::LoadU(du, reinterpret_cast<const uint32_t*>(p));
+  a = hn::BitCast(d, hn::ShiftLeft<16>(both));
+  b = hn::BitCast(d, hn::And(both, hn::Set(du, 0xFFFF0000)));
+}
+template <class D, class V, class T>
+HWY_INLINE void StorePair(V a, V b, D d, T* HWY_RESTRICT p) {
+  StoreFloats(a, d, p);
+  StoreFloats(b, d, p + hn::Lanes(d));
+}
+template <class D, class V>
+HWY_INLINE void StorePair(V a, V b, D d, BF16* HWY_RESTRICT p) {
+  const hn::RebindToUnsigned<D> du;
+  const auto low = hn::ShiftRight<16>(RoundToBF16(d, a));
+  const auto high = hn::And(RoundToBF16(d, b), hn::Set(du, 0xFFFF0000));
+  hn::StoreU(hn::Or(low, high), du, reinterpret_cast<uint32_t*>(p));
 }
 
 /// The first n < Lanes(d) elements at p, then zeros; nothing beyond them is read.

@@ -11,34 +11,119 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
+/// Whether elements are taken from both sides' storage in pairs of vectors, without shuffles.
+template <class X, class Y>
+constexpr bool kPaired = std::is_same_v<X, BF16>&& std::is_same_v<Y, BF16>;
+
 /// y[i] = f(x[i]), f on vectors of float.
 template <class X, class Y, class F>
 HWY_INLINE void Map(const X* x, Y* y, int64_t count, const F& f) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(count);
   size_t i = 0;
+  if constexpr (kPaired<X, Y>) {
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      hn::Vec<decltype(d)> a, b;
+      LoadPair(d, x + i, a, b);
+      StorePair(f(d, a), f(d, b), d, y + i);
+    }
+  }
   for (; i + lanes <= n; i += lanes) StoreFloats(f(d, LoadFloats(d, x + i)), d, y + i);
   if (i < n) StoreFloatsN(f(d, LoadFloatsN(d, x + i, n - i)), d, y + i, n - i);
 }
 
-void ApplyActivation(const Activation& act, const float* x, float* y, int64_t n) {
-  with_kind(act.kind, [&](auto kind) HWY_ATTR {
-    const Activation fixed = {decltype(kind)::value, act.low, act.high};
-    Map(x, y, n, [&](auto d, auto v) HWY_ATTR { return Apply(d, fixed, v); });
+/// y[i] = f(a[i], b[i])
+template <class T, class F>
+HWY_INLINE void Zip(const T* a, const T* b, T* y, int64_t count, const F& f) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(count);
+  size_t i = 0;
+  if constexpr (kPaired<T, T>) {
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      hn::Vec<decltype(d)> v, w, p, q;
+      LoadPair(d, a + i, v, w);
+      LoadPair(d, b + i, p, q);
+      StorePair(f(v, p), f(w, q), d, y + i);
+    }
+  }
+  for (; i + lanes <= n; i += lanes) {
+    StoreFloats(f(LoadFloats(d, a + i), LoadFloats(d, b + i)), d, y + i);
+  }
+  if (i < n) {
+    const auto v = LoadFloatsN(d, a + i, n - i), w = LoadFloatsN(d, b + i, n - i);
+    StoreFloatsN(f(v, w), d, y + i, n - i);
+  }
+}
+
+template <class T, class F>
+void Combine(const Operand& a, const Operand& b, void* y, int64_t n, const F& f) {
+  const hn::ScalableTag<float> d;
+  const T *left = static_cast<const T*>(a.data), *right = static_cast<const T*>(b.data);
+  T* const to = static_cast<T*>(y);
+  if (left == nullptr) {
+    const auto v = hn::Set(d, a.number);
+    Map(right, to, n, [&](auto, auto w) HWY_ATTR { return f(v, w); });
+  } else if (right == nullptr) {
+    const auto w = hn::Set(d, b.number);
+    Map(left, to, n, [&](auto, auto v) HWY_ATTR { return f(v, w); });
+  } else {
+    Zip(left, right, to, n, f);
+  }
+}
+
+template <class T>
+void CombineAs(Arithmetic op, const Operand& a, const Operand& b, void* y, int64_t n) {
+#define ET_OPERATION(name, expression) \
+  case Arithmetic::name:               \
+    return Combine<T>(a, b, y, n, [](auto v, auto w) HWY_ATTR { return expression; });
+  switch (op) {
+    ET_OPERATION(Add, hn::Add(v, w))
+    ET_OPERATION(Subtract, hn::Sub(v, w))
+    ET_OPERATION(Multiply, hn::Mul(v, w))
+    ET_OPERATION(Divide, hn::Div(v, w))
+    ET_OPERATION(Maximum, Larger(v, w))
+    ET_OPERATION(Minimum, Smaller(v, w))
+  }
+#undef ET_OPERATION
+}
+
+template <class T>
+void MapAs(Function function, const T* x, T* y, int64_t n) {
+#define ET_FUNCTION(name, expression) \
+  case Function::name:                \
+    return Map(x, y, n, [](auto d, auto v) HWY_ATTR { return expression; });
+  switch (function) {
+    ET_FUNCTION(Exp, Exp(d, v))
+    ET_FUNCTION(Erf, Erf(d, v))
+    ET_FUNCTION(Log, Log(d, v))
+    ET_FUNCTION(Log2, Log2(d, v))
+    ET_FUNCTION(Sqrt, (static_cast<void>(d), hn::Sqrt(v)))
+    ET_FUNCTION(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(v)))
+  }
+#undef ET_FUNCTION
+}
+
+void ApplyActivation(const Activation& act, Type type, const void* x, void* y, int64_t n) {
+  with_type(type, [&](auto t) HWY_ATTR {
+    using T = decltype(t);
+    with_kind(act.kind, [&](auto kind) HWY_ATTR {
+      const Activation fixed = {decltype(kind)::value, act.low, act.high};
+      Map(static_cast<const T*>(x), static_cast<T*>(y), n,
+          [&](auto d, auto v) HWY_ATTR { return Apply<sizeof(T) == 2>(d, fixed, v); });
+    });
   });
 }
 
-void MapExp(const float* x, float* y, int64_t n) {
-  Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Exp(d, v); });
+void ApplyFunction(Function f, Type type, const void* x, void* y, int64_t n) {
+  with_type(type, [&](auto t) HWY_ATTR {
+    using T = decltype(t);
+    MapAs(f, static_cast<const T*>(x), static_cast<T*>(y), n);
+  });
 }
-void MapErf(const float* x, float* y, int64_t n) {
-  Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Erf(d, v); });
-}
-void MapLog(const float* x, float* y, int64_t n) {
-  Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Log(d, v); });
-}
-void MapLog2(const float* x, float* y, int64_t n) {
-  Map(x, y, n, [](auto d, auto v) HWY_ATTR { return Log2(d, v); });
+
+void ApplyArithmetic(Arithmetic op, Type type, const Operand& a, const Operand& b, void* y,
+                     int64_t n) {
+  with_type(type, [&](auto t) HWY_ATTR { CombineAs<decltype(t)>(op, a, b, y, n); });
 }
 
 #define ET_CONVERT(name, X, Y)                             \
@@ -59,29 +144,21 @@ HWY_AFTER_NAMESPACE();
 namespace executorch::cpu {
 
 HWY_EXPORT(ApplyActivation);
-HWY_EXPORT(MapExp);
-HWY_EXPORT(MapErf);
-HWY_EXPORT(MapLog);
-HWY_EXPORT(MapLog2);
+HWY_EXPORT(ApplyFunction);
+HWY_EXPORT(ApplyArithmetic);
 HWY_EXPORT(FloatFromF16);
 HWY_EXPORT(FloatFromBF16);
 HWY_EXPORT(F16FromFloat);
 HWY_EXPORT(BF16FromFloat);
 
-void apply(const Activation& act, const float* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ApplyActivation)(act, x, y, n);
+void apply(const Activation& act, Type type, const void* x, void* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ApplyActivation)(act, type, x, y, n);
 }
-void exp(const float* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(MapExp)(x, y, n);
+void apply(Function f, Type type, const void* x, void* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ApplyFunction)(f, type, x, y, n);
 }
-void erf(const float* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(MapErf)(x, y, n);
-}
-void log(const float* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(MapLog)(x, y, n);
-}
-void log2(const float* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(MapLog2)(x, y, n);
+void apply(Arithmetic op, Type type, const Operand& a, const Operand& b, void* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ApplyArithmetic)(op, type, a, b, y, n);
 }
 void convert(const F16* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(FloatFromF16)(x, y, n);

@@ -64,13 +64,8 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
     ET_BINARY(Subtract, hn::Sub(v, w))
     ET_BINARY(Multiply, hn::Mul(v, w))
     ET_BINARY(Divide, hn::Div(v, w))
-    // NaN from either side, as eager.
-    ET_BINARY(Maximum,
-              hn::IfThenElse(hn::IsNaN(v), v,
-                             hn::IfThenElse(hn::Lt(v, w), w, hn::IfThenElse(hn::IsNaN(w), w, v))))
-    ET_BINARY(Minimum,
-              hn::IfThenElse(hn::IsNaN(v), v,
-                             hn::IfThenElse(hn::Lt(w, v), w, hn::IfThenElse(hn::IsNaN(w), w, v))))
+    ET_BINARY(Maximum, Larger(v, w))
+    ET_BINARY(Minimum, Smaller(v, w))
     ET_UNARY(Linear, hn::Add(hn::Mul(v, scale), shift))
     ET_UNARY(Quotient, hn::Div(v, scale))
     ET_UNARY(Over, hn::Div(scale, v))

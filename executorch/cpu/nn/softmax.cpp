@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -94,54 +95,129 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
   });
 }
 
-/// Most lines that are done together: a page of each row of memory.
-constexpr int64_t kBlock = 1024;
+/// kColumns neighbouring lines; element i of them begins at x + i * step. They are gathered in
+/// `room`, kColumns floats for each of the n elements, which a second-level cache holds, so that
+/// memory is read once. Of lines beyond `width` nothing is read or written.
+template <int64_t kColumns, class T>
+class Strip {
+ public:
+  Strip(int64_t n, int64_t step, int64_t width, float* room)
+      : n_(n), step_(step), width_(width), room_(room) {}
 
-/// `width` <= kBlock neighbouring lines; element i of them at x + i * step. Rows of memory are
-/// walked in order, three times.
-template <class T>
-void Columns(const T* HWY_RESTRICT x, int64_t n, int64_t step, int64_t width, bool log,
-             T* HWY_RESTRICT y) {
-  const Floats d;
-  HWY_ALIGN float max[kBlock], sum[kBlock], lost[kBlock];
-  const int64_t room = (width + kLanes - 1) / kLanes * kLanes;
-  std::fill_n(max, room, -kInfinity);
-  std::fill_n(sum, room, 0.0f);
-  std::fill_n(lost, room, 0.0f);
-  for (int64_t i = 0; i < n; ++i) {
-    ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
-      hn::StoreU(hn::Max(hn::LoadU(d, max + c), load(x + i * step + c)), d, max + c);
-    });
-  }
-  constexpr bool kKeep = sizeof(T) == sizeof(float);  // exponentials, in y
-  for (int64_t i = 0; i < n; ++i) {
-    ForVectors(width, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
-      const V e = Exp(d, hn::Sub(load(x + i * step + c), hn::LoadU(d, max + c)));
-      const V before = hn::LoadU(d, sum + c);  // Kahan: `lost` is what rounding took
-      const V term = hn::Sub(e, hn::LoadU(d, lost + c));
-      const V after = hn::Add(before, term);
-      hn::StoreU(hn::Sub(hn::Sub(after, before), term), d, lost + c);
-      hn::StoreU(after, d, sum + c);
-      if constexpr (kKeep) {
-        if (!log) store(e, y + i * step + c);
+  void Run(const T* x, bool log, bool past, T* y) {
+    Gather(x);
+    Sum(log);
+    for (int64_t i = 0; i < n_; ++i) {
+      V v[kVectors];
+      for (int64_t k = 0; k < kVectors; ++k) {
+        v[k] = hn::Load(d_, room_ + i * kColumns + k * kLanes);
+        v[k] = log ? hn::Sub(hn::Sub(v[k], max_[k]), scale_[k]) : hn::Mul(v[k], scale_[k]);
       }
-    });
+      Store(v, past, y + i * step_);
+    }
   }
-  for (int64_t c = 0; c < width; ++c) sum[c] = log ? std::log(sum[c]) : 1 / sum[c];
-  for (int64_t i = 0; i < n; ++i) {
-    ForVectors(width, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
-      const V factor = hn::LoadU(d, sum + c), m = hn::LoadU(d, max + c);
-      V v;
-      if (log) {
-        v = hn::Sub(hn::Sub(load(x + i * step + c), m), factor);
-      } else if constexpr (kKeep) {
-        v = hn::Mul(load(y + i * step + c), factor);
-      } else {
-        v = hn::Mul(Exp(d, hn::Sub(load(x + i * step + c), m)), factor);
+
+ private:
+  static constexpr int64_t kVectors = kColumns / kLanes;
+
+  /// The elements as floats, and the largest of each line.
+  void Gather(const T* x) {
+    for (V& m : max_) m = hn::Set(d_, -kInfinity);
+    for (int64_t i = 0; i < n_; ++i) {
+      const T* const row = x + i * step_;
+      prefetch(x + std::min(i + kRowsAhead, n_ - 1) * step_, kColumns * sizeof(T));
+      for (int64_t k = 0; k < kVectors; ++k) {
+        const int64_t rest = width_ - k * kLanes;
+        V v = hn::Zero(d_);
+        if (rest >= kLanes) {
+          v = LoadFloats(d_, row + k * kLanes);
+        } else if (rest > 0) {
+          v = LoadFloatsN(d_, row + k * kLanes, static_cast<size_t>(rest));
+        }
+        hn::Store(v, d_, room_ + i * kColumns + k * kLanes);
+        max_[k] = hn::Max(max_[k], v);
       }
-      store(v, y + i * step + c);
-    });
+    }
   }
+
+  /// Sums of e^(x - max), which are kept unless `log`: of kRun of them in float, of the runs with
+  /// what rounding took. Leaves what each line is to be multiplied with, or lessened by.
+  void Sum(bool log) {
+    V total[kVectors], lost[kVectors];
+    for (int64_t k = 0; k < kVectors; ++k) total[k] = lost[k] = hn::Zero(d_);
+    for (int64_t begin = 0; begin < n_; begin += kRun) {
+      V sum[kVectors];
+      for (V& v : sum) v = hn::Zero(d_);
+      for (int64_t i = begin; i < std::min(begin + kRun, n_); ++i) {
+        for (int64_t k = 0; k < kVectors; ++k) {
+          float* const at = room_ + i * kColumns + k * kLanes;
+          const V e = Exp(d_, hn::Sub(hn::Load(d_, at), max_[k]));
+          sum[k] = hn::Add(sum[k], e);
+          if (!log) hn::Store(e, d_, at);
+        }
+      }
+      for (int64_t k = 0; k < kVectors; ++k) {  // Kahan's
+        const V term = hn::Sub(sum[k], lost[k]), after = hn::Add(total[k], term);
+        lost[k] = hn::Sub(hn::Sub(after, total[k]), term);
+        total[k] = after;
+      }
+    }
+    for (int64_t k = 0; k < kVectors; ++k) {
+      scale_[k] = log ? Log(d_, total[k]) : hn::Div(hn::Set(d_, 1.0f), total[k]);
+    }
+  }
+
+  void Store(const V (&v)[kVectors], bool past, T* y) const {
+    if (width_ == kColumns && !past) {
+      for (int64_t k = 0; k < kVectors; ++k) StoreFloats(v[k], d_, y + k * kLanes);
+      return;
+    }
+    HWY_ALIGN T row[kColumns];
+    for (int64_t k = 0; k < kVectors; ++k) StoreFloats(v[k], d_, row + k * kLanes);
+    if (width_ < kColumns) {
+      memcpy(y, row, static_cast<size_t>(width_) * sizeof(T));
+      return;
+    }
+    if constexpr (sizeof(row) % kLine == 0) {
+      const hn::CappedTag<uint8_t, static_cast<size_t>(kLine)> bytes;
+      for (size_t i = 0; i < sizeof(row); i += hn::MaxLanes(bytes)) {
+        hn::Stream(hn::Load(bytes, reinterpret_cast<const uint8_t*>(row) + i), bytes,
+                   reinterpret_cast<uint8_t*>(y) + i);
+      }
+    }
+  }
+
+  static constexpr int64_t kRun = 128, kRowsAhead = 16;
+  const Floats d_;
+  int64_t n_, step_, width_;
+  float* room_;
+  V max_[kVectors], scale_[kVectors];
+};
+
+/// Strips of all lines, which begin with cache lines of y.
+template <int64_t kColumns, class T>
+void RunStrips(const Softmax& s, bool overflows) {
+  const T* x = static_cast<const T*>(s.x);
+  T* y = static_cast<T*>(s.y);
+  constexpr int64_t kPerLine = kLine / static_cast<int64_t>(sizeof(T));
+  const auto misplaced = static_cast<int64_t>(reinterpret_cast<uintptr_t>(y) % kLine);
+  const bool alike = s.inner % kPerLine == 0 && misplaced % static_cast<int64_t>(sizeof(T)) == 0;
+  const int64_t early = alike ? misplaced / static_cast<int64_t>(sizeof(T)) : 0;
+  const bool past = overflows && alike && kColumns >= kPerLine;
+  const int64_t strips = (s.inner + early + kColumns - 1) / kColumns;
+  const int64_t grain = std::max<int64_t>(16384 / (s.n * std::min(kColumns, s.inner)), 1);
+  parallel_for(s.outer * strips, grain, [&](int64_t strip, int64_t end) {
+    static thread_local Workspace workspace;
+    float* const room = workspace.floats(static_cast<size_t>(s.n * kColumns));
+    for (; strip < end; ++strip) {
+      const int64_t first = strip % strips * kColumns - early;
+      const int64_t c = std::max<int64_t>(first, 0);
+      const int64_t width = std::min(first + kColumns, s.inner) - c;
+      const int64_t at = strip / strips * s.n * s.inner + c;
+      Strip<kColumns, T>(s.n, s.inner, width, room).Run(x + at, s.log, past, y + at);
+    }
+    if (past) end_stream();
+  });
 }
 
 template <class T>
@@ -159,18 +235,11 @@ void RunAs(const Softmax& s) {
     });
     return;
   }
-  // Some blocks for each thread, of whole cache lines.
-  const int64_t share = s.outer * s.inner / (4 * static_cast<int64_t>(loop_threads()));
-  const int64_t wide = std::clamp<int64_t>(share / 64 * 64, 64, kBlock);
-  const int64_t blocks = (s.inner + wide - 1) / wide;
-  parallel_for(s.outer * blocks, std::max<int64_t>(grain / wide, 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t b = begin; b < end; ++b) {
-                   const int64_t c = b % blocks * wide;
-                   const int64_t at = b / blocks * s.n * s.inner + c;
-                   Columns(x + at, s.n, s.inner, std::min(wide, s.inner - c), s.log, y + at);
-                 }
-               });
+  // As wide as a strip of floats still fits a second-level cache.
+  constexpr int64_t kMost = (512 << 10) / sizeof(float);
+  if (s.inner > 32 && s.n * 64 <= kMost) return RunStrips<64, T>(s, past);
+  if (s.inner > 16 && (s.n * 32 <= kMost || sizeof(T) == 2)) return RunStrips<32, T>(s, past);
+  RunStrips<16, T>(s, past);
 }
 
 void RunSoftmax(const Softmax& s) {

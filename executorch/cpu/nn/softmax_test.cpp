@@ -43,6 +43,9 @@ TEST(Softmax, MatchesDoubleAlongAnyDim) {
       expect_softmax(2, n, 5, log);
     }
     expect_softmax(1, 40, 600, log);
+    expect_softmax(2, 9, 20, log);
+    expect_softmax(1, 4000, 70, log);
+    expect_softmax(1, 5000, 70, log);
     expect_softmax(4000, 10, 1, log);
   }
 }

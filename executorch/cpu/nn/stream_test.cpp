@@ -95,6 +95,8 @@ TEST(Stream, NormalizesAlike) {
       for (const bool log : {false, true}) {
         expect_same_past_caches(
             kRows * n, [&](float* y) { Softmax{type, log, kRows, n, 1, x.data(), y}.run(); });
+        expect_same_past_caches(
+            kRows * n, [&](float* y) { Softmax{type, log, 1, kRows, n, x.data(), y}.run(); });
       }
     }
   }

@@ -12,7 +12,16 @@ namespace torch::executor::native {
 
 using namespace internal;
 
+using executorch::cpu::Arithmetic;
+
 namespace {
+
+/// An operation that the engine has in float, `f` of doubles and, as `kinds` says, of integers.
+template <Kinds kinds, Arithmetic op, class A, class B, class F>
+Tensor& arithmetic(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, const F& f,
+                   const A& a, const B& b) {
+  return elementwise_with<kinds>(ctx, rules, out, arithmetic_loop<op>, nullptr, f, a, b);
+}
 
 /// a + alpha * b, or a - alpha * b.
 template <class A, class B>
@@ -25,10 +34,10 @@ Tensor& add_scaled(KernelRuntimeContext& ctx, const char* op, const A& a, const 
   const Rules rules{.op = op, .allow_bool = !subtract};
   if (scalar_as<double>(alpha) == 1.0) {
     if (subtract) {
-      return elementwise<Kinds::AllAndInt32>(
+      return arithmetic<Kinds::AllAndInt32, Arithmetic::Subtract>(
           ctx, rules, out, [](auto x, auto y) { return wrapping_sub(x, y); }, a, b);
     }
-    return elementwise<Kinds::AllAndInt32>(
+    return arithmetic<Kinds::AllAndInt32, Arithmetic::Add>(
         ctx, rules, out, [](auto x, auto y) { return wrapping_add(x, y); }, a, b);
   }
   const double scale = subtract ? -scalar_as<double>(alpha) : scalar_as<double>(alpha);
@@ -60,7 +69,7 @@ template <class B>
 Tensor& divide(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b,
                std::optional<std::string_view> rounding_mode, Tensor& out) {
   if (!rounding_mode.has_value()) {
-    return elementwise<Kinds::Float>(
+    return arithmetic<Kinds::Float, Arithmetic::Divide>(
         ctx, {.op = op, .int_to_float = true}, out, [](auto x, auto y) { return x / y; }, a, b);
   }
   if (*rounding_mode == "trunc") {
@@ -184,13 +193,14 @@ Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
   if (is_complex(out.scalar_type())) {
     return complex_arithmetic(ctx, "mul.out", ComplexOp::Multiply, self, other, 1, out);
   }
-  return elementwise<Kinds::AllAndInt32>(ctx, {.op = "mul.out"}, out, kMultiply, self, other);
+  return arithmetic<Kinds::AllAndInt32, Arithmetic::Multiply>(ctx, {.op = "mul.out"}, out,
+                                                              kMultiply, self, other);
 }
 
 Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                        Tensor& out) {
-  return elementwise<Kinds::AllAndInt32>(ctx, {.op = "mul.Scalar_out"}, out, kMultiply, self,
-                                         other);
+  return arithmetic<Kinds::AllAndInt32, Arithmetic::Multiply>(ctx, {.op = "mul.Scalar_out"}, out,
+                                                              kMultiply, self, other);
 }
 
 Tensor& div_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
@@ -272,12 +282,14 @@ Tensor& pow_Scalar_out(KernelRuntimeContext& ctx, const Scalar& self, const Tens
 
 Tensor& maximum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                     Tensor& out) {
-  return elementwise(ctx, {.op = "maximum.out"}, out, kMaximum, self, other);
+  return arithmetic<Kinds::All, Arithmetic::Maximum>(ctx, {.op = "maximum.out"}, out, kMaximum,
+                                                     self, other);
 }
 
 Tensor& minimum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                     Tensor& out) {
-  return elementwise(ctx, {.op = "minimum.out"}, out, kMinimum, self, other);
+  return arithmetic<Kinds::All, Arithmetic::Minimum>(ctx, {.op = "minimum.out"}, out, kMinimum,
+                                                     self, other);
 }
 
 Tensor& atan2_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {

@@ -56,12 +56,6 @@ Tensor& activation(KernelRuntimeContext& ctx, const char* op, const Tensor& self
   return elementwise<Kinds::Float>(ctx, activation_rules(op), out, f, self);
 }
 
-/// The engine's loop over float, as an inner loop of elementwise().
-template <void (*f)(const float*, float*, int64_t)>
-void engine_loop(const void* const* in, void* out, int64_t n, const void*) {
-  f(static_cast<const float*>(in[0]), static_cast<float*>(out), n);
-}
-
 /// An activation of the engine's, which is `f` in double.
 template <class F>
 Tensor& activation(KernelRuntimeContext& ctx, const Rules& rules, const Tensor& self, Tensor& out,
@@ -90,11 +84,11 @@ Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, d
   return activation(ctx, rules, self, out, in_float, clamp);
 }
 
-/// A function with a loop of the engine's over float.
-template <void (*engine)(const float*, float*, int64_t), class F>
+/// A function of the engine's, which is `f` in double.
+template <executorch::cpu::Function function, class F>
 Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                   const F& f) {
-  return elementwise_with(ctx, float_rules(op), out, engine_loop<engine>, nullptr, f, self);
+  return elementwise_with(ctx, float_rules(op), out, function_loop<function>, nullptr, f, self);
 }
 
 }  // namespace
@@ -106,8 +100,6 @@ Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
 ET_FLOAT_OP(expm1, std::expm1(x))
 ET_FLOAT_OP(log10, std::log10(x))
 ET_FLOAT_OP(log1p, std::log1p(x))
-ET_FLOAT_OP(sqrt, std::sqrt(x))
-ET_FLOAT_OP(rsqrt, 1 / std::sqrt(x))
 ET_FLOAT_OP(reciprocal, 1 / x)
 ET_FLOAT_OP(sin, std::sin(x))
 ET_FLOAT_OP(cos, std::cos(x))
@@ -122,25 +114,18 @@ ET_FLOAT_OP(acosh, std::acosh(x))
 ET_FLOAT_OP(atanh, std::atanh(x))
 #undef ET_FLOAT_OP
 
-Tensor& exp_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return by_engine<executorch::cpu::exp>(ctx, "exp.out", self, out,
-                                         [](double x) { return std::exp(x); });
-}
-
-Tensor& erf_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return by_engine<executorch::cpu::erf>(ctx, "erf.out", self, out,
-                                         [](double x) { return std::erf(x); });
-}
-
-Tensor& log_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return by_engine<executorch::cpu::log>(ctx, "log.out", self, out,
-                                         [](double x) { return std::log(x); });
-}
-
-Tensor& log2_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return by_engine<executorch::cpu::log2>(ctx, "log2.out", self, out,
-                                          [](double x) { return std::log2(x); });
-}
+#define ET_ENGINE_OP(name, function, expression)                                                \
+  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {              \
+    return by_engine<executorch::cpu::Function::function>(ctx, #name ".out", self, out,         \
+                                                          [](double x) { return expression; }); \
+  }
+ET_ENGINE_OP(erf, Erf, std::erf(x))
+ET_ENGINE_OP(exp, Exp, std::exp(x))
+ET_ENGINE_OP(log, Log, std::log(x))
+ET_ENGINE_OP(log2, Log2, std::log2(x))
+ET_ENGINE_OP(rsqrt, Rsqrt, 1 / std::sqrt(x))
+ET_ENGINE_OP(sqrt, Sqrt, std::sqrt(x))
+#undef ET_ENGINE_OP
 
 Tensor& tanh_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   return activation(ctx, float_rules("tanh.out"), self, out, {Activation::Kind::Tanh},

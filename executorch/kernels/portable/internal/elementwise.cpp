@@ -6,9 +6,7 @@
 namespace torch::executor::native::internal {
 namespace {
 
-constexpr int64_t kChunk = 1024;   // elements; the buffers in use fit a first-level cache
-constexpr int64_t kGrain = 16384;  // elements: some microseconds, what waking a thread costs
-constexpr int64_t kMinRow = 64;    // shorter rows are gathered many at a time
+constexpr int64_t kChunk = 1024;  // elements; the buffers in use fit a first-level cache
 
 bool is_allowed(const Rules& rules, ScalarType t) {
   if (t == ScalarType::Bool) return rules.allow_bool;
@@ -240,10 +238,6 @@ class Runner {
   bool chunked_ = false;  // buffers are in use
   Read read_[kMaxInputs];
 };
-
-}  // namespace
-
-namespace {
 
 template <class C>
 void run_in(const Pass& pass, InnerLoop inner_loop, const void* function) {

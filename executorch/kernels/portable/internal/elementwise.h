@@ -12,6 +12,7 @@
 /// lie.
 #pragma once
 
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/promote.h>
 #include <executorch/kernels/portable/internal/wide.h>
@@ -45,6 +46,8 @@ struct Rules {
 };
 
 constexpr int kMaxInputs = kMaxOperands - 1;
+constexpr int64_t kGrain = 16384;  // elements: some microseconds, what waking a thread costs
+constexpr int64_t kMinRow = 64;    // shorter rows are gathered many at a time
 
 /// An operation made concrete: what to loop over, and how every operand is read.
 struct Pass {
@@ -73,6 +76,9 @@ using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const vo
                            std::initializer_list<Operand> inputs, Pass& pass);
 /// `inner_loop` may be called by several threads at a time.
 void run(const Pass& pass, InnerLoop inner_loop, const void* function);
+/// The same by a function of the engine's, where the compute type is float. Operands that have the
+/// result's type, dense or in rows, are read where they lie.
+void run_by_engine(const Pass& pass, EngineLoop loop, const void* function);
 /// The same in bool, where all operands and the result are.
 void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function);
 /// The same in int32_t, where the operands' common type and the result's are Int.
@@ -145,19 +151,30 @@ Tensor& elementwise_in_bool(KernelRuntimeContext& ctx, const Rules& rules, Tenso
   return out;
 }
 
-/// out = f(self) for floating types, with a loop of its own for float (of the engine's) that is
-/// handed `float_function`, and `f` for double.
-template <class F>
+/// The same, in float by a function of the engine's, which is handed `engine_function`.
+template <Kinds kinds = Kinds::Float, class F, class... In>
 Tensor& elementwise_with(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
-                         InnerLoop float_loop, const void* float_function, const F& f,
-                         const Tensor& self) {
+                         EngineLoop loop, const void* engine_function, const F& f,
+                         const In&... inputs) {
   Pass pass;
-  if (!prepare(ctx, rules, out, {Operand(self)}, pass)) return out;
+  if (!prepare(ctx, rules, out, {Operand(inputs)...}, pass)) return out;
   if (pass.compute == Compute::Float) {
-    run(pass, float_loop, float_function);
-  } else {
-    run(pass, inner_loop_of<double, F, Tensor>(), &f);
+    run_by_engine(pass, loop, engine_function);
+    return out;
   }
+  if constexpr (kinds == Kinds::AllAndInt32) {
+    if (pass.common == ScalarType::Int && pass.out_type == ScalarType::Int) {
+      run_in_int32(pass, inner_loop_of<int32_t, F, In...>(), &f);
+      return out;
+    }
+  }
+  if constexpr (kinds != Kinds::Float) {
+    if (pass.compute == Compute::Int) {
+      run(pass, inner_loop_of<int64_t, F, In...>(), &f);
+      return out;
+    }
+  }
+  run(pass, inner_loop_of<double, F, In...>(), &f);
   return out;
 }
 

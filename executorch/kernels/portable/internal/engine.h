@@ -24,10 +24,26 @@ constexpr std::optional<executorch::cpu::Type> engine_type(ScalarType t) {
   }
 }
 
-/// An activation of the engine's as an inner loop of elementwise.h; `activation` points to it.
-inline void activation_loop(const void* const* in, void* out, int64_t n, const void* activation) {
-  executorch::cpu::apply(*static_cast<const executorch::cpu::Activation*>(activation),
-                         static_cast<const float*>(in[0]), static_cast<float*>(out), n);
+/// A function of the engine's over runs of elements: of one operand or two, each an array of `type`
+/// or a number.
+using EngineLoop = void (*)(const void* function, executorch::cpu::Type type,
+                            const executorch::cpu::Operand* in, void* out, int64_t n);
+
+/// `activation` points to one.
+inline void activation_loop(const void* activation, executorch::cpu::Type type,
+                            const executorch::cpu::Operand* in, void* out, int64_t n) {
+  executorch::cpu::apply(*static_cast<const executorch::cpu::Activation*>(activation), type,
+                         in[0].data, out, n);
+}
+template <executorch::cpu::Function function>
+void function_loop(const void*, executorch::cpu::Type type, const executorch::cpu::Operand* in,
+                   void* out, int64_t n) {
+  executorch::cpu::apply(function, type, in[0].data, out, n);
+}
+template <executorch::cpu::Arithmetic op>
+void arithmetic_loop(const void*, executorch::cpu::Type type, const executorch::cpu::Operand* in,
+                     void* out, int64_t n) {
+  executorch::cpu::apply(op, type, in[0], in[1], out, n);
 }
 
 /// The engine's type for elements of T.
