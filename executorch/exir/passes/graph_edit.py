@@ -51,12 +51,18 @@ def value_of(argument: Any) -> Any:
     return map_arg(argument, lambda n: n.meta.get("val"))
 
 
-def compute_value(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Any:
-    """The fake result of calling `target` on arguments that may be nodes."""
+def compute_value(
+    target: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    beside: Any = None,
+) -> Any:
+    """The fake result of calling `target` on arguments that may be nodes; if none is a tensor, one
+    that can be used with the value `beside`."""
     from torch._guards import detect_fake_mode
 
     fake_args, fake_kwargs = value_of(tuple(args)), value_of(dict(kwargs or {}))
-    mode = detect_fake_mode((fake_args, fake_kwargs))
+    mode = detect_fake_mode((fake_args, fake_kwargs, beside))
     if mode is None:
         mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
     with mode, enable_python_dispatcher(), torch.no_grad():
@@ -80,7 +86,9 @@ def insert_before(
     with graph.inserting_before(anchor):
         node = graph.call_function(target, tuple(args), dict(kwargs or {}))
     node.meta = provenance(anchor)
-    node.meta["val"] = compute_value(target, args, kwargs) if value is None else value
+    if value is None:
+        value = compute_value(target, args, kwargs, beside=anchor.meta.get("val"))
+    node.meta["val"] = value
     return node
 
 

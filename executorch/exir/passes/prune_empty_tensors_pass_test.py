@@ -23,6 +23,9 @@ def test_only_empty_operands_become_zeros_of_their_shape():
     gm = run(torch.empty(0, 3), torch.empty(0, 3))
     assert targets(gm) == ["aten.full.default"]
     assert gm(None, None)[0].shape == (0, 3)
+    (zeros,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.full.default)
+    modes = {n.meta["val"].fake_mode for n in (zeros, *gm.graph.find_nodes(op="placeholder"))}
+    assert len(modes) == 1  # else no operation can have both as operands
 
 
 def test_empty_operand_that_decides_the_dtype_stays():
