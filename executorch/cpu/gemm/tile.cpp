@@ -107,12 +107,10 @@ HWY_INLINE void CopyRow(RowCopy<Acc>& c) {
 template <class Acc>
 HWY_INLINE void FetchRow(RowCopy<Acc>& c) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<Acc>()));
-  const Acc* at = c.fetched;
-  for (int64_t j = 0; j < c.n_panels; ++j, at += 2 * kLanes) {
-    __builtin_prefetch(at, 0, 2);
-    __builtin_prefetch(at + kLanes, 0, 2);
-  }
-  if (c.narrow != nullptr) __builtin_prefetch(at, 0, 2);
+  constexpr int64_t kLine = Prefetch::kLine / static_cast<int64_t>(sizeof(Acc));
+  const Acc* const end = c.fetched + c.n_panels * 2 * kLanes + (c.narrow != nullptr ? kLanes : 0);
+  for (const Acc* at = c.fetched; at < end; at += kLine) __builtin_prefetch(at, 0, 2);
+  __builtin_prefetch(end - 1, 0, 2);  // rows may begin within a line
   c.fetched += c.ld;
   --c.rows_to_fetch;
 }

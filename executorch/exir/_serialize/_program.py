@@ -23,6 +23,8 @@ from executorch.exir.schema import (
 )
 
 _DEFAULT_ALIGNMENT = 16
+_CACHE_LINE = 64
+_ALIGNED_TO_LINES = 1024  # bytes of a constant; for less, gaps would cost more than they gain
 
 
 @dataclass
@@ -46,13 +48,13 @@ def serialize_pte_binary(
     states, delegate blobs, named data. `pte_file` is not changed."""
     from executorch.exir import _native
 
-    constant_alignment = _power_of_two(constant_tensor_alignment)
+    constants_alignment = _power_of_two(constant_tensor_alignment)
     delegates_alignment = _power_of_two(delegate_alignment)
     program = replace(pte_file.program)
     constants = program.constant_buffer
     segments: list[Any] = []
     if constants:
-        index, offsets = _pack(constants, constant_alignment, segments)
+        index, offsets = _pack(constants, constant_tensor_alignment, segments)
         program.constant_segment = SubsegmentOffsets(index, offsets)
         program.constant_buffer = []
     if pte_file.mutable_data:
@@ -63,7 +65,7 @@ def serialize_pte_binary(
     if pte_file.named_data is not None and pte_file.named_data.pte_data:
         offsets = program.constant_segment.offsets
         program.named_data = _add_named_data(pte_file.named_data, segments, constants, offsets)
-    alignments = (_power_of_two(segment_alignment), constant_alignment, delegates_alignment)
+    alignments = (_power_of_two(segment_alignment), constants_alignment, delegates_alignment)
     return Cord(image=_native.write_program(program, segments, *alignments))
 
 
@@ -74,14 +76,25 @@ def _power_of_two(alignment: int | None) -> int:
     return alignment
 
 
-def _pack(buffers: list[Buffer], alignment: int, segments: list[Any]) -> tuple[int, list[int]]:
+def constant_alignment(size: int, wanted: int | None) -> int:
+    """Of a constant of `size` bytes, if the user wants none in particular: those that kernels read
+    by rows begin with a cache line, so that no row of a usual width touches one line more."""
+    if wanted is None and size >= _ALIGNED_TO_LINES:
+        return _CACHE_LINE
+    return _power_of_two(wanted)
+
+
+def _pack(
+    buffers: list[Buffer], alignment: int | None, segments: list[Any]
+) -> tuple[int, list[int]]:
     """Appends one segment that holds all buffers; the first is reserved and empty."""
     from executorch.exir import _native
 
-    segment = _native.Segment(alignment)
-    offsets = [0] + [segment.append(b.storage, alignment) for b in buffers[1:]]
+    alignments = [constant_alignment(len(b.storage), alignment) for b in buffers[1:]]
+    segment = _native.Segment(max(alignments, default=1))
+    offsets = [segment.append(b.storage, a) for b, a in zip(buffers[1:], alignments, strict=True)]
     segments.append(segment)
-    return len(segments) - 1, offsets
+    return len(segments) - 1, [0, *offsets]
 
 
 def _move_delegates(program: Program, alignment: int, segments: list[Any]) -> None:

@@ -163,6 +163,24 @@ def test_wide_alignment_keeps_inline_data_aligned():
     assert program.constant_segment.offsets == [0, 0, 256]
 
 
+def test_constants_that_are_read_by_rows_begin_with_a_cache_line():
+    weight = bytes(range(256)) * 4
+    file = _file()
+    file.program.constant_buffer = [
+        schema.Buffer(b""),
+        schema.Buffer(b"bias"),
+        schema.Buffer(weight),
+        schema.Buffer(b"bias 2"),
+    ]
+    data = bytes(_serialize_pte_binary(file))
+    program, base = _native.read_program(data)
+    assert program.constant_segment.offsets == [0, 0, 64, 64 + 1024]
+    assert data.index(weight) % 64 == 0 and base % 64 == 0
+    packed = bytes(_serialize_pte_binary(file, constant_tensor_alignment=16))
+    program, _ = _native.read_program(packed)
+    assert program.constant_segment.offsets == [0, 0, 16, 16 + 1024]
+
+
 def test_alignment_beyond_a_page_is_refused():
     with pytest.raises(ValueError, match="4096"):
         _serialize_pte_binary(_file(), delegate_alignment=8192)

@@ -87,8 +87,8 @@ class ExecutorchBackendConfig:
     emit_debug_identity       store operator, module path, file and line of every instruction, for
                               runtime errors and profiles; other runtimes ignore it
     extract_delegate_segments keep delegate blobs in segments (else inline in the flatbuffer)
-    segment_alignment         bytes; likewise constant_tensor_alignment and delegate_alignment,
-                              None is 16
+    segment_alignment         bytes; likewise constant_tensor_alignment and delegate_alignment;
+                              None is 16, and 64 for constants of at least 1024 bytes
     remove_view_copy          turn view_copy into aliases of planned memory
     external_constants        True, or node to file name (None: stays): weights go to .ptd files
     external_mutable_weights  weights with gradients go to a .ptd file
