@@ -120,9 +120,15 @@ def verb_format(args: list[str]) -> int:
 
 
 def verb_asan(args: list[str]) -> int:
-    """Run the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    """Run the C++ tests, and those of the commands, under AddressSanitizer and
+    UndefinedBehaviorSanitizer."""
     setup()
-    return ctest(build("asan"))
+    build("dev", *PYTHON_TARGETS)
+    folder = build("asan")
+    cpp = ctest(folder)
+    commands = ["executorch/extension/command", "executorch/extension/executor_runner"]
+    sanitized = {"EXECUTORCH_BUILD": str(folder)}
+    return cpp or show([str(PYTHON), "-m", "pytest", *commands], env=sanitized)
 
 
 def verb_tsan(args: list[str]) -> int:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 import random
+import shutil
+import subprocess
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from executorch.devtools.bundled_program.serialize import (
     deserialize_from_json_to_bundled_program,
     serialize_from_bundled_program_to_flatbuffer,
     serialize_from_bundled_program_to_json,
+    write_schema,
 )
 from executorch.exir import to_edge
 
@@ -127,3 +131,18 @@ def test_kinds_of_values_that_no_file_can_hold_are_refused():
     bundle = schema.BundledProgram(2, [schema.BundledMethodTestSuite("forward", [case])], b"")
     with pytest.raises(ValueError, match="cannot hold a str"):
         serialize_from_bundled_program_to_flatbuffer(bundle)
+
+
+@pytest.mark.skipif(shutil.which("flatc") is None, reason="needs flatc")
+def test_written_schemas_read_bundles(program, tmp_path):
+    for name in ("bundled_program_schema", "scalar_type"):
+        write_schema(str(tmp_path), name)
+    with pytest.raises(ValueError, match="expected one of"):
+        write_schema(str(tmp_path), "program")
+    bundle = BundledProgram(program, suites(*cases()))
+    (tmp_path / "a.bpte").write_bytes(serialize_from_bundled_program_to_flatbuffer(bundle))
+    flatc = ["flatc", "--json", "--strict-json", "bundled_program_schema.fbs", "--", "a.bpte"]
+    subprocess.run(flatc, cwd=tmp_path, check=True)
+    read = json.loads((tmp_path / "a.json").read_text())
+    assert [suite["method_name"] for suite in read["method_test_suites"]] == ["forward"]
+    assert bytes(read["program"]) == program.buffer

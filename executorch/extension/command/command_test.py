@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,10 +12,11 @@ import torch
 from torch.export import Dim, export
 
 from executorch.exir import to_edge
+from tests.browser import Browser, needs_chromium
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILT = ROOT / "build" / "dev" / "executorch" / "extension" / "command" / "executorch"
-COMMAND = Path(os.environ.get("EXECUTORCH_COMMAND", BUILT))
+BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
+COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
 pytestmark = pytest.mark.skipif(
     not COMMAND.exists(), reason="the command is not built; ./dev build"
 )
@@ -134,23 +134,28 @@ def test_report_is_one_page_without_network(program: Path, tmp_path: Path) -> No
     assert "nan" not in re.sub(r"<script>.*</script>", "", page, flags=re.S).split()
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+@needs_chromium
 def test_report_works_in_a_browser(program: Path, tmp_path: Path) -> None:
-    page = tmp_path / "net.html"
-    output_of("report", program, "--runs", 5, "--output", page)
-    # A click on the head of the column of names sorts by it.
-    text = page.read_text().replace(
-        "</body>",
-        "<script>document.querySelectorAll('#instructions th')[1].click()</script></body>",
-    )
-    page.write_text(text)
-    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    done = subprocess.run([*browser, page.as_uri()], capture_output=True, text=True, timeout=100)
-    body = done.stdout[done.stdout.index("id='instructions'".replace("'", '"')) :]
-    rows = re.findall(r"<tr>(.*?)</tr>", body[: body.index("</table>")], flags=re.S)[1:]
-    names = [re.findall(r"<td[^>]*>(.*?)</td>", row)[1] for row in rows]
-    assert len(names) > 2
-    assert names in (sorted(names), sorted(names, reverse=True))
+    output_of("report", program, "--runs", 5, "--output", tmp_path / "net.html")
+    with Browser(tmp_path / "browser") as browser:
+        page = browser.open((tmp_path / "net.html").as_uri())
+        page.wait_for("document.readyState === 'complete'")
+        # A click on the head of the column of names sorts by it, another turns the order.
+        orders = [
+            page.value(
+                "document.querySelectorAll('#instructions th')[1].click(),"
+                "[...document.querySelectorAll('#instructions tr:has(td)')]"
+                "    .map(row => row.cells[1].textContent)"
+            )
+            for _ in range(2)
+        ]
+        assert len(orders[0]) > 2
+        assert sorted(orders) == sorted([sorted(orders[0]), sorted(orders[0], reverse=True)])
+        # Every picture and table is as wide as the page lets it be, and none is empty.
+        assert page.value(
+            "[...document.querySelectorAll('svg, table')].every(it => it.clientHeight > 20 &&"
+            "    it.closest('body').scrollWidth <= innerWidth)"
+        )
 
 
 def test_memory_is_told_in_text_json_and_picture(program: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`executor_runner --bundled` on bundles of Python."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -13,10 +14,9 @@ from executorch.devtools.bundled_program.serialize import (
 )
 from executorch.exir import to_edge
 
-RUNNER = (
-    Path(__file__).resolve().parents[3]
-    / "build/dev/executorch/extension/executor_runner/executor_runner"
-)
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
+RUNNER = BUILD / "executorch" / "extension" / "executor_runner" / "executor_runner"
 pytestmark = pytest.mark.skipif(not RUNNER.exists(), reason="the runner is not built; ./dev build")
 
 

@@ -107,7 +107,8 @@ def convert_from_flatbuffer(program_flatbuffer: bytes) -> bytes:
 
 
 def write_schema(d: str, schema_name: str) -> None:
-    """Write a schema of this format, "bundled_program_schema" or "scalar_type", to `d`/NAME.fbs."""
+    """Write a schema of this format, "bundled_program_schema" or "scalar_type", to `d`/NAME.fbs.
+    The first includes the second from the same folder."""
     here = Path(__file__).resolve()
     sources = {
         "bundled_program_schema": here.parents[1] / "bundled_program.fbs",
@@ -115,4 +116,6 @@ def write_schema(d: str, schema_name: str) -> None:
     }
     if schema_name not in sources:
         raise ValueError(f"schema {schema_name!r}: expected one of {sorted(sources)}")
-    (Path(d) / f"{schema_name}.fbs").write_bytes(sources[schema_name].read_bytes())
+    text = sources[schema_name].read_text()
+    text = text.replace('include "executorch/schema/', 'include "')
+    (Path(d) / f"{schema_name}.fbs").write_text(text)
