@@ -84,6 +84,20 @@ class Image(nn.Module):
         return torch.softmax(self.last(y.mean((2, 3))), -1)
 
 
+class Channels(nn.Module):
+    """Convolutions of each channel by itself, sums of images, products with several matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.each = nn.Conv2d(2, 16, 1), nn.Conv2d(16, 16, 3, 1, 1, groups=16)
+        self.matrices = nn.Parameter(torch.randn(2, 6, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = nn.functional.hardtanh(self.wide(x), 0.0, 6.0)
+        y = y + self.each(y)
+        return torch.bmm(y.reshape(2, -1, 6), self.matrices)
+
+
 class Sums(nn.Module):
     """What the demo backends run."""
 
@@ -137,6 +151,8 @@ def main(folder: Path) -> None:
         "choice": to_edge(export(Choice(), (torch.ones(2),))),
         "delegated": delegated(Image(), image),
         "delegated_integers": delegated(quantized(Image(), image, False), image),
+        "delegated_channels": delegated(quantized(Channels(), image, False), image),
+        "delegated_matrices": delegated(quantized(Channels(), image, True), image),
         "delegated_rows": delegated(quantized(nn.Linear(3, 2), rows, True), rows),
         "delegated_groups": delegated(in_groups(nn.Linear(64, 4)), (torch.randn(2, 64),)),
         "delegated_attention": delegated(Grouped(), (x,), shapes=lengths),

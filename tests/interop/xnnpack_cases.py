@@ -226,6 +226,19 @@ def given_weights(x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, ...]:
     return F.relu(x @ y), F.linear(x, z), F.linear(x, z, y[0, :5])
 
 
+class Matrices(nn.Module):
+    """Rows times as many constant matrices, of different magnitudes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        sizes = torch.tensor([1.0, 5.0, 0.2]).view(3, 1, 1)
+        self.first = nn.Parameter(torch.randn(3, 32, 20) * sizes)
+        self.last = nn.Parameter(torch.randn(3, 20, 7) * sizes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(torch.bmm(x, self.first)) @ self.last
+
+
 class StaticOps(nn.Module):
     """What static quantization annotates beside convolutions and linears."""
 
@@ -438,6 +451,9 @@ CASES: dict[str, Callable[[], Case]] = {
         nn.Linear(37, 19, bias=False), (rand(2, 3, 37),), recipe="int8_dynamic"
     ),
     "block_int8_dynamic": lambda: Case(Block(), (rand(1, 8, 32),), recipe="int8_dynamic"),
+    "matrices_int8_dynamic": lambda: Case(
+        Matrices(), (rand(3, 5, 32),), recipe="int8_dynamic"
+    ),
     "conv_int8_dynamic": lambda: Case(
         nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 4, 3)),
         (rand(2, 3, 15, 15),), recipe="int8_dynamic",

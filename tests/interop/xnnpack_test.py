@@ -28,9 +28,10 @@ ROUNDINGS = 400
 # step of one of 96 inputs, carried to a result, is below 2 / (255 * sqrt(96)) of its range.
 STEP = 2 / (255 * 96**0.5)
 
-# Its layout pass refuses a PReLU of sounds; its lowering of integers does not end where a block of
-# them is scaled by its own mean.
-NOT_EXPORTED_UPSTREAM = ("sounds", "sounds_dynamic", "squeeze_excite_int8")
+# Upstream's layout pass refuses a PReLU of sounds.
+NOT_EXPORTED_UPSTREAM = ("sounds", "sounds_dynamic")
+# Exported by upstream behind other cases it does not end, in a process of its own it does.
+ALONE = ("squeeze_excite_int8",)
 
 
 @pytest.fixture(scope="session", params=["ours", "upstream"])
@@ -45,8 +46,13 @@ def exchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def _work(side: str, python: str, verb: str, folder: Path) -> None:
+    names = [n for n in CASES if side == "ours" or n not in NOT_EXPORTED_UPSTREAM]
+    for part in ([n for n in names if n not in ALONE], [n for n in names if n in ALONE]):
+        _work_part(side, python, verb, folder, part)
+
+
+def _work_part(side: str, python: str, verb: str, folder: Path, left: list[str]) -> None:
     """Starts again behind a case that the process did not survive."""
-    left = list(CASES)
     environment = os.environ | {"PYTHONPATH": str(ROOT) if side == "ours" else ""}
     while left:
         command = [python, str(SCRIPT), verb, str(folder), *left]

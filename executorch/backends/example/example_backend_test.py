@@ -58,6 +58,18 @@ def test_delegated_program_agrees_with_the_model_at_every_size():
         close(method, module, torch.randn(n, 3), terms=3 + 4 + 2)
 
 
+@torch.no_grad()
+def test_a_number_is_a_constant_without_dims():
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 + x
+
+    module, x = Scaled(), torch.randn(3, 4)
+    program = torch.export.export(module, (x,))
+    manager = to_edge_transform_and_lower(program, partitioner=[ExamplePartitioner()])
+    close(load(manager.to_executorch()), module, x, terms=2)
+
+
 def test_what_is_left_out_has_a_reason_and_a_line():
     manager = to_edge_transform_and_lower(
         torch.export.export(Net(), (torch.randn(2, 3),)), partitioner=[ExamplePartitioner()]

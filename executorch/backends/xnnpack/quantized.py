@@ -58,7 +58,8 @@ class DynamicLayer:
     source: Node  # the floating-point input
     view: Node | None  # of the quantised input, as rows
     chain: list[Node]  # all that the node is computed together with
-    # int8, [out, in], of a convolution [out, in / groups, height, width], of matrices [out, in, count]
+    # int8, [out, in], of a convolution [out, in / groups, height, width], of matrices
+    # [out, in, count]
     weights: Tensor
     scales: Tensor  # [out] or [out, groups]
     is_4_bit: bool

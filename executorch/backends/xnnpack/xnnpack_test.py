@@ -120,6 +120,26 @@ def test_dynamic_8_bit_convolutions_agree_with_eager_image_by_image(name: str) -
 
 
 @pytest.mark.parametrize("fold", [True, False], ids=["folded", "unfolded"])
+def test_dynamic_8_bit_products_with_matrices_agree_with_eager_row_by_row(fold: bool) -> None:
+    module, (x,), program = _lower_static("matrices_int8_dynamic", fold)
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    info = get_delegation_info(edge.exported_program().graph_module)
+    assert (info.num_delegated_subgraphs, info.num_non_delegated_nodes) == (1, 1)
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    (got,) = method.execute((x,))
+    # Eager takes one scale for all rows: one row at a time, among zeros, which every range has.
+    want = torch.zeros_like(got)
+    for place in torch.cartesian_prod(*map(torch.arange, x.shape[:2])).tolist():
+        alone = torch.zeros_like(x)
+        alone[*place] = x[*place]
+        with torch.no_grad():
+            want[*place] = module(alone)[*place]
+    atol = float(want.abs().max()) * (STEP + ROUNDINGS * 2**-23)
+    torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
+
+
+@pytest.mark.parametrize("fold", [True, False], ids=["folded", "unfolded"])
 @pytest.mark.parametrize("name", ["mlp_int8", "mlp_int8_dynamic"])
 def test_quantized_layers_that_were_decomposed_are_taken(name: str, fold: bool) -> None:
     _, _, program = _lower_static(name, fold)

@@ -44,13 +44,15 @@ TEST_F(ExampleText, DamagedTextsAreRefused) {
   for (const char* text :
        {"", "\n", "add 0 1", "add 0\noutputs 1\n", "add 0 1 2\noutputs 1\n", "cos 0\noutputs 1\n",
         "add 0 99999999999\noutputs 1\n", "relu 0\n", "outputs 0\nrelu 0\n", "outputs \n",
-        "relu -1\noutputs 1\n", "relu 0 \noutputs 1\n"}) {
+        "relu -1\noutputs 1\n", "relu 0 \noutputs 1\n", "constant w x\noutputs 0\n"}) {
     EXPECT_EQ(read_example(text, nullptr).error(), Error::DelegateInvalidCompatibility) << text;
   }
 }
 
 TEST_F(ExampleText, ConstantsThatAreNotThereAreNotFound) {
-  EXPECT_EQ(read_example("constant w 2 2\noutputs 0\n", nullptr).error(), Error::NotFound);
+  for (const char* text : {"constant w 2 2\noutputs 0\n", "constant number\noutputs 0\n"}) {
+    EXPECT_EQ(read_example(text, nullptr).error(), Error::NotFound) << text;
+  }
 }
 
 TEST_F(ExampleText, DemoChainReadsOneResultAfterTheOther) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace executorch::backends::example {
 namespace {
@@ -57,6 +58,13 @@ class Reader {
     return true;
   }
 
+  /// Everything before the next space, and that, or all that is left.
+  std::string_view word() {
+    std::string_view out;
+    if (!until(' ', out)) out = std::exchange(rest_, {});
+    return out;
+  }
+
   bool number(uint32_t& out) {
     uint64_t value = 0;
     size_t digits = 0;
@@ -89,10 +97,11 @@ bool add_step(Op op, const std::vector<uint32_t>& operands, Steps& out) {
 }
 
 Error read_constant(Reader& line, const runtime::NamedDataMap* data, Steps& out) {
-  std::string_view key;
-  std::vector<uint32_t> sizes;
-  if (!line.until(' ', key) || (!line.done() && !line.numbers(' ', sizes)) || !line.done() ||
-      sizes.size() > kMaxRank) {
+  const std::string_view key = line.word();
+  std::vector<uint32_t> sizes;  // none of a number
+  if ((!line.done() && !line.numbers(' ', sizes)) || !line.done() || sizes.size() > kMaxRank) {
+    ET_LOG(Error, "ExampleBackend: cannot read the sizes of constant %.*s",
+           static_cast<int>(key.size()), key.data());
     return Error::DelegateInvalidCompatibility;
   }
   if (data == nullptr) return Error::NotFound;

@@ -176,6 +176,7 @@ def test_what_is_supported_can_be_asked_for() -> None:
     ask = XNNPACKQuantizer.get_supported_operator_for_quantization_config
     assert ask(DYNAMIC) == [
         [aten.linear.default],
+        [aten.bmm.default, aten.matmul.default],
         [aten.conv1d.default, aten.conv1d.padding, aten.conv2d.default, aten.conv2d.padding],
         [aten.conv_transpose1d.default, aten.conv_transpose2d.input],
     ]

@@ -39,7 +39,7 @@ void compute(const Node& node, const float* x, float* y, int64_t n) {
     case Kind::XNNClamp:
       return cpu::apply({ActivationKind::Clamp, node.low, node.high}, x, y, n);
     case Kind::XNNExp:
-      return cpu::exp(x, y, n);
+      return cpu::apply(cpu::Function::Exp, cpu::Type::F32, x, y, n);
     case Kind::XNNFloor:
       return each(x, y, n, [](float v) { return std::floor(v); });
     case Kind::XNNCeiling:
