@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("program", help="a .pte file, of this exporter or upstream's")
     parser.add_argument("model", help="file.py:function")
-    parser.add_argument("--method", default="forward")
+    parser.add_argument("--method", default="forward", help="default: forward")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     options = parser.parse_args(arguments)
 

@@ -66,7 +66,8 @@ std::string summary(const Profile& profile) {
     const auto rows = by_operator(profile);
     if (std::any_of(rows.begin(), rows.end(),
                     [](const ProfileGroup& row) { return row.bound > row.seconds; })) {
-      out += "  what is above 100 % of that roofline reads from caches\n";
+      out +=
+          "  above 100 % of that: read from caches, or the machine was busy when it was measured\n";
     }
   }
   if (profile.n_lost > 0) {
