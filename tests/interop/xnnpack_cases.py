@@ -160,6 +160,7 @@ def pools(x: Tensor) -> tuple[Tensor, ...]:
         F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, (3, 2), (2, 1), (1, 0)),
         F.max_pool2d(x, 3, 2, ceil_mode=True), F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2),
         F.avg_pool2d(x, 3, 1, 1, count_include_pad=False), x.mean((2, 3), keepdim=True),
+        x.mean((-1, 2)),
         x.amax(2, keepdim=True), values, indices,
         F.interpolate(x, size=(15, 17), mode="bilinear", align_corners=False),
         F.interpolate(x, size=(13, 5), mode="bilinear", align_corners=True),
@@ -248,11 +249,12 @@ class StaticOps(nn.Module):
         self.c = nn.Conv2d(16, 6, 3, groups=2)
         self.t = nn.ConvTranspose2d(6, 4, 2, 2)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         a, b = F.relu(self.a(x)), self.b(x)
         y = torch.cat([a + b, F.relu(a * b)], 1)
         y = F.hardtanh(self.c(F.max_pool2d(y, 2)), -1.0, 1.0)
-        return self.t(F.avg_pool2d(y, 2))
+        z = self.t(F.avg_pool2d(y, 2))
+        return z, z.mean((2, 3))
 
 
 class SqueezeExcite(nn.Module):

@@ -60,11 +60,11 @@ def test_static_8_bit_programs_are_one_delegate_and_agree_with_eager(name: str, 
     assert (count == 1) == (name not in ("block_int8", "patches_int8"))
     method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
     assert method is not None
-    (want,) = torch.utils._pytree.tree_leaves(module(*inputs))
-    (got,) = method.execute(inputs)
-    # The sums are exact here and rounded there: two calls in a row may each miss by one step.
-    atol = float(want.abs().max()) * 2 / 127
-    torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
+    results = torch.utils._pytree.tree_leaves(module(*inputs))
+    for got, want in zip(method.execute(inputs), results, strict=True):
+        # The sums are exact here and rounded there: two calls in a row may each miss by one step.
+        atol = float(want.abs().max()) * 2 / 127
+        torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
 
 
 class Shifted(nn.Module):

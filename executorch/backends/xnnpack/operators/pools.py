@@ -12,6 +12,7 @@ from executorch.backends.xnnpack.lowering import (
     Lowering,
     argument,
     aten,
+    extents_of,
     is_static,
     lowers,
     shape_of,
@@ -102,15 +103,26 @@ def _average_integers(to: Lowering, node: Node, x: Node, window: list[int]) -> N
 def _not_mean(node: Node) -> str | None:
     x = tensor_of(node.args[0])  # type: ignore[arg-type]
     dims = sorted(d % 4 for d in cast("list[int]", node.args[1]))
-    if x.dim() != 4 or dims != [2, 3] or not argument(node, "keepdim"):
-        return "only means over the pixels of images, dims kept"
+    if x.dim() != 4 or dims != [2, 3]:
+        return "only means over the pixels of images"
+    if not argument(node, "keepdim") and not is_static(x.shape[1:2]):
+        return "means without kept dims, of a symbolic number of channels"
     return None
 
 
 @lowers(aten.mean.dim, unless=_not_mean)
 def _mean(to: Lowering, node: Node) -> None:
     x_id = to.read(cast("Node", node.args[0]), nhwc=True)
-    to.emit(node, "GlobalAvgPooling2d", x_id, to.write(node, nhwc=True), _KEEP_DIMS)
+    if argument(node, "keepdim"):
+        to.emit(node, "GlobalAvgPooling2d", x_id, to.write(node, nhwc=True), _KEEP_DIMS)
+        return
+    images, channels = shape_of(node)
+    y_id = to.write(node)
+    mean = to.like(y_id, [images, 1, 1, channels])
+    turned = to.like(y_id, [images, channels, 1, 1])
+    to.emit(node, "GlobalAvgPooling2d", x_id, mean, _KEEP_DIMS)
+    to.emit(node, "StaticTranspose", 4, [0, 3, 1, 2], mean, turned)
+    to.emit(node, "StaticReshape", 2, extents_of(node), turned, y_id)
 
 
 def _not_extreme(node: Node) -> str | None:

@@ -165,9 +165,44 @@ bool infer_global_pooling(Graph& graph, const Node& node) {
   return x[dims.h] > 0 && x[dims.w] > 0;
 }
 
+namespace {
+
+/// Sums are exact, so that a mean half-way between two integers is rounded as such.
+template <class T>
+void average_integers(const Value& x, const Value& y, const Node& node) {
+  const int64_t pixels = x.shape[1] * x.shape[2], channels = x.shape[3];
+  const float factor = x.scale / y.scale / static_cast<float>(pixels);
+  const int64_t zero = pixels * x.zero_point, runs = (channels + kRun - 1) / kRun;
+  cpu::Int8Format of = format_of(y);
+  of.scale = 1;
+  cpu::parallel_for(x.shape[0] * runs, 1, [&](int64_t begin, int64_t end) {
+    int32_t sums[kRun];
+    float means[kRun];
+    for (int64_t run = begin; run < end; ++run) {
+      const int64_t image = run / runs, c = run % runs * kRun, n = std::min(kRun, channels - c);
+      const T* from = x.as<T>() + image * pixels * channels + c;
+      std::fill_n(sums, n, 0);
+      for (int64_t i = 0; i < pixels; ++i, from += channels) {
+        for (int64_t j = 0; j < n; ++j) sums[j] += from[j];
+      }
+      for (int64_t j = 0; j < n; ++j) means[j] = static_cast<float>(sums[j] - zero) * factor;
+      clamp_run(means, n, node.low / y.scale, node.high / y.scale);
+      cpu::quantize(means, n, of, y.as<T>() + image * channels + c);
+    }
+  });
+}
+
+}  // namespace
+
 void run_global_pooling(const Graph& graph, Node& node) {
   if ((node.flags & kPlanar) != 0) return run_planar_mean(graph, node);
   const Value& x = graph.in(node);
+  const Value& y = graph.out(node);
+  constexpr int64_t kMostPixels = 1 << 23;  // whose bytes add up in 32 bits
+  if (is_affine(x.type) && x.type == y.type && x.shape[1] * x.shape[2] <= kMostPixels) {
+    return x.type == Type::qint8 ? average_integers<int8_t>(x, y, node)
+                                 : average_integers<uint8_t>(x, y, node);
+  }
   const int64_t pixels = x.shape[1] * x.shape[2];
   for_each_run(graph.out(node), node, pixels,
                [&](int64_t image, int64_t, int64_t, int64_t c, int64_t n, float* result) {
