@@ -59,6 +59,7 @@ NOT_SAMPLED = {
     "aten::index_put_",
     "aten::sym_numel",
     "aten::sym_size.int",
+    "aten::sym_storage_offset",
     "aten::sym_stride.int",
 }
 

@@ -16,6 +16,7 @@ UNWRAPPED = {
     _aten.sym_size.int,
     _aten.sym_stride.int,
     _aten.sym_numel.default,
+    _aten.sym_storage_offset.default,
     _aten._local_scalar_dense.default,
     _aten.sym_constrain_range.default,
     _aten.sym_constrain_range_for_size.default,

@@ -8,11 +8,12 @@ _OVERLOADS = {
     _aten.sym_size: _aten.sym_size.int,
     _aten.sym_stride: _aten.sym_stride.int,
     _aten.sym_numel: _aten.sym_numel.default,
+    _aten.sym_storage_offset: _aten.sym_storage_offset.default,
 }
 
 
 class ReplaceSymSizeOpPass(GraphEdit):
-    """Turn the packets sym_size, sym_stride and sym_numel into their overloads."""
+    """Turn the packets sym_size, sym_stride, sym_numel and sym_storage_offset into their overloads."""
 
     def edit(self, graph_module: GraphModule) -> bool:
         modified = False

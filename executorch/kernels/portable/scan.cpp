@@ -72,7 +72,15 @@ struct Scan {
            lines.loop.inner_stride(0) == 1 && lines.loop.inner_stride(1) == 1;
   }
 
+  /// Whether elements lie side by side in the type they are summed in, so that nothing is copied.
+  bool is_direct(int64_t from_step, int64_t to_step) const {
+    constexpr ScalarType kType = scalar_type_of(kComputeOf<C>);
+    return self.scalar_type() == kType && out.scalar_type() == kType && from_step == 1 &&
+           to_step == 1;
+  }
+
   void run_along() const {
+    const bool direct = is_direct(lines.step[1], lines.step[0]);
     const auto some = [&](int64_t line, int64_t end) {
       C chunk[kChunk];
       for (; line < end; ++line) {
@@ -80,12 +88,16 @@ struct Scan {
         Total total = static_cast<Total>(start);
         for (int64_t i = 0; i < lines.n; i += kChunk) {
           const int64_t m = lines.n - i < kChunk ? lines.n - i : kChunk;
-          load(input(from + i * lines.step[1]), self.scalar_type(), lines.step[1], m, chunk);
+          const char* const source = input(from + i * lines.step[1]);
+          char* const target = output(to + i * lines.step[0]);
+          const C* const x = direct ? reinterpret_cast<const C*>(source) : chunk;
+          C* const y = direct ? reinterpret_cast<C*>(target) : chunk;
+          if (!direct) load(source, self.scalar_type(), lines.step[1], m, chunk);
           for (int64_t j = 0; j < m; ++j) {
-            total = fold(total, static_cast<Total>(chunk[j]));
-            chunk[j] = static_cast<C>(total);
+            total = fold(total, static_cast<Total>(x[j]));
+            y[j] = static_cast<C>(total);
           }
-          store(chunk, m, output(to + i * lines.step[0]), out.scalar_type(), lines.step[0]);
+          if (!direct) store(chunk, m, target, out.scalar_type(), lines.step[0]);
         }
       }
     };

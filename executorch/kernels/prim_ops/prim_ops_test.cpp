@@ -149,6 +149,7 @@ TEST(PrimTensor, ReadsSizesStridesAndElements) {
   EXPECT_EQ(result_of("aten::sym_size.int", {t, i(-1)}).toInt(), 3);
   EXPECT_EQ(result_of("aten::sym_stride.int", {t, i(0)}).toInt(), 3);
   EXPECT_EQ(result_of("aten::sym_numel", {t}).toInt(), 6);
+  EXPECT_EQ(result_of("aten::sym_storage_offset", {t}).toInt(), 0);
   EXPECT_EQ(result_of("aten::_local_scalar_dense", {t}).toInt(), 7);
   EXPECT_TRUE(result_of("aten::_local_scalar_dense", {EValue(bools.ones({1}))}).toBool());
   EXPECT_EQ(result_of("aten::_local_scalar_dense", {EValue(halves.ones({}))}).toDouble(), 1.0);

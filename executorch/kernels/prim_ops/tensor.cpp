@@ -56,6 +56,13 @@ void sym_numel(KernelRuntimeContext& ctx, Span<EValue*> args) {
   *args[1] = EValue(static_cast<int64_t>(args[0]->toTensor().numel()));
 }
 
+// Data pointers are those of first elements, whatever storage eager had around them.
+void sym_storage_offset(KernelRuntimeContext& ctx, Span<EValue*> args) {
+  constexpr const char* kName = "aten::sym_storage_offset";
+  if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
+  *args[1] = EValue(int64_t{0});
+}
+
 void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "aten::_local_scalar_dense";
   using namespace native::internal;
@@ -215,6 +222,7 @@ const Kernel kTensorOps[] = {
     Kernel("aten::sym_size.int", sym_size),
     Kernel("aten::sym_stride.int", sym_stride),
     Kernel("aten::sym_numel", sym_numel),
+    Kernel("aten::sym_storage_offset", sym_storage_offset),
     Kernel("aten::_local_scalar_dense", local_scalar_dense),
     Kernel("executorch_prim::et_view.default", et_view),
     Kernel("executorch_prim::et_copy_index.tensor", et_copy_index),
