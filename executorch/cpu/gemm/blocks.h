@@ -170,6 +170,10 @@ class Blocks {
   }
 
   void pack(const Part& t, Acc* panels) const {
+    if (copies_rows_ && t.nj % kernels_.lanes == 0) {
+      RowCopy<Acc> rows = copy_of(t, 1, panels);
+      return kernels_.copy_rows(rows);
+    }
     if (by_lines_) return pack_slice(t, 0, t.np, panels);
     for (int64_t j = 0; j < t.nj;) {
       const int64_t width = panel_width(t, j), nj = std::min(width, t.nj - j);

@@ -117,7 +117,10 @@ HWY_INLINE void FetchRow(RowCopy<Acc>& c) {
 
 template <class Acc>
 void CopyRows(RowCopy<Acc>& c) {
-  while (c.rows_left > 0) CopyRow(c);
+  while (c.rows_left > 0) {
+    if (c.rows_to_fetch > 0) FetchRow(c);
+    if (c.is_due()) CopyRow(c);
+  }
 }
 
 // sum = f(sum, i, v) for all.
