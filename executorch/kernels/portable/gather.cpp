@@ -186,6 +186,19 @@ class FirstBad {
   std::atomic<int64_t> first_{INT64_MAX};
 };
 
+/// to[i] = from[at[i]]; bad indices read the first element. False: there are some.
+template <class T, class Index>
+bool gather_dense(const Index* at, const T* from, uint64_t extent, T* to, int64_t n) {
+  bool all = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto value = static_cast<uint64_t>(static_cast<int64_t>(at[i]));
+    const bool good = value < extent;
+    all &= good;
+    to[i] = from[good ? value : 0];
+  }
+  return all;
+}
+
 /// dst[other offset] = src[data offset], by lines of the loop's innermost dim, which threads share.
 /// Nothing outside of `src` is read for a bad index.
 template <class T, class Index>
@@ -196,13 +209,14 @@ void gather_lines(const AlongDim& along, const T* src, const Index* index, T* ds
   const auto extent = static_cast<uint64_t>(along.extent);
   const int64_t step0 = loop.strides[0][inner], step1 = loop.strides[1][inner];
   const int64_t step2 = loop.strides[2][inner];
+  const bool dense = step0 == 1 && step1 == 0 && step2 == 1 && step == 1;
   const auto lines = [&](int64_t line, int64_t end) {
     for (; line < end; ++line) {
       const Index* at = index + loop.offset(0, line * n);
       const T* from = src + loop.offset(1, line * n);
       T* to = dst + loop.offset(2, line * n);
-      bool all = true;
-      for (int64_t i = 0; i < n; ++i) {
+      bool all = !dense || gather_dense(at, from, extent, to, n);
+      for (int64_t i = 0; !dense && i < n; ++i) {
         const int64_t value = at[i * step0];
         const bool good = static_cast<uint64_t>(value) < extent;
         all &= good;
