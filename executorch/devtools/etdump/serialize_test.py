@@ -81,6 +81,14 @@ def test_a_dump_survives_being_written_and_read(size_prefixed):
     assert deserialize_from_etdump_flatcc(data, size_prefixed) == full_dump()
 
 
+@pytest.mark.parametrize("size_prefixed", [True, False])
+def test_a_dump_may_lie_at_any_address(size_prefixed):
+    data = serialize_to_etdump_flatcc(full_dump(), size_prefixed)
+    for shift in range(16):
+        view = memoryview(bytes(shift) + data)[shift:]
+        assert deserialize_from_etdump_flatcc(view, size_prefixed) == full_dump()
+
+
 def test_a_size_prefixed_dump_begins_with_the_size_of_the_rest():
     data = serialize_to_etdump_flatcc(full_dump(), size_prefixed=True)
     assert int.from_bytes(data[:4], "little") == len(data) - 4

@@ -1,4 +1,5 @@
 #include <executorch/devtools/bundled_program/bundled_program_generated.h>
+#include <executorch/devtools/native/aligned_bytes.h>
 #include <executorch/devtools/native/bundled_program.h>
 #include <executorch/exir/native/borrowed_bytes.h>
 #include <executorch/exir/native/python_fields.h>
@@ -192,11 +193,12 @@ nb::object read_bundled_program(nb::handle source) {
                            fb::BundledProgramIdentifier() + " at byte 4")
                               .c_str());
   }
-  flatbuffers::Verifier verifier(file.data(), file.size(), 64, 100'000'000);
+  const AlignedBytes bytes(file, 0);
+  flatbuffers::Verifier verifier(bytes.data(), file.size(), 64, 100'000'000);
   if (!fb::VerifyBundledProgramBuffer(verifier)) {
     throw nb::value_error(("bundled program: its flatbuffer of " + size + " is damaged").c_str());
   }
-  return BundleReader().bundle(*fb::GetBundledProgram(file.data()));
+  return BundleReader().bundle(*fb::GetBundledProgram(bytes.data()));
 }
 
 nb::bytes write_bundled_program(nb::handle bundle) {

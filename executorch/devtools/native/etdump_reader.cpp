@@ -1,6 +1,6 @@
 #include <executorch/devtools/etdump/etdump_generated.h>
+#include <executorch/devtools/native/aligned_bytes.h>
 #include <executorch/devtools/native/etdump.h>
-#include <executorch/exir/native/borrowed_bytes.h>
 
 #include <cstring>
 #include <string>
@@ -75,10 +75,13 @@ class EtdumpReader {
     return table == nullptr ? nb::none() : (this->*convert)(*table);
   }
 
+  // Verifiers look at where a vector's length lies, not its elements.
   nb::list numbers(const flatbuffers::Vector<int64_t>* items) {
     nb::list result;
     for (flatbuffers::uoffset_t i = 0; items != nullptr && i < items->size(); ++i) {
-      result.append(items->Get(i));
+      int64_t number;
+      std::memcpy(&number, items->Data() + i * sizeof(number), sizeof(number));
+      result.append(flatbuffers::EndianScalar(number));
     }
     return result;
   }
@@ -212,20 +215,25 @@ nb::object read_etdump(nb::handle source, bool size_prefixed) {
                               .c_str());
   }
   if (size_prefixed) {
-    const uint64_t expected = prefix + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(file.data());
+    flatbuffers::uoffset_t announced;
+    std::memcpy(&announced, file.data(), sizeof(announced));
+    const uint64_t expected = prefix + flatbuffers::EndianScalar(announced);
     if (expected != file.size()) {
       throw nb::value_error(("ETDump: its first word announces " + std::to_string(expected) +
                              " bytes, the file has " + size)
                                 .c_str());
     }
   }
-  // Other writers align to the byte after the prefix; every field is read without assuming either.
-  flatbuffers::Verifier verifier(file.data() + prefix, file.size() - prefix, 64, 100'000'000,
-                                 /*check_alignment=*/false);
-  if (!verifier.VerifyBuffer<fb::ETDump>(fb::ETDumpIdentifier())) {
-    throw nb::value_error(("ETDump: its flatbuffer of " + size + " is damaged").c_str());
+  // Some writers align fields to the file's first byte, others to the one behind the prefix.
+  for (const uint64_t aligned : {uint64_t{0}, prefix}) {
+    const AlignedBytes bytes(file, aligned);
+    flatbuffers::Verifier verifier(bytes.data() + aligned, file.size() - aligned, 64, 100'000'000);
+    const bool sound = aligned < prefix
+                           ? verifier.VerifySizePrefixedBuffer<fb::ETDump>(fb::ETDumpIdentifier())
+                           : verifier.VerifyBuffer<fb::ETDump>(fb::ETDumpIdentifier());
+    if (sound) return EtdumpReader().dump(*fb::GetETDump(bytes.data() + prefix));
   }
-  return EtdumpReader().dump(*fb::GetETDump(file.data() + prefix));
+  throw nb::value_error(("ETDump: its flatbuffer of " + size + " is damaged").c_str());
 }
 
 }  // namespace executorch::devtools
