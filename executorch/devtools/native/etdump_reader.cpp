@@ -76,12 +76,16 @@ class EtdumpReader {
   }
 
   // Verifiers look at where a vector's length lies, not its elements.
+  static int64_t number_at(const flatbuffers::Vector<int64_t>& items, flatbuffers::uoffset_t i) {
+    int64_t number;
+    std::memcpy(&number, items.Data() + i * sizeof(number), sizeof(number));
+    return flatbuffers::EndianScalar(number);
+  }
+
   nb::list numbers(const flatbuffers::Vector<int64_t>* items) {
     nb::list result;
     for (flatbuffers::uoffset_t i = 0; items != nullptr && i < items->size(); ++i) {
-      int64_t number;
-      std::memcpy(&number, items->Data() + i * sizeof(number), sizeof(number));
-      result.append(flatbuffers::EndianScalar(number));
+      result.append(number_at(*items, i));
     }
     return result;
   }
@@ -162,8 +166,8 @@ class EtdumpReader {
             "its tensor has " + std::to_string(rank(t.sizes())) + " sizes and " +
                 std::to_string(rank(t.strides())) + " strides");
     for (flatbuffers::uoffset_t d = 0; d < rank(t.sizes()); ++d) {
-      require(t.sizes()->Get(d) >= 0,
-              "its tensor has the size " + std::to_string(t.sizes()->Get(d)));
+      const int64_t size = number_at(*t.sizes(), d);
+      require(size >= 0, "its tensor has the size " + std::to_string(size));
     }
     require(t.offset() >= -1, "its tensor lies at the offset " + std::to_string(t.offset()));
     const int number = static_cast<int>(t.scalar_type());
