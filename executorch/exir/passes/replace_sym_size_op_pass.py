@@ -13,7 +13,7 @@ _OVERLOADS = {
 
 
 class ReplaceSymSizeOpPass(GraphEdit):
-    """Turn the packets sym_size, sym_stride, sym_numel and sym_storage_offset into their overloads."""
+    """Turn the packets of symbolic sizes, strides and offsets into their overloads."""
 
     def edit(self, graph_module: GraphModule) -> bool:
         modified = False
