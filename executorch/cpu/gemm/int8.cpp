@@ -109,7 +109,7 @@ struct Rows {
     const int64_t i0 = first * line_rows, i1 = std::min(g.m, (first + n) * line_rows);
     for (int64_t i = i0; i < i1; ++i) {
       int8_t* const to = room + (i - i0) * lda;
-      std::memcpy(to, g.a + i * g.lda, static_cast<size_t>(g.k));
+      std::copy_n(g.a + i * g.lda, g.k, to);
       std::memset(to + g.k, padding, 4);
       for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);
     }
@@ -196,7 +196,7 @@ void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
   static thread_local Workspace workspace;
   const Kind kind(w, k);
   const int8::Operand& operand = int8::kernels().dot_rows[kind.of];
-  uint8_t* const a = bytes_of(workspace, k + operand.row_bytes(k));
+  uint8_t* const a = bytes_of(workspace, k + operand.row_bytes(k) + 1);  // of no elements, too
   std::memset(a, 1 - operand.offset, static_cast<size_t>(k));
   operand.prepare(reinterpret_cast<int8_t*>(a), 0, k, a + k);
   parallel_for(n, 64, [&](int64_t begin, int64_t end) {
