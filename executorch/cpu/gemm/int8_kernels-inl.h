@@ -67,7 +67,9 @@ ET_INLINE Ints SpreadNibbles(Ints x) {
   x = (x | x << 8) & 0x00FF00FF;
   x = (x | x << 4) & 0x0F0F0F0F;
   // Byte by byte: no borrow leaves a byte whose highest bit is set.
-  return ((x | static_cast<int32_t>(0x80808080)) - 0x08080808) ^ static_cast<int32_t>(0x80808080);
+  typedef uint32_t Numbers __attribute__((vector_size(kLanes * 4), may_alias));
+  const Numbers raised = (reinterpret_cast<Numbers>(x) | 0x80808080) - 0x08080808;
+  return reinterpret_cast<Ints>(raised ^ 0x80808080);
 }
 
 void PackNibbles(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
