@@ -196,12 +196,14 @@ void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
   static thread_local Workspace workspace;
   const Kind kind(w, k);
   const int8::Operand& operand = int8::kernels().dot_rows[kind.of];
-  uint8_t* const a = bytes_of(workspace, k + operand.row_bytes(k) + 1);  // of no elements, too
-  std::memset(a, 1 - operand.offset, static_cast<size_t>(k));
-  operand.prepare(reinterpret_cast<int8_t*>(a), 0, k, a + k);
+  const int64_t room = round_up(k + 1, kLine);
+  uint8_t* const ones = bytes_of(workspace, room + operand.row_bytes(k));
+  uint8_t* const a = ones + room;
+  std::memset(ones, 1 - operand.offset, static_cast<size_t>(k));
+  operand.prepare(reinterpret_cast<int8_t*>(ones), 0, k, a);
   parallel_for(n, 64, [&](int64_t begin, int64_t end) {
     int32_t* const to = kind.groups > 0 ? reinterpret_cast<int32_t*>(group_sums) : sums;
-    run_dots(w, kind, a + k, 0, 1, k, begin, end, to + begin, end - begin);
+    run_dots(w, kind, a, 0, 1, k, begin, end, to + begin, end - begin);
   });
 }
 
