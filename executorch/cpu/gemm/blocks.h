@@ -18,6 +18,8 @@ namespace executorch::cpu::gemm {
 /// Multiply-adds that are worth another thread.
 constexpr int64_t kGrainWork = 1 << 17;
 
+/// Bytes after which a first-level cache uses its places again, on all machines of interest.
+constexpr int64_t kSetStride = 4096;
 /// Tiles of a part up to which rows are copied while they are multiplied. With more, a copied row
 /// comes so seldom that each waits for its page and lines again (measured: 13 % slower at 1000
 /// rows, 3 to 18 % faster up to 256); then they are packed in slices between tiles.
@@ -119,6 +121,13 @@ class Blocks {
     return lines;
   }
 
+  /// The height of tiles. Rows of A a multiple of kSetStride apart compete for the same lines of a
+  /// first-level cache, 12 at most, and B needs some.
+  int64_t tile_rows() const {
+    const bool compete = a_in_place_ && lda_ * static_cast<int64_t>(sizeof(Acc)) % kSetStride == 0;
+    return compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows;
+  }
+
   /// Whether what follows the sums is a bias, a residual, bounds: in this order.
   bool can_finish_in_tiles(const Gemm<T>& g) const {
     const bool bounded = g.act.kind == Activation::Kind::Clamp;
@@ -147,7 +156,7 @@ class Blocks {
   void run_part(const Part& t, const Buffers& buffers, const Part* after) const {
     if (!packs_ahead_) pack(t, buffers.panels);
     // Tiles of nearly equal height: a low one would wait for its operands.
-    const int64_t n_tiles = ceil_div(t.ni, kernels_.rows);
+    const int64_t n_tiles = ceil_div(t.ni, tile_rows());
     const int64_t steps = ceil_div(t.nj, width_) * (t.np / kPrefetchSteps);
     const bool copies = copies_rows_ && after != nullptr && n_tiles <= kCopyingTiles &&
                         after->nj % kernels_.lanes == 0;
