@@ -147,9 +147,13 @@ class _Constants:
             scales = scales.reshape(whole.shape[0], -1).repeat_interleave(size, 1)
             return whole * scales[:, : whole.shape[1]]
         if "num_scales" in quantized or isinstance(quantized.get("scale"), list):
+            scales = self._scales(quantized, torch.float32)
+            channel = quantized.get("channel_dim", 0)
             shape = [1] * whole.dim()
-            shape[quantized.get("channel_dim", 0)] = -1
-            return whole * self._scales(quantized, torch.float32).reshape(shape)
+            shape[channel] = whole.shape[channel]
+            if scales.numel() > whole.shape[channel]:  # of each matrix
+                shape[0] = whole.shape[0]
+            return whole * scales.reshape(shape)
         if "scale" in quantized:
             return (whole - quantized.get("zero_point", 0)) * quantized["scale"]
         return whole
