@@ -189,9 +189,8 @@ class Method::InstructionBuilder {
     }
     InstructionOrigin origin;
     const auto identity = state_.program->debug_identity();
-    const bool known =
-        identity.ok() &&
-        identity->instruction(state_.plan->name()->c_str(), missing.chain, missing.first, origin);
+    const bool known = identity.ok() && identity->instruction(state_.plan->name()->c_str(),
+                                                              missing.chain, missing.first, origin);
     ET_LOG(Error, "  %s, calls: %" PRIu32 ", the first is instruction %" PRIu32 "%s%s", name,
            missing.calls, missing.first, known ? ", from " : "",
            known ? OriginText(origin).text : "");
