@@ -120,8 +120,9 @@ def _mean(to: Lowering, node: Node) -> None:
     y_id = to.write(node)
     mean = to.like(y_id, [images, 1, 1, channels])
     turned = to.like(y_id, [images, channels, 1, 1])
-    to.emit(node, "GlobalAvgPooling2d", x_id, mean, _KEEP_DIMS)
-    to.emit(node, "StaticTranspose", 4, [0, 3, 1, 2], mean, turned)
+    # Only the last has the dims of the graph's value, which is compared with what is recorded.
+    to.payload.node("GlobalAvgPooling2d", x_id, mean, _KEEP_DIMS)
+    to.payload.node("StaticTranspose", 4, [0, 3, 1, 2], mean, turned)
     to.emit(node, "StaticReshape", 2, extents_of(node), turned, y_id)
 
 
