@@ -153,7 +153,9 @@ class Reader {
                       value.shape.product(0, value.shape.rank - std::min(value.shape.rank, 2u));
     const int64_t given =
         quant.scale_buffer_idx() == 0 ? length(quant.scale()) : quant.num_scales();
-    const int64_t n = given == channels * matrices ? given : channels;
+    // Both are as large as the file says: their product may be no number.
+    const bool of_each = matrices > 0 && given % matrices == 0 && given / matrices == channels;
+    const int64_t n = of_each ? given : channels;
     value.n_channel_scales = n;
     if (quant.scale_buffer_idx() == 0) {
       ET_REQUIRE_VALUE(length(quant.scale()) == n, "%u scales for %" PRId64 " channels",
