@@ -37,7 +37,6 @@ class Blocks {
                 (g.b.col_stride == 1 || g.b.row_stride == 1);
     packs_ahead_ = by_lines_ && !division_.b_in_place;
     lda_ = a_in_place_ ? g.a.row_stride : round_up(division_.depth, kMostLanes);
-    copies_rows_ = packs_ahead_ && std::is_same_v<T, Acc> && g.b.col_stride == 1;
     adds_ = g.addend.data != nullptr && g.beta != Acc(0);
     tiles_finish_ =
         std::is_same_v<T, Acc> && g.c.col_stride == 1 && g.alpha == Acc(1) &&
@@ -136,7 +135,13 @@ class Blocks {
            (g.residual.data == nullptr || (g.residual.col_stride == 1 && (g.act_last || !bounded)));
   }
 
-  /// All rows of a part of whole vectors, to be copied in `steps` steps.
+  /// Whether panels hold what lies in memory: numbers of the sums' type, whole vectors of them.
+  bool can_copy(const Part& t) const {
+    return packs_ahead_ && std::is_same_v<T, Acc> && g_.b.col_stride == 1 &&
+           t.nj % kernels_.lanes == 0;
+  }
+
+  /// All rows of such a part, to be copied in `steps` steps.
   RowCopy<Acc> copy_of(const Part& t, int64_t steps, Acc* panels) const {
     RowCopy<Acc> rows;
     if constexpr (std::is_same_v<T, Acc>) {
@@ -158,8 +163,7 @@ class Blocks {
     // Tiles of nearly equal height: a low one would wait for its operands.
     const int64_t n_tiles = ceil_div(t.ni, tile_rows());
     const int64_t steps = ceil_div(t.nj, width_) * (t.np / kPrefetchSteps);
-    const bool copies = copies_rows_ && after != nullptr && n_tiles <= kCopyingTiles &&
-                        after->nj % kernels_.lanes == 0;
+    const bool copies = after != nullptr && n_tiles <= kCopyingTiles && can_copy(*after);
     Ahead<Acc> ahead;
     if (copies) ahead.rows = copy_of(*after, n_tiles * steps, buffers.other_panels);
     int64_t i = 0, packed = 0;
@@ -179,7 +183,7 @@ class Blocks {
   }
 
   void pack(const Part& t, Acc* panels) const {
-    if (copies_rows_ && t.nj % kernels_.lanes == 0) {
+    if (can_copy(t)) {
       RowCopy<Acc> rows = copy_of(t, 1, panels);
       return kernels_.copy_rows(rows);
     }
@@ -308,7 +312,6 @@ class Blocks {
   bool by_lines_;        // rows or columns of B are contiguous
   bool packs_ahead_;     // a part of B while another is multiplied
   int64_t lda_;
-  bool copies_rows_;   // ... while tiles are multiplied, not between them
   bool adds_;          // there is an addend
   bool tiles_finish_;  // tiles store the result
 };

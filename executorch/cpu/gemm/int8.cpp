@@ -117,10 +117,6 @@ struct Rows {
   }
 };
 
-}  // namespace
-
-namespace {
-
 template <class T>
 void copy_columns(const T* from, int64_t j0, int64_t n, T* to) {
   std::memset(to, 0, sizeof(T) * int8::kMostColumns);
@@ -158,8 +154,8 @@ int8::ByteFormat::ByteFormat(const Int8Gemm& g) {
   const bool is_unsigned = g.out == Int8Gemm::Out::UInt8;
   const RowQuantization& to = g.c_quantization;
   const int shift = is_unsigned ? 128 : 0;
-  // Bounds are rounded as results are; a zero point beyond any byte holds all results there.
-  // Bounds are rounded as results are. A NaN is none.
+  // Bounds are rounded as results are; a zero point beyond any byte holds all results there. A NaN
+  // is no bound.
   constexpr float kMost = 2048;
   const int zero = to.zero_point - shift;
   const auto byte = [&](float q) {

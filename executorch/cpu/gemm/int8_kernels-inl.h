@@ -1,22 +1,18 @@
-// The kernels over the vector operations of one instruction set; included
-// behind them and int8_vectors-inl.h, inside its namespace and target, without
-// a guard. It needs
-//   kRows, kVectors, kLanes   of the tallest tile; a vector has kLanes 32-bit
-//   numbers kGroupRows                rows whose sums of a group and scaled
-//   sums stay in registers Keep                      holds a sum in its
-//   register: GCC copies what loops end with MulAdd                    x * y +
-//   z, rounded once where the set can
-//   Rounded                   to nearest even, numbers that 16 bits do not hold to such that lie
-//   outside of 8 bits on the same side; a NaN to the least
-//   PackInts, PackWords, AddWords   numbers of 32 bits to 16, of 16 to 8; sums of such of 16; all
-//   held within
+// The kernels over the vector operations of one instruction set; included behind them and
+// int8_vectors-inl.h, inside its namespace and target, without a guard. It needs
+//   kRows, kVectors, kLanes   of the tallest tile; a vector has kLanes 32-bit numbers
+//   kGroupRows                rows whose sums of a group and scaled sums stay in registers
+//   Keep                      holds a sum in its register: GCC copies what loops end with
+//   MulAdd                    x * y + z, rounded once where the set can
+//   Rounded                   to nearest even; numbers that 16 bits do not hold to such that lie
+//                             outside of 8 bits on the same side; a NaN to the least
+//   PackInts, PackWords       numbers of 32 bits to 16, of 16 to 8, held within
+//   AddWords                  sums of numbers of 16 bits, held within
 //   StoreFew                  the first 1 to kVectorBytes - 1 bytes of a vector
-//   ByteSums, NibbleSums      sums of a tile:
-//   how quads are added, and where sums then lie DepthwiseDot              sums
-//   += quads of an image times quads of weights kDotOffset, kDotRowBytes,
-//   PrepareDotBytes, ByteDots, NibbleDots, GroupScales   for dots
-// Nothing else may contract products and sums: results are equal on every
-// machine.
+//   ByteSums, NibbleSums      sums of a tile: how quads are added, and where sums then lie
+//   DepthwiseDot              sums += quads of an image times quads of weights
+//   kDotOffset, kDotRowBytes, PrepareDotBytes, ByteDots, NibbleDots, GroupScales   for dots
+// Nothing else may contract products and sums: results are equal on every machine.
 
 // ---- panels ----
 

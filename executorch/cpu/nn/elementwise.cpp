@@ -76,14 +76,7 @@ void CombineAs(Arithmetic op, const Operand& a, const Operand& b, void* y, int64
 #define ET_OPERATION(name, expression) \
   case Arithmetic::name:               \
     return Combine<T>(a, b, y, n, [](auto v, auto w) HWY_ATTR { return expression; });
-  switch (op) {
-    ET_OPERATION(Add, hn::Add(v, w))
-    ET_OPERATION(Subtract, hn::Sub(v, w))
-    ET_OPERATION(Multiply, hn::Mul(v, w))
-    ET_OPERATION(Divide, hn::Div(v, w))
-    ET_OPERATION(Maximum, Larger(v, w))
-    ET_OPERATION(Minimum, Smaller(v, w))
-  }
+  switch (op) { ET_FOR_EACH_ARITHMETIC(ET_OPERATION) }
 #undef ET_OPERATION
 }
 

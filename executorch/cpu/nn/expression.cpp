@@ -60,12 +60,7 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
   case Op::op:                   \
     return Each(a, y, n, [&]([[maybe_unused]] auto d, auto v) HWY_ATTR { return expression; });
   switch (s.op) {
-    ET_BINARY(Add, hn::Add(v, w))
-    ET_BINARY(Subtract, hn::Sub(v, w))
-    ET_BINARY(Multiply, hn::Mul(v, w))
-    ET_BINARY(Divide, hn::Div(v, w))
-    ET_BINARY(Maximum, Larger(v, w))
-    ET_BINARY(Minimum, Smaller(v, w))
+    ET_FOR_EACH_ARITHMETIC(ET_BINARY)
     ET_UNARY(Linear, hn::Add(hn::Mul(v, scale), shift))
     ET_UNARY(Quotient, hn::Div(v, scale))
     ET_UNARY(Over, hn::Div(scale, v))

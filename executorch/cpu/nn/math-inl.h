@@ -47,6 +47,12 @@ HWY_INLINE V Smaller(V x, V y) {
   return KeepNaN(x, hn::IfThenElse(hn::Lt(x, y), x, y));
 }
 
+/// f(name, value) for each operation on vectors v and w that switches over kinds of them have.
+#undef ET_FOR_EACH_ARITHMETIC
+#define ET_FOR_EACH_ARITHMETIC(f)                                             \
+  f(Add, hn::Add(v, w)) f(Subtract, hn::Sub(v, w)) f(Multiply, hn::Mul(v, w)) \
+      f(Divide, hn::Div(v, w)) f(Maximum, Larger(v, w)) f(Minimum, Smaller(v, w))
+
 /// Adding it to a small number leaves the nearest integer in the low bits: 1.5 * 2^23.
 constexpr float kRounder = 12582912.0f;
 constexpr int32_t kRounderBits = 0x4B400000;
