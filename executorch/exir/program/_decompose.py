@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Output
 from torch.fx import GraphModule
 
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
+from executorch.exir.program._decompositions import core_table
 from executorch.exir.program._splice import Splicer, Wanted
 from executorch.exir.program._template import NeedsFunctionalization, Table, no_cpu_kernels
 
@@ -27,15 +28,6 @@ log = logging.getLogger(__name__)
 @cache
 def _cached_table() -> Table:
     return core_table()
-
-
-def core_table() -> dict[OpOverload, Callable[..., Any]]:
-    """Operator -> decomposition: torch's defaults and `linalg_vector_norm`."""
-    from torch._decomp import get_decompositions
-
-    table = dict(torch.export.default_decompositions())
-    table.update(get_decompositions([torch.ops.aten.linalg_vector_norm]))
-    return table
 
 
 def decompose(

@@ -39,6 +39,7 @@ from executorch.exir.passes.replace_sym_size_op_pass import ReplaceSymSizeOpPass
 from executorch.exir.passes.scalar_to_tensor_pass import ScalarToTensorPass
 from executorch.exir.passes.sym_to_tensor_pass import SymToTensorPass
 from executorch.exir.program._decompose import decompose
+from executorch.exir.program._decompositions import beyond_torch
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
 Keep = Mapping[torch._ops.OpOverload, Callable[[torch.fx.Node], bool] | None]
@@ -71,7 +72,8 @@ def to_edge_program(
     """
     dynamic = _dynamic_dims(program)
     program = lower_torchao_quantization(program)
-    edge = decompose(program, {**dict.fromkeys(config.preserve_ops), **keep})
+    allowed = beyond_torch().intersection(config._core_aten_ops_exception_list)
+    edge = decompose(program, {**dict.fromkeys([*config.preserve_ops, *allowed]), **keep})
     _check_still_dynamic(edge, dynamic)
     compact_quantized_weights(edge)
     remove_unused_parameters(edge)

@@ -1,0 +1,137 @@
+"""Operators outside core ATen that torch.export leaves whole: exported, they run and agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from executorch.exir import EdgeCompileConfig, to_edge
+from executorch.runtime import Runtime
+
+
+class Call(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def in_program(function: Callable[..., Any], *args: torch.Tensor) -> list[Any]:
+    program = to_edge(torch.export.export(Call(function), args)).to_executorch()
+    method = Runtime.get().load_program(program.buffer).load_method("forward")
+    assert method is not None
+    return list(method.execute(list(args)))
+
+
+M = torch.tensor([[3.0, 1.0, 2.0, 2.5], [float("nan"), -1.0, 5.0, 0.5], [7.0, 6.0, -7.0, 0.0]])
+I = torch.tensor([[4, 4, 2, 2, 1], [0, 9, 9, -3, 9]])  # noqa: E741
+B = torch.arange(24.0).reshape(2, 3, 4) / 7
+
+EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "addbmm": (lambda s, a, b: s.addbmm(a, b, alpha=2), (M[:, :3], B, B.mT.contiguous())),
+    "addbmm without self": (lambda s, a, b: s.addbmm(a, b, beta=0), (M[:, :3], B, B.mT)),
+    "addmv": (lambda s, a, b: torch.addmv(s, a, b), (M[0, :3], B[0], B[1, 0])),
+    "bicubic": (
+        lambda x: torch.nn.functional.interpolate(x, (5, 7), mode="bicubic"),
+        (B.reshape(1, 2, 3, 4),),
+    ),
+    "trilinear": (
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="trilinear"),
+        (B.reshape(1, 1, 2, 3, 4),),
+    ),
+    "bilinear": (torch.nn.functional.bilinear, (B[0], B[1], torch.ones(5, 4, 4), torch.ones(5))),
+    "conv_tbc": (torch.conv_tbc, (B, torch.ones(2, 4, 3), torch.ones(3))),
+    "instance_norm in training": (
+        lambda x, m, v: torch.nn.functional.instance_norm(x, m, v),
+        (B, torch.zeros(3), torch.ones(3)),
+    ),
+    "kthvalue": (lambda x: torch.kthvalue(x, 2), (M,)),
+    "median": (torch.median, (M,)),
+    "median of integers": (torch.median, (I,)),
+    "median along a dim": (lambda x: torch.median(x, 1), (M,)),
+    "nanmedian": (torch.nanmedian, (M,)),
+    "nanmedian along a dim": (lambda x: torch.nanmedian(x, 0, keepdim=True), (M,)),
+    "mode": (lambda x: torch.mode(x, 1)[0], (I,)),
+    "stable sort": (lambda x: torch.sort(x, stable=True, descending=True), (I,)),
+    "histc": (lambda x: torch.histc(x, 4, -1, 5), (M[::2],)),
+    "histc of its own range": (lambda x: torch.histc(x, 3), (M[::2],)),
+    "scatter add": (lambda x, i: x.scatter(1, i, x, reduce="add"), (M, (M > 1).long())),
+    "scatter multiply": (lambda x, i: x.scatter(1, i, 3, reduce="multiply"), (M, (M > 1).long())),
+    "index_reduce": (
+        lambda x, i: x.index_reduce(0, i, x, "amax"),
+        (M, torch.tensor([2, 0, 2])),
+    ),
+    "put": (lambda x, i: torch.put(x, i, x[0, :2], accumulate=True), (M, torch.tensor([5, 5]))),
+    "diagonal_scatter": (
+        lambda x, y: torch.diagonal_scatter(x, y, -1, 2, 1),
+        (B, torch.full((2, 3), 9.0)),
+    ),
+    "as_strided_scatter": (
+        lambda x, y: torch.as_strided_scatter(x, y, (2, 2), (3, 1), 1),
+        (B, torch.full((2, 2), 9.0)),
+    ),
+    "nonzero_static": (lambda x: torch.nonzero_static(x, size=4), (I > 3,)),
+    "nonzero_static of few": (lambda x: torch.nonzero_static(x, size=9, fill_value=7), (I > 3,)),
+    "range": (lambda x: x + torch.range(1, 3, 0.5), (M[0, :1],)),
+    "linspace of integers": (
+        lambda x: x + torch.linspace(4.3, 0, 50, dtype=torch.int64),
+        (I[:, :1],),
+    ),
+    "empty_like": (lambda x: torch.empty_like(x).fill_(3), (B.transpose(0, 1),)),
+    "polar": (lambda r, a: torch.view_as_real(torch.polar(r, a)), (B[0], B[1])),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_operator_beyond_core_agrees_with_eager(name: str) -> None:
+    function, args = EXACT[name]
+    want = function(*[a.clone() for a in args])
+    want = [want] if isinstance(want, torch.Tensor) else list(want)
+    torch.testing.assert_close(in_program(function, *args)[: len(want)], want, equal_nan=True)
+
+
+N = 20000
+DRAWS: dict[str, tuple[Callable[..., Any], float]] = {
+    "bernoulli": (lambda x: torch.bernoulli(x, 0.3), 0.3),
+    "exponential": (lambda x: x.clone().exponential_(2.0), 0.5),
+    "geometric": (lambda x: x.clone().geometric_(0.25), 4.0),
+    "normal": (lambda x: torch.normal(x + 2, 0.5), 2.0),
+    "normal_": (lambda x: x.clone().normal_(3, 1), 3.0),
+    "uniform": (lambda x: x.clone().uniform_(-1, 3), 1.0),
+    "randint_like": (lambda x: torch.randint_like(x, 2, 5), 3.0),
+    "alpha_dropout": (lambda x: torch.nn.functional.alpha_dropout(x, 0.4, True), 0.0),
+    "multinomial": (
+        lambda x: torch.multinomial((x[:3] + torch.tensor([1, 0, 3])), N, True).float(),
+        1.5,
+    ),
+    "multinomial of one": (
+        lambda x: torch.multinomial(x[:, None] + torch.tensor([1.0, 0.0, 3.0]), 1).float(),
+        1.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_operator_beyond_core_has_its_mean(name: str) -> None:
+    function, mean = DRAWS[name]
+    (found,) = in_program(function, torch.zeros(N))
+    error = found.std().item() / N**0.5
+    assert abs(found.mean().item() - mean) < 5 * error
+
+
+def test_draws_without_replacement_differ() -> None:
+    weights = torch.tensor([0.1, 0.0, 0.4, 0.5]).repeat(50, 1)
+    (found,) = in_program(lambda w: torch.multinomial(w, 3), weights)
+    assert all(sorted(row) == [0, 2, 3] for row in found.tolist())
+
+
+def test_an_operator_of_the_exception_list_stays_whole() -> None:
+    aten = torch.ops.aten
+    config = EdgeCompileConfig(_core_aten_ops_exception_list=[aten.median.default])
+    edge = to_edge(torch.export.export(Call(torch.median), (M,)), compile_config=config)
+    assert "aten_median_default" in edge.exported_program().graph_module.code
