@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.ops import (  # noqa: F401  (they add their rows)
+    samples_beyond_core,
     samples_of_gradients,
     samples_of_quantized,
     samples_of_shapes,

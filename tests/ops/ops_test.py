@@ -7,6 +7,7 @@ import torch
 
 from executorch.runtime import Runtime
 from tests.ops import (  # noqa: F401  (they add their rows)
+    samples_beyond_core,
     samples_of_gradients,
     samples_of_quantized,
     samples_of_shapes,

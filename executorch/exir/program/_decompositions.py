@@ -217,6 +217,77 @@ def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     )
 
 
+# Distinct elements and matrices.
+
+
+@_rule(_aten.unique_consecutive.default)
+def unique_consecutive(
+    self: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The shape of the result is known only for a dim counted from the front."""
+    if dim is None or dim >= 0:
+        return NotImplemented
+    return torch.unique_consecutive(self, return_inverse, return_counts, dim + self.dim())
+
+
+@_rule(_aten.cholesky.default)
+def cholesky(self: Tensor, upper: bool = False) -> Tensor:
+    return torch.linalg.cholesky_ex(self, upper=upper, check_errors=True)[0]
+
+
+@_rule(_aten.cholesky_solve.default)
+def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    first, second = (input2.mT, input2) if upper else (input2, input2.mT)
+    half = torch.linalg.solve_triangular(first, self, upper=False)
+    return torch.linalg.solve_triangular(second, half, upper=True)
+
+
+@_rule(_aten.cholesky_inverse.default)
+def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
+    identity = torch.eye(self.shape[-1], dtype=self.dtype, device=self.device)
+    return cholesky_solve(identity.expand(self.shape), self, upper)
+
+
+@_rule(_aten.triangular_solve.default)
+def triangular_solve(
+    self: Tensor,
+    A: Tensor,  # noqa: N803 (the schema's)
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> tuple[Tensor, Tensor]:
+    solved = torch.linalg.solve_triangular(
+        A.mT if transpose else A, self, upper=upper != transpose, unitriangular=unitriangular
+    )
+    return solved, A.expand(*solved.shape[:-2], *A.shape[-2:]).clone()
+
+
+@_rule(_aten.linalg_pinv.atol_rtol_tensor)
+def pinv(
+    self: Tensor,
+    *,
+    atol: Tensor | None = None,
+    rtol: Tensor | None = None,
+    hermitian: bool = False,
+) -> Tensor:
+    """Singular values up to max(atol, rtol * the largest) count as zero."""
+    if 0 in self.shape[-2:]:
+        return self.mT.clone()
+    u, s, vh = torch.linalg.svd(self, full_matrices=False)
+    if rtol is None:
+        eps = torch.finfo(self.dtype).eps * max(self.shape[-2:])
+        bound = s[..., :1] * (eps if atol is None else torch.where(atol > 0, 0.0, eps)[..., None])
+    else:
+        bound = s[..., :1] * rtol[..., None]
+    if atol is not None:
+        bound = torch.maximum(bound, atol[..., None])
+    inverse = torch.where(s > bound, 1 / s, 0.0)
+    return vh.mT @ (inverse[..., None] * u.mT)
+
+
 # Scattering.
 
 

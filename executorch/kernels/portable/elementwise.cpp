@@ -106,7 +106,7 @@ constexpr auto kSelect = [](auto c, auto x, auto y) { return c != 0 ? x : y; };
 template <class Bound>
 Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
               const std::optional<Bound>& min, const std::optional<Bound>& max, Tensor& out) {
-  const Rules rules{.op = op, .allow_bool = false};
+  const Rules rules{.op = op};
   if constexpr (std::is_same_v<Bound, Scalar>) {
     const double low = min.has_value() ? scalar_as<double>(*min) : -INFINITY;
     const double high = max.has_value() ? scalar_as<double>(*max) : INFINITY;

@@ -110,6 +110,7 @@ Tensor& cumprod_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                     std::optional<ScalarType> dtype, Tensor& out);
 Tensor& cumsum_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                    std::optional<ScalarType> dtype, Tensor& out);
+Tensor& logcumsumexp_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& out);
 std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                                      bool keepdim, Tensor& max, Tensor& max_values);
 Tensor& mean_dim_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
@@ -360,9 +361,29 @@ Tensor& _fft_c2r_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef 
 Tensor& _fft_r2c_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
                      int64_t normalization, bool onesided, Tensor& out);
 
-// Beyond core ATen (special.cpp, search.cpp).
-UnaryOut angle_out, erfc_out, erfinv_out, exp2_out, lgamma_out, signbit_out;
-BinaryOut copysign_out, fmax_out, fmin_out, hypot_out;
+// Beyond core ATen (special.cpp, gamma.cpp, search.cpp, unique.cpp).
+UnaryOut angle_out, digamma_out, erfc_out, erfinv_out, exp2_out, i0_out, lgamma_out, signbit_out,
+    special_bessel_j0_out, special_bessel_j1_out, special_bessel_y0_out, special_bessel_y1_out,
+    special_erfcx_out, special_i0e_out, special_i1_out, special_i1e_out,
+    special_modified_bessel_i0_out, special_modified_bessel_i1_out, special_modified_bessel_k0_out,
+    special_modified_bessel_k1_out, special_ndtri_out, special_scaled_modified_bessel_k0_out,
+    special_scaled_modified_bessel_k1_out, special_spherical_bessel_j0_out;
+BinaryOut copysign_out, fmax_out, fmin_out, gcd_out, hypot_out, igamma_out, igammac_out, lcm_out,
+    nextafter_out, special_zeta_out;
+Tensor& polygamma_out(KernelRuntimeContext& ctx, int64_t n, const Tensor& self, Tensor& out);
+Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
+                     const std::optional<Tensor>& weights, int64_t minlength, Tensor& out);
+std::tuple<Tensor&, Tensor&, Tensor&> _unique2_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                                   bool sorted, bool return_inverse,
+                                                   bool return_counts, Tensor& out0, Tensor& out1,
+                                                   Tensor& out2);
+std::tuple<Tensor&, Tensor&, Tensor&> unique_consecutive_out(
+    KernelRuntimeContext& ctx, const Tensor& self, bool return_inverse, bool return_counts,
+    std::optional<int64_t> dim, Tensor& out0, Tensor& out1, Tensor& out2);
+std::tuple<Tensor&, Tensor&, Tensor&> unique_dim_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                                     int64_t dim, bool sorted, bool return_inverse,
+                                                     bool return_counts, Tensor& out0, Tensor& out1,
+                                                     Tensor& out2);
 Tensor& round_decimals_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t decimals,
                            Tensor& out);
 Tensor& bucketize_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
@@ -371,6 +392,38 @@ Tensor& searchsorted_Tensor_out(KernelRuntimeContext& ctx, const Tensor& sorted_
                                 const Tensor& self, bool out_int32, bool right,
                                 std::optional<std::string_view> side,
                                 const std::optional<Tensor>& sorter, Tensor& out);
+
+// Factorizations and what they solve (linalg.cpp).
+std::tuple<Tensor&, Tensor&, Tensor&> _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A,
+                                                         Tensor& value, Tensor& LU, Tensor& pivots);
+std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,
+                                                      std::string_view UPLO, bool compute_v,
+                                                      Tensor& eigenvalues, Tensor& eigenvectors);
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_slogdet_sign(KernelRuntimeContext& ctx,
+                                                                    const Tensor& A, Tensor& sign,
+                                                                    Tensor& logabsdet, Tensor& LU,
+                                                                    Tensor& pivots);
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
+    KernelRuntimeContext& ctx, const Tensor& A, const Tensor& B, bool left, bool check_errors,
+    Tensor& X, Tensor& LU, Tensor& pivots, Tensor& info);
+std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A,
+                                                    bool full_matrices, bool compute_uv,
+                                                    std::optional<std::string_view> driver,
+                                                    Tensor& U, Tensor& S, Tensor& Vh);
+std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self,
+                                                  bool upper, bool check_errors, Tensor& L,
+                                                  Tensor& info);
+std::tuple<Tensor&, Tensor&> linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A,
+                                                   bool check_errors, Tensor& inverse,
+                                                   Tensor& info);
+std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(KernelRuntimeContext& ctx,
+                                                              const Tensor& A, bool pivot,
+                                                              bool check_errors, Tensor& LU,
+                                                              Tensor& pivots, Tensor& info);
+std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A,
+                                           std::string_view mode, Tensor& Q, Tensor& R);
+Tensor& linalg_solve_triangular_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& B,
+                                    bool upper, bool left, bool unitriangular, Tensor& out);
 
 // Gradients (gradient.cpp).
 Tensor& _adaptive_avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
@@ -440,6 +493,8 @@ Tensor& unfold_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t d
                         int64_t size, int64_t step, Tensor& out);
 Tensor& unsqueeze_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& out);
 Tensor& view_copy_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef size, Tensor& out);
+Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, ScalarType dtype,
+                            Tensor& out);
 Tensor& _to_dim_order_copy_out(KernelRuntimeContext& ctx, const Tensor& self, bool non_blocking,
                                std::optional<IntArrayRef> dim_order, Tensor& out);
 Tensor& _clone_dim_order_out(KernelRuntimeContext& ctx, const Tensor& self, bool non_blocking,

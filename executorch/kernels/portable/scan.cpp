@@ -56,7 +56,7 @@ struct Scan {
   const Lines& lines;
   const Tensor& self;
   Tensor& out;
-  int start;
+  double start;
   const Fold& fold;
 
   const char* input(int64_t offset) const {
@@ -132,10 +132,11 @@ struct Scan {
   }
 };
 
-/// out_i = fold(out_{i-1}, x_i), begun with `start`.
+/// out_i = fold(out_{i-1}, x_i), begun with `start` (a whole number, unless only floats are
+/// scanned).
 template <class Fold>
 Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t dim,
-             std::optional<ScalarType> dtype, int start, const Fold& fold, Tensor& out) {
+             std::optional<ScalarType> dtype, double start, const Fold& fold, Tensor& out) {
   ET_REQUIRE(ctx, !dtype.has_value() || *dtype == out.scalar_type(), InvalidArgument, out,
              "%s: dtype is %s, but out is %s", op, toString(*dtype), toString(out.scalar_type()));
   if (!prepare_scan(ctx, op, self, dim, out) || out.numel() == 0) return out;
@@ -210,12 +211,27 @@ Pair cummin_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tens
       ctx, "cummin.out", self, dim, [](auto x, auto best) { return x <= best; }, values, indices);
 }
 
+Tensor& logcumsumexp_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& out) {
+  constexpr const char* kOp = "logcumsumexp.out";
+  ET_REQUIRE(ctx, is_float(self.scalar_type()) && out.scalar_type() == self.scalar_type(),
+             InvalidArgument, out, "%s: one floating type was expected; found %s into %s", kOp,
+             toString(self.scalar_type()), toString(out.scalar_type()));
+  const auto add_logarithms = [](auto a, auto b) {
+    const auto high = static_cast<double>(a > b ? a : b), low = static_cast<double>(a > b ? b : a);
+    if (a != a || b != b) return static_cast<decltype(a)>(NAN);
+    if (high == low && std::isinf(high)) return a;
+    return static_cast<decltype(a)>(high + std::log1p(std::exp(low - high)));
+  };
+  return scan(ctx, kOp, self, dim, std::nullopt, -INFINITY, add_logarithms, out);
+}
+
 namespace {
 constexpr Kernel kScanOps[] = {
     ET_OP("aten::cummax.out", cummax_out),
     ET_OP("aten::cummin.out", cummin_out),
     ET_OP("aten::cumprod.out", cumprod_out),
     ET_OP("aten::cumsum.out", cumsum_out),
+    ET_OP("aten::logcumsumexp.out", logcumsumexp_out),
 };
 }  // namespace
 

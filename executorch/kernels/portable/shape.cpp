@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstring>
 
 // View operators in their copying form: each edits the layout of its input and copies once.
 namespace torch::executor::native {
@@ -288,6 +289,32 @@ Tensor& view_copy_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef
   return out;
 }
 
+Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, ScalarType dtype,
+                            Tensor& out) {
+  constexpr const char* kOp = "view_copy.dtype_out";
+  ET_REQUIRE(ctx, out.scalar_type() == dtype, InvalidArgument, out,
+             "%s: out has dtype %s; %s was expected", kOp, toString(out.scalar_type()),
+             toString(dtype));
+  const int64_t from = self.element_size(), to = out.element_size();
+  Shape shape(self);
+  if (from != to) {  // the bytes along the last dim are cut anew
+    const int64_t n_bytes = self.dim() == 0 ? 0 : self.size(self.dim() - 1) * from;
+    ET_REQUIRE(ctx, self.dim() > 0 && n_bytes % to == 0 && is_contiguous(self), InvalidArgument,
+               out, "%s: the last dim of %s of %s cannot be cut into elements of %s", kOp,
+               ShapeText(self).c_str(), toString(self.scalar_type()), toString(dtype));
+    shape.sizes[self.dim() - 1] = static_cast<SizesType>(n_bytes / to);
+  }
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
+  if (from == to) {
+    copy_layout(self.const_data_ptr(), dtype, Layout(self), out.mutable_data_ptr(), dtype,
+                Layout(out));
+    return out;
+  }
+  ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, out, "%s: out is not contiguous", kOp);
+  std::memcpy(out.mutable_data_ptr(), self.const_data_ptr(), out.nbytes());
+  return out;
+}
+
 Tensor& view_as_real_copy_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   constexpr const char* kOp = "view_as_real_copy.out";
   const ScalarType part = self.scalar_type() == ScalarType::ComplexDouble  ? ScalarType::Double
@@ -392,6 +419,7 @@ constexpr Kernel kShapeOps[] = {
     ET_OP("aten::unfold_copy.out", unfold_copy_out),
     ET_OP("aten::unsqueeze_copy.out", unsqueeze_copy_out),
     ET_OP("aten::view_as_real_copy.out", view_as_real_copy_out),
+    ET_OP("aten::view_copy.dtype_out", view_copy_dtype_out),
     ET_OP("aten::view_copy.out", view_copy_out),
 };
 }  // namespace

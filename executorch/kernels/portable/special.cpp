@@ -30,6 +30,19 @@ C erfinv(C y) {
   return static_cast<C>(x);
 }
 
+int64_t magnitude(int64_t a) {
+  return a < 0 ? wrapping_sub<int64_t>(0, a) : a;
+}
+
+int64_t gcd(int64_t a, int64_t b) {
+  while (b != 0) {
+    const int64_t rest = b == -1 ? 0 : a % b;
+    a = b;
+    b = rest;
+  }
+  return magnitude(a);
+}
+
 template <class F>
 Tensor& of_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                   const F& f) {
@@ -105,6 +118,31 @@ Tensor& fmax_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& ot
       ctx, {.op = "fmax.out"}, out, [](auto a, auto b) { return a > b || b != b ? a : b; }, self,
       other);
 }
+
+/// The largest integer that divides both; of zeros 0.
+Tensor& gcd_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  return elementwise<Kinds::Int>(
+      ctx, {.op = "gcd.out", .allow_bool = false, .allow_float = false}, out,
+      [](int64_t a, int64_t b) { return gcd(a, b); }, self, other);
+}
+Tensor& lcm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
+  return elementwise<Kinds::Int>(
+      ctx, {.op = "lcm.out", .allow_bool = false, .allow_float = false}, out,
+      [](int64_t a, int64_t b) {
+        const int64_t divisor = gcd(a, b);
+        return divisor == 0 ? 0 : magnitude(wrapping_mul(a / divisor, b));
+      },
+      self, other);
+}
+Tensor& nextafter_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                      Tensor& out) {
+  const ScalarType type = out.scalar_type();
+  ET_REQUIRE(ctx, type == ScalarType::Float || type == ScalarType::Double, InvalidArgument, out,
+             "nextafter.out: not implemented for dtype %s", executorch::runtime::toString(type));
+  return elementwise<Kinds::Float>(
+      ctx, {.op = "nextafter.out", .allow_bool = false, .allow_int = false}, out,
+      [](auto a, auto b) { return std::nextafter(a, b); }, self, other);
+}
 Tensor& fmin_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
   return elementwise(
       ctx, {.op = "fmin.out"}, out, [](auto a, auto b) { return a < b || b != b ? a : b; }, self,
@@ -118,7 +156,8 @@ constexpr Kernel kSpecialOps[] = {
     ET_OP("aten::exp2.out", exp2_out),       ET_OP("aten::fmax.out", fmax_out),
     ET_OP("aten::fmin.out", fmin_out),       ET_OP("aten::hypot.out", hypot_out),
     ET_OP("aten::lgamma.out", lgamma_out),   ET_OP("aten::round.decimals_out", round_decimals_out),
-    ET_OP("aten::signbit.out", signbit_out),
+    ET_OP("aten::signbit.out", signbit_out), ET_OP("aten::gcd.out", gcd_out),
+    ET_OP("aten::lcm.out", lcm_out),         ET_OP("aten::nextafter.out", nextafter_out),
 };
 }  // namespace
 

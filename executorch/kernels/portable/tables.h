@@ -40,7 +40,10 @@
   _(adaptive_max)               \
   _(gradient)                   \
   _(special)                    \
-  _(search)
+  _(search)                     \
+  _(gamma)                      \
+  _(unique)                     \
+  _(linalg)
 
 namespace torch::executor::native {
 

@@ -1,0 +1,268 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/elementwise.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <cmath>
+
+// The derivatives of the logarithm of the gamma function, the incomplete gamma functions, Hurwitz'
+// zeta function, Bessel functions and the normal distribution's quantiles. All in double.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+double log_gamma(double x) {
+  int sign;  // lgamma would write a global
+  return lgamma_r(x, &sign);
+}
+
+// B_2k / (2k), of the asymptotic series of digamma.
+constexpr double kDigammaSeries[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                                     1.0 / 132, -691.0 / 32760, 1.0 / 12};
+
+double digamma(double x) {
+  if (x == 0) return std::copysign(INFINITY, -x);
+  double result = 0;
+  if (x < 0) {
+    double whole;
+    const double fraction = std::modf(x, &whole);
+    if (fraction == 0) return NAN;
+    result = -kPi / std::tan(kPi * fraction);
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double y = 1 / (x * x);
+  double power = y, series = 0;
+  for (double c : kDigammaSeries) {
+    series += c * power;
+    power *= y;
+  }
+  return result + std::log(x) - 0.5 / x - series;
+}
+
+// B_2k / (2k)!
+constexpr double kEulerMaclaurin[] = {1.0 / 12,
+                                      -1.0 / 720,
+                                      1.0 / 30240,
+                                      -1.0 / 1209600,
+                                      1.0 / 47900160.0,
+                                      -691.0 / 1307674368000.0,
+                                      1.0 / 74724249600.0,
+                                      -3617.0 / 10670622842880000.0,
+                                      43867.0 / 5109094217170944000.0};
+
+/// sum over k >= 0 of (q + k)^-x, by Euler and Maclaurin's formula from the first q + k > 9 on.
+double zeta(double x, double q) {
+  if (x == 1) return INFINITY;
+  if (!(x > 1) || q != q) return NAN;
+  if (q <= 0) {
+    if (q == std::floor(q)) return INFINITY;
+    if (x != std::floor(x)) return NAN;
+  }
+  double sum = 0, a = q;
+  for (int i = 0; i < 1000000 && (i < 9 || a <= 9); ++i, a += 1) sum += std::pow(a, -x);
+  const double last = std::pow(a, -x);
+  sum += last * a / (x - 1) + last / 2;
+  double factor = x, power = last / a;
+  for (int k = 0; k < 9; ++k) {
+    sum += kEulerMaclaurin[k] * factor * power;
+    factor *= (x + 2 * k + 1) * (x + 2 * k + 2);
+    power /= a * a;
+  }
+  return sum;
+}
+
+double polygamma(int64_t n, double x) {
+  if (n == 0) return digamma(x);
+  const double order = static_cast<double>(n) + 1;
+  return (n % 2 != 0 ? 1 : -1) * std::exp(log_gamma(order)) * zeta(order, x);
+}
+
+/// The part of the gamma integral below x (or above, where `above`).
+double incomplete_gamma(double a, double x, bool above) {
+  if (!(a >= 0) || !(x >= 0)) return NAN;
+  if (a == 0) return x > 0 ? (above ? 0 : 1) : NAN;
+  if (x == 0 || std::isinf(a)) return std::isinf(x) ? NAN : above ? 1 : 0;
+  if (std::isinf(x)) return above ? 0 : 1;
+  constexpr int kSteps = 100000;
+  const double front = std::exp(a * std::log(x) - x - log_gamma(a));
+  if (x <= 1 || x <= a) {  // a series of x^k / (a (a+1) ... (a+k))
+    double term = 1 / a, sum = term;
+    for (int k = 1; k < kSteps && term > sum * 1e-17; ++k) sum += term *= x / (a + k);
+    return above ? 1 - front * sum : front * sum;
+  }
+  double b = x + 1 - a, c = 1e300, d = 1 / b, fraction = d;  // Lentz' continued fraction
+  for (int k = 1; k < kSteps; ++k) {
+    const double numerator = -k * (k - a);
+    b += 2;
+    d = 1 / (numerator * d + b);
+    c = b + numerator / c;
+    fraction *= c * d;
+    if (std::fabs(c * d - 1) < 1e-16) break;
+  }
+  return above ? front * fraction : 1 - front * fraction;
+}
+
+/// exp(-|x|) I_order(x) for order 0 and 1: the power series, and the asymptotic one from 20 on.
+double scaled_i(int order, double x) {
+  const double y = std::fabs(x);
+  double sum = 1, term = 1;
+  if (y < 20) {
+    for (int k = 1; term > sum * 1e-17; ++k) sum += term *= y * y / 4 / (k * (k + order));
+    sum *= std::exp(-y) * (order == 1 ? y / 2 : 1);
+  } else {
+    for (int k = 1; k < 30; ++k) {
+      const double odd = 2 * k - 1;
+      const double next = term * (odd * odd - 4 * order) / (8 * y * k);
+      if (!(std::fabs(next) < std::fabs(term)) || std::fabs(next) < 1e-17) break;
+      sum += term = next;
+    }
+    sum /= std::sqrt(2 * kPi * y);
+  }
+  return order == 1 && x < 0 ? -sum : sum;
+}
+
+/// exp(x) K_order(x): the integral of exp(-x (cosh t - 1)) cosh(order t), by the trapezoidal rule.
+double scaled_k(int order, double x) {
+  if (x == 0) return INFINITY;
+  if (!(x > 0)) return NAN;
+  constexpr double kStep = 1.0 / 16;
+  double sum = 0.5;
+  for (int i = 1; i < 20000; ++i) {
+    const double t = i * kStep, half = std::sinh(t / 2);
+    const double term = std::exp(-2 * x * half * half) * (order == 1 ? std::cosh(t) : 1);
+    sum += term;
+    if (term < sum * 1e-18) break;
+  }
+  return sum * kStep;
+}
+
+/// exp(x^2) erfc(x).
+double erfcx(double x) {
+  if (x < 2) {
+    const double square = x * x;
+    return std::exp(square) * (1 + std::fma(x, x, -square)) * std::erfc(x);
+  }
+  double fraction = x;
+  for (int k = 120; k > 0; --k) fraction = x + k / (2 * fraction);
+  return 1 / (fraction * std::sqrt(kPi));
+}
+
+/// Where the normal distribution reaches p: a rational estimate and steps of Halley's method.
+double ndtri(double p) {
+  if (!(p >= 0 && p <= 1)) return NAN;
+  if (p == 0 || p == 1) return p == 0 ? -INFINITY : INFINITY;
+  const double q = p < 0.5 ? p : 1 - p, t = std::sqrt(-2 * std::log(q));
+  double x = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                     (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+  for (int i = 0; i < 4; ++i) {
+    const double excess = (std::erfc(x / std::sqrt(2.0)) / 2 - q) * std::sqrt(2 * kPi);
+    const double step = excess * std::exp(x * x / 2);
+    x += step / (1 - x * step / 2);
+  }
+  return p < 0.5 ? -x : x;
+}
+
+template <class F>
+Tensor& map(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
+            const F& f) {
+  return elementwise<Kinds::Float>(
+      ctx, {.op = op, .int_to_float = true}, out,
+      [f](auto x) { return static_cast<decltype(x)>(f(static_cast<double>(x))); }, self);
+}
+
+template <class F>
+Tensor& map(KernelRuntimeContext& ctx, const char* op, const Tensor& self, const Tensor& other,
+            Tensor& out, const F& f) {
+  return elementwise<Kinds::Float>(
+      ctx, {.op = op, .int_to_float = true}, out,
+      [f](auto x, auto y) {
+        return static_cast<decltype(x)>(f(static_cast<double>(x), static_cast<double>(y)));
+      },
+      self, other);
+}
+
+}  // namespace
+
+#define ET_MAP(name, formula)                                                      \
+  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) { \
+    return map(ctx, #name ".out", self, out, [](double x) { return formula; });    \
+  }
+ET_MAP(digamma, digamma(x))
+ET_MAP(i0, scaled_i(0, x) * std::exp(std::fabs(x)))
+ET_MAP(special_i0e, scaled_i(0, x))
+ET_MAP(special_i1, scaled_i(1, x) * std::exp(std::fabs(x)))
+ET_MAP(special_i1e, scaled_i(1, x))
+ET_MAP(special_modified_bessel_i0, scaled_i(0, x) * std::exp(std::fabs(x)))
+ET_MAP(special_modified_bessel_i1, scaled_i(1, x) * std::exp(std::fabs(x)))
+ET_MAP(special_modified_bessel_k0, scaled_k(0, x) * std::exp(-x))
+ET_MAP(special_modified_bessel_k1, scaled_k(1, x) * std::exp(-x))
+ET_MAP(special_scaled_modified_bessel_k0, scaled_k(0, x))
+ET_MAP(special_scaled_modified_bessel_k1, scaled_k(1, x))
+ET_MAP(special_bessel_j0, ::j0(x))
+ET_MAP(special_bessel_j1, ::j1(x))
+ET_MAP(special_bessel_y0, ::y0(x))
+ET_MAP(special_bessel_y1, ::y1(x))
+ET_MAP(special_spherical_bessel_j0, std::isinf(x) ? 0 : x == 0 ? 1 : std::sin(x) / x)
+ET_MAP(special_erfcx, erfcx(x))
+ET_MAP(special_ndtri, ndtri(x))
+#undef ET_MAP
+
+Tensor& polygamma_out(KernelRuntimeContext& ctx, int64_t n, const Tensor& self, Tensor& out) {
+  ET_REQUIRE(ctx, n >= 0, InvalidArgument, out, "polygamma.out: n is %d, expected n >= 0",
+             static_cast<int>(n));
+  return map(ctx, "polygamma.out", self, out, [n](double x) { return polygamma(n, x); });
+}
+Tensor& igamma_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                   Tensor& out) {
+  return map(ctx, "igamma.out", self, other, out,
+             [](double a, double x) { return incomplete_gamma(a, x, false); });
+}
+Tensor& igammac_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                    Tensor& out) {
+  return map(ctx, "igammac.out", self, other, out,
+             [](double a, double x) { return incomplete_gamma(a, x, true); });
+}
+Tensor& special_zeta_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                         Tensor& out) {
+  return map(ctx, "special_zeta.out", self, other, out, zeta);
+}
+
+namespace {
+constexpr Kernel kGammaOps[] = {
+    ET_OP("aten::digamma.out", digamma_out),
+    ET_OP("aten::i0.out", i0_out),
+    ET_OP("aten::igamma.out", igamma_out),
+    ET_OP("aten::igammac.out", igammac_out),
+    ET_OP("aten::polygamma.out", polygamma_out),
+    ET_OP("aten::special_bessel_j0.out", special_bessel_j0_out),
+    ET_OP("aten::special_bessel_j1.out", special_bessel_j1_out),
+    ET_OP("aten::special_bessel_y0.out", special_bessel_y0_out),
+    ET_OP("aten::special_bessel_y1.out", special_bessel_y1_out),
+    ET_OP("aten::special_erfcx.out", special_erfcx_out),
+    ET_OP("aten::special_i0e.out", special_i0e_out),
+    ET_OP("aten::special_i1.out", special_i1_out),
+    ET_OP("aten::special_i1e.out", special_i1e_out),
+    ET_OP("aten::special_modified_bessel_i0.out", special_modified_bessel_i0_out),
+    ET_OP("aten::special_modified_bessel_i1.out", special_modified_bessel_i1_out),
+    ET_OP("aten::special_modified_bessel_k0.out", special_modified_bessel_k0_out),
+    ET_OP("aten::special_modified_bessel_k1.out", special_modified_bessel_k1_out),
+    ET_OP("aten::special_ndtri.out", special_ndtri_out),
+    ET_OP("aten::special_scaled_modified_bessel_k0.out", special_scaled_modified_bessel_k0_out),
+    ET_OP("aten::special_scaled_modified_bessel_k1.out", special_scaled_modified_bessel_k1_out),
+    ET_OP("aten::special_spherical_bessel_j0.out", special_spherical_bessel_j0_out),
+    ET_OP("aten::special_zeta.out", special_zeta_out),
+};
+}  // namespace
+
+Span<const Kernel> gamma_ops() {
+  return kGammaOps;
+}
+
+}  // namespace torch::executor::native

@@ -1,0 +1,530 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/factor.h>
+#include <executorch/kernels/portable/internal/shape.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+
+// Factorizations of small matrices and what is solved with them, each matrix of a batch by itself.
+// All is computed in double, in temporary memory; signs and pivots are LAPACK's where it fixes
+// them.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+/// Temporary matrices of one call; `ok` is false once memory ran out.
+struct Workspace {
+  KernelRuntimeContext& ctx;
+  const char* op;
+  bool ok = true;
+
+  Matrix matrix(int64_t rows, int64_t columns) {
+    const size_t n = static_cast<size_t>(std::max<int64_t>(rows * columns, 1));
+    auto memory = ctx.allocate_temp(n * sizeof(double), alignof(double));
+    if (!memory.ok()) {
+      if (ok) ET_LOG(Error, "%s: no temporary memory for %zu numbers", op, n);
+      ctx.fail(Error::MemoryAllocationFailed);
+      ok = false;
+      return {};
+    }
+    return {static_cast<double*>(memory.get()), rows, columns};
+  }
+};
+
+/// The matrices (or, of fewer `inner` dims, vectors and numbers) that the last dims of a tensor
+/// are.
+struct Batch {
+  const Tensor& t;
+  int64_t inner;
+
+  int64_t outer() const { return t.dim() - inner; }
+  int64_t rows() const { return inner > 1 ? t.size(t.dim() - 2) : 1; }
+  int64_t columns() const { return inner > 0 ? t.size(t.dim() - 1) : 1; }
+  int64_t count() const {
+    int64_t n = 1;
+    for (int64_t d = 0; d < outer(); ++d) n *= t.size(d);
+    return n;
+  }
+  int64_t stride(int64_t d) const { return t.strides()[static_cast<size_t>(d)]; }
+  /// Of item `i` of the batches of `whole`, to which those of this broadcast.
+  int64_t offset(int64_t i, const Batch& whole) const {
+    int64_t at = 0;
+    for (int64_t d = 1; d <= whole.outer(); ++d) {
+      const int64_t extent = whole.t.size(whole.outer() - d);
+      if (d <= outer() && t.size(outer() - d) != 1) at += i % extent * stride(outer() - d);
+      i /= extent;
+    }
+    return at;
+  }
+  void read(int64_t i, const Batch& whole, const Matrix& m) const {
+    const int64_t first = offset(i, whole);
+    const int64_t down = inner > 1 ? stride(t.dim() - 2) : 0;
+    const int64_t right = inner > 0 ? stride(t.dim() - 1) : 0;
+    for (int64_t r = 0; r < m.rows; ++r) {
+      const char* row = static_cast<const char*>(t.const_data_ptr()) +
+                        (first + r * down) * static_cast<int64_t>(t.element_size());
+      load(row, t.scalar_type(), right, m.columns, m[r]);
+    }
+  }
+  void write(int64_t i, const Matrix& m) const {
+    const int64_t first = offset(i, *this);
+    const int64_t down = inner > 1 ? stride(t.dim() - 2) : 0;
+    const int64_t right = inner > 0 ? stride(t.dim() - 1) : 0;
+    for (int64_t r = 0; r < m.rows; ++r) {
+      char* row = static_cast<char*>(t.mutable_data_ptr()) +
+                  (first + r * down) * static_cast<int64_t>(t.element_size());
+      store(m[r], m.columns, row, t.scalar_type(), right);
+    }
+  }
+  void write_number(int64_t i, double value) const { write(i, {&value, 1, 1}); }
+};
+
+bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& t, bool square) {
+  ET_REQUIRE(ctx, is_float(t.scalar_type()) && t.dim() >= 2, InvalidArgument, false,
+             "%s: floating matrices were expected; found %s of shape %s", op,
+             toString(t.scalar_type()), ShapeText(t).c_str());
+  ET_REQUIRE(ctx, !square || t.size(t.dim() - 1) == t.size(t.dim() - 2), InvalidArgument, false,
+             "%s: square matrices were expected; the shape is %s", op, ShapeText(t).c_str());
+  return true;
+}
+
+/// `out` in the shape of the batches of `t` with these last dims.
+bool shape_like(KernelRuntimeContext& ctx, const char* op, const Tensor& t,
+                std::initializer_list<int64_t> inner, Tensor& out) {
+  Shape shape(t);
+  shape.ndim -= 2;
+  for (int64_t n : inner) shape.push(n);
+  return resize_out(ctx, op, out, shape);
+}
+
+/// Of a square matrix, in place.
+void transpose(const Matrix& a) {
+  for (int64_t r = 0; r < a.rows; ++r) {
+    for (int64_t c = 0; c < r; ++c) std::swap(a[r][c], a[c][r]);
+  }
+}
+
+/// What `check_errors` asks for; `info` as factor_lu gives it.
+bool check_info(KernelRuntimeContext& ctx, const char* op, bool wanted, int64_t info, int64_t i) {
+  ET_REQUIRE(ctx, !wanted || info == 0, InvalidArgument, false,
+             "%s: matrix %" PRId64 " of the batch is singular or not positive: pivot %" PRId64, op,
+             i, info);
+  return true;
+}
+
+double parity(const double* pivots, int64_t n) {
+  double sign = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    if (static_cast<int64_t>(pivots[k]) != k + 1) sign = -sign;
+  }
+  return sign;
+}
+
+}  // namespace
+
+std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self,
+                                                  bool upper, bool check_errors, Tensor& L,
+                                                  Tensor& info) {
+  constexpr const char* kOp = "linalg_cholesky_ex.L";
+  const std::tuple<Tensor&, Tensor&> result(L, info);
+  if (!require_matrices(ctx, kOp, self, true)) return result;
+  const Batch from{self, 2}, to{L, 2}, infos{info, 0};
+  const int64_t n = from.rows();
+  if (!shape_like(ctx, kOp, self, {n, n}, L) || !shape_like(ctx, kOp, self, {}, info)) {
+    return result;
+  }
+  Workspace space{ctx, kOp};
+  const Matrix a = space.matrix(n, n);
+  for (int64_t i = 0; space.ok && i < from.count(); ++i) {
+    from.read(i, from, a);
+    if (upper) {  // the upper triangle is the one that is read
+      for (int64_t r = 0; r < n; ++r) {
+        for (int64_t c = 0; c < r; ++c) a[r][c] = a[c][r];
+      }
+    }
+    const int64_t failed = factor_cholesky(a);
+    for (int64_t r = 0; r < n; ++r) {
+      std::fill(a[r] + r + 1, a[r] + n, 0.0);
+    }
+    if (upper) transpose(a);
+    if (!check_info(ctx, kOp, check_errors, failed, i)) return result;
+    to.write(i, a);
+    infos.write_number(i, static_cast<double>(failed));
+  }
+  return result;
+}
+
+namespace {
+
+/// LU and pivots of each matrix of A (or its transpose) into their tensors;
+/// `then(i, lu, pivots, info)` goes on.
+template <class Then>
+void with_lu(Workspace& space, const Tensor& A, bool transposed, Tensor& LU, Tensor& pivots,
+             const Then& then) {
+  const Batch from{A, 2};
+  const int64_t rows = from.rows(), columns = from.columns(), n = std::min(rows, columns);
+  if (!shape_like(space.ctx, space.op, A, {rows, columns}, LU) ||
+      !shape_like(space.ctx, space.op, A, {n}, pivots)) {
+    return;
+  }
+  const Batch lus{LU, 2}, swaps{pivots, 1};
+  const Matrix a = space.matrix(rows, columns), p = space.matrix(1, n);
+  for (int64_t i = 0; space.ok && i < from.count(); ++i) {
+    from.read(i, from, a);
+    if (transposed) transpose(a);
+    const int64_t info = factor_lu(a, p.data);
+    lus.write(i, a);
+    swaps.write(i, p);
+    if (!then(i, a, p.data, info)) return;
+  }
+}
+
+}  // namespace
+
+std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(KernelRuntimeContext& ctx,
+                                                              const Tensor& A, bool pivot,
+                                                              bool check_errors, Tensor& LU,
+                                                              Tensor& pivots, Tensor& info) {
+  constexpr const char* kOp = "linalg_lu_factor_ex.out";
+  const std::tuple<Tensor&, Tensor&, Tensor&> result(LU, pivots, info);
+  ET_REQUIRE(ctx, pivot, NotSupported, result, "%s: without pivoting is not implemented", kOp);
+  if (!require_matrices(ctx, kOp, A, false) || !shape_like(ctx, kOp, A, {}, info)) return result;
+  Workspace space{ctx, kOp};
+  with_lu(space, A, false, LU, pivots,
+          [&](int64_t i, const Matrix&, const double*, int64_t failed) {
+            Batch{info, 0}.write_number(i, static_cast<double>(failed));
+            return check_info(ctx, kOp, check_errors, failed, i);
+          });
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A,
+                                                         Tensor& value, Tensor& LU,
+                                                         Tensor& pivots) {
+  constexpr const char* kOp = "_linalg_det.result";
+  const std::tuple<Tensor&, Tensor&, Tensor&> result(value, LU, pivots);
+  if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, value)) return result;
+  Workspace space{ctx, kOp};
+  // As eager, whose matrices lie in columns: the transpose has the same determinant.
+  with_lu(space, A, is_contiguous(A), LU, pivots,
+          [&](int64_t i, const Matrix& lu, const double* swaps, int64_t) {
+            double product = parity(swaps, lu.rows);
+            for (int64_t k = 0; k < lu.rows; ++k) product *= lu[k][k];
+            Batch{value, 0}.write_number(i, product);
+            return true;
+          });
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_slogdet_sign(KernelRuntimeContext& ctx,
+                                                                    const Tensor& A, Tensor& sign,
+                                                                    Tensor& logabsdet, Tensor& LU,
+                                                                    Tensor& pivots) {
+  constexpr const char* kOp = "_linalg_slogdet.sign";
+  const std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> result(sign, logabsdet, LU, pivots);
+  if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, sign) ||
+      !shape_like(ctx, kOp, A, {}, logabsdet)) {
+    return result;
+  }
+  Workspace space{ctx, kOp};
+  with_lu(space, A, is_contiguous(A), LU, pivots,
+          [&](int64_t i, const Matrix& lu, const double* swaps, int64_t) {
+            double total = 0, s = parity(swaps, lu.rows);
+            for (int64_t k = 0; k < lu.rows; ++k) {
+              total += std::log(std::fabs(lu[k][k]));
+              s *= lu[k][k] > 0 ? 1 : lu[k][k] < 0 ? -1 : lu[k][k];
+            }
+            Batch{sign, 0}.write_number(i, s);
+            Batch{logabsdet, 0}.write_number(i, total);
+            return true;
+          });
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&> linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A,
+                                                   bool check_errors, Tensor& inverse,
+                                                   Tensor& info) {
+  constexpr const char* kOp = "linalg_inv_ex.inverse";
+  const std::tuple<Tensor&, Tensor&> result(inverse, info);
+  if (!require_matrices(ctx, kOp, A, true)) return result;
+  const Batch from{A, 2}, to{inverse, 2}, infos{info, 0};
+  const int64_t n = from.rows();
+  if (!shape_like(ctx, kOp, A, {n, n}, inverse) || !shape_like(ctx, kOp, A, {}, info)) {
+    return result;
+  }
+  Workspace space{ctx, kOp};
+  const Matrix a = space.matrix(n, n), x = space.matrix(n, n), pivots = space.matrix(1, n);
+  for (int64_t i = 0; space.ok && i < from.count(); ++i) {
+    from.read(i, from, a);
+    const int64_t failed = factor_lu(a, pivots.data);
+    if (!check_info(ctx, kOp, check_errors, failed, i)) return result;
+    set_identity(x);
+    solve_lu(a, pivots.data, x);
+    to.write(i, x);
+    infos.write_number(i, static_cast<double>(failed));
+  }
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
+    KernelRuntimeContext& ctx, const Tensor& A, const Tensor& B, bool left, bool check_errors,
+    Tensor& X, Tensor& LU, Tensor& pivots, Tensor& info) {
+  constexpr const char* kOp = "_linalg_solve_ex.result";
+  const std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> result(X, LU, pivots, info);
+  if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, info)) return result;
+  bool vectors = B.dim() == 1 || B.dim() == A.dim() - 1;
+  for (int64_t d = 0; vectors && d < A.dim() - 1; ++d) {
+    vectors = B.dim() == 1 ? B.size(0) == A.size(A.dim() - 1) : B.size(d) == A.size(d);
+  }
+  const Batch matrices{A, 2}, right{B, vectors ? 1 : 2}, to{X, vectors ? 1 : 2};
+  const int64_t n = matrices.rows(), other = vectors ? 1 : left ? right.columns() : right.rows();
+  const int64_t meets = vectors || !left ? right.columns() : right.rows();
+  ET_REQUIRE(ctx, meets == n && (vectors || B.dim() >= 2), InvalidArgument, result,
+             "%s: shapes %s and %s do not fit", kOp, ShapeText(A).c_str(), ShapeText(B).c_str());
+  Shape batches(ArrayRef<SizesType>(A.sizes().data(), static_cast<size_t>(matrices.outer())));
+  Shape shape;
+  for (int64_t d = std::max(matrices.outer(), right.outer()); d > 0; --d) {
+    const int64_t a = d <= matrices.outer() ? A.size(matrices.outer() - d) : 1;
+    const int64_t b = d <= right.outer() ? B.size(right.outer() - d) : 1;
+    ET_REQUIRE(ctx, a == b || a == 1 || b == 1, InvalidArgument, result,
+               "%s: batches %s and %s do not broadcast", kOp, ShapeText(A).c_str(),
+               ShapeText(B).c_str());
+    shape.push(a == 1 ? b : a);
+  }
+  if (!vectors) shape.push(left ? n : other);
+  shape.push(vectors || !left ? n : other);
+  if (!resize_out(ctx, kOp, X, shape)) return result;
+  Workspace space{ctx, kOp};
+  with_lu(space, A, false, LU, pivots,
+          [&](int64_t i, const Matrix&, const double*, int64_t failed) {
+            Batch{info, 0}.write_number(i, static_cast<double>(failed));
+            return check_info(ctx, kOp, check_errors, failed, i);
+          });
+  const Matrix a = space.matrix(n, n),
+               b = space.matrix(vectors || !left ? other : n, vectors || !left ? n : other);
+  const Matrix x = space.matrix(n, other), swaps = space.matrix(1, n);
+  for (int64_t i = 0; space.ok && i < to.count(); ++i) {
+    matrices.read(i, to, a);
+    right.read(i, to, b);
+    const bool turned = vectors || !left;  // x A = b is A^T x^T = b^T
+    if (!left) transpose(a);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t c = 0; c < other; ++c) x[r][c] = turned ? b[c][r] : b[r][c];
+    }
+    factor_lu(a, swaps.data);
+    solve_lu(a, swaps.data, x);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t c = 0; c < other; ++c) (turned ? b[c][r] : b[r][c]) = x[r][c];
+    }
+    to.write(i, b);
+  }
+  return result;
+}
+
+Tensor& linalg_solve_triangular_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& B,
+                                    bool upper, bool left, bool unitriangular, Tensor& out) {
+  constexpr const char* kOp = "linalg_solve_triangular.out";
+  if (!require_matrices(ctx, kOp, self, true) || !require_matrices(ctx, kOp, B, false)) return out;
+  const Batch triangles{self, 2}, right{B, 2}, to{out, 2};
+  const int64_t n = triangles.rows(), rows = right.rows(), columns = right.columns();
+  ET_REQUIRE(ctx, (left ? rows : columns) == n, InvalidArgument, out,
+             "%s: shapes %s and %s do not fit", kOp, ShapeText(self).c_str(), ShapeText(B).c_str());
+  Shape shape;
+  for (int64_t d = std::max(triangles.outer(), right.outer()); d > 0; --d) {
+    const int64_t a = d <= triangles.outer() ? self.size(triangles.outer() - d) : 1;
+    const int64_t b = d <= right.outer() ? B.size(right.outer() - d) : 1;
+    ET_REQUIRE(ctx, a == b || a == 1 || b == 1, InvalidArgument, out,
+               "%s: batches %s and %s do not broadcast", kOp, ShapeText(self).c_str(),
+               ShapeText(B).c_str());
+    shape.push(a == 1 ? b : a);
+  }
+  shape.push(rows);
+  shape.push(columns);
+  if (!resize_out(ctx, kOp, out, shape)) return out;
+  Workspace space{ctx, kOp};
+  const Matrix a = space.matrix(n, n), b = space.matrix(rows, columns);
+  const Matrix x = space.matrix(n, left ? columns : rows);
+  for (int64_t i = 0; space.ok && i < to.count(); ++i) {
+    triangles.read(i, to, a);
+    right.read(i, to, b);
+    if (left) {
+      solve_triangle(a, upper, unitriangular, b);
+    } else {  // x A = b is A^T x^T = b^T
+      for (int64_t r = 0; r < n; ++r) {
+        for (int64_t c = 0; c < r; ++c) std::swap(a[r][c], a[c][r]);
+        for (int64_t c = 0; c < rows; ++c) x[r][c] = b[c][r];
+      }
+      solve_triangle(a, !upper, unitriangular, x);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < n; ++c) b[r][c] = x[c][r];
+      }
+    }
+    to.write(i, b);
+  }
+  return out;
+}
+
+std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A,
+                                           std::string_view mode, Tensor& Q, Tensor& R) {
+  constexpr const char* kOp = "linalg_qr.out";
+  const std::tuple<Tensor&, Tensor&> result(Q, R);
+  ET_REQUIRE(ctx, mode == "reduced" || mode == "complete" || mode == "r", InvalidArgument, result,
+             "%s: mode is '%.*s', expected 'reduced', 'complete' or 'r'", kOp,
+             static_cast<int>(mode.size()), mode.data());
+  if (!require_matrices(ctx, kOp, A, false)) return result;
+  const Batch from{A, 2}, qs{Q, 2}, rs{R, 2};
+  const int64_t rows = from.rows(), columns = from.columns();
+  const int64_t n = mode == "complete" ? rows : std::min(rows, columns);
+  Shape none;
+  none.push(0);
+  if (!(mode == "r" ? resize_out(ctx, kOp, Q, none) : shape_like(ctx, kOp, A, {rows, n}, Q)) ||
+      !shape_like(ctx, kOp, A, {n, columns}, R)) {
+    return result;
+  }
+  Workspace space{ctx, kOp};
+  const Matrix a = space.matrix(rows, columns), q = space.matrix(rows, n);
+  const Matrix v = space.matrix(1, std::min(rows, columns));
+  for (int64_t i = 0; space.ok && i < from.count(); ++i) {
+    from.read(i, from, a);
+    set_identity(q);
+    factor_qr(a, q, v.data);
+    if (mode != "r") qs.write(i, q);
+    rs.write(i, {a.data, n, columns});
+  }
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,
+                                                      std::string_view UPLO, bool compute_v,
+                                                      Tensor& eigenvalues, Tensor& eigenvectors) {
+  constexpr const char* kOp = "_linalg_eigh.eigenvalues";
+  const std::tuple<Tensor&, Tensor&> result(eigenvalues, eigenvectors);
+  if (!require_matrices(ctx, kOp, A, true)) return result;
+  const Batch from{A, 2}, values{eigenvalues, 1}, vectors{eigenvectors, 2};
+  const int64_t n = from.rows();
+  Shape none;
+  none.push(0);
+  if (!shape_like(ctx, kOp, A, {n}, eigenvalues) ||
+      !(compute_v ? shape_like(ctx, kOp, A, {n, n}, eigenvectors)
+                  : resize_out(ctx, kOp, eigenvectors, none))) {
+    return result;
+  }
+  const bool lower = !UPLO.empty() && (UPLO[0] == 'L' || UPLO[0] == 'l');
+  Workspace space{ctx, kOp};
+  const Matrix a = space.matrix(n, n), v = space.matrix(n, n), w = space.matrix(1, n);
+  for (int64_t i = 0; space.ok && i < from.count(); ++i) {
+    from.read(i, from, a);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t c = 0; c < r; ++c) (lower ? a[c][r] : a[r][c]) = lower ? a[r][c] : a[c][r];
+    }
+    set_identity(v);
+    diagonalize(a, v);
+    for (int64_t k = 0; k < n; ++k) {  // by size, smallest first
+      int64_t best = k;
+      for (int64_t j = k + 1; j < n; ++j) {
+        if (a[j][j] < a[best][best]) best = j;
+      }
+      std::swap(a[k][k], a[best][best]);
+      for (int64_t r = 0; r < n; ++r) std::swap(v[r][k], v[r][best]);
+      w.data[k] = a[k][k];
+    }
+    values.write(i, w);
+    if (compute_v) vectors.write(i, v);
+  }
+  return result;
+}
+
+std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A,
+                                                    bool full_matrices, bool compute_uv,
+                                                    std::optional<std::string_view> driver,
+                                                    Tensor& U, Tensor& S, Tensor& Vh) {
+  constexpr const char* kOp = "_linalg_svd.U";
+  (void)driver;  // of other devices
+  const std::tuple<Tensor&, Tensor&, Tensor&> result(U, S, Vh);
+  if (!require_matrices(ctx, kOp, A, false)) return result;
+  const Batch from{A, 2};
+  const int64_t rows = from.rows(), columns = from.columns(), n = std::min(rows, columns);
+  const int64_t left = full_matrices ? rows : n, right = full_matrices ? columns : n;
+  Shape none;
+  none.push(0);
+  if (!shape_like(ctx, kOp, A, {n}, S) ||
+      !(compute_uv ? shape_like(ctx, kOp, A, {rows, left}, U) : resize_out(ctx, kOp, U, none)) ||
+      !(compute_uv ? shape_like(ctx, kOp, A, {right, columns}, Vh)
+                   : resize_out(ctx, kOp, Vh, none))) {
+    return result;
+  }
+  // Of the matrix or its transpose, whichever is not wider than high: high = long_ * S * short_^T.
+  const bool turned = columns > rows;
+  const int64_t m = std::max(rows, columns);
+  Workspace space{ctx, kOp};
+  const Matrix a = space.matrix(rows, columns), v = space.matrix(n, n), s = space.matrix(1, n);
+  const Matrix u = space.matrix(m, n), basis = space.matrix(m, full_matrices ? m : n);
+  const Matrix u_out = space.matrix(rows, left), v_out = space.matrix(right, columns);
+  for (int64_t i = 0; space.ok && i < from.count(); ++i) {
+    from.read(i, from, a);
+    for (int64_t r = 0; r < m; ++r) {
+      for (int64_t c = 0; c < n; ++c) u[r][c] = turned ? a[c][r] : a[r][c];
+    }
+    set_identity(v);
+    orthogonalize(u, v);
+    for (int64_t k = 0; k < n; ++k) {
+      double sum = 0;
+      for (int64_t r = 0; r < m; ++r) sum += u[r][k] * u[r][k];
+      s.data[k] = std::sqrt(sum);
+    }
+    for (int64_t k = 0; k < n; ++k) {  // by size, largest first
+      const int64_t best = std::max_element(s.data + k, s.data + n) - s.data;
+      std::swap(s.data[k], s.data[best]);
+      for (int64_t r = 0; r < m; ++r) std::swap(u[r][k], u[r][best]);
+      for (int64_t r = 0; r < n; ++r) std::swap(v[r][k], v[r][best]);
+    }
+    Batch{S, 1}.write(i, s);
+    if (!compute_uv) continue;
+    int64_t rank = 0;
+    for (int64_t k = 0; k < n; ++k) {
+      if (!(s.data[k] > 1e-15 * s.data[0])) break;
+      for (int64_t r = 0; r < m; ++r) basis[r][k] = u[r][k] / s.data[k];
+      ++rank;
+    }
+    complete_basis(basis, rank);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t k = 0; k < left; ++k) u_out[r][k] = turned ? v[r][k] : basis[r][k];
+    }
+    for (int64_t k = 0; k < right; ++k) {
+      for (int64_t c = 0; c < columns; ++c) v_out[k][c] = turned ? basis[c][k] : v[c][k];
+    }
+    Batch{U, 2}.write(i, u_out);
+    Batch{Vh, 2}.write(i, v_out);
+  }
+  return result;
+}
+
+namespace {
+constexpr Kernel kLinalgOps[] = {
+    ET_OP("aten::_linalg_det.result", _linalg_det_result),
+    ET_OP("aten::_linalg_eigh.eigenvalues", _linalg_eigh_eigenvalues),
+    ET_OP("aten::_linalg_slogdet.sign", _linalg_slogdet_sign),
+    ET_OP("aten::_linalg_solve_ex.result", _linalg_solve_ex_result),
+    ET_OP("aten::_linalg_svd.U", _linalg_svd_U),
+    ET_OP("aten::linalg_cholesky_ex.L", linalg_cholesky_ex_L),
+    ET_OP("aten::linalg_inv_ex.inverse", linalg_inv_ex_inverse),
+    ET_OP("aten::linalg_lu_factor_ex.out", linalg_lu_factor_ex_out),
+    ET_OP("aten::linalg_qr.out", linalg_qr_out),
+    ET_OP("aten::linalg_solve_triangular.out", linalg_solve_triangular_out),
+};
+}  // namespace
+
+Span<const Kernel> linalg_ops() {
+  return kLinalgOps;
+}
+
+}  // namespace torch::executor::native

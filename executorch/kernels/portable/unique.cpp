@@ -1,0 +1,236 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/kernel/boxing.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <numeric>
+
+// Distinct elements or slices, and how often integers occur. A NaN is distinct from any other.
+namespace torch::executor::native {
+
+using namespace internal;
+using executorch::runtime::Kernel;
+using executorch::runtime::Span;
+using executorch::runtime::toString;
+
+namespace {
+
+using Triple = std::tuple<Tensor&, Tensor&, Tensor&>;
+
+/// What is compared: the elements of a tensor, or its slices along a dim.
+struct Items {
+  Loop which;
+  Loop inside;
+
+  Items(const Tensor& t, std::optional<int64_t> dim) {
+    if (!dim.has_value()) {
+      which = Loop(t.sizes());
+      which.add(t).collapse();
+      return;
+    }
+    const SizesType n = static_cast<SizesType>(t.size(*dim));
+    const int64_t step = t.strides()[static_cast<size_t>(*dim)];
+    which = Loop(ArrayRef<SizesType>(&n, 1));
+    which.add(&step);
+    inside = Loop(t.sizes());
+    inside.add(t).take_out(static_cast<int>(*dim));
+  }
+};
+
+template <class T>
+struct Comparison {
+  const Items& items;
+  const T* data;
+
+  T at(int64_t item, int64_t k) const {
+    return data[items.which.offset(0, item) + items.inside.offset(0, k)];
+  }
+  /// A total order, so that any sort is stable; NaN comes last.
+  bool operator()(int64_t a, int64_t b) const {
+    for (int64_t k = 0; k < items.inside.numel; ++k) {
+      const T x = at(a, k), y = at(b, k);
+      if (x < y || (is_nan(y) && !is_nan(x))) return true;
+      if (y < x || (is_nan(x) && !is_nan(y))) return false;
+    }
+    return a < b;
+  }
+  bool equal(int64_t a, int64_t b) const {
+    for (int64_t k = 0; k < items.inside.numel; ++k) {
+      if (!(at(a, k) == at(b, k))) return false;
+    }
+    return true;
+  }
+};
+
+struct Unique {
+  const char* op;
+  bool sorted;  // equal items are put together first
+  bool inverse;
+  bool counts;
+};
+
+/// `order` has room for the items of self.
+template <class T>
+void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
+          std::optional<int64_t> dim, int64_t* order, const Triple& out) {
+  auto [values, inverse, counts] = out;
+  const Items items(self, dim);
+  const int64_t n = items.which.numel;
+  const Comparison<T> comparison{items, self.const_data_ptr<T>()};
+  std::iota(order, order + n, int64_t{0});
+  if (how.sorted) std::sort(order, order + n, comparison);
+  const auto starts = [&](int64_t i) {
+    return i == 0 || !comparison.equal(order[i - 1], order[i]);
+  };
+  int64_t n_found = 0;
+  for (int64_t i = 0; i < n; ++i) n_found += starts(i);
+  Shape shape, list, none;
+  list.push(n_found);
+  none.push(0);
+  if (dim.has_value()) {
+    shape = Shape(self);
+    shape.sizes[*dim] = static_cast<SizesType>(n_found);
+  } else {
+    shape = list;
+  }
+  Shape of_items;
+  of_items.push(n);
+  const Shape inverse_shape = dim.has_value() ? of_items : Shape(self);
+  if (!resize_out(ctx, how.op, values, shape) ||
+      !resize_out(ctx, how.op, inverse, how.inverse ? inverse_shape : none) ||
+      !resize_out(ctx, how.op, counts, how.counts ? list : none)) {
+    return;
+  }
+  const Items found(values, dim);
+  T* to = values.mutable_data_ptr<T>();
+  Loop places(inverse.sizes());
+  places.add(inverse);
+  int64_t group = -1, begin = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (starts(i)) {
+      if (how.counts && group >= 0) counts.mutable_data_ptr<int64_t>()[group] = i - begin;
+      ++group;
+      begin = i;
+      for (int64_t k = 0; k < items.inside.numel; ++k) {
+        to[found.which.offset(0, group) + found.inside.offset(0, k)] = comparison.at(order[i], k);
+      }
+    }
+    if (how.inverse) inverse.mutable_data_ptr<int64_t>()[places.offset(0, order[i])] = group;
+  }
+  if (how.counts && group >= 0) counts.mutable_data_ptr<int64_t>()[group] = n - begin;
+}
+
+Triple unique(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
+              std::optional<int64_t> dim, const Triple& out) {
+  auto [values, inverse, counts] = out;
+  ET_REQUIRE(ctx,
+             values.scalar_type() == self.scalar_type() &&
+                 inverse.scalar_type() == ScalarType::Long &&
+                 counts.scalar_type() == ScalarType::Long,
+             InvalidArgument, out, "%s: outputs of dtypes %s, Long and Long were expected", how.op,
+             toString(self.scalar_type()));
+  if (dim.has_value() && !normalize_dim(ctx, how.op, *dim, self.dim())) return out;
+  if (self.dim() == 0) dim.reset();
+  const int64_t n = dim.has_value() ? self.size(*dim) : self.numel();
+  auto memory = ctx.allocate_temp(static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(int64_t),
+                                  alignof(int64_t));
+  ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, out,
+             "%s: no temporary memory for the order of %" PRId64 " items", how.op, n);
+  const bool known = with_dtype(self.scalar_type(), [&](auto tag) {
+    find<decltype(tag)>(ctx, how, self, dim, static_cast<int64_t*>(memory.get()), out);
+  });
+  ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", how.op,
+             toString(self.scalar_type()));
+  return out;
+}
+
+}  // namespace
+
+Triple _unique2_out(KernelRuntimeContext& ctx, const Tensor& self, bool sorted, bool return_inverse,
+                    bool return_counts, Tensor& out0, Tensor& out1, Tensor& out2) {
+  (void)sorted;  // sorted is one of the orders allowed without it
+  const Unique how{"_unique2.out", true, return_inverse, return_counts};
+  return unique(ctx, how, self, std::nullopt, Triple(out0, out1, out2));
+}
+
+Triple unique_consecutive_out(KernelRuntimeContext& ctx, const Tensor& self, bool return_inverse,
+                              bool return_counts, std::optional<int64_t> dim, Tensor& out0,
+                              Tensor& out1, Tensor& out2) {
+  const bool all = dim.has_value();  // as eager
+  const Unique how{"unique_consecutive.out", false, return_inverse || all, return_counts || all};
+  return unique(ctx, how, self, dim, Triple(out0, out1, out2));
+}
+
+Triple unique_dim_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool sorted,
+                      bool return_inverse, bool return_counts, Tensor& out0, Tensor& out1,
+                      Tensor& out2) {
+  (void)sorted, (void)return_inverse, (void)return_counts;  // eager always returns both
+  return unique(ctx, {"unique_dim.out", true, true, true}, self, dim, Triple(out0, out1, out2));
+}
+
+Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
+                     const std::optional<Tensor>& weights, int64_t minlength, Tensor& out) {
+  constexpr const char* kOp = "bincount.out";
+  ET_REQUIRE(ctx, self.dim() == 1 && is_integer(self.scalar_type()) && minlength >= 0,
+             InvalidArgument, out,
+             "%s: a list of integers and minlength >= 0 were expected; found %s of shape %s and "
+             "%" PRId64,
+             kOp, toString(self.scalar_type()), ShapeText(self).c_str(), minlength);
+  ET_REQUIRE(ctx,
+             !weights.has_value() ||
+                 (weights->sizes().equals(self.sizes()) && is_real(weights->scalar_type())),
+             InvalidArgument, out, "%s: real weights of shape %s were expected", kOp,
+             ShapeText(self).c_str());
+  const auto element = [](const Tensor& t, int64_t i, auto tag) {
+    const int64_t at = i * t.strides()[0] * static_cast<int64_t>(t.element_size());
+    return load_one<decltype(tag)>(static_cast<const char*>(t.const_data_ptr()) + at,
+                                   t.scalar_type());
+  };
+  const int64_t n = self.numel();
+  int64_t length = minlength;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t value = element(self, i, int64_t{});
+    ET_REQUIRE(ctx, value >= 0 && value < INT32_MAX, InvalidArgument, out,
+               "%s: element %" PRId64 " is %" PRId64 ", expected a value in [0, %d)", kOp, i, value,
+               INT32_MAX);
+    length = std::max(length, value + 1);
+  }
+  Shape shape;
+  shape.push(length);
+  const ScalarType type = out.scalar_type();
+  const bool fits = weights.has_value() ? is_float(type) : type == ScalarType::Long;
+  ET_REQUIRE(ctx, fits, InvalidArgument, out, "%s: out is %s, expected %s", kOp, toString(type),
+             weights.has_value() ? "a float" : "Long");
+  if (!resize_out(ctx, kOp, out, shape)) return out;
+  fill(Scalar(int64_t{0}), out);
+  with_dtype(type, [&](auto tag) {
+    using T = decltype(tag);
+    T* bins = out.mutable_data_ptr<T>();
+    for (int64_t i = 0; i < n; ++i) {
+      T& bin = bins[element(self, i, int64_t{})];
+      bin = static_cast<T>(weights.has_value()
+                               ? static_cast<double>(bin) + element(*weights, i, double{})
+                               : static_cast<double>(bin) + 1);
+    }
+  });
+  return out;
+}
+
+namespace {
+constexpr Kernel kUniqueOps[] = {
+    ET_OP("aten::_unique2.out", _unique2_out),
+    ET_OP("aten::bincount.out", bincount_out),
+    ET_OP("aten::unique_consecutive.out", unique_consecutive_out),
+    ET_OP("aten::unique_dim.out", unique_dim_out),
+};
+}  // namespace
+
+Span<const Kernel> unique_ops() {
+  return kUniqueOps;
+}
+
+}  // namespace torch::executor::native
