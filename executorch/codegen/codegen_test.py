@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from executorch.codegen import gen
-from executorch.codegen.builtin import builtin_operators, prim_operators
+from executorch.codegen import gen, selected_kernels
+from executorch.codegen.builtin import KERNELS, builtin_operators, prim_operators
 from executorch.codegen.kernel_yaml import parse_kernel_yaml
+from executorch.codegen.selected_types import ALL
 from executorch.codegen.selection import CodegenError, Selection
-from executorch.codegen.tools import gen_all_oplist, gen_oplist, merge_yaml
+from executorch.codegen.tools import (
+    gen_all_oplist,
+    gen_oplist,
+    gen_selected_op_variants,
+    merge_yaml,
+)
 
 OPERATORS_TXT = Path(__file__).parents[1] / "exir" / "operators.txt"
 PORTABLE = Path("kernels/portable/functions.yaml")
@@ -95,6 +102,73 @@ def test_only_selected_builtins_are_referenced(tmp_path: Path) -> None:
     assert 'Kernel("aten::add.out", boxed<&torch::executor::native::add_out>)' in source
     assert source.count("boxed<&") == 1
     assert "int et_registered_lib = add_all();" in source
+
+
+@pytest.mark.parametrize(
+    ("keys", "dtypes", "numbers"),
+    [
+        ({"default"}, None, None),
+        ({"default", "v1/6;0,1"}, {6}, None),
+        ({"v1/6;0,1|11;|6;"}, None, {6, 11}),
+        ({"v1/6;0", "v1/5;0"}, {4}, {4, 5, 6}),
+        ({"default"}, {15}, {15}),
+    ],
+)
+def test_types_asked_for_are_those_of_keys_and_lists(
+    tmp_path: Path, keys: set[str], dtypes: set[int] | None, numbers: set[int] | None
+) -> None:
+    chosen = Selection()
+    chosen.add("aten::cat.out", keys, dtypes=dtypes)
+    assert chosen.types_of("aten::cat.out") == numbers
+    chosen.save(tmp_path / "saved.yaml")
+    assert Selection.load(tmp_path / "saved.yaml").types_of("aten::cat.out") == numbers
+    chosen.include_all = True
+    assert chosen.types_of("aten::cat.out") is None
+
+
+def test_kernels_of_a_type_selection_check_the_types_of_their_operator(tmp_path: Path) -> None:
+    chosen = selection("aten::mul.out")
+    chosen.add("aten::add.out", {"v1/6;0|11;0"})
+    source = gen.generate(tmp_path, "lib", chosen, PORTABLE, for_types=True)[
+        tmp_path / gen.REGISTRATION
+    ]
+    assert 'SelectedOperator k_aten_add_out{"aten::add.out", 0x840u}' in source
+    assert "boxed_for_types<&torch::executor::native::add_out, k_aten_add_out>" in source
+    assert 'Kernel("aten::mul.out", boxed<&torch::executor::native::mul_out>)' in source
+
+
+def test_kernels_are_compiled_for_the_types_of_their_family() -> None:
+    def types(name: str) -> int | None:
+        source = selected_kernels.text_of(KERNELS / "portable" / name, chosen)
+        found = re.search(r"#define ET_SELECTED_TYPES (\w+)u ", source)
+        return int(found[1], 16) if found else None
+
+    chosen = selection()
+    chosen.add("aten::mm.out", {"v1/5;0,1"})  # Half
+    chosen.add("aten::embedding.out", {"v1/5;0,1|4;0"})  # and Long
+    assert types("matmul.cpp") == 1 << 5
+    assert types("gather.cpp") == 1 << 5 | 1 << 4
+    assert types("softmax.cpp") is None
+    # Half is computed in Float.
+    assert types("internal/cast.cpp") == 1 << 5 | 1 << 4 | 1 << 6
+    assert types("internal/shape.cpp") is None
+    chosen.add("aten::bmm.out")
+    assert types("matmul.cpp") == ALL
+    assert types("internal/cast.cpp") == ALL
+
+
+def test_variants_header_answers_for_names_without_namespace(tmp_path: Path) -> None:
+    chosen = selection("my::whole.out")
+    chosen.add("aten::add.out", {"v1/6;0"})
+    chosen.save(tmp_path / "selected.yaml")
+    gen_selected_op_variants.main(
+        [f"--yaml-file-path={tmp_path / 'selected.yaml'}", f"--output-dir={tmp_path}"]
+    )
+    text = (tmp_path / "selected_op_variants.h").read_text()
+    assert "bool should_include_kernel_dtype(const char* operator_name," in text
+    assert 'if (name == "add.out") return (uint64_t{0x40u} >> type & 1) != 0;  // FLOAT' in text
+    assert 'if (name == "whole.out") return (uint64_t{0xffffffffffffffffu}' in text
+    assert text.endswith("  return false;\n}\n")
 
 
 def test_operator_without_kernel_is_named_with_who_asked(tmp_path: Path) -> None:

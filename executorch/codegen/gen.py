@@ -14,8 +14,14 @@ import re
 import sys
 from pathlib import Path
 
-from executorch.codegen.builtin import builtin_operators, is_builtin_yaml, prim_operators
+from executorch.codegen.builtin import (
+    Builtin,
+    builtin_operators,
+    is_builtin_yaml,
+    prim_operators,
+)
 from executorch.codegen.kernel_yaml import Kernel, parse_kernel_yaml
+from executorch.codegen.selected_types import ALL, mask_of, names_of
 from executorch.codegen.selection import DEFAULT, CodegenError, Selection
 
 REGISTRATION = "RegisterCodegenUnboxedKernelsEverything.cpp"
@@ -31,7 +37,7 @@ _HEADER = """// Written by executorch.codegen.gen.
 _SOURCE = """// Written by executorch.codegen.gen.
 #include "Functions.h"
 
-#include <executorch/runtime/kernel/boxing.h>
+#include <executorch/kernels/portable/own_kernels.h>
 #include <executorch/runtime/platform/log.h>
 {includes}
 namespace {{
@@ -39,8 +45,10 @@ namespace {{
 using executorch::runtime::boxed;
 using executorch::runtime::Kernel;
 using executorch::runtime::KernelKey;
+using torch::executor::native::boxed_for_types;
+using torch::executor::native::SelectedOperator;
 
-{rows}
+{tables}
 int add_all() {{
 {body}  return 1;
 }}
@@ -51,6 +59,9 @@ extern "C" int {symbol};
 int {symbol} = add_all();
 """
 
+_ADD_OWN = """  static torch::executor::native::OwnKernels own{{kOwnKernels}};
+  register_own_kernels(own, "{library}");
+"""
 _ADD = """  const auto error = executorch::runtime::register_kernels(kKernels, "{library}");
   if (error != executorch::runtime::Error::Ok) {{
     ET_LOG(Error, "{library}: registration failed: %s", executorch::runtime::to_string(error));
@@ -69,8 +80,12 @@ def generate(
     selection: Selection,
     functions_yaml: Path | None = None,
     custom_ops_yaml: Path | None = None,
+    for_types: bool = False,
 ) -> dict[Path, str]:
-    """The files to write. Raises CodegenError when a selected operator has no kernel."""
+    """The files to write. Raises CodegenError when a selected operator has no kernel.
+
+    for_types   our kernels refuse tensors of types that the selection does not name
+    """
     functions: list[Kernel] = []
     builtin = functions_yaml is None and custom_ops_yaml is None
     if functions_yaml is not None:
@@ -88,14 +103,16 @@ def generate(
     names = set(known) if builtin else {k.operator for k in ours}
     rows = [known[n] for n in sorted(names - replaced) if selection.selects(n)]
     _check_complete(selection, {r.operator for r in rows} | replaced, functions + custom)
-    table = [f'    Kernel("{r.operator}", boxed<&{r.function}>),' for r in rows]
-    table += [_row(k) for k in [*functions, *custom]]
+    own = [_own_row(r, mask_of(selection, r.operator) if for_types else ALL) for r in rows]
+    tables = "".join(declared for declared, _ in own)
+    tables += _table("kOwnKernels", [row for _, row in own])
+    tables += _table("kKernels", [_row(k) for k in [*functions, *custom]])
     includes = "".join(f"#include <{h}>\n" for h in sorted({r.header for r in rows}))
-    body = _ADD.format(library=library)
+    body = (_ADD_OWN if rows else "") + (_ADD if functions or custom else "")
     source = _SOURCE.format(
         includes=includes,
-        rows="constexpr Kernel kKernels[] = {\n" + "\n".join(table) + "\n};\n" if table else "",
-        body=body if table else "",
+        tables=tables,
+        body=body.format(library=library),
         symbol=symbol_of(library),
     )
     both = '#include "CustomOpsNativeFunctions.h"\n#include "NativeFunctions.h"\n'
@@ -121,9 +138,26 @@ def _check_complete(selection: Selection, found: set[str], kernels: list[Kernel]
         raise CodegenError(f"no kernel for {', '.join(missing)}{by}")
 
 
+def _table(name: str, rows: list[str]) -> str:
+    lines = "".join(f"    {row},\n" for row in rows)
+    return f"constexpr Kernel {name}[] = {{\n{lines}}};\n" if rows else ""
+
+
+def _own_row(row: Builtin, types: int) -> tuple[str, str]:
+    """What stands before the table, and the row."""
+    if types == ALL:
+        return "", f'Kernel("{row.operator}", boxed<&{row.function}>)'
+    name = "k_" + re.sub(r"\W+", "_", row.operator)
+    declared = (
+        f'constexpr SelectedOperator {name}{{"{row.operator}", {types:#x}u}};  '
+        f"// {names_of(types)}\n"
+    )
+    return declared, f'Kernel("{row.operator}", boxed_for_types<&{row.function}, {name}>)'
+
+
 def _row(kernel: Kernel) -> str:
     key = "" if kernel.key == DEFAULT else f'KernelKey("{kernel.key}"), '
-    return f'    Kernel("{kernel.operator}", {key}boxed<&{kernel.namespace}::{kernel.name}>),'
+    return f'Kernel("{kernel.operator}", {key}boxed<&{kernel.namespace}::{kernel.name}>)'
 
 
 def _declare(kernels: list[Kernel]) -> str:
@@ -149,6 +183,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-d", "--install-dir", "--install_dir", type=Path, default=Path())
     parser.add_argument("-o", "--output-dependencies", "--output_dependencies", type=Path)
     parser.add_argument("--lib-name", default="selected_operators", help="used in messages")
+    parser.add_argument(
+        "--dtype-selective-build", action="store_true", help="refuse types that are not selected"
+    )
     parser.add_argument("--dry-run", action="store_true", help="write only the list of files")
     parser.add_argument("--generate", nargs="*", choices=["headers", "sources"])
     # Of upstream's templates and ATen build, which do not exist here.
@@ -166,7 +203,9 @@ def main(argv: list[str] | None = None) -> int:
             for operator in args.op_registration_whitelist:
                 selection.add(operator)
         yamls = (args.functions_yaml_path, args.custom_ops_yaml_path)
-        files = generate(args.install_dir, args.lib_name, selection, *yamls)
+        files = generate(
+            args.install_dir, args.lib_name, selection, *yamls, args.dtype_selective_build
+        )
     except CodegenError as e:
         print(f"gen: {e}", file=sys.stderr)
         return 1

@@ -27,7 +27,7 @@ from executorch.codegen.selection import (
     CodegenError,
     load_yaml,
     operator_of,
-    scalar_types,
+    scalar_type,
 )
 
 # Type of a schema's argument -> parameter of a kernel. Tensors that are written are Tensor&.
@@ -152,7 +152,7 @@ def _keys(arg_meta: Any, entry: dict[str, Any], where: str) -> list[str]:
     for choice in product(*(types[t] for t in used_types), *(orders[d] for d in used_orders)):
         chosen = dict(zip([*used_types, *used_orders], choice, strict=True))
         parts = [
-            f"{_number(chosen[t], where)};{','.join(map(str, chosen[d]))}"
+            f"{scalar_type(chosen[t], where)};{','.join(map(str, chosen[d]))}"
             for t, d in arg_meta.values()
         ]
         keys.append("v1/" + "|".join(parts))
@@ -166,10 +166,3 @@ def _listed(value: Any) -> list[Any]:
 def _orders(value: list[Any]) -> list[list[int]]:
     """An alias is one order or a list of orders."""
     return value if value and isinstance(value[0], list) else [value]
-
-
-def _number(name: str, where: str) -> int:
-    number = scalar_types().get(name.upper())
-    if number is None:
-        raise CodegenError(f"{where}: no element type {name}")
-    return number

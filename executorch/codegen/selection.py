@@ -16,6 +16,9 @@ import yaml
 
 DEFAULT = "default"  # kernel key of the kernel for any types and dim orders
 
+_TYPE_IN_KEY = re.compile(r"[/|](\d+);")  # v1/6;0,1|11;0,1
+# flatc's spelling of infinity, which is none of JSON's.
+_NOT_FINITE = re.compile(r"(: )([-+]?)inf\b")
 _SCHEMA = Path(__file__).resolve().parents[1] / "schema" / "program.fbs"
 
 
@@ -25,24 +28,46 @@ class CodegenError(Exception):
 
 @dataclass
 class Selection:
-    """Operators by name (ns::name.overload), with the kernel keys asked for and where from."""
+    """Operators by name (ns::name.overload), with the kernel keys asked for and where from.
+
+    dtypes   element types by number, beyond those of the keys, which show one tensor of a list;
+             where they stand alone, in a yaml written by hand, the key says nothing
+    """
 
     kernels: dict[str, set[str]] = field(default_factory=dict)
     sources: dict[str, set[str]] = field(default_factory=dict)
+    dtypes: dict[str, set[int]] = field(default_factory=dict)
     include_all: bool = False
 
-    def add(self, operator: str, keys: set[str] | None = None, source: str = "None") -> None:
+    def add(
+        self,
+        operator: str,
+        keys: set[str] | None = None,
+        source: str = "None",
+        dtypes: set[int] | None = None,
+    ) -> None:
         self.kernels.setdefault(operator, set()).update(keys or {DEFAULT})
         self.sources.setdefault(operator, set()).add(source)
+        if dtypes:
+            self.dtypes.setdefault(operator, set()).update(dtypes)
 
     def merge(self, other: Selection) -> None:
         for operator, keys in other.kernels.items():
             for source in other.sources[operator]:
-                self.add(operator, keys, source)
+                self.add(operator, keys, source, other.dtypes.get(operator))
         self.include_all = self.include_all or other.include_all
 
     def selects(self, operator: str) -> bool:
         return self.include_all or operator in self.kernels
+
+    def types_of(self, operator: str) -> set[int] | None:
+        """The element types, by number, that `operator` is asked for; None: all of them."""
+        keys = self.kernels.get(operator, {DEFAULT})
+        listed = self.dtypes.get(operator, set())
+        if self.include_all or (DEFAULT in keys and (len(keys) > 1 or not listed)):
+            return None
+        found = {number for key in keys - {DEFAULT} for number in _TYPE_IN_KEY.findall(key)}
+        return listed | set(map(int, found))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -51,7 +76,10 @@ class Selection:
             "et_kernel_metadata": {op: sorted(keys) for op, keys in sorted(self.kernels.items())},
             "include_all_non_op_selectives": False,
             "include_all_operators": self.include_all,
-            "kernel_metadata": {},
+            "kernel_metadata": {
+                op: [name for name, number in scalar_types().items() if number in numbers]
+                for op, numbers in sorted(self.dtypes.items())
+            },
             "operators": {
                 op: {
                     "debug_info": sorted(self.sources[op]),
@@ -78,9 +106,11 @@ class Selection:
         elif isinstance(content, dict):
             selection.include_all = bool(content.get("include_all_operators"))
             metadata = content.get("et_kernel_metadata") or {}
+            dtypes = content.get("kernel_metadata") or {}
             for operator, entry in (content.get("operators") or {}).items():
+                numbers = {scalar_type(name, str(path)) for name in dtypes.get(operator, ())}
                 for source in (entry or {}).get("debug_info") or [str(path)]:
-                    selection.add(operator, set(metadata.get(operator, ())), source)
+                    selection.add(operator, set(metadata.get(operator, ())), source, numbers)
         else:
             raise CodegenError(f"{path}: neither a selection of operators nor a list of kernels")
         return selection
@@ -114,8 +144,8 @@ def of_model(path: Path) -> Selection:
             for instruction in chain["instructions"]:
                 if instruction["instr_args_type"] == "KernelCall":
                     call = instruction["instr_args"]
-                    key = _kernel_key(call["args"], plan["values"])
-                    selection.add(names[call["op_index"]], {key}, str(path))
+                    key, dtypes = _kernel_key(call["args"], plan["values"])
+                    selection.add(names[call["op_index"]], {key}, str(path), dtypes)
     return selection
 
 
@@ -124,18 +154,22 @@ def _qualified(operator: dict[str, str]) -> str:
     return operator["name"] + (f".{overload}" if overload else "")
 
 
-def _kernel_key(args: list[int], values: list[dict[str, Any]]) -> str:
+def _kernel_key(args: list[int], values: list[dict[str, Any]]) -> tuple[str, set[int]]:
+    """The key, and the types of tensors that it does not show."""
     parts = []
+    numbers = []
     for index in args:
         value = values[index]
+        items = [value]
         if value.get("val_type") in ("TensorList", "OptionalTensorList"):
-            items = [i for i in value["val"]["items"] if i >= 0]
-            value = values[items[0]] if items else {}
-        if value.get("val_type") == "Tensor":
-            tensor = value["val"]
-            order = ",".join(str(d) for d in tensor.get("dim_order", []))
-            parts.append(f"{scalar_types()[tensor['scalar_type']]};{order}")
-    return "v1/" + "|".join(parts) if parts else DEFAULT
+            items = [values[i] for i in value["val"]["items"] if i >= 0]
+        tensors = [item["val"] for item in items if item.get("val_type") == "Tensor"]
+        numbers += [scalar_types()[tensor["scalar_type"]] for tensor in tensors]
+        if tensors:
+            order = ",".join(str(d) for d in tensors[0].get("dim_order", []))
+            parts.append(f"{scalar_types()[tensors[0]['scalar_type']]};{order}")
+    key = "v1/" + "|".join(parts) if parts else DEFAULT
+    return key, set(numbers) - set(map(int, _TYPE_IN_KEY.findall(key)))
 
 
 @cache
@@ -143,6 +177,14 @@ def scalar_types() -> dict[str, int]:
     """Numbers of element types by their name in programs, FLOAT and so on."""
     text = _SCHEMA.with_name("scalar_type.fbs").read_text(encoding="utf-8")
     return {name: int(number) for name, number in re.findall(r"^\s*(\w+) = (\d+)", text, re.M)}
+
+
+def scalar_type(name: str, where: str) -> int:
+    """The number of an element type by the name that C++ has for it, Float and so on."""
+    number = scalar_types().get(name.upper())
+    if number is None:
+        raise CodegenError(f"{where}: no element type {name}")
+    return number
 
 
 def _read_program(path: Path) -> dict[str, Any]:
@@ -158,4 +200,5 @@ def _read_program(path: Path) -> dict[str, Any]:
         written = next(Path(folder).glob("*.json"), None)
         if done.returncode != 0 or written is None:
             raise CodegenError(f"{path}: not a program: {done.stdout}{done.stderr}".strip())
-        return json.loads(written.read_text(encoding="utf-8", errors="replace"))
+        text = written.read_text(encoding="utf-8", errors="replace")
+        return json.loads(_NOT_FINITE.sub(r"\1\2Infinity", text.replace(": nan", ": NaN")))

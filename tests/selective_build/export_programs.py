@@ -26,6 +26,13 @@ class Selected(torch.nn.Module):
         return (*scaled, torch.softmax(x + x, -1))
 
 
+class Softmax(torch.nn.Module):
+    """What Selected calls of ours, for other element types than there."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + x, -1)
+
+
 class Other(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cumsum(x, 0)
@@ -35,6 +42,7 @@ def main(folder: Path) -> None:
     selected = (torch.ones(2, 3), torch.ones(2, 3, dtype=torch.double), torch.ones(4))
     for name, model, inputs in (
         ("selected", Selected(), selected),
+        ("halves", Softmax(), (torch.ones(2, 4, dtype=torch.half),)),
         ("other", Other(), (torch.ones(3),)),
     ):
         program = to_edge(torch.export.export(model, inputs)).to_executorch()

@@ -27,9 +27,17 @@ int main(int argc, char** argv) {
   }
   for (const auto& output : *outputs) {
     const auto tensor = output.toTensor();
-    const bool is_double = tensor.scalar_type() == executorch::aten::ScalarType::Double;
-    std::printf("%g\n", is_double ? tensor.const_data_ptr<double>()[0]
-                                  : static_cast<double>(tensor.const_data_ptr<float>()[0]));
+    switch (tensor.scalar_type()) {
+      case executorch::aten::ScalarType::Double:
+        std::printf("%g\n", tensor.const_data_ptr<double>()[0]);
+        break;
+      case executorch::aten::ScalarType::Half:
+        std::printf("%g\n",
+                    static_cast<double>(tensor.const_data_ptr<executorch::aten::Half>()[0]));
+        break;
+      default:
+        std::printf("%g\n", static_cast<double>(tensor.const_data_ptr<float>()[0]));
+    }
   }
   return 0;
 }

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"), "tests/selective_build")
 SELECTED = BUILD / "run_selected_ops_lib"
+SELECTED_TYPES = BUILD / "run_selected_types_lib"
 EVERYTHING = BUILD / "run_portable_ops_lib"
 
 pytestmark = pytest.mark.skipif(not SELECTED.exists(), reason="not built; ./dev build")
@@ -26,8 +27,9 @@ def stripped_size(binary: Path, folder: Path) -> int:
     return copy.stat().st_size
 
 
-def test_program_runs_with_its_operators_only() -> None:
-    done = run(SELECTED, "selected.pte")
+@pytest.mark.parametrize("binary", [SELECTED, SELECTED_TYPES])
+def test_program_runs_with_its_operators_only(binary: Path) -> None:
+    done = run(binary, "selected.pte")
     assert done.returncode == 0, done.stderr
     *scaled, softmax = [float(line) for line in done.stdout.split()]
     # 3 * 1 + 200: the kernel for float rows; + 100: the one for any tensors (double; 1-d).
@@ -41,6 +43,22 @@ def test_operator_that_was_not_selected_is_named() -> None:
     assert "OperatorMissing" in done.stdout
     assert "aten::cumsum.out" in done.stderr
     assert run(EVERYTHING, "other.pte").returncode == 0
+
+
+def test_element_type_that_was_not_selected_is_named() -> None:
+    assert run(SELECTED, "halves.pte").stdout.split() == ["0.25"]
+    done = run(SELECTED_TYPES, "halves.pte")
+    assert done.returncode == 1
+    assert "NotSupported" in done.stdout
+    refused = "aten::add.out: argument 0 is Half; this selection of operators "
+    assert f"{refused}(DTYPE_SELECTIVE_BUILD) has it for Float only" in done.stderr
+
+
+def test_element_types_that_were_not_selected_are_not_linked(tmp_path: Path) -> None:
+    conversions = "torch::executor::native::internal::load<double>("
+    assert conversions in subprocess.check_output(["nm", "-C", SELECTED], text=True)
+    assert conversions not in subprocess.check_output(["nm", "-C", SELECTED_TYPES], text=True)
+    assert stripped_size(SELECTED_TYPES, tmp_path) < stripped_size(SELECTED, tmp_path)
 
 
 def test_kernels_that_were_not_selected_are_not_linked(tmp_path: Path) -> None:

@@ -39,8 +39,10 @@ endfunction()
 
 # gen_selected_ops(LIB_NAME name [OPS_SCHEMA_YAML a.yaml] [ROOT_OPS "aten::add.out,..."]
 #                  [INCLUDE_ALL_OPS ON] [OPS_FROM_MODEL model.pte] [DTYPE_SELECTIVE_BUILD ON])
-#   Writes selected_operators.yaml; its path is left in gen_selected_ops_output_yaml. Operators are
-#   selected whole: DTYPE_SELECTIVE_BUILD is accepted and drops no element types.
+#   Writes selected_operators.yaml; its path is left in gen_selected_ops_output_yaml. With
+#   DTYPE_SELECTIVE_BUILD also selected_op_variants.h, for kernels of the user's; given to the two
+#   functions below, too, it drops from ours the element types that no selected operator is asked
+#   for: by the models, or by the kernel keys or lists of types (kernel_metadata) of a yaml.
 #   Form of release 0.2: gen_selected_ops(<yaml> <root ops> <include all>)
 function(gen_selected_ops)
   cmake_parse_arguments(
@@ -77,6 +79,11 @@ function(gen_selected_ops)
   endforeach()
   _executorch_codegen(MODULE tools.gen_oplist OUTPUT ${yaml} ARGUMENTS ${arguments} DEPENDS
                       ${depends})
+  if(ARG_DTYPE_SELECTIVE_BUILD)
+    _executorch_codegen(
+      MODULE tools.gen_selected_op_variants OUTPUT ${folder}/selected_op_variants.h
+      ARGUMENTS --yaml-file-path=${yaml} --output-dir=${folder} DEPENDS ${yaml})
+  endif()
   set(gen_selected_ops_output_yaml ${yaml} PARENT_SCOPE)
 endfunction()
 
@@ -96,6 +103,9 @@ function(generate_bindings_for_kernels)
     set(library selected_operators)
   endif()
   set(arguments --lib-name=${library} --install-dir=${folder})
+  if(ARG_DTYPE_SELECTIVE_BUILD)
+    list(APPEND arguments --dtype-selective-build)
+  endif()
   set(selected ${folder}/selected_operators.yaml)
   get_source_file_property(is_generated ${selected} GENERATED)
   set(depends "")
@@ -123,11 +133,41 @@ function(generate_bindings_for_kernels)
   set(gen_command_sources ${sources} ${headers} PARENT_SCOPE)
 endfunction()
 
-# gen_operators_lib([SHARED] LIB_NAME name [KERNEL_LIBS a b] [DEPS executorch ...])
+# _executorch_selected_kernels(library folder): adds our kernels, compiled for the element types of
+# the selection in `folder`. The archive of `library` comes before those of the whole kernels, so that
+# theirs are not linked.
+function(_executorch_selected_kernels library folder)
+  set(selected ${folder}/selected_operators.yaml)
+  foreach(part kernels_util_all_deps portable_kernels quantized_kernels)
+    get_target_property(sources ${part} SOURCES)
+    get_target_property(room ${part} SOURCE_DIR)
+    get_target_property(options ${part} COMPILE_OPTIONS)
+    get_target_property(libraries ${part} LINK_LIBRARIES)
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")
+    list(TRANSFORM sources PREPEND ${room}/)
+    get_filename_component(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../.. ABSOLUTE)
+    string(REPLACE ${root}/executorch/kernels/ ${folder}/kernels/ written "${sources}")
+    _executorch_codegen(
+      MODULE selected_kernels OUTPUT ${written}
+      ARGUMENTS --op-selection-yaml-path=${selected} --install-dir=${folder}/kernels ${sources}
+      DEPENDS ${selected} ${sources})
+    add_library(${library}_${part} OBJECT ${written})
+    set_target_properties(${library}_${part} PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF
+                                                        POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${library}_${part} PRIVATE ${options})
+    target_link_libraries(${library}_${part} PRIVATE ${libraries})
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_${part}>)
+  endforeach()
+endfunction()
+
+# gen_operators_lib([SHARED] LIB_NAME name [KERNEL_LIBS a b] [DEPS executorch ...]
+#                   [DTYPE_SELECTIVE_BUILD ON])
 #   The library that registers what generate_bindings_for_kernels() wrote; link it and nothing else.
 #   KERNEL_LIBS hold the functions of the user; portable_kernels and quantized_kernels are always
 #   there. optimized_fusion among them adds the fused operators (speed for size). What is not
-#   selected is dropped by the linker. Form of release 0.2: the name without LIB_NAME.
+#   selected is dropped by the linker; with DTYPE_SELECTIVE_BUILD also the element types that the
+#   selection does not name, and an operator that meets one says so. Form of release 0.2: the name
+#   without LIB_NAME.
 function(gen_operators_lib)
   cmake_parse_arguments(ARG "SHARED" "LIB_NAME;DTYPE_SELECTIVE_BUILD" "KERNEL_LIBS;DEPS" ${ARGN})
   _executorch_codegen_folder(folder "${ARG_LIB_NAME}")
@@ -138,13 +178,19 @@ function(gen_operators_lib)
     string(REGEX REPLACE "[^A-Za-z0-9]" "_" symbol "et_registered_${ARG_LIB_NAME}")
   endif()
   set(source ${folder}/RegisterCodegenUnboxedKernelsEverything.cpp)
-  if(ARG_SHARED)
+  if(ARG_SHARED AND ARG_DTYPE_SELECTIVE_BUILD)
+    message(FATAL_ERROR "gen_operators_lib(${ARG_LIB_NAME}): a SHARED library links libexecutorch, "
+                        "which has all element types; it cannot be built for some of them")
+  elseif(ARG_SHARED)
     add_library(${ARG_LIB_NAME} SHARED ${source})
     target_compile_features(${ARG_LIB_NAME} PRIVATE cxx_std_20)
     target_link_libraries(${ARG_LIB_NAME} PRIVATE executorch_shared ${ARG_KERNEL_LIBS})
   else()
     et_library(${ARG_LIB_NAME} SOURCES ${source} REGISTERS ${symbol}
                DEPS ${ARG_KERNEL_LIBS} ${ARG_DEPS} quantized_kernels portable_kernels executorch)
+    if(ARG_DTYPE_SELECTIVE_BUILD)
+      _executorch_selected_kernels(${ARG_LIB_NAME} ${folder})
+    endif()
     if(APPLE)
       target_link_options(${ARG_LIB_NAME} INTERFACE LINKER:-dead_strip)
     elseif(NOT MSVC)

@@ -1,6 +1,6 @@
 #include <executorch/kernels/optimized/graph.h>
 #include <executorch/kernels/optimized/signature.h>
-#include <executorch/kernels/portable/tables.h>
+#include <executorch/kernels/portable/own_kernels.h>
 #include <executorch/kernels/prim_ops/tables.h>
 
 #include <algorithm>
@@ -28,6 +28,8 @@ using Names = std::unordered_map<runtime::OpFunction, std::string_view>;
 void add_names(Names& names, Span<const runtime::Kernel> kernels) {
   for (const auto& kernel : kernels) {
     std::string_view name = kernel.name_;
+    // The quantized operators are others that have the same names.
+    if (name.substr(0, name.find("::")) == "quantized_decomposed") continue;
     name.remove_prefix(name.find("::") + 2);
     if (is_pure(name)) names.emplace(kernel.op_, name);
   }
@@ -36,9 +38,8 @@ void add_names(Names& names, Span<const runtime::Kernel> kernels) {
 const Names& operator_names() {
   static const Names* const names = [] {
     auto* const all = new Names;
-#define ET_ADD_FAMILY(family) add_names(*all, torch::executor::native::family##_ops());
-    ET_PORTABLE_FAMILIES(ET_ADD_FAMILY)
-#undef ET_ADD_FAMILY
+    const auto* table = torch::executor::native::own_kernels();
+    for (; table != nullptr; table = table->next) add_names(*all, table->rows);
     add_names(*all, torch::executor::function::symbolic_ops());
     add_names(*all, torch::executor::function::tensor_ops());
     return all;

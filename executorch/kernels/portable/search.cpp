@@ -71,7 +71,7 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
   Loop loop(values.sizes());
   loop.add(to.strides).add(Layout(values).strides).add(begin).add(order_begin);
   const bool floats = is_float(sorted.scalar_type()) || is_float(values.scalar_type());
-  with_compute(floats ? Compute::Double : Compute::Int, [&](auto tag) {
+  const auto search_in = [&](auto tag) {
     using C = decltype(tag);
     const auto read = [](const Tensor& t, int64_t at) {
       return load_one<C>(static_cast<const char*>(t.const_data_ptr()) + at * t.element_size(),
@@ -94,7 +94,8 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
                 static_cast<char*>(out.mutable_data_ptr()) + loop.offset(0, i) * out.element_size(),
                 out.scalar_type());
     }
-  });
+  };
+  floats ? search_in(double{}) : search_in(int64_t{});
   return out;
 }
 

@@ -1,4 +1,3 @@
-#include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/shape.h>
 #include <executorch/kernels/prim_ops/arguments.h>
 #include <executorch/kernels/prim_ops/tables.h>
@@ -63,27 +62,29 @@ void sym_storage_offset(KernelRuntimeContext& ctx, Span<EValue*> args) {
   *args[1] = EValue(int64_t{0});
 }
 
+template <class T>
+void set_number(KernelRuntimeContext& ctx, const char* op, T value, EValue& result) {
+  if constexpr (std::is_same_v<T, bool>) {
+    result = EValue(value);
+  } else if constexpr (executorch::runtime::is_floating_point<T>::value) {
+    result = EValue(static_cast<double>(value));
+  } else {
+    ET_REQUIRE(ctx, std::is_signed_v<T> || static_cast<uint64_t>(value) <= INT64_MAX,
+               InvalidArgument, , "%s: %" PRIu64 " is beyond the integers of a program", op,
+               static_cast<uint64_t>(value));
+    result = EValue(static_cast<int64_t>(value));
+  }
+}
+
 void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "aten::_local_scalar_dense";
-  using namespace native::internal;
   if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
   const Tensor& t = args[0]->toTensor();
   const ScalarType type = t.scalar_type();
   ET_REQUIRE(ctx, t.numel() >= 1, InvalidArgument, , "%s: the tensor of shape %s has no element",
              kName, ShapeText(t).c_str());
-  ET_REQUIRE(ctx, is_real(type), InvalidType, , "%s: a tensor of type %s has no scalar value",
-             kName, executorch::runtime::toString(type));
-  if (is_float(type)) {
-    *args[1] = EValue(load_one<double>(t.const_data_ptr(), type));
-  } else if (type == ScalarType::Bool) {
-    *args[1] = EValue(load_one<bool>(t.const_data_ptr(), type));
-  } else {
-    const int64_t value = load_one<int64_t>(t.const_data_ptr(), type);
-    ET_REQUIRE(ctx, type != ScalarType::UInt64 || value >= 0, InvalidArgument, ,
-               "%s: %" PRIu64 " is beyond the integers of a program", kName,
-               static_cast<uint64_t>(value));
-    *args[1] = EValue(value);
-  }
+  ET_SWITCH_REALHBBF16_AND_UINT_TYPES(
+      type, ctx, kName, T, [&] { set_number(ctx, kName, *t.const_data_ptr<T>(), *args[1]); });
 }
 
 /// Whether the elements of `self` in row-major order, seen as `shape`, lie where a tensor with the

@@ -44,7 +44,7 @@ bool require_types(KernelRuntimeContext& ctx, const char* op, const Tensor& inpu
 void dequantize(const AffineLoop& loop, const AffineParameters& parameters, const Tensor& input,
                 Tensor& out) {
   const bool wide = parameters.wide() || out.scalar_type() == ScalarType::Double;
-  with_float_compute(wide ? Compute::Double : Compute::Float, [&](auto tag) {
+  const auto dequantize_in = [&](auto tag) {
     using C = decltype(tag);
     const auto run = has_wide_vectors() ? scale_wide<C> : scale_plain<C>;
     const bool in_place =  // results are computed where they belong
@@ -60,7 +60,8 @@ void dequantize(const AffineLoop& loop, const AffineParameters& parameters, cons
       store(x, n, static_cast<char*>(out.mutable_data_ptr()) + at[0] * out.element_size(),
             out.scalar_type(), loop.loop.inner_stride(0));
     });
-  });
+  };
+  wide ? dequantize_in(double{}) : dequantize_in(float{});
 }
 
 Tensor& dequantize_per_tensor(KernelRuntimeContext& ctx, const char* op, const Tensor& input,

@@ -5,6 +5,10 @@
 ///   int64_t  Byte Char Short Int Long Bool UInt16 UInt32 UInt64 (narrower results wrap on store)
 ///   float    Float Half BFloat16
 ///   double   Double
+///
+/// A selection of operators for a selection of types (DTYPE_SELECTIVE_BUILD, see
+/// executorch/codegen/selected_kernels.py) compiles these sources once more, with ET_SELECTED_TYPES
+/// as the set of types that there are; operators refuse tensors of others.
 #pragma once
 
 #include <executorch/runtime/kernel/kernel_includes.h>
@@ -18,6 +22,18 @@ using executorch::aten::BFloat16;
 using executorch::aten::Half;
 using executorch::aten::Scalar;
 using executorch::aten::ScalarType;
+
+/// Whether code is compiled for elements of type `t`. This and what depends on it has internal
+/// linkage: sources of one program differ in it.
+#ifdef ET_SELECTED_TYPES
+static constexpr bool is_compiled(ScalarType t) {
+  return (uint64_t{ET_SELECTED_TYPES} >> static_cast<int>(t) & 1) != 0;
+}
+#else
+static constexpr bool is_compiled(ScalarType) {
+  return true;
+}
+#endif
 
 enum class Compute : uint8_t { Int, Float, Double };
 
@@ -53,8 +69,8 @@ constexpr bool is_unsigned(ScalarType t) {
 }
 
 /// The types kernels know: integers, Bool and the four floating types.
-constexpr bool is_real(ScalarType t) {
-  return is_float(t) || is_integer(t) || t == ScalarType::Bool;
+static constexpr bool is_real(ScalarType t) {
+  return is_compiled(t) && (is_float(t) || is_integer(t) || t == ScalarType::Bool);
 }
 
 constexpr Compute compute_of(ScalarType t) {
@@ -67,33 +83,50 @@ constexpr ScalarType scalar_type_of(Compute c) {
                                : ScalarType::Long;
 }
 
-/// Calls f(C{}) with the C++ type of `c`.
+/// Whether anything is computed in C: in Float always, for what numbers make of integers.
+template <class C>
+static constexpr bool computes_in() {
+  if (std::is_same_v<C, float>) return true;
+  for (int t = 0; t < static_cast<int>(ScalarType::Undefined); ++t) {
+    const auto type = static_cast<ScalarType>(t);
+    if (is_real(type) && compute_of(type) == kComputeOf<C>) return true;
+  }
+  return false;
+}
+
+/// Calls f(C{}) with the C++ type of `c`, which is that of an operand's type.
 template <class F>
 decltype(auto) with_compute(Compute c, F&& f) {
-  switch (c) {
-    case Compute::Int:
-      return f(int64_t{});
-    case Compute::Float:
-      return f(float{});
-    default:
-      return f(double{});
+  if constexpr (computes_in<int64_t>()) {
+    if (c == Compute::Int) return f(int64_t{});
   }
+  if constexpr (computes_in<double>()) {
+    if (c == Compute::Double) return f(double{});
+  }
+  return f(float{});
 }
 
 /// As above for the two floating types; `c` must not be Int.
 template <class F>
 decltype(auto) with_float_compute(Compute c, F&& f) {
-  return c == Compute::Double ? f(double{}) : f(float{});
+  if constexpr (computes_in<double>()) {
+    if (c == Compute::Double) return f(double{});
+  }
+  return f(float{});
 }
 
-/// Calls f(T{}) with the C++ type of `t`; false, and f not called, when `t` is not real.
+/// Calls f(T{}) with the C++ type of `t`; false, and f not called, when `t` is not real or not
+/// compiled.
 template <class F>
 bool with_dtype(ScalarType t, F&& f) {
   switch (t) {
-#define ET_CASE(name, type) \
-  case ScalarType::name:    \
-    f(type{});              \
-    return true;
+#define ET_CASE(name, type)                        \
+  case ScalarType::name:                           \
+    if constexpr (is_compiled(ScalarType::name)) { \
+      f(type{});                                   \
+      return true;                                 \
+    }                                              \
+    return false;
     ET_CASE(Byte, uint8_t)
     ET_CASE(Char, int8_t)
     ET_CASE(Short, int16_t)

@@ -129,7 +129,7 @@ Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, 
     with_float_compute(pass.compute,
                        [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
   } else {
-    if constexpr (kinds == Kinds::AllAndInt32) {
+    if constexpr (kinds == Kinds::AllAndInt32 && is_compiled(ScalarType::Int)) {
       if (pass.common == ScalarType::Int && pass.out_type == ScalarType::Int) {
         run_in_int32(pass, inner_loop_of<int32_t, F, In...>(), &f);
         return out;
@@ -162,19 +162,19 @@ Tensor& elementwise_with(KernelRuntimeContext& ctx, const Rules& rules, Tensor& 
     run_by_engine(pass, loop, engine_function);
     return out;
   }
-  if constexpr (kinds == Kinds::AllAndInt32) {
+  if constexpr (kinds == Kinds::AllAndInt32 && is_compiled(ScalarType::Int)) {
     if (pass.common == ScalarType::Int && pass.out_type == ScalarType::Int) {
       run_in_int32(pass, inner_loop_of<int32_t, F, In...>(), &f);
       return out;
     }
   }
-  if constexpr (kinds != Kinds::Float) {
+  if constexpr (kinds != Kinds::Float && computes_in<int64_t>()) {
     if (pass.compute == Compute::Int) {
       run(pass, inner_loop_of<int64_t, F, In...>(), &f);
       return out;
     }
   }
-  run(pass, inner_loop_of<double, F, In...>(), &f);
+  if constexpr (computes_in<double>()) run(pass, inner_loop_of<double, F, In...>(), &f);
   return out;
 }
 
