@@ -87,6 +87,46 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 }
 
 
+def bounded_counts(x: torch.Tensor) -> torch.Tensor:
+    counts = torch.bincount(x.reshape(-1).abs(), minlength=5)
+    torch._check(counts.shape[0] <= 12)
+    return counts
+
+
+def two_selections(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Of equal looks and different sizes."""
+    a, b = x[x > 1], y[y > 1]
+    return a, b, a * a.shape[0], b * b.shape[0]
+
+
+EXACT |= {
+    "bincount within a bound": (bounded_counts, (I,)),
+    "boolean masks of equal shapes": (two_selections, (B, B - 2)),
+    "where of one argument": (lambda x: torch.where(x > 2), (M,)),
+    "nonzero of a list": (lambda x: x.nonzero(as_tuple=True), (I[0] - 2,)),
+    "unique": (lambda x: torch.unique(x, return_inverse=True, return_counts=True), (I,)),
+    "take at a number": (torch.take, (M, torch.tensor(3))),
+    "complex cast": (lambda x: torch.view_as_real(x.to(torch.complex64)), (B,)),
+    "real part by cast": (lambda x: torch.complex(x, x + 1).to(torch.float64), (B,)),
+    "fft of reals in two dims": (lambda x: torch.view_as_real(torch.fft.fft2(x)), (B,)),
+    "view as another dtype": (lambda x: x.view(torch.int32), (B,)),
+    "view as bytes": (lambda x: x.view(torch.uint8), (B,)),
+    "pinv": (torch.linalg.pinv, (B[0],)),
+    "inverse": (torch.linalg.inv, (B[0, :, :3] + 3 * torch.eye(3),)),
+    "determinant": (torch.linalg.det, (B[0, :, :3] + 3 * torch.eye(3),)),
+    "solve": (torch.linalg.solve, (B[0, :, :3] + 3 * torch.eye(3), B[1])),
+    "cholesky_solve": (
+        lambda b, x: torch.cholesky_solve(b, torch.linalg.cholesky(x @ x.mT + torch.eye(3))),
+        (B[1], B[0]),
+    ),
+    "triangular_solve": (
+        lambda b, x: torch.triangular_solve(b, x + 3 * torch.eye(3), upper=False),
+        (B[1], B[0, :, :3]),
+    ),
+    "clamp of bools": (lambda x, y: torch.clamp_max(x, y), (M > 1, M > 2)),
+}
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_operator_beyond_core_agrees_with_eager(name: str) -> None:
     function, args = EXACT[name]

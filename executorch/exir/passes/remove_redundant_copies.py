@@ -103,7 +103,8 @@ def _make_view(node: Node) -> bool:
         return False
     plain = all(s.dim_order == tuple(range(len(s.shape))) for s in (new, old))
     dynamic = [i for i, extent in enumerate(new.shape) if not isinstance(extent, int)]
-    if not plain or len(dynamic) > 1 or (dynamic and 0 in new.shape):
+    empty = any(isinstance(extent, int) and extent == 0 for extent in new.shape)
+    if not plain or len(dynamic) > 1 or (dynamic and empty):
         return False
     node.args = (node.args[0], [-1 if i in dynamic else e for i, e in enumerate(new.shape)])
     node.kwargs = {}

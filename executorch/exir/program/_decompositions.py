@@ -59,6 +59,25 @@ def _rule(*ops: OpOverload) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return add
 
 
+# Casts.
+
+
+@_rule(_aten._to_copy.default)
+def cast_complex(self: Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    """Between complex and other types, by the parts."""
+    if dtype is None or dtype == self.dtype or not (dtype.is_complex or self.is_complex()):
+        return NotImplemented
+    if not dtype.is_complex:
+        return torch.view_as_real(self).select(-1, 0).to(dtype)
+    real, imaginary = (self, None)
+    if self.is_complex():
+        parts = torch.view_as_real(self)
+        real, imaginary = parts.select(-1, 0), parts.select(-1, 1)
+    real = real.to(dtype.to_real())
+    imaginary = torch.zeros_like(real) if imaginary is None else imaginary.to(dtype.to_real())
+    return torch.complex(real, imaginary)
+
+
 # Products.
 
 
@@ -227,10 +246,17 @@ def unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The shape of the result is known only for a dim counted from the front."""
-    if dim is None or dim >= 0:
-        return NotImplemented
-    return torch.unique_consecutive(self, return_inverse, return_counts, dim + self.dim())
+    if dim is not None and dim < 0:
+        raise ValueError(
+            f"unique_consecutive: dim is {dim}; torch.export mistakes the shape of the result for "
+            f"dims counted from the end, write {dim + self.dim()}"
+        )
+    return NotImplemented
+
+
+@_rule(_aten.take.default)
+def take(self: Tensor, index: Tensor) -> Any:
+    return _aten.index.Tensor(self.reshape(-1), [index])
 
 
 @_rule(_aten.cholesky.default)

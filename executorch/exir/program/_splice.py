@@ -11,6 +11,7 @@ import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node, Proxy
+from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.fx.node import map_aggregate
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
@@ -176,7 +177,11 @@ class Splicer:
         key = (node.target, self._is_refused(node), *arguments)
         template = self.templates.get(key)
         if template is None:
-            template = self.templates[key] = self._trace(node, tensors)
+            template = self._trace(node, tensors)
+            if node.meta.get("unbacked_bindings"):  # sizes that depend on data are each call's own
+                self._keep_sizes(node, template)
+            else:
+                self.templates[key] = template
         refs: dict[Ref, Any] = {Ref(-1, i): self.new_values[t] for i, t in enumerate(tensors)}
         for number, step in enumerate(template.steps):
             args, kwargs = self._filled(step.args, refs), self._filled(step.kwargs, refs)
@@ -220,6 +225,13 @@ class Splicer:
             if node.target in self.full_table:
                 table = {**table, node.target: self.full_table[node.target]}
         return trace(node.target, args, kwargs, inputs, table, keep, self.fake_mode)
+
+    def _keep_sizes(self, node: Node, template: Template) -> None:
+        """The symbols of sizes that depend on data are those of the program, with their bounds."""
+        result = map_aggregate(
+            template.outputs, lambda o: template.values[o] if isinstance(o, Ref) else o
+        )
+        rebind_unbacked(self.fake_mode.shape_env, node, result)
 
     def _is_refused(self, node: Node) -> bool:
         """Whether the operator stays whole in general, but not here."""

@@ -8,7 +8,7 @@ creation per core call, where tracing costs a dispatch through all of PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -217,7 +217,9 @@ def trace(
     Raises NeedsFunctionalization if the call cannot be had in functional form in isolation.
     """
     recorder = _Recorder(table, keep, inputs)
-    with no_cpu_kernels(), fake_mode, enable_python_dispatcher():
+    shapes = fake_mode.shape_env
+    no_pending = shapes.ignore_fresh_unbacked_symbols() if shapes is not None else nullcontext()
+    with no_cpu_kernels(), fake_mode, enable_python_dispatcher(), no_pending:
         # The dispatcher would take a composite operator apart before the recorder sees it.
         result = recorder.__torch_dispatch__(target, (), args, kwargs)
     template = recorder.template
