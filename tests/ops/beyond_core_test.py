@@ -109,6 +109,7 @@ EXACT |= {
     "complex cast": (lambda x: torch.view_as_real(x.to(torch.complex64)), (B,)),
     "real part by cast": (lambda x: torch.complex(x, x + 1).to(torch.float64), (B,)),
     "fft of reals in two dims": (lambda x: torch.view_as_real(torch.fft.fft2(x)), (B,)),
+    "shifts": (lambda x: (x << 2, x >> 1, x << x.abs()), (I,)),
     "view as another dtype": (lambda x: x.view(torch.int32), (B,)),
     "view as bytes": (lambda x: x.view(torch.uint8), (B,)),
     "pinv": (torch.linalg.pinv, (B[0],)),
@@ -162,6 +163,19 @@ def test_random_operator_beyond_core_has_its_mean(name: str) -> None:
     (found,) = in_program(function, torch.zeros(N))
     error = found.std().item() / N**0.5
     assert abs(found.mean().item() - mean) < 5 * error
+
+
+def test_distinct_elements_of_a_dynamic_tensor_are_bounded_by_their_number() -> None:
+    x = torch.randint(0, 4, (7, 2))
+    call = Call(lambda x: torch.unique(x, return_counts=True))
+    rows = torch.export.Dim("rows", max=20)
+    exported = torch.export.export(call, (x,), dynamic_shapes={"args": ({0: rows},)})
+    method = (
+        Runtime.get().load_program(to_edge(exported).to_executorch().buffer).load_method("forward")
+    )
+    assert method is not None
+    for given in (x, torch.arange(40).reshape(20, 2), x[:1]):
+        torch.testing.assert_close(list(method.execute([given])), list(call(given)))
 
 
 def test_draws_without_replacement_differ() -> None:

@@ -73,8 +73,31 @@ def _bound_masked_select(node: Node) -> None:
     picked = math.prod(torch.broadcast_shapes(*shapes))
     bound = upper_bound(extent)
     if bound is None or (bound == assumed and picked > assumed):
+        _limit(extent, picked)
+
+
+_DISTINCT = {
+    torch.ops.aten._unique2.default,
+    torch.ops.aten.unique_consecutive.default,
+    torch.ops.aten.unique_dim.default,
+}
+
+
+def _bound_distinct(node: Node) -> None:
+    """At most every element is distinct; PyTorch says so only where their number is fixed."""
+    extents = [upper_bound(s) for s in node.all_input_nodes[0].meta["val"].shape]
+    if any(extent is None for extent in extents):
+        return
+    for spec in _own_specs(node):
+        for count in spec.shape:
+            if not isinstance(count, int) and upper_bound(count) is None:
+                _limit(count, math.prod(extent or 0 for extent in extents))
+
+
+def _limit(extent: torch.SymInt, most: int) -> None:
+    if extent.node.expr.is_Symbol:
         shape_env = extent.node.shape_env
-        shape_env.var_to_range[extent.node.expr] = ValueRanges(0, picked)
+        shape_env.var_to_range[extent.node.expr] = ValueRanges(0, most)
         shape_env._version_counter += 1  # bounds known by now are to be forgotten
 
 
@@ -88,6 +111,8 @@ class _SymShapeEval(PassBase):
                 op = overload_of(node.target)
                 if op is torch.ops.aten.masked_select.default:
                     _bound_masked_select(node)
+                elif op in _DISTINCT:
+                    _bound_distinct(node)
                 for spec in _own_specs(node):
                     if any(not isinstance(s, int) for s in spec.shape):
                         spec.shape = self.extents(node, spec)

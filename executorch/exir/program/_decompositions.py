@@ -78,6 +78,23 @@ def cast_complex(self: Tensor, *, dtype: torch.dtype | None = None, **options: A
     return torch.complex(real, imaginary)
 
 
+# Python's shifts.
+
+
+@_rule(_aten.__lshift__.Scalar, _aten.__lshift__.Tensor)
+def shift_left(self: Tensor, other: Any) -> Tensor:
+    if self.is_floating_point():
+        return self * torch.pow(2.0, other) if isinstance(other, Tensor) else self * 2.0**other
+    return torch.bitwise_left_shift(self, other)
+
+
+@_rule(_aten.__rshift__.Scalar, _aten.__rshift__.Tensor)
+def shift_right(self: Tensor, other: Any) -> Tensor:
+    if self.is_floating_point():
+        return self / torch.pow(2.0, other) if isinstance(other, Tensor) else self / 2.0**other
+    return torch.bitwise_right_shift(self, other)
+
+
 # Products.
 
 
