@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 
 #include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/short_math-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -101,8 +102,10 @@ void ApplyActivation(const Activation& act, Type type, const void* x, void* y, i
     using T = decltype(t);
     with_kind(act.kind, [&](auto kind) HWY_ATTR {
       const Activation fixed = {decltype(kind)::value, act.low, act.high};
-      Map(static_cast<const T*>(x), static_cast<T*>(y), n,
-          [&](auto d, auto v) HWY_ATTR { return Apply<sizeof(T) == 2>(d, fixed, v); });
+      Map(static_cast<const T*>(x), static_cast<T*>(y), n, [&](auto d, auto v) HWY_ATTR {
+        if constexpr (sizeof(T) == 2) return ApplyShort<T>(d, fixed, v);
+        return Apply(d, fixed, v);
+      });
     });
   });
 }

@@ -1,7 +1,7 @@
 /// Functions of one and of two elements over arrays, and conversions between storage types.
 /// Operands and y may be the same array, not overlap otherwise; any alignment; n >= 0. On the
 /// calling thread. Computed in float; of the 16-bit types an activation's error before it is
-/// rounded is at most half a unit in the last place of F16.
+/// rounded is at most 0.3 units in the last place.
 #pragma once
 
 #include <executorch/cpu/activation.h>

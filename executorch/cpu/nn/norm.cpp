@@ -112,11 +112,8 @@ HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, bool pas
                        T* y) {
   const Floats d;
   const V a = hn::Set(d, scale), b = hn::Set(d, shift);
-  write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
-    if (past) prefetch(next + begin, count * static_cast<int64_t>(sizeof(T)));
-    ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&)
-                          HWY_ATTR { store(hn::MulAdd(load(x + begin + i), a, b), to + i); });
-  });
+  Produce(y, n, past, next,
+          [&](int64_t i, const auto& load) HWY_ATTR { return hn::MulAdd(load(x + i), a, b); });
 }
 
 /// A layer norm's row: one weight and bias per element.
@@ -125,15 +122,10 @@ HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, cons
                              const float* bias, bool past, const T* next, T* y) {
   const Floats d;
   const V m = hn::Set(d, mean), r = hn::Set(d, rstd);
-  write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
-    if (past) prefetch(next + begin, count * static_cast<int64_t>(sizeof(T)));
-    ForVectors(count, [&](int64_t j, const auto& load, const auto& store, const auto&) HWY_ATTR {
-      const int64_t i = begin + j;
-      V v = hn::Mul(hn::Sub(load(x + i), m), r);
-      if (weight != nullptr) v = hn::Mul(v, load(weight + i));
-      if (bias != nullptr) v = hn::Add(v, load(bias + i));
-      store(v, to + j);
-    });
+  Produce(y, n, past, next, [&](int64_t i, const auto& load) HWY_ATTR {
+    V v = hn::Mul(hn::Sub(load(x + i), m), r);
+    if (weight != nullptr) v = hn::Mul(v, load(weight + i));
+    return bias != nullptr ? hn::Add(v, load(bias + i)) : v;
   });
 }
 
@@ -213,6 +205,7 @@ void RunNormalizeRows(const NormalizeRows& a) {
       for (const int64_t last = end - 1; row < end; ++row) {
         Normalize<decltype(tag)>(a, row, past && a.x != a.y, last);
       }
+      end_stream();
     });
   });
 }

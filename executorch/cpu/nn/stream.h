@@ -51,6 +51,13 @@ int64_t chunk_at(const T* y) {
   return (kStreamBytes - misplaced) / static_cast<int64_t>(sizeof(T));
 }
 
+/// Elements of y until the first that begins a cache line, at most n.
+template <class T>
+int64_t before_line(const T* y, int64_t n) {
+  const auto bytes = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(y) % kLine);
+  return std::min(n, bytes / static_cast<int64_t>(sizeof(T)));
+}
+
 /// y[0, n) by calls f(i, m, to), each for [i, i + m): `to` is y + i, or a chunk if `past`.
 template <class T, class F>
 void write(T* y, int64_t n, bool past, const F& f) {
