@@ -1,0 +1,315 @@
+/// Depthwise convolutions of planes: vectors run along width.
+// clang-format off
+#if defined(EXECUTORCH_CPU_NN_DEPTHWISE_PLANES_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
+#ifdef EXECUTORCH_CPU_NN_DEPTHWISE_PLANES_INL_H_
+#undef EXECUTORCH_CPU_NN_DEPTHWISE_PLANES_INL_H_
+#else
+#define EXECUTORCH_CPU_NN_DEPTHWISE_PLANES_INL_H_
+#endif
+// clang-format on
+
+#include <executorch/cpu/nn/depthwise_finish-inl.h>
+#include <executorch/cpu/workspace.h>
+
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace depthwise {
+
+// A channel with its padding, its positions sorted by their remainder modulo the strides, so that
+// what a tap meets is contiguous along width: position (oh + kh', ow + kw') of a part.
+struct PaddedPlane {
+  int64_t height, width;  // of a part
+  int64_t part(const ConvAxis& h, const ConvAxis& w, int64_t kh, int64_t kw) const {
+    const int64_t y = kh * h.dilation, x = kw * w.dilation;
+    return ((y % h.stride * w.stride + x % w.stride) * height + y / h.stride) * width +
+           x / w.stride;
+  }
+};
+
+template <class T>
+HWY_INLINE void PadPlane(const ConvAxis& h, const ConvAxis& w, const PaddedPlane& plane,
+                         const T* from, float* to) {
+  const Floats d;
+  std::fill_n(to, plane.height * plane.width * h.stride * w.stride, 0.0f);
+  for (int64_t y = 0; y < h.in; ++y) {
+    const T* row = from + y * h.in_stride;
+    const int64_t py = y + h.padding;
+    float* line = to + (py % h.stride * w.stride * plane.height + py / h.stride) * plane.width;
+    if (py / h.stride >= plane.height) break;
+    if (w.stride == 1) {
+      float* at = line + w.padding;
+      const int64_t n = std::min(w.in, plane.width - w.padding);
+      int64_t x = 0;
+      for (; x + kLanes <= n; x += kLanes) hn::StoreU(LoadFloats(d, row + x), d, at + x);
+      if (x < n) {
+        const auto rest = static_cast<size_t>(n - x);
+        StoreFloatsN(LoadFloatsN(d, row + x, rest), d, at + x, rest);
+      }
+      continue;
+    }
+    for (int64_t x = 0; x < w.in; ++x) {
+      const int64_t px = x + w.padding;
+      if (px / w.stride >= plane.width) break;
+      line[px % w.stride * plane.height * plane.width + px / w.stride] = ToFloat(row + x);
+    }
+  }
+}
+
+// to[q] += sum over taps of weights[tap] * plane[parts[tap] + q], q < n rounded up to kWide.
+constexpr int64_t kVectors = 4, kWide = kVectors * kLanes;
+HWY_INLINE void SumTaps(const float* plane, const int64_t* parts, const float* weights,
+                        int64_t taps, int64_t n, float* to) {
+  const Floats d;
+  for (int64_t q = 0; q < n; q += kWide) {
+    V sums[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, to + q + v * kLanes);
+    for (int64_t t = 0; t < taps; ++t) {
+      const V weight = hn::Set(d, weights[t]);
+      const float* at = plane + parts[t] + q;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        sums[v] = hn::MulAdd(weight, hn::LoadU(d, at + v * kLanes), sums[v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + q + v * kLanes);
+  }
+}
+
+// The usual windows: kSize x kSize taps side by side, steps of 1 or 2. A strip of one vector of
+// outputs goes down the plane; masks stand for the padding at both sides. Each row of the image is
+// read once: its products with the rows of taps go to the outputs that are under way, summed among
+// themselves first, so that no output waits for the one before.
+template <int kSize, int kStep>
+struct Strip {
+  hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
+  int64_t ow, first;                         // the position that lane 0 meets with tap 0
+  size_t n;
+
+  Strip() = default;
+  Strip(const ConvAxis& w, int64_t column)
+      : ow(column),
+        first(column * kStep - w.padding),
+        n(static_cast<size_t>(std::min(kLanes, w.out - column))) {
+    for (int kw = 0; kw < kSize; ++kw) {
+      low[kw] = Between(Floats(), -(first + kw), w.in - (first + kw));
+      high[kw] = Between(Floats(), -(first + kw + kLanes), w.in - (first + kw + kLanes));
+    }
+  }
+
+  // What the lanes meet with each tap of a row.
+  HWY_INLINE void Load(const float* HWY_RESTRICT row, V (&x)[kSize]) const {
+    const Floats d;
+#pragma GCC unroll 5
+    for (int kw = 0; kw < kSize; kw += kStep) {
+      const float* at = row + first + kw;
+      x[kw] = hn::MaskedLoad(low[kw], d, at);
+      if constexpr (kStep == 2) {
+        const V a = x[kw], b = hn::MaskedLoad(high[kw], d, at + kLanes);
+        x[kw] = hn::ConcatEven(d, b, a);
+        if (kw + 1 < kSize) x[kw + 1] = hn::ConcatOdd(d, b, a);
+      }
+    }
+  }
+};
+
+template <int kSize>
+HWY_INLINE V RowOfTaps(const V (&x)[kSize], const V* weights) {
+  V sum = hn::Mul(x[0], weights[0]);
+#pragma GCC unroll 5
+  for (int kw = 1; kw < kSize; ++kw) sum = hn::MulAdd(x[kw], weights[kw], sum);
+  return sum;
+}
+
+template <int kSize, int kStep, bool kBounded, class T>
+HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, const float* image,
+                         int64_t row_stride, const V (&weights)[kSize * kSize], V bias,
+                         int64_t to) {
+  const ConvAxis& h = c.axis[1];
+  constexpr int kWaiting = (kSize - 1) / kStep;  // outputs that more rows will be added to
+  V sums[kWaiting];
+#pragma GCC unroll 4
+  for (int i = 0; i < kWaiting; ++i) sums[i] = bias;
+  const auto add = [&](int64_t y, auto first_row) HWY_ATTR {
+    // Rows of taps first_row, first_row + kStep ... of one row of the image.
+    constexpr int kFirst = decltype(first_row)::value;
+    constexpr int kCount = (kSize - kFirst + kStep - 1) / kStep;
+    V parts[kCount];
+    const int64_t ih = y - h.padding;
+    if (ih >= 0 && ih < h.in) {
+      // The next plane: a strip jumps from row to row, which no processor foresees.
+      const float* const ahead = image + ih * row_stride + strip.first + c.in_channel;
+      if constexpr (std::is_same_v<T, float>) {
+        __builtin_prefetch(ahead);
+        if constexpr (kStep == 2) __builtin_prefetch(ahead + kLanes);
+      }
+      V x[kSize];
+      strip.Load(image + ih * row_stride, x);
+#pragma GCC unroll 5
+      for (int i = 0; i < kCount; ++i) {
+        parts[i] = RowOfTaps<kSize>(x, weights + (kFirst + i * kStep) * kSize);
+      }
+    } else {
+#pragma GCC unroll 5
+      for (int i = 0; i < kCount; ++i) parts[i] = hn::Zero(Floats());
+    }
+    if constexpr (kFirst > 0) {
+#pragma GCC unroll 5
+      for (int i = 0; i < kCount; ++i) sums[i] = hn::Add(sums[i], parts[i]);
+    } else {
+      const V done = hn::Add(sums[kWaiting - 1], parts[kCount - 1]);
+#pragma GCC unroll 5
+      for (int i = kWaiting - 1; i > 0; --i) sums[i] = hn::Add(sums[i - 1], parts[i]);
+      sums[0] = hn::Add(bias, parts[0]);
+      const int64_t oh = y / kStep - kWaiting;
+      if (oh >= 0) FinishWith<kBounded>(c, done, strip.n, to + oh * h.out_stride + strip.ow);
+    }
+  };
+  const int64_t last = (h.out - 1) * kStep + kSize - 1;
+  for (int64_t y = 0; y < last; y += kStep) {
+    add(y, std::integral_constant<int, 0>());
+    if constexpr (kStep == 2) add(y + 1, std::integral_constant<int, 1>());
+  }
+  add(last, std::integral_constant<int, 0>());
+}
+
+// A plane of float, or converted to it.
+template <class T>
+HWY_INLINE const float* FloatPlane(const ConvAxis& h, const ConvAxis& w, const T* from,
+                                   int64_t* row_stride) {
+  if constexpr (std::is_same_v<T, float>) {
+    *row_stride = h.in_stride;
+    return from;
+  } else {
+    static thread_local Workspace workspace;
+    const Floats d;
+    float* const to = workspace.floats(static_cast<size_t>(h.in * w.in));
+    *row_stride = w.in;
+    for (int64_t y = 0; y < h.in; ++y) {
+      for (int64_t x = 0; x < w.in; x += kLanes) {
+        const T* at = from + y * h.in_stride + x;
+        const auto n = static_cast<size_t>(std::min(kLanes, w.in - x));
+        const V v = n == static_cast<size_t>(kLanes) ? LoadFloats(d, at) : LoadFloatsN(d, at, n);
+        StoreFloatsN(v, d, to + y * w.in + x, n);
+      }
+    }
+    return to;
+  }
+}
+
+template <class T>
+HWY_INLINE bool HasStrips(const Conv<T>& c) {
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  return kMasks && h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 &&
+         w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0 &&
+         (w.kernel == 3 || w.kernel == 5) && w.stride <= 2;
+}
+
+// Planes [begin, end) of all images.
+template <int kSize, int kStep, bool kBounded, class T>
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
+  const Floats d;
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  using OneStrip = Strip<kSize, kStep>;
+  constexpr int64_t kKept = 8;  // strips
+  OneStrip strips[kKept];
+  for (int64_t i = 0; i < std::min(kKept, (w.out + kLanes - 1) / kLanes); ++i) {
+    strips[i] = OneStrip(w, i * kLanes);
+  }
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t b = i / c.groups, g = i % c.groups;
+    V weights[kSize * kSize];
+    for (int t = 0; t < kSize * kSize; ++t) {
+      weights[t] = hn::Set(d, ToFloat(c.weight + g * c.weight_group + t / kSize * h.weight_stride +
+                                      t % kSize * w.weight_stride));
+    }
+    const V bias = hn::Set(d, c.bias == nullptr ? 0.0f : ToFloat(c.bias + g));
+    for (int64_t od = 0; od < z.out; ++od) {
+      int64_t ld;
+      const float* image =
+          FloatPlane(h, w, c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride, &ld);
+      const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
+      for (int64_t s = 0; s * kLanes < w.out; ++s) {
+        const OneStrip strip = s < kKept ? strips[s] : OneStrip(w, s * kLanes);
+        RunStrip<kSize, kStep, kBounded>(c, strip, image, ld, weights, bias, to);
+      }
+    }
+  }
+}
+
+template <int kSize, int kStep, class T>
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
+  if (IsBounded(c)) return StripPlanes<kSize, kStep, true>(c, begin, end);
+  StripPlanes<kSize, kStep, false>(c, begin, end);
+}
+
+template <class T>
+void Plane(const Conv<T>& c, int64_t b, int64_t g) {
+  static thread_local Workspace workspace;
+  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  PaddedPlane plane;
+  plane.height = h.out + (h.kernel - 1) * h.dilation / h.stride;
+  plane.width = w.out + (w.kernel - 1) * w.dilation / w.stride;
+  const int64_t n_plane = plane.height * plane.width * h.stride * w.stride;
+  const int64_t n_sums = (h.out * plane.width + kWide - 1) / kWide * kWide;
+  // The last vectors of sums read beyond the plane, and are not used.
+  float* padded = workspace.floats(static_cast<size_t>(n_plane + n_sums + 2 * kWide));
+  float* sums = padded + n_plane + kWide;
+  std::fill_n(padded + n_plane, kWide, 0.0f);
+  constexpr int64_t kTaps = 64;  // at a time
+  float weights[kTaps];
+  int64_t parts[kTaps];
+  const T* weight = c.weight + g * c.weight_group;
+  const T* in = c.input + b * c.in_batch + g * c.in_channel;
+  const float bias = c.bias == nullptr ? 0.0f : ToFloat(c.bias + g);
+  for (int64_t od = 0; od < z.out; ++od) {
+    std::fill_n(sums, n_sums, bias);
+    for (int64_t kd = 0; kd < z.kernel; ++kd) {
+      const int64_t id = z.position(od, kd, false);
+      if (id < 0) continue;
+      PadPlane(h, w, plane, in + id * z.in_stride, padded);
+      const int64_t taps = h.kernel * w.kernel;
+      for (int64_t t0 = 0; t0 < taps; t0 += kTaps) {
+        const int64_t n = std::min(kTaps, taps - t0);
+        for (int64_t t = 0; t < n; ++t) {
+          const int64_t kh = (t0 + t) / w.kernel, kw = (t0 + t) % w.kernel;
+          weights[t] =
+              ToFloat(weight + kd * z.weight_stride + kh * h.weight_stride + kw * w.weight_stride);
+          parts[t] = plane.part(h, w, kh, kw);
+        }
+        SumTaps(padded, parts, weights, n, h.out * plane.width, sums);
+      }
+    }
+    const int64_t at = b * c.out_batch + g * c.out_channel + od * z.out_stride;
+    for (int64_t oh = 0; oh < h.out; ++oh) {
+      const int64_t row = at + oh * h.out_stride;
+      for (int64_t ow = 0; ow < w.out; ow += kLanes) {
+        const auto n = static_cast<size_t>(std::min(kLanes, w.out - ow));
+        Finish(c, LoadFloatsN(Floats(), sums + oh * plane.width + ow, n), n, row + ow);
+      }
+    }
+  }
+}
+
+template <class T>
+void Planes(const Conv<T>& c, int64_t begin, int64_t end) {
+  const int64_t size = c.axis[2].kernel, step = c.axis[2].stride;
+  if (HasStrips(c)) {
+    if (size == 3 && step == 1) return StripPlanes<3, 1>(c, begin, end);
+    if (size == 3 && step == 2) return StripPlanes<3, 2>(c, begin, end);
+    if (size == 5 && step == 1) return StripPlanes<5, 1>(c, begin, end);
+    return StripPlanes<5, 2>(c, begin, end);
+  }
+  for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups);
+}
+
+}  // namespace depthwise
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // once per target
