@@ -45,6 +45,10 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         (B.reshape(1, 1, 2, 3, 4),),
     ),
     "bilinear": (torch.nn.functional.bilinear, (B[0], B[1], torch.ones(5, 4, 4), torch.ones(5))),
+    "bilinear of integers": (
+        torch.nn.functional.bilinear,
+        (I[:, :3], I[:, 1:], torch.ones(2, 3, 4, dtype=torch.int64)),
+    ),
     "conv_tbc": (torch.conv_tbc, (B, torch.ones(2, 4, 3), torch.ones(3))),
     "instance_norm in training": (
         lambda x, m, v: torch.nn.functional.instance_norm(x, m, v),
@@ -143,6 +147,7 @@ DRAWS: dict[str, tuple[Callable[..., Any], float]] = {
     "geometric": (lambda x: x.clone().geometric_(0.25), 4.0),
     "normal": (lambda x: torch.normal(x + 2, 0.5), 2.0),
     "normal_": (lambda x: x.clone().normal_(3, 1), 3.0),
+    "rrelu": (lambda x: torch.nn.functional.rrelu(x - 1, 0.2, 0.6, True), -0.4),
     "uniform": (lambda x: x.clone().uniform_(-1, 3), 1.0),
     "randint_like": (lambda x: torch.randint_like(x, 2, 5), 3.0),
     "alpha_dropout": (lambda x: torch.nn.functional.alpha_dropout(x, 0.4, True), 0.0),

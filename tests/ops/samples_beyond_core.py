@@ -56,7 +56,7 @@ row("digamma.out", WIDE, near(0.25, 20))
 row("igamma.out igammac.out", WIDE, pairs(0.25, 12))
 row("special_zeta.out", WIDE, pairs(1.5, 9))
 row("gcd.out lcm.out", INTS, pairs(-6, 6))
-row("nextafter.out", WIDE, pairs(-4, 4))
+row("nextafter.out", WIDE, lambda m: pairs(-4, 4)(m) + [[m.edge(), m.edge().flip(0)]])
 row(
     "logcumsumexp.out",
     FLOATS,

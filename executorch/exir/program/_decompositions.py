@@ -125,7 +125,7 @@ def trilinear(
         for dim in sorted(dims):
             i1, i2, i3 = (t.unsqueeze(dim) if i == place else t for i, t in enumerate((i1, i2, i3)))
     product = i1 * i2 * i3
-    return product.sum(sumdim) if sumdim else product
+    return product.sum(sumdim, dtype=product.dtype) if sumdim else product
 
 
 @_rule(_aten.conv_tbc.default)
@@ -436,6 +436,22 @@ def normal_of_size(
     mean: float, std: float, size: list[int], *, generator: Any = None, **options: Any
 ) -> Tensor:
     return torch.randn(size, **options) * std + mean
+
+
+@_rule(_aten.rrelu_with_noise_functional.default)
+def rrelu(
+    self: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 0.3333333333333333,
+    training: bool = False,
+    generator: Any = None,
+) -> tuple[Tensor, Tensor]:
+    if training:
+        slope = torch.rand_like(self) * (upper - lower) + lower
+        noise = torch.where(self <= 0, slope, 1.0)
+        return self * noise, noise
+    return torch.nn.functional.leaky_relu(self, (lower + upper) / 2), noise
 
 
 @_rule(_aten.alpha_dropout.default)

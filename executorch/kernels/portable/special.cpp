@@ -43,6 +43,20 @@ int64_t gcd(int64_t a, int64_t b) {
   return magnitude(a);
 }
 
+/// The H after `a`, which is one, towards `b`.
+template <class H, class C>
+C next_of_16_bits(C a, C b) {
+  if (a != a || b != b) return static_cast<C>(NAN);
+  if (a == b) return b;
+  H next(static_cast<float>(a));
+  if (a == 0) {
+    next.x = 1;
+    return std::copysign(static_cast<C>(static_cast<float>(next)), b);
+  }
+  next.x = static_cast<uint16_t>(next.x + ((b > a) == (a > 0) ? 1 : -1));
+  return static_cast<C>(static_cast<float>(next));
+}
+
 template <class F>
 Tensor& of_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                   const F& f) {
@@ -118,7 +132,6 @@ Tensor& fmax_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& ot
       ctx, {.op = "fmax.out"}, out, [](auto a, auto b) { return a > b || b != b ? a : b; }, self,
       other);
 }
-
 /// The largest integer that divides both; of zeros 0.
 Tensor& gcd_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
   return elementwise<Kinds::Int>(
@@ -136,12 +149,17 @@ Tensor& lcm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
 }
 Tensor& nextafter_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                       Tensor& out) {
-  const ScalarType type = out.scalar_type();
-  ET_REQUIRE(ctx, type == ScalarType::Float || type == ScalarType::Double, InvalidArgument, out,
-             "nextafter.out: not implemented for dtype %s", executorch::runtime::toString(type));
-  return elementwise<Kinds::Float>(
-      ctx, {.op = "nextafter.out", .allow_bool = false, .allow_int = false}, out,
-      [](auto a, auto b) { return std::nextafter(a, b); }, self, other);
+  const Rules rules{.op = "nextafter.out", .allow_bool = false, .allow_int = false};
+  const auto with = [&](auto next) -> Tensor& {
+    return elementwise<Kinds::Float>(ctx, rules, out, next, self, other);
+  };
+  if (out.scalar_type() == ScalarType::Half) {
+    return with([](auto a, auto b) { return next_of_16_bits<Half>(a, b); });
+  }
+  if (out.scalar_type() == ScalarType::BFloat16) {
+    return with([](auto a, auto b) { return next_of_16_bits<BFloat16>(a, b); });
+  }
+  return with([](auto a, auto b) { return std::nextafter(a, b); });
 }
 Tensor& fmin_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
   return elementwise(
