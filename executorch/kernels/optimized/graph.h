@@ -14,6 +14,9 @@ namespace executorch::optimized {
 using runtime::Instruction;
 using runtime::MethodDraft;
 
+/// Whether dims lie in memory in their order.
+bool default_order(const Tensor& tensor);
+
 /// Nodes are the instructions in the order of the file, values those of the method, both by number.
 /// Views of static shape have no instruction: two values are planned at one place. The graph has
 /// nodes of its own for them, "static_view", behind the node that defines the first.
