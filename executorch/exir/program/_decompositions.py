@@ -239,6 +239,8 @@ def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     x = self.reshape(-1)
     if x.numel() == 0:
         return torch.zeros(bins, dtype=x.dtype, device=x.device)
+    if x.element_size() < 4:  # half a unit there is a bin
+        return histc(x.to(torch.float32), bins, min, max).to(x.dtype)
     low: Any = min
     high: Any = max
     if low == high:
