@@ -143,19 +143,9 @@ HWY_INLINE V Reciprocal(D d, V x) {
 #endif
 }
 
-/// x / y for y >= 1, to 14 bits: enough where the result is stored in 16.
+/// 2^x for x <= 0 with few operations; below 2^-126 it is 0.
 template <class D, class V>
-HWY_INLINE V ShortQuotient([[maybe_unused]] D d, V x, V y) {
-#if ET_SCALE_BY_POWER
-  return hn::Mul(x, hn::ApproximateReciprocal(y));
-#else
-  return hn::Div(x, y);
-#endif
-}
-
-/// 2^x for x <= 0 with few operations; below 2^-126 it is 0. powers: of 2^r for |r| <= 1/2.
-template <class D, class V, size_t n>
-HWY_INLINE V Exp2OfNegative(D d, V x, const float (&powers)[n]) {
+HWY_INLINE V Exp2OfNegative(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V lowest = hn::Set(d, -127.0f);
   const V bounded = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);  // NaN stays
@@ -164,14 +154,9 @@ HWY_INLINE V Exp2OfNegative(D d, V x, const float (&powers)[n]) {
   const V shifted = hn::Add(bounded, rounder);
   const V r = hn::Sub(bounded, hn::Sub(shifted, rounder));
   const auto scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
-  return hn::Mul(Polynomial(d, r, powers), scale);
-}
-
-template <class D, class V>
-HWY_INLINE V Exp2OfNegative(D d, V x) {
   constexpr float kPowers[] = {1.32647e-3f,   9.67151e-3f,   5.550734e-2f,
                                2.4022242e-1f, 6.9314698e-1f, 1.0f};
-  return Exp2OfNegative(d, x, kPowers);
+  return hn::Mul(Polynomial(d, r, kPowers), scale);
 }
 
 template <class D, class V>
@@ -217,60 +202,50 @@ HWY_INLINE V Erf(D d, V x) {
 }
 
 /// P(N(0,1) <= x). For x = -a <= 0 it is e^(-a^2 / 2) times a polynomial in 1 / (1 + 0.26 a), so
-/// that nothing cancels; below 2^-126 it is 0. kShort: to 13 bits, of fewer terms.
-template <bool kShort = false, class D, class V>
+/// that nothing cancels; below 2^-126 it is 0.
+template <class D, class V>
 HWY_INLINE V NormalCdf(D d, V x) {
   const V one = hn::Set(d, 1.0f), end = hn::Set(d, 13.3f);
   const V magnitude = hn::Abs(x);
   const V a = hn::IfThenElse(hn::Gt(magnitude, end), end, magnitude);  // NaN stays
   const V denominator = hn::MulAdd(a, hn::Set(d, 0.26f), one);
   const V power = hn::Mul(hn::Mul(a, a), hn::Set(d, -0.5f * 1.44269504f));
-  V tail;
-  if constexpr (kShort) {
-    constexpr float kTail[] = {1.58021305e-1f, 4.10063976e-2f, 7.96689861e-2f,
-                               1.22236813e-1f, 9.86305935e-2f, 4.62617179e-4f};
-    constexpr float kPowers[] = {9.57009666e-3f, 5.59178599e-2f, 2.40247450e-1f, 6.93121815e-1f,
-                                 9.99999261e-1f};
-    tail = hn::Mul(Polynomial(d, Reciprocal(d, denominator), kTail),
-                   Exp2OfNegative(d, power, kPowers));
-  } else {
-    constexpr float kTail[] = {3.3909258e-2f, -1.7042343e-1f, 2.9074872e-1f, -2.0048529e-1f,
-                               1.9983225e-1f, 3.1369723e-2f,  1.0942186e-1f, 1.0172917e-1f,
-                               1.0390482e-1f, -7.0665592e-6f};
-    tail = hn::Mul(Polynomial(d, Reciprocal(d, denominator), kTail), Exp2OfNegative(d, power));
-  }
+  constexpr float kTail[] = {3.3909258e-2f, -1.7042343e-1f, 2.9074872e-1f, -2.0048529e-1f,
+                             1.9983225e-1f, 3.1369723e-2f,  1.0942186e-1f, 1.0172917e-1f,
+                             1.0390482e-1f, -7.0665592e-6f};
+  const V tail =
+      hn::Mul(Polynomial(d, Reciprocal(d, denominator), kTail), Exp2OfNegative(d, power));
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
 }
 
-template <bool kShort = false, class D, class V>
+template <class D, class V>
 HWY_INLINE V Gelu(D d, V x) {
-  return hn::Mul(x, NormalCdf<kShort>(d, x));
+  return hn::Mul(x, NormalCdf(d, x));
 }
 
 /// x / (1 + e^y)
-template <bool kShort, class D, class V>
+template <class D, class V>
 HWY_INLINE V OverOnePlusExp(D d, V x, V y) {
-  const V denominator = hn::Add(hn::Set(d, 1.0f), Exp(d, y));
-  return kShort ? ShortQuotient(d, x, denominator) : hn::Div(x, denominator);
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, y)));
 }
 
 /// x / (1 + e^(-x))
-template <bool kShort = false, class D, class V>
+template <class D, class V>
 HWY_INLINE V Silu(D d, V x) {
-  return OverOnePlusExp<kShort>(d, x, hn::Neg(x));
+  return OverOnePlusExp(d, x, hn::Neg(x));
 }
 
-template <bool kShort = false, class D, class V>
+template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
-  return OverOnePlusExp<kShort>(d, hn::Set(d, 1.0f), hn::Neg(x));
+  return OverOnePlusExp(d, hn::Set(d, 1.0f), hn::Neg(x));
 }
 
 /// x (1 + tanh(u)) / 2 = x / (1 + e^(-2u)) with u = sqrt(2 / pi) (x + 0.044715 x^3).
-template <bool kShort = false, class D, class V>
+template <class D, class V>
 HWY_INLINE V GeluTanh(D d, V x) {
   const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, -2 * 0.79788456f * 0.044715f),
                              hn::Set(d, -2 * 0.79788456f));
-  return OverOnePlusExp<kShort>(d, x, hn::Mul(x, slope));
+  return OverOnePlusExp(d, x, hn::Mul(x, slope));
 }
 
 /// NaN stays NaN.
@@ -285,8 +260,7 @@ HWY_INLINE V HardSwish(D d, V x) {
   return hn::Mul(hn::Mul(x, gate), hn::Set(d, 1.0f / 6));
 }
 
-/// kShort: the result is stored in 16 bits.
-template <bool kShort = false, class D, class V>
+template <class D, class V>
 HWY_INLINE V Apply(D d, const Activation& act, V x) {
   switch (act.kind) {
     case Activation::Kind::None:
@@ -294,13 +268,13 @@ HWY_INLINE V Apply(D d, const Activation& act, V x) {
     case Activation::Kind::Clamp:
       return Clamp(d, x, act.low, act.high);
     case Activation::Kind::Gelu:
-      return Gelu<kShort>(d, x);
+      return Gelu(d, x);
     case Activation::Kind::GeluTanh:
-      return GeluTanh<kShort>(d, x);
+      return GeluTanh(d, x);
     case Activation::Kind::Silu:
-      return Silu<kShort>(d, x);
+      return Silu(d, x);
     case Activation::Kind::Sigmoid:
-      return Sigmoid<kShort>(d, x);
+      return Sigmoid(d, x);
     case Activation::Kind::Tanh:
       return Tanh(d, x);
     case Activation::Kind::HardSwish:

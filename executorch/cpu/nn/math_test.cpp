@@ -42,9 +42,6 @@ ET_MAP(GeluTanh)
 ET_MAP(Silu)
 ET_MAP(HardSwish)
 #undef ET_MAP
-void MapShort(Activation::Kind kind, const std::vector<float>& x, std::vector<float>& y) {
-  Map(x, y, [=](auto d, auto v) HWY_ATTR { return Apply<true>(d, {kind}, v); });
-}
 
 void ThroughF16(const std::vector<float>& x, std::vector<F16>& half, std::vector<float>& y) {
   const hn::ScalableTag<float> d;
@@ -81,7 +78,6 @@ HWY_EXPORT(MapGelu);
 HWY_EXPORT(MapGeluTanh);
 HWY_EXPORT(MapSilu);
 HWY_EXPORT(MapHardSwish);
-HWY_EXPORT(MapShort);
 HWY_EXPORT(ThroughF16);
 HWY_EXPORT(ThroughBF16);
 
@@ -197,26 +193,6 @@ TEST(Math, ActivationsAreRight) {
     expect_ulps(
         ET_TARGETS(MapHardSwish),
         [](double x) { return x * std::fmin(std::fmax(x + 3, 0), 6) / 6; }, -2.5f, 1e37f, kFour);
-  });
-}
-
-TEST(Math, ActivationsOfSixteenBitsAreRightToThirteen) {
-  on_every_target([] {
-    using Kind = Activation::Kind;
-    const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
-    const auto gelu = [](double x) { return x * normal_cdf(x); };
-    const auto silu = [&](double x) { return x * sigmoid(x); };
-    const auto gelu_tanh = [](double x) {
-      return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
-    };
-    const auto check = [](Kind kind, const auto& f, float low, float high) {
-      const auto map = [=](const auto& x, auto& y) { HWY_DYNAMIC_DISPATCH(MapShort)(kind, x, y); };
-      expect_ulps(map, f, low, high, [](double) { return 0x1p11; });
-    };
-    check(Kind::Gelu, gelu, -12.9f, 1e10f);
-    check(Kind::GeluTanh, gelu_tanh, -3.0f, 1e10f);
-    check(Kind::Sigmoid, sigmoid, -87.0f, kMax);
-    check(Kind::Silu, silu, -87.0f, kMax);
   });
 }
 

@@ -19,6 +19,16 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
+/// x / y for y >= 1, to 14 bits.
+template <class D, class V>
+HWY_INLINE V ShortQuotient([[maybe_unused]] D d, V x, V y) {
+#if ET_SCALE_BY_POWER
+  return hn::Mul(x, hn::ApproximateReciprocal(y));
+#else
+  return hn::Div(x, y);
+#endif
+}
+
 /// 2^y to 13 bits: a power of two for the integer below y, a polynomial for the rest.
 template <class D, class V>
 HWY_INLINE V ShortExp2(D d, V y) {
