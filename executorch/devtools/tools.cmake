@@ -25,7 +25,7 @@ et_library(
   devtools_report EXCEPTIONS
   SOURCES report/graph_svg.cpp report/page.cpp report/report.cpp report/roofline_svg.cpp
   DEPS devtools_memory devtools_profiler)
-et_optimize_lightly(devtools_inspect devtools_memory devtools_profiler devtools_report)
+et_tool(devtools_inspect devtools_memory devtools_profiler devtools_report)
 if(TARGET executor_testing)
   et_cxx_test(
     devtools_inspect_test

@@ -38,6 +38,7 @@ if(TARGET executor_runner)
   et_executable(
     executor_runner_test SOURCES executor_runner/executor_runner_test.cpp
     DEPS program_schema GTest::gtest)
+  target_compile_options(executor_runner_test PRIVATE -O0)
   add_test(NAME executor_runner_test COMMAND executor_runner_test $<TARGET_FILE:executor_runner>)
 endif()
 

@@ -13,6 +13,12 @@ target_compile_definitions(
   INTERFACE C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=${EXECUTORCH_LOG_LEVEL}
             $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_LOGGING}>>:ET_LOG_ENABLED=0>
             $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_EVENT_TRACER}>>:ET_EVENT_TRACER_DISABLED>)
+# What loops over arrays is compiled for speed whatever the build type, except to be debugged, made
+# small or watched by a sanitizer, under which it takes minutes.
+set(EXECUTORCH_FAST_FLAGS $<$<NOT:$<CONFIG:Debug>>:-O3>)
+if(EXECUTORCH_OPTIMIZE_SIZE OR EXECUTORCH_USE_SANITIZER OR EXECUTORCH_USE_THREAD_SANITIZER)
+  set(EXECUTORCH_FAST_FLAGS "")
+endif()
 if(EXECUTORCH_USE_SANITIZER)
   # vptr looks at run-time type information, which the runtime has none of.
   target_compile_options(executorch_flags INTERFACE -fsanitize=address,undefined
@@ -67,8 +73,8 @@ function(et_executable name)
   target_link_libraries(${name} PRIVATE executorch_flags executorch_private_flags ${ARG_DEPS})
 endfunction()
 
-# et_optimize_lightly(targets ...): for tools that format text and parse options, whose headers of
-# templates take twice as long to compile at -O3 and run no faster for it.
+# et_optimize_lightly(targets ...): for what computes little, whose headers of templates take twice as
+# long to compile at -O3 and run no faster for it.
 function(et_optimize_lightly)
   foreach(name ${ARGN})
     # GCC 12 sees overflows in optimised std::string and std::vector code that cannot happen.
@@ -76,17 +82,46 @@ function(et_optimize_lightly)
   endforeach()
 endfunction()
 
-# et_cxx_test(name [COMPUTES] [CXX17] SOURCES ... EXTRA_LIBS ...): a googletest binary, one ctest entry.
-# Optimising what runs once takes five times as long as compiling it, so tests are not optimised;
-# COMPUTES: those with loops that take a while. CXX17: for what users' headers promise.
+# et_tool(targets ...): tools that format text, parse options and read and write JSON.
+function(et_tool)
+  et_optimize_lightly(${ARGN})
+  foreach(name ${ARGN})
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  endforeach()
+  et_precompile(
+    tools TARGETS ${ARGN}
+    HEADERS <nlohmann/json.hpp> <algorithm> <charconv> <chrono> <cmath> <fstream> <iostream> <map>
+            <optional> <set> <sstream> <string> <vector> <executorch/runtime/executor/method.h>
+            <executorch/schema/program_generated.h>)
+endfunction()
+
+# et_precompile(group TARGETS a ... HEADERS <x.h> ...): reads the headers once for all targets of a
+# group, which have equal flags; the first that is named compiles them. Sources include what they use
+# all the same: builds with CMAKE_DISABLE_PRECOMPILE_HEADERS, as for ARM, see to it.
+function(et_precompile group)
+  cmake_parse_arguments(ARG "" "" "TARGETS;HEADERS" ${ARGN})
+  foreach(target ${ARG_TARGETS})
+    get_property(first GLOBAL PROPERTY EXECUTORCH_PRECOMPILES_${group})
+    if(first)
+      target_precompile_headers(${target} REUSE_FROM ${first})
+    else()
+      target_precompile_headers(${target} PRIVATE ${ARG_HEADERS})
+      set_property(GLOBAL PROPERTY EXECUTORCH_PRECOMPILES_${group} ${target})
+    endif()
+  endforeach()
+endfunction()
+
+# et_cxx_test(name [VECTORS] [CXX17] SOURCES ... EXTRA_LIBS ...): a googletest binary, one ctest entry.
+# Optimising what runs once takes five times as long as compiling it, so tests are not optimised.
+# VECTORS: with the flags of vector_headers, and loops that take a while. CXX17: for what users' headers promise.
 function(et_cxx_test name)
   if(NOT EXECUTORCH_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "COMPUTES;CXX17" "" "SOURCES;EXTRA_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "VECTORS;CXX17" "" "SOURCES;EXTRA_LIBS" ${ARGN})
   find_package(GTest REQUIRED)
   et_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_EXTRA_LIBS} GTest::gtest GTest::gtest_main)
-  if(ARG_COMPUTES)
+  if(ARG_VECTORS)
     et_optimize_lightly(${name})
   else()
     target_compile_options(${name} PRIVATE -O0)
@@ -96,15 +131,8 @@ function(et_cxx_test name)
     set_target_properties(${name} PROPERTIES CXX_STANDARD 17)
     return()
   endif()
-  # googletest's header is two thirds of what an unoptimised test takes: compiled once, by the first.
-  set(owner EXECUTORCH_COMPILES_GTEST_HEADER_${ARG_COMPUTES})
-  get_property(first GLOBAL PROPERTY ${owner})
-  if(first)
-    target_precompile_headers(${name} REUSE_FROM ${first})
-  else()
-    target_precompile_headers(${name} PRIVATE <gtest/gtest.h>)
-    set_property(GLOBAL PROPERTY ${owner} ${name})
-  endif()
+  # googletest's header is two thirds of what an unoptimised test takes.
+  et_precompile(gtest_${ARG_VECTORS} TARGETS ${name} HEADERS <gtest/gtest.h>)
 endfunction()
 
 if(EXECUTORCH_BUILD_TESTS)

@@ -25,6 +25,13 @@ function(get_torch_base_path var)
   set(${var} "${path}" PARENT_SCOPE)
 endfunction()
 
+# add_torch_to_cmake_prefix_path(): find_package(Torch) finds that package.
+function(add_torch_to_cmake_prefix_path)
+  get_torch_base_path(base)
+  list(APPEND CMAKE_PREFIX_PATH ${base}/share/cmake)
+  set(CMAKE_PREFIX_PATH "${CMAKE_PREFIX_PATH}" PARENT_SCOPE)
+endfunction()
+
 # find_package_torch(): defines executorch_torch, which brings torch's include folders and libraries.
 function(find_package_torch)
   if(TARGET executorch_torch)

@@ -6,18 +6,13 @@ Importing this module registers the operators. Out variants are schemas only: pr
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 from torch import Tensor
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 (defines PyTorch's part)
 from torch.library import Library, register_fake
 
-_TENSOR = "Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype"
-_TENSOR2 = "Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype"
-_NUMBER = "float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype"
-_RANGE = "int quant_min, int quant_max, ScalarType dtype"
-_OUT = "Tensor(a!) out) -> Tensor(a!)"
-_OUTS = "Tensor(a!) scale_out, Tensor(b!) zero_point_out) -> (Tensor(a!), Tensor(b!))"
-_OUT_DTYPE = f"*, ScalarType? out_dtype=None, {_OUT}"
 _EMBEDDING = (
     "Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, "
     "int weight_quant_max, Tensor indices"
@@ -28,49 +23,14 @@ _ADD = ", ".join(
     for name, tensor in [("a", "Tensor a, "), ("b", "Tensor b, "), ("out", "")]
 )
 
-_OUT_VARIANTS = [
-    f"quantize_per_tensor.out(Tensor input, {_NUMBER}, *, {_OUT}",
-    f"quantize_per_tensor.Tensor_out(Tensor input, {_TENSOR}, *, {_OUT}",
-    f"quantize_per_tensor.tensor2_out(Tensor input, {_TENSOR2}, *, {_OUT}",
-    f"dequantize_per_tensor.out(Tensor input, {_NUMBER}, {_OUT_DTYPE}",
-    f"dequantize_per_tensor.Tensor_out(Tensor input, {_TENSOR}, {_OUT_DTYPE}",
-    f"dequantize_per_tensor.tensor2_out(Tensor input, {_TENSOR2}, {_OUT_DTYPE}",
-    "quantize_per_channel.out(Tensor input, Tensor scales, Tensor zero_points, int axis, "
-    f"{_RANGE}, *, {_OUT}",
-    "dequantize_per_channel.out(Tensor input, Tensor scales, Tensor? zero_points, int axis, "
-    f"{_RANGE}, {_OUT_DTYPE}",
-    "fake_quant_per_channel.out(Tensor input, Tensor scales, Tensor zero_points, int axis, "
-    f"int quant_min, int quant_max, *, {_OUT}",
-    f"quantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, {_RANGE}, *, {_OUT}",
-    "dequantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, "
-    f"{_RANGE}, ScalarType output_dtype, *, {_OUT}",
-    "quantize_per_channel_group.out(Tensor input, Tensor scales, Tensor zero_points, "
-    f"{_RANGE}, int group_size, *, {_OUT}",
-    "dequantize_per_channel_group.out(Tensor input, Tensor scales, Tensor? zero_points, "
-    f"{_RANGE}, int group_size, ScalarType output_dtype, *, {_OUT}",
-    f"choose_qparams.Tensor_out(Tensor input, int quant_min, int quant_max, float eps, "
-    f"ScalarType dtype, *, {_OUTS}",
-    f"choose_qparams_symmetric.Tensor_out(Tensor input, int quant_min, int quant_max, float eps, "
-    f"ScalarType dtype, *, {_OUTS}",
-    f"choose_qparams_per_token.out(Tensor input, ScalarType dtype, *, {_OUTS}",
-    f"choose_qparams_per_token_asymmetric.out(Tensor input, ScalarType dtype, *, {_OUTS}",
-    f"convert_element_type.no_fuse_out(Tensor input, ScalarType dtype, *, {_OUT}",
-    *(
-        schema
-        for width in ("byte", "4bit", "2bit")
-        for schema in (
-            f"embedding_{width}.out({_EMBEDDING}, *, {_OUT}",
-            f"embedding_{width}.dtype_out({_EMBEDDING}, *, ScalarType? dtype=None, {_OUT}",
-        )
-    ),
-    f"mixed_mm.out({_MIXED}, *, {_OUT}",
-    f"mixed_linear.out({_MIXED}, ScalarType? dtype=None, *, {_OUT}",
-    f"add.out({_ADD}, *, {_OUT}",
-]
+# One schema a line, for the library that computes them in eager mode, too (quantized_ops_aot_lib).
+_OUT_VARIANTS = Path(__file__).with_name("quantized_out_variants.txt").read_text().splitlines()
 
 quantized_decomposed_lib = Library("quantized_decomposed", "FRAGMENT")
+_known = set(torch._C._dispatch_get_all_op_names())
 for _schema in _OUT_VARIANTS:
-    quantized_decomposed_lib.define(_schema)
+    if f"quantized_decomposed::{_schema.partition('(')[0]}" not in _known:
+        quantized_decomposed_lib.define(_schema)
 
 
 def unpack(packed: Tensor, bits: int) -> Tensor:
