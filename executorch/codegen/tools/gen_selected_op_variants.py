@@ -1,7 +1,7 @@
 """Write selected_op_variants.h, which tells kernels what a selection asks them for.
 
-The header defines should_include_kernel_dtype("add.out", ScalarType::Float). The ET_SWITCH macros
-consult it in sources that are compiled with EXECUTORCH_SELECTIVE_BUILD_DTYPE defined.
+The header defines should_include_kernel_dtype("add.out", ScalarType::Float), a constant expression
+that kernels of the user's may branch on.
 """
 
 from __future__ import annotations
