@@ -26,6 +26,9 @@ from tests.ops.oracle import ANY_VALUE, FIRST_ONLY, map_tensors, results_of, tol
 # The second result says where the first one was found.
 POSITIONS = {"aten::sort", "aten::topk"}
 
+# Results after the first that are not asked for: eager leaves them empty, export declares them.
+UNASKED_EMPTY = {"aten::unique_consecutive"}
+
 
 @dataclass
 class Outcome:
@@ -177,6 +180,8 @@ def difference(sample: Sample, got: list[Any], want: list[torch.Tensor]) -> str:
     if name in FIRST_ONLY:
         got, want = got[:1], want[:1]
     for i, (found, right) in enumerate(zip(got, want, strict=True)):
+        if name in UNASKED_EMPTY and i > 0 and right.numel() == 0:
+            continue
         if not isinstance(found, torch.Tensor):
             return f"a {type(found).__name__} instead of a tensor"
         if found.shape != right.shape or found.dtype != right.dtype:

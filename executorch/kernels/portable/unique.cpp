@@ -160,7 +160,7 @@ Triple _unique2_out(KernelRuntimeContext& ctx, const Tensor& self, bool sorted, 
 Triple unique_consecutive_out(KernelRuntimeContext& ctx, const Tensor& self, bool return_inverse,
                               bool return_counts, std::optional<int64_t> dim, Tensor& out0,
                               Tensor& out1, Tensor& out2) {
-  const bool all = dim.has_value();  // as eager
+  const bool all = dim.has_value();  // as export declares
   const Unique how{"unique_consecutive.out", false, return_inverse || all, return_counts || all};
   return unique(ctx, how, self, dim, Triple(out0, out1, out2));
 }
