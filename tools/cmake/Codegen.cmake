@@ -138,6 +138,7 @@ endfunction()
 # theirs are not linked.
 function(_executorch_selected_kernels library folder)
   set(selected ${folder}/selected_operators.yaml)
+  target_sources(${library} PRIVATE ${folder}/selected_op_variants.h)
   foreach(part kernels_util_all_deps portable_kernels quantized_kernels)
     get_target_property(sources ${part} SOURCES)
     get_target_property(room ${part} SOURCE_DIR)
