@@ -1,0 +1,57 @@
+"""Core ATen for operators outside of it that `torch.export` leaves whole.
+
+`core_table` is torch's default table, decompositions that torch has and leaves out of it, and rules
+written here. An operator that the runtime has a kernel for has no rule. In rules, `self` and so on
+are as in the operator's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from executorch.exir.program._decompositions import (  # noqa: F401 (they add their rules)
+    arithmetic,
+    draws,
+    matrices,
+    order,
+    scatter,
+    sequences,
+)
+from executorch.exir.program._decompositions._rule import RULES
+
+_aten = torch.ops.aten
+
+# Decompositions of torch's own that end in core operators.
+_OF_TORCH = """
+    _addmm_activation.default _batch_norm_no_update.default
+    _batch_norm_with_update_functional.default _fused_dropout.default
+    _native_batch_norm_legit_functional.default addmm.dtype addmv.default
+    batch_norm_backward.default bitwise_and.Scalar_Tensor bitwise_left_shift.Scalar_Tensor
+    bitwise_or.Scalar_Tensor bitwise_right_shift.Scalar_Tensor bitwise_xor.Scalar_Tensor
+    cauchy.default copysign.Scalar dist.default exponential.default ldexp.Tensor
+    linalg_vector_norm.default log_normal.default native_batch_norm.default
+    new_empty_strided.default remainder.Scalar_Tensor rrelu_with_noise_backward.default
+    special_zeta.other_scalar special_zeta.self_scalar tril_indices.default triu_indices.default
+    upsample_bicubic2d.default upsample_trilinear3d.default
+""".split()  # noqa: SIM905 (one name per line would be a page)
+
+
+def core_table() -> dict[OpOverload, Callable[..., Any]]:
+    """Operator -> decomposition, of all that are known by now."""
+    from torch._decomp import get_decompositions
+
+    table = dict(torch.export.default_decompositions())
+    names = [name.split(".") for name in _OF_TORCH]
+    wanted = [getattr(getattr(_aten, packet), overload) for packet, overload in names]
+    table.update(get_decompositions(wanted))
+    table.update(RULES)
+    return table
+
+
+def beyond_torch() -> frozenset[OpOverload]:
+    """Operators that have a decomposition here and none in torch's default table."""
+    return frozenset(core_table().keys() - torch.export.default_decompositions().keys())

@@ -1,0 +1,131 @@
+"""Order statistics: by sorting, which puts NaN last."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from executorch.exir.program._decompositions._rule import rule
+
+_aten = torch.ops.aten
+
+
+def _sorted(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """(values, their places), sorted stably along `dim`; of a number, as of one element."""
+    if self.dim() == 0:
+        self = self.reshape(1)
+    return torch.sort(self, dim)
+
+
+def _picked(
+    self: Tensor, values: Tensor, places: Tensor, at: int, dim: int, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    """Element `at` of `values` and `places` along `dim`, in the shape of a reduction of `self`."""
+    keep = keepdim and self.dim() > 0
+    found = [t.narrow(dim, at, 1) if keep else t.select(dim, at) for t in (values, places)]
+    return found[0], found[1]
+
+
+@rule(_aten.sort.stable)
+def stable_sort(
+    self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The runtime's sort is stable."""
+    return torch.sort(self, dim, descending)
+
+
+@rule(_aten.kthvalue.default)
+def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _picked(self, *_sorted(self, dim), k - 1, dim, keepdim)
+
+
+@rule(_aten.median.dim)
+def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    values, places = _sorted(self, dim)
+    n = values.shape[dim]
+    middle = _picked(self, values, places, (n - 1) // 2, dim, keepdim)
+    if not self.is_floating_point():
+        return middle
+    found, place = middle
+    last = _picked(self, values, places, n - 1, dim, keepdim)[0]
+    source = self.reshape(1) if self.dim() == 0 else self
+    first_nan = torch.argmax(torch.isnan(source).int(), dim, keepdim and self.dim() > 0)
+    is_nan = torch.isnan(last)
+    return torch.where(is_nan, last, found), torch.where(is_nan, first_nan, place)
+
+
+@rule(_aten.median.default)
+def median(self: Tensor) -> Tensor:
+    if self.numel() == 0:
+        return torch.full((), _nothing(self.dtype), dtype=self.dtype, device=self.device)
+    return median_dim(self.reshape(-1), 0)[0]
+
+
+@rule(_aten.nanmedian.dim)
+def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if not self.is_floating_point():
+        return median_dim(self, dim, keepdim)
+    values, places = _sorted(self, dim)
+    n = (~torch.isnan(values)).sum(dim, keepdim=True)
+    at = torch.clamp_min((n - 1) // 2, 0)
+    found = [t.gather(dim, at) for t in (values, places)]
+    if not (keepdim and self.dim() > 0):
+        found = [t.squeeze(dim) for t in found]
+    return found[0], found[1]
+
+
+@rule(_aten.nanmedian.default)
+def nanmedian(self: Tensor) -> Tensor:
+    if self.numel() == 0:
+        return torch.full((), _nothing(self.dtype), dtype=self.dtype, device=self.device)
+    return nanmedian_dim(self.reshape(-1), 0)[0]
+
+
+def _nothing(dtype: torch.dtype) -> float | int:
+    """The median of no elements."""
+    if dtype.is_floating_point:
+        return math.nan
+    return torch.iinfo(dtype).min
+
+
+@rule(_aten.mode.default)
+def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The most frequent element, of these the smallest, and the place of its last occurrence."""
+    values, places = _sorted(self, dim)
+    n = values.shape[dim]
+    at = torch.arange(n, device=self.device).reshape([n] + [1] * (-dim - 1 if dim < 0 else 0))
+    if dim >= 0:
+        at = at.reshape([n] + [1] * (values.dim() - 1 - dim))
+    before = values.narrow(dim, 0, n - 1)
+    starts = torch.ne(values.narrow(dim, 1, n - 1), before)
+    starts = torch.cat([torch.ones_like(values.narrow(dim, 0, 1), dtype=torch.bool), starts], dim)
+    start = torch.cummax(torch.where(starts, at, 0), dim)[0]
+    best = torch.argmax(at - start, dim, keepdim=True)
+    found = [t.gather(dim, best) for t in (values, places)]
+    if not (keepdim and self.dim() > 0):
+        found = [t.squeeze(dim) for t in found]
+    return found[0], found[1]
+
+
+@rule(_aten.histc.default)
+def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    x = self.reshape(-1)
+    if x.numel() == 0:
+        return torch.zeros(bins, dtype=x.dtype, device=x.device)
+    if x.element_size() < 4:  # half a unit there is a bin
+        return histc(x.to(torch.float32), bins, min, max).to(x.dtype)
+    low: Any = min
+    high: Any = max
+    if low == high:
+        low, high = x.amin(), x.amax()
+        same = torch.eq(low, high)
+        low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    inside = (x >= low) & (x <= high)
+    place = torch.floor((x - low) * bins / (high - low))
+    place = torch.where(inside, torch.clamp_max(place, bins - 1), 0.0).to(torch.int64)
+    return torch.zeros(bins, dtype=x.dtype, device=x.device).scatter_add(
+        0, place, inside.to(x.dtype)
+    )
