@@ -86,13 +86,13 @@ class Judge:
 
     def machine(self) -> dict:
         """The machine's limits, measured now."""
-        threads = self.options.threads
-        one, all_ = (
-            json.loads(subprocess.check_output([str(self.bin / "machine_limits"), n], text=True))
-            for n in ("1", str(threads))
-        )
-        facts = {"threads": threads, "cache": last_cache_bytes()}
-        return {**facts, **all_, **{f"{name}_1": value for name, value in one.items()}}
+        one = {f"{name}_1": value for name, value in self.limits(1).items()}
+        return {"threads": self.options.threads, **self.limits(self.options.threads), **one}
+
+    def limits(self, threads: int) -> dict:
+        command = [str(self.bin / "machine_limits"), str(threads)]
+        found = json.loads(subprocess.check_output(command, text=True))
+        return {**found, "cache": last_cache_bytes()}
 
     def prepare(self, cases: list[Case], progress: Progress) -> None:
         kinds = list(dict.fromkeys(side.kind for side in self.sides if side.kind))
@@ -161,7 +161,10 @@ class Judge:
             except Failure as e:
                 row["sides"][side.name] = {"error": str(e)}
         before = self.processor_seconds()
+        limits = []
         for _ in range(self.options.rounds):
+            if row["work"].get("bytes") or row["work"].get("flops"):
+                limits.append(self.limits(self.options.threads))
             for name, n in calls.items():
                 time.sleep(SETTLE)
                 self.worker(SIDES[name]).ask(do="run", calls=1)  # caches and threads awake
@@ -171,6 +174,9 @@ class Judge:
         clock, everything, sides = (
             b - a for a, b in zip(before, self.processor_seconds(), strict=True)
         )
+        if limits:  # memory is twice as fast in one minute as in another
+            medians = {name: statistics.median(x[name] for x in limits) for name in limits[0]}
+            row["work"]["limit"] = _report.limit(row["work"], medians)
         row["work"]["others"] = max(0.0, everything - sides) / clock / (os.cpu_count() or 1)
         for cell in row["sides"].values():
             if samples := cell.pop("seconds", None):
@@ -197,7 +203,8 @@ class Judge:
         """On the clock, and used by everything and by the sides and this process."""
         pids = [os.getpid(), *(w.process.pid for w in self.workers.values())]
         stats = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids]
-        sides = sum(int(user) + int(system) for stat in stats for user, system in [stat[11:13]])
+        # Their children, once they ended, included.
+        sides = sum(int(ticks) for stat in stats for ticks in stat[11:15])
         everything = sum(map(int, Path("/proc/stat").read_text().split()[1:4]))
         tick = os.sysconf("SC_CLK_TCK")
         return time.monotonic(), everything / tick, sides / tick
