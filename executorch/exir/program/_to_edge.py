@@ -72,7 +72,7 @@ def to_edge_program(
     """
     dynamic = _dynamic_dims(program)
     program = lower_torchao_quantization(program)
-    allowed = beyond_torch().intersection(config._core_aten_ops_exception_list)
+    allowed = beyond_torch(config._core_aten_ops_exception_list)
     edge = decompose(program, {**dict.fromkeys([*config.preserve_ops, *allowed]), **keep})
     _check_still_dynamic(edge, dynamic)
     compact_quantized_weights(edge)

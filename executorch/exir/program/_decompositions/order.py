@@ -29,6 +29,16 @@ def _picked(
     return found[0], found[1]
 
 
+def _gathered(
+    self: Tensor, values: Tensor, places: Tensor, at: Tensor, dim: int, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    """The same where `at` has an element's place for each line along `dim`."""
+    found = [t.gather(dim, at) for t in (values, places)]
+    if not (keepdim and self.dim() > 0):
+        found = [t.squeeze(dim) for t in found]
+    return found[0], found[1]
+
+
 @rule(_aten.sort.stable)
 def stable_sort(
     self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False
@@ -71,10 +81,7 @@ def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor
     values, places = _sorted(self, dim)
     n = (~torch.isnan(values)).sum(dim, keepdim=True)
     at = torch.clamp_min((n - 1) // 2, 0)
-    found = [t.gather(dim, at) for t in (values, places)]
-    if not (keepdim and self.dim() > 0):
-        found = [t.squeeze(dim) for t in found]
-    return found[0], found[1]
+    return _gathered(self, values, places, at, dim, keepdim)
 
 
 @rule(_aten.nanmedian.default)
@@ -96,18 +103,14 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     """The most frequent element, of these the smallest, and the place of its last occurrence."""
     values, places = _sorted(self, dim)
     n = values.shape[dim]
-    at = torch.arange(n, device=self.device).reshape([n] + [1] * (-dim - 1 if dim < 0 else 0))
-    if dim >= 0:
-        at = at.reshape([n] + [1] * (values.dim() - 1 - dim))
+    behind = -dim - 1 if dim < 0 else values.dim() - 1 - dim
+    at = torch.arange(n, device=self.device).reshape([n] + [1] * behind)
     before = values.narrow(dim, 0, n - 1)
     starts = torch.ne(values.narrow(dim, 1, n - 1), before)
     starts = torch.cat([torch.ones_like(values.narrow(dim, 0, 1), dtype=torch.bool), starts], dim)
     start = torch.cummax(torch.where(starts, at, 0), dim)[0]
     best = torch.argmax(at - start, dim, keepdim=True)
-    found = [t.gather(dim, best) for t in (values, places)]
-    if not (keepdim and self.dim() > 0):
-        found = [t.squeeze(dim) for t in found]
-    return found[0], found[1]
+    return _gathered(self, values, places, best, dim, keepdim)
 
 
 @rule(_aten.histc.default)

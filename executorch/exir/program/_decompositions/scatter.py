@@ -20,16 +20,13 @@ def _along(index: Tensor, like: Tensor, dim: int) -> Tensor:
     return index.reshape(shape).expand(like.shape)
 
 
-_REDUCTIONS = {"add": "sum", "multiply": "prod"}
-
-
 @rule(_aten.scatter.reduce, _aten.scatter.value_reduce)
 def scatter_reducing(self: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str) -> Tensor:
     if not isinstance(src, Tensor):
         src = torch.full(index.shape, src, dtype=self.dtype, device=self.device)
     if reduce == "add":
         return torch.scatter_add(self, dim, index, src)
-    return torch.scatter_reduce(self, dim, index, src, _REDUCTIONS[reduce])
+    return torch.scatter_reduce(self, dim, index, src, {"multiply": "prod"}[reduce])
 
 
 @rule(_aten.index_reduce.default)
