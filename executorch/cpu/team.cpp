@@ -101,10 +101,12 @@ void Team::run_ranges(size_t self) {
     return share.left.load(std::memory_order_relaxed) > 0 &&
            share.left.fetch_sub(1, std::memory_order_relaxed) > 0;
   };
-  while (take(shares_[self])) range_(context_, shares_[self].front++);
+  while (take(shares_[self])) range_(context_, shares_[self].front++, self);
   for (size_t other = 1; other <= n_helpers_; ++other) {
     Share& share = shares_[(self + other) % (n_helpers_ + 1)];
-    while (take(share)) range_(context_, share.back.fetch_sub(1, std::memory_order_relaxed) - 1);
+    while (take(share)) {
+      range_(context_, share.back.fetch_sub(1, std::memory_order_relaxed) - 1, self);
+    }
   }
 }
 

@@ -27,9 +27,10 @@ class Team {
 
   size_t helpers() const { return n_helpers_; }
 
-  using Range = void (*)(void* context, int64_t range);
-  /// range(context, i) once for every i < n, on the caller and those helpers that come in time;
-  /// returns when all are done. One caller at a time. `next` is what the next loop may read.
+  using Range = void (*)(void* context, int64_t range, size_t thread);
+  /// range(context, i, thread) once for every i < n, on the caller, which is thread 0, and those
+  /// helpers that come in time; returns when all are done. One caller at a time. `next` is what the
+  /// next loop may read.
   void run(int64_t n, Range range, void* context, const Upcoming& next = {});
 
  private:

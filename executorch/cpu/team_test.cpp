@@ -18,7 +18,7 @@ namespace {
 template <class F>
 void run(Team& team, int64_t n, const F& f) {
   team.run(
-      n, [](void* at, int64_t i) { (*static_cast<const F*>(at))(i); }, const_cast<F*>(&f));
+      n, [](void* at, int64_t i, size_t) { (*static_cast<const F*>(at))(i); }, const_cast<F*>(&f));
 }
 
 TEST(Team, RunsEveryRangeOnceInLoopAfterLoop) {

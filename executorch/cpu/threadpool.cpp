@@ -108,23 +108,25 @@ void ThreadPool::resize(size_t thread_count) {
   if (impl_->thread_count != thread_count) impl_->reset(thread_count);
 }
 
-void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context) {
+void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context, size_t max_threads) {
   const Reads reads = std::exchange(reads_of_next_loop, {});
   if (n <= 0) return;
-  if (n <= grain || serial) return body(context, 0, n);
+  if (n <= grain || serial) return body(context, 0, n, 0);
   const std::unique_lock<std::mutex> lock(impl_->mutex, std::try_to_lock);
-  if (!lock.owns_lock() || impl_->team == nullptr) return body(context, 0, n);
+  if (!lock.owns_lock() || impl_->team == nullptr || impl_->thread_count > max_threads) {
+    return body(context, 0, n, 0);
+  }
   grain = std::max<int64_t>(grain, 1);
   const int64_t most = kRangesPerThread * static_cast<int64_t>(impl_->thread_count.load());
   Loop loop = {body, context, n, ((n + most - 1) / most + grain - 1) / grain * grain};
   const int64_t ranges = (n + loop.range - 1) / loop.range;
   impl_->team->run(
       ranges,
-      [](void* at, int64_t i) {
+      [](void* at, int64_t i, size_t thread) {
         const Loop& l = *static_cast<const Loop*>(at);
         const bool outer = serial;
         serial = true;
-        l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range));
+        l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range), thread);
         serial = outer;
       },
       &loop, impl_->history.begin({reads, ranges, loop.range}));
@@ -174,13 +176,14 @@ size_t loop_threads() {
   return pool == nullptr ? 1 : pool->thread_count();
 }
 
-void internal::run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context) {
+void internal::run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context,
+                            size_t max_threads) {
   ThreadPool* const pool = current_pool();
   if (pool == nullptr) {
     reads_of_next_loop = {};
-    return body(context, 0, n);
+    return body(context, 0, n, 0);
   }
-  pool->run(n, grain, body, context);
+  pool->run(n, grain, body, context, max_threads);
 }
 
 }  // namespace executorch::cpu

@@ -28,10 +28,12 @@ class ThreadPool {
   /// Changes the number of threads (> 0); waits for a loop in progress.
   void resize(size_t thread_count);
 
-  using Body = void (*)(void* context, int64_t begin, int64_t end);
+  /// `thread` < thread_count() is a number that no other thread has in this loop.
+  using Body = void (*)(void* context, int64_t begin, int64_t end, size_t thread);
   /// Calls body for disjoint ranges that cover [0, n); all but the last have a multiple of `grain`
-  /// indices. Returns when all are done.
-  void run(int64_t n, int64_t grain, Body body, void* context);
+  /// indices. Returns when all are done. With more than `max_threads` threads by now, the caller
+  /// computes everything, as thread 0.
+  void run(int64_t n, int64_t grain, Body body, void* context, size_t max_threads = SIZE_MAX);
 
   /// Threads apart, for libraries that take such a handle, made on first use; null for one thread
   /// and without the pthreadpool library.
@@ -59,7 +61,8 @@ class UsePool {
 };
 
 namespace internal {
-void run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context);
+void run_parallel(int64_t n, int64_t grain, ThreadPool::Body body, void* context,
+                  size_t max_threads = SIZE_MAX);
 /// Whether loops of the calling thread run on it alone, as they do inside a loop.
 bool loops_are_serial();
 void set_loops_serial(bool value);
@@ -78,7 +81,7 @@ void parallel_for(int64_t n, int64_t grain, const F& f) {
   }
   internal::run_parallel(
       n, grain,
-      [](void* context, int64_t begin, int64_t end) {
+      [](void* context, int64_t begin, int64_t end, size_t) {
         (*static_cast<const F*>(context))(begin, end);
       },
       const_cast<F*>(&f));

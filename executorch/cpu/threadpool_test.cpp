@@ -44,7 +44,8 @@ TEST(ParallelFor, RunsOnTheCallingThreadInsideALoop) {
     for (int64_t i = begin; i < end; ++i) {
       pool.run(
           10, 1,
-          [](void* context, int64_t b, int64_t e) {
+          [](void* context, int64_t b, int64_t e, size_t thread) {
+            EXPECT_EQ(thread, 0u);
             EXPECT_EQ(*static_cast<const std::thread::id*>(context), std::this_thread::get_id());
             EXPECT_EQ(e - b, 10);
           },

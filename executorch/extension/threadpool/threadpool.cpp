@@ -32,7 +32,7 @@ void ThreadPool::_unsafe_destroy_threadpool() {
 void ThreadPool::run(runtime::FunctionRef<void(size_t)> fn, size_t range) {
   pool_->run(
       static_cast<int64_t>(range), 1,
-      [](void* context, int64_t begin, int64_t end) {
+      [](void* context, int64_t begin, int64_t end, size_t) {
         const auto& f = *static_cast<const runtime::FunctionRef<void(size_t)>*>(context);
         for (int64_t i = begin; i < end; ++i) f(static_cast<size_t>(i));
       },

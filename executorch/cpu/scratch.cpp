@@ -1,0 +1,65 @@
+#include <executorch/cpu/scratch.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace executorch::cpu {
+
+// Behind it, from kLine on, lie its bytes.
+struct Scratch::Block {
+  Block* next;
+  size_t bytes;
+};
+
+void* Scratch::take(Size size) {
+  constexpr auto kHeader = static_cast<size_t>(kLine);
+  const Size rounded = round_up(max(size, kLine), kLine);
+  if (!size.within(INT64_MAX) || !(rounded + kLine).fits<size_t>()) return nullptr;
+  const auto bytes = static_cast<size_t>(rounded.value());
+  const auto piece = [&] { return reinterpret_cast<char*>(block_) + kHeader + at_; };
+  if (block_ != nullptr && bytes <= block_->bytes - at_) {
+    void* const taken = piece();
+    at_ += bytes;
+    return taken;
+  }
+  // The first of the free blocks that is large enough, or a new one, follows this.
+  Block** link = block_ == nullptr ? &first_ : &block_->next;
+  Block** found = link;
+  while (*found != nullptr && (*found)->bytes < bytes) found = &(*found)->next;
+  Block* block = *found;
+  if (block != nullptr) {
+    *found = block->next;
+  } else {
+    void* const memory = source_(owner_, bytes + kHeader);
+    if (memory == nullptr) return nullptr;
+    block = new (memory) Block{nullptr, bytes};
+  }
+  block->next = *link;
+  *link = block_ = block;
+  at_ = 0;
+  void* const taken = piece();
+  at_ = bytes;
+  return taken;
+}
+
+void* HeapScratch::allocate(void* self, size_t bytes) {
+  auto& heap = *static_cast<HeapScratch*>(self);
+  constexpr auto kLine = static_cast<size_t>(Scratch::kLine);
+  if (bytes > heap.left_ || bytes > SIZE_MAX - 2 * kLine) return nullptr;
+  void* const memory = std::aligned_alloc(kLine, (bytes + 2 * kLine - 1) / kLine * kLine);
+  if (memory == nullptr) return nullptr;
+  heap.left_ -= bytes;
+  heap.pieces_ = new (memory) Piece{heap.pieces_};
+  return static_cast<char*>(memory) + kLine;
+}
+
+HeapScratch::~HeapScratch() {
+  while (pieces_ != nullptr) {
+    Piece* const next = pieces_->next;
+    std::free(pieces_);
+    pieces_ = next;
+  }
+}
+
+}  // namespace executorch::cpu

@@ -1,0 +1,134 @@
+/// Memory that a call of the engine needs beside its operands. It comes from the caller, who may
+/// refuse it; the engine asks before it computes, and gives it back when it returns.
+///
+///   bool run(Scratch& scratch) {
+///     Scratch::Frame frame(scratch);                      // given back at the end of the scope
+///     float* const rows = scratch.array<float>(Size(m) * k);
+///     ThreadScratch<float> tiles(scratch, tile_floats);   // one for each thread of a loop
+///     if (rows == nullptr || !tiles) return false;        // refused, or the size overflows
+///     tiles.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* tile) { ... });
+///     return true;
+///   }
+#pragma once
+
+#include <executorch/cpu/size.h>
+#include <executorch/cpu/threadpool.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace executorch::cpu {
+
+/// A stack of pieces of memory. One thread uses it at a time.
+class Scratch {
+  struct Block;  // stands at the beginning of each piece of the source's
+
+ public:
+  /// At least `bytes` bytes on a boundary of kLine, which live as long as the Scratch; null
+  /// refuses.
+  using Source = void* (*)(void* owner, size_t bytes);
+  Scratch(Source source, void* owner) : source_(source), owner_(owner) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  /// A cache line: what every piece begins with and is a multiple of.
+  static constexpr int64_t kLine = 64;
+
+  /// Gives back, when it ends, what was taken since it began. Frames end in reverse order.
+  class Frame {
+   public:
+    explicit Frame(Scratch& scratch)
+        : scratch_(scratch), block_(scratch.block_), at_(scratch.at_) {}
+    ~Frame() {
+      scratch_.block_ = block_;
+      scratch_.at_ = at_;
+    }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Scratch& scratch_;
+    Block* const block_;
+    const size_t at_;
+  };
+
+  /// `count` elements of no particular value, on a cache line's boundary; not null for 0. Null if
+  /// the source refuses, or for a negative or invalid count.
+  template <class T>
+  T* array(Size count) {
+    static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= kLine);
+    return static_cast<T*>(take(count * sizeof(T)));
+  }
+
+ private:
+  void* take(Size bytes);
+
+  Source source_;
+  void* owner_;
+  Block* first_ = nullptr;
+  Block* block_ = nullptr;  // the one that pieces are taken from; those after it are free
+  size_t at_ = 0;           // its first free byte
+};
+
+/// `count` elements for each thread that a loop of the calling thread can have.
+template <class T>
+class ThreadScratch {
+ public:
+  ThreadScratch(Scratch& scratch, Size count)
+      : threads_(loop_threads()),
+        stride_(round_up(count * sizeof(T), Scratch::kLine)),
+        data_(scratch.array<uint8_t>(stride_ * threads_)) {}
+
+  /// False if the memory was refused.
+  explicit operator bool() const { return data_ != nullptr; }
+
+  /// parallel_for() with f(begin, end, T* room), where the room is the running thread's.
+  template <class F>
+  void parallel_for(int64_t n, int64_t grain, const F& f) const {
+    struct Loop {
+      const ThreadScratch& self;
+      const F& f;
+    } loop = {*this, f};
+    if (n <= 0) return;
+    internal::run_parallel(
+        n, grain,
+        [](void* context, int64_t begin, int64_t end, size_t thread) {
+          const Loop& l = *static_cast<const Loop*>(context);
+          l.f(begin, end, l.self.room(thread));
+        },
+        &loop, threads_);
+  }
+
+ private:
+  T* room(size_t thread) const {
+    return reinterpret_cast<T*>(data_ + thread * static_cast<size_t>(stride_.value()));
+  }
+
+  const size_t threads_;
+  const Size stride_;  // bytes
+  uint8_t* const data_;
+};
+
+/// Memory from the C++ heap, for tests and tools; freed with it. Refuses what exceeds `limit` bytes
+/// in all.
+class HeapScratch {
+ public:
+  explicit HeapScratch(size_t limit = SIZE_MAX) : left_(limit), scratch_(&allocate, this) {}
+  ~HeapScratch();
+  HeapScratch(const HeapScratch&) = delete;
+  HeapScratch& operator=(const HeapScratch&) = delete;
+  operator Scratch&() { return scratch_; }
+
+ private:
+  struct Piece {
+    Piece* next;
+  };
+  static void* allocate(void* self, size_t bytes);
+
+  size_t left_;
+  Piece* pieces_ = nullptr;
+  Scratch scratch_;
+};
+
+}  // namespace executorch::cpu

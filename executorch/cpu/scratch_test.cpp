@@ -1,0 +1,95 @@
+#include <executorch/cpu/scratch.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace executorch::cpu {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+TEST(Size, RemembersThatAProductWrapped) {
+  EXPECT_TRUE((Size(int64_t{1} << 31) * 2).ok());
+  const Size wrapped = Size(int64_t{1} << 40) * (int64_t{1} << 40);
+  EXPECT_FALSE(wrapped.ok());
+  EXPECT_FALSE((wrapped * 0).ok());
+  EXPECT_FALSE((wrapped - wrapped).ok());
+  EXPECT_FALSE(wrapped.within(kMost));
+  EXPECT_FALSE(max(wrapped, 1).ok());
+}
+TEST(Size, RefusesWhatNoInt64Is) {
+  EXPECT_FALSE(Size(UINT64_MAX).ok());
+  EXPECT_TRUE(Size(uint64_t{kMost}).ok());
+  EXPECT_FALSE((Size(kMost) + 1).ok());
+  EXPECT_FALSE((Size(INT64_MIN) - 1).ok());
+  EXPECT_FALSE((Size(INT64_MIN) / -1).ok());
+  EXPECT_FALSE((Size(1) / 0).ok());
+}
+TEST(Size, NarrowsOnlyWhatFits) {
+  EXPECT_TRUE(Size(INT32_MAX).fits<int32_t>());
+  EXPECT_FALSE((Size(INT32_MAX) + 1).fits<int32_t>());
+  EXPECT_FALSE(Size(-1).fits<uint64_t>());
+  EXPECT_TRUE(Size(INT64_MIN).fits<int64_t>());
+  EXPECT_FALSE(Size(-1).within(10));
+}
+TEST(Size, RefusesLoopsThatOperandsDoNotExplain) {
+  EXPECT_TRUE(is_affordable(1 << 29, 0));
+  EXPECT_FALSE(is_affordable(int64_t{1} << 30, 1));
+  EXPECT_TRUE(is_affordable(int64_t{1} << 30, 1 << 20));
+  EXPECT_FALSE(is_affordable(Size::invalid(), kMost));
+}
+
+TEST(Scratch, GivesDisjointPiecesOnLines) {
+  HeapScratch heap;
+  Scratch& scratch = heap;
+  char* last = nullptr;
+  for (int i = 0; i < 100; ++i) {
+    auto* const piece = scratch.array<char>(i * 37);
+    ASSERT_NE(piece, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(piece) % 64, 0u);
+    EXPECT_NE(piece, last);
+    std::memset(piece, i, static_cast<size_t>(i) * 37);
+    last = piece;
+  }
+}
+TEST(Scratch, ReusesWhatAFrameGaveBack) {
+  HeapScratch heap(4096);
+  Scratch& scratch = heap;
+  for (int i = 0; i < 100; ++i) {
+    const Scratch::Frame outer(scratch);
+    ASSERT_NE(scratch.array<float>(100), nullptr);
+    const Scratch::Frame inner(scratch);
+    ASSERT_NE(scratch.array<float>(600), nullptr);
+  }
+}
+TEST(Scratch, RefusesMoreThanItsSourceHas) {
+  HeapScratch heap(1 << 20);
+  Scratch& scratch = heap;
+  EXPECT_EQ(scratch.array<double>(1 << 20), nullptr);
+  EXPECT_EQ(scratch.array<double>(kMost), nullptr);
+  EXPECT_EQ(scratch.array<char>(kMost), nullptr);
+  EXPECT_EQ(scratch.array<char>(-1), nullptr);
+  EXPECT_EQ(scratch.array<float>(Size::invalid()), nullptr);
+  EXPECT_NE(scratch.array<double>(100), nullptr);
+}
+TEST(ThreadScratch, GivesEachThreadItsOwn) {
+  ThreadPool pool(4);
+  const UsePool use(&pool);
+  HeapScratch heap;
+  const ThreadScratch<int64_t> rooms(heap, 1000);
+  ASSERT_TRUE(rooms);
+  std::atomic<int> wrong{0};
+  const auto fill = [&](int64_t begin, int64_t end, int64_t* room) {
+    for (int64_t i = 0; i < 1000; ++i) room[i] = begin;
+    for (int64_t i = 0; i < 1000; ++i) wrong += room[i] != begin;
+    EXPECT_LT(begin, end);
+  };
+  rooms.parallel_for(400, 1, fill);
+  pool.resize(8);  // there is no room for so many
+  rooms.parallel_for(400, 1, fill);
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace executorch::cpu
