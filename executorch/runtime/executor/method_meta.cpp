@@ -4,7 +4,7 @@
 
 #include <c10/util/safe_numerics.h>
 
-#include <cstring>
+#include <string_view>
 
 namespace executorch {
 namespace runtime {
@@ -171,8 +171,9 @@ Result<etensor::Device> MethodMeta::memory_planned_buffer_device(size_t index) c
 }
 
 bool MethodMeta::uses_backend(const char* backend_name) const {
+  const std::string_view wanted(backend_name);
   for (size_t i = 0; i < num_backends(); ++i) {
-    if (std::strcmp(plan_->delegates()->Get(i)->id()->c_str(), backend_name) == 0) {
+    if (plan_->delegates()->Get(i)->id()->string_view() == wanted) {
       return true;
     }
   }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 namespace executorch {
 namespace runtime {
@@ -179,7 +180,7 @@ Result<const char*> Program::get_method_name(size_t method_index) const {
 Result<const executorch_flatbuffer::ExecutionPlan*> Program::find_plan(
     const char* method_name) const {
   for (const auto* plan : *flatbuffer_->execution_plan()) {
-    if (method_name != nullptr && std::strcmp(plan->name()->c_str(), method_name) == 0) {
+    if (method_name != nullptr && plan->name()->string_view() == method_name) {
       return plan;
     }
   }

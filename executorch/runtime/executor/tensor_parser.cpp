@@ -25,6 +25,11 @@ bool is_external(const fb::Tensor& tensor) {
   return extra != nullptr && extra->location() == fb::TensorDataLocation::EXTERNAL;
 }
 
+// Ends with a zero byte, as all strings of a flatbuffer.
+std::string_view external_key(const fb::Tensor& tensor) {
+  return tensor.extra_tensor_info()->fully_qualified_name()->string_view();
+}
+
 template <typename T>
 bool equal(const flatbuffers::Vector<T>& a, Span<const T> b) {
   return a.size() == b.size() &&
@@ -128,20 +133,20 @@ Result<void*> TensorParser::find_planned(const fb::Tensor& tensor, size_t nbytes
 }
 
 Error TensorParser::check_external_layout(const fb::Tensor& tensor) const {
-  const char* key = tensor.extra_tensor_info()->fully_qualified_name()->c_str();
+  const std::string_view key = external_key(tensor);
   ET_CHECK_OR_RETURN_ERROR(external_data_ != nullptr, InvalidExternalData,
                            "%s: data of %s is in an external file, none was given",
-                           plan_.name()->c_str(), key);
+                           plan_.name()->c_str(), key.data());
   auto layout = external_data_->get_tensor_layout(key);
   ET_CHECK_OK_OR_RETURN_ERROR(layout.error(), "%s: the external data has no tensor %s",
-                              plan_.name()->c_str(), key);
+                              plan_.name()->c_str(), key.data());
   ET_CHECK_OR_RETURN_ERROR(
       layout->scalar_type() == static_cast<ScalarType>(tensor.scalar_type()) &&
           equal(*tensor.sizes(), layout->sizes()) &&
           equal(*tensor.dim_order(), layout->dim_order()),
       InvalidExternalData,
       "%s: external data %s is %s %s, expected %s %s (or the dim orders differ)",
-      plan_.name()->c_str(), key, toString(layout->scalar_type()),
+      plan_.name()->c_str(), key.data(), toString(layout->scalar_type()),
       tensor_shape_to_c_string(layout->sizes()).data(),
       toString(static_cast<ScalarType>(tensor.scalar_type())),
       tensor_shape_to_c_string({tensor.sizes()->data(), tensor.sizes()->size()}).data());
@@ -150,14 +155,14 @@ Error TensorParser::check_external_layout(const fb::Tensor& tensor) const {
 
 Result<void*> TensorParser::find_external(const fb::Tensor& tensor, size_t nbytes) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_external_layout(tensor));
-  const char* key = tensor.extra_tensor_info()->fully_qualified_name()->c_str();
+  const std::string_view key = external_key(tensor);
   if (tensor.allocation_info() != nullptr) {
     ET_ASSIGN_OR_RETURN(void* const data, find_planned(tensor, nbytes));
     ET_CHECK_OK_OR_RETURN_ERROR(external_data_->load_data_into(key, data, nbytes));
     return data;
   }
   for (size_t i = 0; i < n_external_constants_; ++i) {
-    if (std::strcmp(external_constants_[i].key, key) == 0) {
+    if (external_constants_[i].key == key) {
       return const_cast<void*>(external_constants_[i].buffer.data());
     }
   }
@@ -165,7 +170,7 @@ Result<void*> TensorParser::find_external(const fb::Tensor& tensor, size_t nbyte
   ET_CHECK_OK_OR_RETURN_ERROR(loaded.error());
   ET_CHECK_OR_RETURN_ERROR(loaded->size() >= nbytes, InvalidExternalData,
                            "%s: external data %s has %zu bytes, expected %zu",
-                           plan_.name()->c_str(), key, loaded->size(), nbytes);
+                           plan_.name()->c_str(), key.data(), loaded->size(), nbytes);
   auto* constant =
       new (&external_constants_[n_external_constants_++]) NamedData{key, std::move(*loaded)};
   return const_cast<void*>(constant->buffer.data());

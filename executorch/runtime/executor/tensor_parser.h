@@ -8,6 +8,7 @@
 #include <executorch/runtime/executor/memory_manager.h>
 
 #include <cstdint>
+#include <string_view>
 
 namespace executorch_flatbuffer {
 struct ExecutionPlan;
@@ -23,7 +24,7 @@ namespace deserialization {
 
 /// A constant from an external file; the key is the program's.
 struct NamedData {
-  const char* key;
+  std::string_view key;
   FreeableBuffer buffer;
 };
 
