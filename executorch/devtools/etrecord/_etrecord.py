@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import IO, Any, BinaryIO
 
 from torch.export import ExportedProgram
 
+from executorch.devtools import _native
 from executorch.devtools.etrecord._archive import IDENTIFIER, Reader, Writer
 from executorch.devtools.progress import steps
 from executorch.exir.backend.backend_details import copy_program
@@ -209,23 +209,9 @@ def _replacing(path: Path) -> Iterator[Any]:
     if not isinstance(path, (str, os.PathLike)):
         yield path
         return
-    with tempfile.NamedTemporaryFile(
-        dir=os.path.dirname(os.path.abspath(path)), delete=False
-    ) as new:
-        try:
-            yield new
-            new.flush()
-            os.chmod(new.name, 0o666 & ~_umask())
-            os.replace(new.name, path)
-        except BaseException:
-            os.unlink(new.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    new = _native.OutputFile(os.fsdecode(path))
+    yield new
+    new.keep()
 
 
 def generate_etrecord(

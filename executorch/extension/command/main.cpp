@@ -6,6 +6,7 @@
 #include <executorch/runtime/platform/platform.h>
 #include <executorch/runtime/platform/runtime.h>
 
+#include <csignal>
 #include <cstdio>
 
 using executorch::extension::command::Failure;
@@ -25,6 +26,7 @@ void log_plainly(et_timestamp_t, et_pal_log_level_t level, const char*, const ch
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is then an error with a path
   executorch::runtime::register_pal(
       executorch::runtime::PalImpl::create(log_plainly, "executorch"));
   executorch::runtime::runtime_init();

@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -315,6 +316,7 @@ void run_program(Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is then an error with a path
   Options options;
   CLI::App app(kUsage, "executor_runner");
   declare(app, options);

@@ -73,6 +73,23 @@ TEST(FileDataSink, LaysBlobsOutAsMemoryDoes) {
   std::remove(path.c_str());
 }
 
+TEST(FileDataSink, WhatWasThereStaysUntilItIsClosed) {
+  const std::string path = ::testing::TempDir() + "file_data_sink_test_old.bin";
+  std::ofstream(path) << "old";
+  const auto content = [&] {
+    std::ifstream file(path, std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  {
+    auto sink = FileDataSink::create(path.c_str());
+    ASSERT_TRUE(sink.ok());
+    ASSERT_TRUE(sink->write("new", 3).ok());
+    EXPECT_EQ(content(), "old");
+  }
+  EXPECT_EQ(content(), "new");
+  std::remove(path.c_str());
+}
+
 TEST(FileDataSink, APathThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(FileDataSink::create("/nowhere/at/all").error(), Error::AccessFailed);
 }

@@ -1,8 +1,11 @@
 #include <executorch/devtools/etdump/data_sinks/file_data_sink.h>
 #include <executorch/runtime/platform/log.h>
+#include <executorch/schema/output_file.h>
 
-#include <cerrno>
 #include <cstring>
+#include <new>
+#include <string>
+#include <utility>
 
 namespace executorch {
 namespace etdump {
@@ -10,11 +13,35 @@ namespace etdump {
 using runtime::Error;
 using runtime::Result;
 
+struct FileDataSink::File {
+  std::string path;
+  schema::OutputFile output;
+};
+
+FileDataSink::FileDataSink(std::unique_ptr<File> file) : file_(std::move(file)) {}
+FileDataSink::FileDataSink(FileDataSink&& other) noexcept = default;
+
+FileDataSink& FileDataSink::operator=(FileDataSink&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(used_, other.used_);
+  return *this;
+}
+
+FileDataSink::~FileDataSink() {
+  close();
+}
+
 Result<FileDataSink> FileDataSink::create(const char* file_path) {
-  std::FILE* const file = std::fopen(file_path, "wb");
-  ET_CHECK_OR_RETURN_ERROR(file != nullptr, AccessFailed, "%s cannot be written: %s", file_path,
-                           std::strerror(errno));
-  return FileDataSink(file);
+  try {
+    auto file = std::make_unique<File>();
+    file->path = file_path;
+    const int failed = file->output.open(file->path);
+    ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "%s cannot be written: %s", file_path,
+                             std::strerror(failed));
+    return FileDataSink(std::move(file));
+  } catch (const std::bad_alloc&) {
+    return Error::MemoryAllocationFailed;
+  }
 }
 
 Result<size_t> FileDataSink::write(const void* ptr, size_t size) {
@@ -24,20 +51,22 @@ Result<size_t> FileDataSink::write(const void* ptr, size_t size) {
   }
   static constexpr char kZeros[kAlignment] = {};
   const size_t padding = (kAlignment - used_ % kAlignment) % kAlignment;
-  ET_CHECK_OR_RETURN_ERROR(
-      std::fwrite(kZeros, 1, padding, file_) == padding && std::fwrite(ptr, 1, size, file_) == size,
-      AccessFailed, "debug file: %zu bytes at %zu cannot be written: %s", size, used_ + padding,
-      std::strerror(errno));
+  int failed = file_->output.write(kZeros, padding);
+  if (failed == 0) failed = file_->output.write(ptr, size);
+  ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "%s: %zu bytes at %zu cannot be written: %s",
+                           file_->path.c_str(), size, used_ + padding, std::strerror(failed));
   const size_t offset = used_ + padding;
   used_ = offset + size;
   return offset;
 }
 
 void FileDataSink::close() {
-  if (file_ != nullptr && std::fclose(file_) != 0) {
-    ET_LOG(Error, "debug file: the last bytes cannot be written: %s", std::strerror(errno));
+  const std::unique_ptr<File> file = std::move(file_);
+  const int failed = file == nullptr ? 0 : file->output.keep();
+  if (failed != 0) {
+    ET_LOG(Error, "%s: the last bytes cannot be written: %s", file->path.c_str(),
+           std::strerror(failed));
   }
-  file_ = nullptr;
 }
 
 }  // namespace etdump

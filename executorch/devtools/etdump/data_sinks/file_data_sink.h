@@ -1,29 +1,25 @@
 #pragma once
 
-#include <cstdio>
-#include <utility>
+#include <cstddef>
+#include <memory>
 
 #include <executorch/devtools/etdump/data_sinks/data_sink_base.h>
 
 namespace executorch {
 namespace etdump {
 
-/// A sink that is a file, laid out as a BufferDataSink's memory with alignment 64.
+/// A sink that is a file, laid out as a BufferDataSink's memory with alignment 64. It takes the
+/// place of what was at its path when it is closed; a process that is killed leaves that as it was.
 class FileDataSink : public DataSinkBase {
  public:
   static constexpr size_t kAlignment = 64;
 
-  /// Replaces the file. AccessFailed if it cannot be opened.
+  /// AccessFailed if it cannot be written, MemoryAllocationFailed.
   static runtime::Result<FileDataSink> create(const char* file_path);
 
-  ~FileDataSink() override { close(); }
-  FileDataSink(FileDataSink&& other) noexcept
-      : file_(std::exchange(other.file_, nullptr)), used_(other.used_) {}
-  FileDataSink& operator=(FileDataSink&& other) noexcept {
-    std::swap(file_, other.file_);
-    std::swap(used_, other.used_);
-    return *this;
-  }
+  ~FileDataSink() override;
+  FileDataSink(FileDataSink&& other) noexcept;
+  FileDataSink& operator=(FileDataSink&& other) noexcept;
 
   /// AccessFailed when the file does not take it all, or is closed.
   runtime::Result<size_t> write(const void* ptr, size_t size) override;
@@ -33,9 +29,11 @@ class FileDataSink : public DataSinkBase {
   void close();
 
  private:
-  explicit FileDataSink(std::FILE* file) : file_(file) {}
+  struct File;
+  explicit FileDataSink(std::unique_ptr<File> file);
 
-  std::FILE* file_;
+  /// Null when closed.
+  std::unique_ptr<File> file_;
   size_t used_ = 0;
 };
 
