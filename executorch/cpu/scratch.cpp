@@ -43,6 +43,20 @@ void* Scratch::take(Size size) {
   return taken;
 }
 
+LoopScratch::LoopScratch(Scratch& scratch)
+    : scratch_(scratch),
+      frame_(scratch),
+      threads_(loop_threads()),
+      slots_(threads_ == 1 ? nullptr : scratch.array<Slot>(threads_)) {
+  for (size_t i = 0; slots_ != nullptr && i < threads_; ++i) new (slots_ + i) Slot{{&ask, this}};
+}
+
+void* LoopScratch::ask(void* self, size_t bytes) {
+  auto& loop = *static_cast<LoopScratch*>(self);
+  const std::lock_guard<std::mutex> turn(loop.turn_);
+  return loop.scratch_.array<char>(bytes);
+}
+
 void* HeapScratch::allocate(void* self, size_t bytes) {
   auto& heap = *static_cast<HeapScratch*>(self);
   constexpr auto kLine = static_cast<size_t>(Scratch::kLine);

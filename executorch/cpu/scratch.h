@@ -14,8 +14,10 @@
 #include <executorch/cpu/size.h>
 #include <executorch/cpu/threadpool.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <type_traits>
 
 namespace executorch::cpu {
@@ -108,6 +110,54 @@ class ThreadScratch {
   const size_t threads_;
   const Size stride_;  // bytes
   uint8_t* const data_;
+};
+
+/// A Scratch for each thread of a loop whose body calls what takes one. Threads take turns to ask
+/// `scratch`, which nobody else may use while a loop runs; what they took is given back at the end.
+///
+///   LoopScratch threads(scratch);
+///   return threads.parallel_for(n, grain, [&](int64_t begin, int64_t end, Scratch& own) {
+///     return product(begin, end).run(own);
+///   });
+class LoopScratch {
+ public:
+  explicit LoopScratch(Scratch& scratch);
+
+  /// parallel_for() with bool f(begin, end, Scratch&). False if the memory was refused or one of
+  /// the calls was false; some are not made then.
+  template <class F>
+  [[nodiscard]] bool parallel_for(int64_t n, int64_t grain, const F& f) {
+    if (threads_ == 1) return n <= 0 || f(int64_t{0}, n, scratch_);
+    if (n <= 0) return true;
+    if (slots_ == nullptr) return false;
+    struct Loop {
+      LoopScratch& self;
+      const F& f;
+    } loop = {*this, f};
+    internal::run_parallel(
+        n, grain,
+        [](void* context, int64_t begin, int64_t end, size_t thread) {
+          const Loop& l = *static_cast<const Loop*>(context);
+          std::atomic<bool>& refused = l.self.refused_;
+          if (refused.load(std::memory_order_relaxed)) return;
+          if (!l.f(begin, end, l.self.slots_[thread].scratch)) refused.store(true);
+        },
+        &loop, threads_);
+    return !refused_.load();
+  }
+
+ private:
+  struct alignas(Scratch::kLine) Slot {
+    Scratch scratch;
+  };
+  static void* ask(void* self, size_t bytes);
+
+  Scratch& scratch_;
+  const Scratch::Frame frame_;
+  const size_t threads_;
+  Slot* const slots_;
+  std::mutex turn_;
+  std::atomic<bool> refused_{false};
 };
 
 /// Memory from the C++ heap, for tests and tools; freed with it. Refuses what exceeds `limit` bytes

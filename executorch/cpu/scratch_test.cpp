@@ -1,6 +1,7 @@
 #include <executorch/cpu/scratch.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -89,6 +90,39 @@ TEST(ThreadScratch, GivesEachThreadItsOwn) {
   pool.resize(8);  // there is no room for so many
   rooms.parallel_for(400, 1, fill);
   EXPECT_EQ(wrong, 0);
+}
+TEST(LoopScratch, GivesEachThreadItsOwnStack) {
+  HeapScratch heap(1 << 20);
+  for (const size_t n : {1, 4}) {
+    ThreadPool pool(n);
+    const UsePool use(&pool);
+    std::atomic<int> wrong{0};
+    for (int round = 0; round < 100; ++round) {  // which reuse the memory
+      LoopScratch threads(heap);
+      EXPECT_TRUE(threads.parallel_for(40, 1, [&](int64_t begin, int64_t, Scratch& own) {
+        const Scratch::Frame frame(own);
+        auto* const a = own.array<int64_t>(1000);
+        auto* const b = own.array<int64_t>(begin * 50);
+        if (a == nullptr || b == nullptr) return false;
+        std::fill_n(a, 1000, begin);
+        std::fill_n(b, begin * 50, -1);
+        for (int64_t i = 0; i < 1000; ++i) wrong += a[i] != begin;
+        return true;
+      }));
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+}
+TEST(LoopScratch, SaysThatMemoryWasRefused) {
+  for (const size_t n : {1, 3}) {
+    ThreadPool pool(n);
+    const UsePool use(&pool);
+    HeapScratch heap(1 << 12);
+    LoopScratch threads(heap);
+    EXPECT_FALSE(threads.parallel_for(40, 1, [&](int64_t, int64_t, Scratch& own) {
+      return own.array<char>(1 << 13) != nullptr;
+    }));
+  }
 }
 
 }  // namespace
