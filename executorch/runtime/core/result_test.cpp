@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/core/freeable_buffer.h>
 
 namespace executorch {
@@ -94,6 +95,20 @@ TEST(FreeableBuffer, NumberAndPointerAreToldApart) {
   const FreeableBuffer pointer("a", 1, FreeableBuffer::FreeFn(nullptr));
   EXPECT_TRUE(pointer.data_safe().ok());
   EXPECT_EQ(pointer.data_uint64_type().error(), Error::InvalidType);
+}
+
+TEST(AllocationFailure, BecomesAnErrorAndAResultPasses) {
+  const auto result = [](int kind) {
+    return catch_allocation_failure("test", [&]() -> Result<int> {
+      if (kind == 1) throw std::bad_alloc();
+      if (kind == 2) throw std::length_error("test");
+      return kind;
+    });
+  };
+  EXPECT_EQ(result(0).get(), 0);
+  EXPECT_EQ(result(1).error(), Error::MemoryAllocationFailed);
+  EXPECT_EQ(result(2).error(), Error::MemoryAllocationFailed);
+  EXPECT_EQ(catch_allocation_failure("test", [] { return Error::NotFound; }), Error::NotFound);
 }
 
 }  // namespace
