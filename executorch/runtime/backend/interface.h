@@ -51,9 +51,19 @@ class BackendInterface {
                                                     FreeableBuffer* processed,
                                                     ArrayRef<CompileSpec> compile_specs) const = 0;
 
-  /// Runs it. `args` are the inputs, then the outputs, which it writes and resizes.
+  /// Runs it. `args` are the inputs, then the outputs, which it writes and resizes. They come from
+  /// a file: what is written goes to runtime::internal::writable_data(), which refuses constants.
   ET_NODISCARD virtual Error execute(BackendExecutionContext& context, DelegateHandle* handle,
                                      Span<EValue*> args) const = 0;
+
+  /// Whether execute() writes args[index] of `n_args`. A method is refused while it is loaded if
+  /// such an argument is no tensor, is a constant, or stands twice among those of one call; before
+  /// each call the runtime checks again, as a move may have put a constant there. The default
+  /// leaves both to execute().
+  virtual bool writes_argument(const DelegateHandle* /*handle*/, size_t /*index*/,
+                               size_t /*n_args*/) const {
+    return false;
+  }
 
   /// Changes settings, and writes their present values into the given options. Both ignore what
   /// they do not know, and do nothing unless overridden.

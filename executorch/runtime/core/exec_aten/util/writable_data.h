@@ -1,0 +1,18 @@
+#pragma once
+
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/platform/compiler.h>
+
+namespace executorch {
+namespace ET_RUNTIME_NAMESPACE {
+namespace internal {
+
+/// Where the tensor's bytes may be written, null only if it has no elements. The one way to memory
+/// that a program decides about: InvalidProgram for a constant, whose bytes may be mapped for
+/// reading only, InvalidState for elements without memory.
+ET_NODISCARD Result<void*> writable_data(const aten::Tensor& tensor);
+
+}  // namespace internal
+}  // namespace ET_RUNTIME_NAMESPACE
+}  // namespace executorch
