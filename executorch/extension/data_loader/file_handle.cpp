@@ -1,4 +1,5 @@
 #include <executorch/extension/data_loader/file_handle.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -37,7 +38,7 @@ Result<FileHandle> FileHandle::open(const char* path) {
     ET_LOG(Error, "file loader: the path is null");
     return Error::InvalidArgument;
   }
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     ET_LOG(Error, "%s: cannot open: %s (errno %d)", path, std::strerror(errno), errno);
     return Error::AccessFailed;
@@ -45,21 +46,25 @@ Result<FileHandle> FileHandle::open(const char* path) {
   return adopt(fd, path);
 }
 
-Result<FileHandle> FileHandle::adopt(int fd, std::string name) {
-  struct stat st;
-  if (::fstat(fd, &st) != 0) {
-    ET_LOG(Error, "%s: cannot get the size: %s (errno %d)", name.c_str(), std::strerror(errno),
-           errno);
+Result<FileHandle> FileHandle::adopt(int fd, const char* name) {
+  const auto handle = [&]() -> Result<FileHandle> {
+    struct stat st;
+    if (::fstat(fd, &st) != 0) {
+      ET_LOG(Error, "%s: cannot get the size: %s (errno %d)", name, std::strerror(errno), errno);
+      return Error::AccessFailed;
+    }
+    if (!S_ISREG(st.st_mode)) {
+      ET_LOG(Error, "%s: is %s, expected a regular file", name,
+             S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
+      return Error::AccessFailed;
+    }
+    return FileHandle(fd, static_cast<size_t>(st.st_size), name);
+  };
+  auto result = runtime::catch_allocation_failure(name, handle);
+  if (!result.ok()) {
     ::close(fd);
-    return Error::AccessFailed;
   }
-  if (!S_ISREG(st.st_mode)) {
-    ET_LOG(Error, "%s: is %s, expected a regular file", name.c_str(),
-           S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
-    ::close(fd);
-    return Error::AccessFailed;
-  }
-  return FileHandle(fd, static_cast<size_t>(st.st_size), std::move(name));
+  return result;
 }
 
 FileHandle::FileHandle(FileHandle&& rhs) noexcept

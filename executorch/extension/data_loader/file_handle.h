@@ -14,10 +14,11 @@ namespace executorch::extension::internal {
 /// Owns the descriptor. Every error names the file, the range asked for and the system's reason.
 class FileHandle final {
  public:
-  /// AccessFailed when the file cannot be opened or is not a regular file.
+  /// AccessFailed when the file cannot be opened or is not a regular file. Never waits for a pipe's
+  /// other end.
   static runtime::Result<FileHandle> open(const char* path);
   /// Takes the descriptor over, also on failure.
-  static runtime::Result<FileHandle> adopt(int fd, std::string name);
+  static runtime::Result<FileHandle> adopt(int fd, const char* name);
 
   FileHandle(FileHandle&& rhs) noexcept;
   FileHandle(const FileHandle&) = delete;

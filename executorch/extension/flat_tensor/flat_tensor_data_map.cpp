@@ -1,4 +1,5 @@
 #include <executorch/extension/flat_tensor/flat_tensor_data_map.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/extended_header.h>
 #include <executorch/schema/flat_tensor_generated.h>
@@ -153,15 +154,17 @@ Result<FlatTensorDataMap> FlatTensorDataMap::load(DataLoader* loader) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_alignment(flatbuffer.data()));
   ET_ASSIGN_OR_RETURN(const FlatTensor* root, verify_flatbuffer(flatbuffer));
   ET_CHECK_OK_OR_RETURN_ERROR(check_segments(root, header));
-  Index index;
-  for (uint32_t i = 0; i < root->named_data()->size(); ++i) {
-    const NamedData* data = root->named_data()->Get(i);
-    ET_CHECK_OK_OR_RETURN_ERROR(check_entry(root, i, data));
-    ET_CHECK_OR_RETURN_ERROR(index.emplace(data->key()->string_view(), data).second,
-                             InvalidExternalData, "external data: key '%s' appears twice",
-                             data->key()->c_str());
-  }
-  return FlatTensorDataMap(header, std::move(flatbuffer), root, loader, std::move(index));
+  return runtime::catch_allocation_failure("external data", [&]() -> Result<FlatTensorDataMap> {
+    Index index;
+    for (uint32_t i = 0; i < root->named_data()->size(); ++i) {
+      const NamedData* data = root->named_data()->Get(i);
+      ET_CHECK_OK_OR_RETURN_ERROR(check_entry(root, i, data));
+      ET_CHECK_OR_RETURN_ERROR(index.emplace(data->key()->string_view(), data).second,
+                               InvalidExternalData, "external data: key '%s' appears twice",
+                               data->key()->c_str());
+    }
+    return FlatTensorDataMap(header, std::move(flatbuffer), root, loader, std::move(index));
+  });
 }
 
 Result<const NamedData*> FlatTensorDataMap::find(std::string_view key) const {

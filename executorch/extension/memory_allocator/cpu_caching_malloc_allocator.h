@@ -42,8 +42,10 @@ class CPUCachingAllocator : public runtime::MemoryAllocator {
     size_t alignment;
   };
 
+  void* take(size_t size, size_t alignment);
   static void release(const Block& block);
   void release_cached();
+  void release_in_use();
 
   std::mutex mutex_;
   const size_t max_size_;

@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <vector>
+#include <new>
+#include <utility>
 
 namespace executorch {
 namespace extension {
@@ -25,32 +26,34 @@ class MallocMemoryAllocator : public runtime::MemoryAllocator {
   /// Null, after a message, when memory runs out or `alignment` is not a power of two.
   void* allocate(size_t size, size_t alignment = kDefaultAlignment) override {
     const auto padded = utils::get_aligned_size(size, alignment);
-    if (!padded.ok()) {
+    if (!padded.ok() || padded.get() > SIZE_MAX - sizeof(Block)) {
       ET_LOG(Error, "malloc allocator: cannot align %zu bytes to %zu", size, alignment);
       return nullptr;
     }
-    void* const block = std::malloc(padded.get() == 0 ? 1 : padded.get());
-    if (block == nullptr) {
+    void* const memory = std::malloc(sizeof(Block) + padded.get());
+    if (memory == nullptr) {
       ET_LOG(Error, "malloc allocator: no memory for %zu bytes", padded.get());
       return nullptr;
     }
-    blocks_.push_back(block);
-    return alignPointer(block, alignment);
+    last_ = new (memory) Block{last_};
+    return alignPointer(last_ + 1, alignment);
   }
 
-  void reset() override {
-    free_all();
-    blocks_.clear();
-  }
+  void reset() override { free_all(); }
 
  private:
+  // What precedes the memory that is given out.
+  struct alignas(std::max_align_t) Block {
+    Block* before;
+  };
+
   void free_all() {
-    for (void* block : blocks_) {
-      std::free(block);
+    while (last_ != nullptr) {
+      std::free(std::exchange(last_, last_->before));
     }
   }
 
-  std::vector<void*> blocks_;
+  Block* last_ = nullptr;
 };
 
 }  // namespace extension

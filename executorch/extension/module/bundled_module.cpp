@@ -1,10 +1,10 @@
 #include <executorch/devtools/bundled_program/bundled_program.h>
 #include <executorch/devtools/bundled_program/bundled_program_generated.h>
 #include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/data_loader/file_handle.h>
 #include <executorch/extension/module/bundled_module.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
-
-#include <fstream>
 
 namespace executorch {
 namespace extension {
@@ -42,21 +42,25 @@ Result<std::unique_ptr<BundledModule>> BundledModule::from_file(
     std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
     std::unique_ptr<runtime::EventTracer> event_tracer,
     std::unique_ptr<runtime::DataLoader> data_map_loader) {
-  std::ifstream file(file_path, std::ios::binary | std::ios::ate);
-  std::vector<unsigned char> bytes(file ? static_cast<size_t>(file.tellg()) : 0);
-  file.seekg(0).read(reinterpret_cast<char*>(bytes.data()),
-                     static_cast<std::streamsize>(bytes.size()));
-  ET_CHECK_OR_RETURN_ERROR(file.good(), AccessFailed, "%s cannot be read", file_path.c_str());
+  ET_ASSIGN_OR_RETURN(const internal::FileHandle file,
+                      internal::FileHandle::open(file_path.c_str()));
+  // As whatever holds a program.
+  constexpr size_t kAlignment = 16;
+  ET_ASSIGN_OR_RETURN(runtime::FreeableBuffer bytes, file.load(0, file.size(), kAlignment));
+  auto* const data = const_cast<void*>(bytes.data());
   const void* program = nullptr;
   size_t size = 0;
   const Error error =
-      executorch::bundled_program::get_program_data(bytes.data(), bytes.size(), &program, &size);
+      executorch::bundled_program::get_program_data(data, bytes.size(), &program, &size);
   ET_CHECK_OK_OR_RETURN_ERROR(error, "%s is not used", file_path.c_str());
-  auto module = std::make_unique<BundledModule>(bytes.data(), std::move(memory_allocator),
-                                                std::move(temp_allocator), std::move(event_tracer),
-                                                std::move(data_map_loader));
-  module->owned_ = std::move(bytes);
-  return module;
+  return runtime::catch_allocation_failure(
+      file_path.c_str(), [&]() -> Result<std::unique_ptr<BundledModule>> {
+        auto module = std::make_unique<BundledModule>(
+            data, std::move(memory_allocator), std::move(temp_allocator), std::move(event_tracer),
+            std::move(data_map_loader));
+        module->owned_.emplace(std::move(bytes));
+        return module;
+      });
 }
 
 #pragma GCC diagnostic push

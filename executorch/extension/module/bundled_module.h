@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <executorch/extension/module/module.h>
+#include <executorch/runtime/core/freeable_buffer.h>
 
 #define ET_BUNDLED_MODULE_NAMESPACE bundled_module
 
@@ -55,7 +57,7 @@ class BundledModule : public Module {
 
  private:
   const void* bundle_;
-  std::vector<unsigned char> owned_;
+  std::optional<runtime::FreeableBuffer> owned_;
 };
 
 }  // namespace ET_BUNDLED_MODULE_NAMESPACE

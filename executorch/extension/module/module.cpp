@@ -5,8 +5,11 @@
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/module/planned_memory.h>
 #include <executorch/extension/named_data_map/merged_data_map.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 #include <executorch/runtime/platform/runtime.h>
+
+#include <optional>
 
 namespace executorch {
 namespace extension {
@@ -64,8 +67,14 @@ Module::LoadMode load_mode_of(Module::MlockConfig config) {
 /// A program together with the loader that it reads from.
 struct LoadedProgram {
   std::unique_ptr<DataLoader> loader;
-  Program program;
+  std::optional<Program> program;
 };
+
+// Every function below that allocates is called through this, so that all of Module returns errors.
+template <class F>
+auto guarded(const F& f) {
+  return runtime::catch_allocation_failure("Module", f);
+}
 
 }  // namespace
 
@@ -135,8 +144,8 @@ Module::Module(Module&&) noexcept = default;
 Module::~Module() = default;
 
 Error Module::load(const Program::Verification verification) {
-  ET_CHECK_OK_OR_RETURN_ERROR(load_program(verification));
-  return load_data_maps();
+  ET_CHECK_OK_OR_RETURN_ERROR(guarded([&] { return load_program(verification); }));
+  return guarded([&] { return load_data_maps(); });
 }
 
 Error Module::load(const LoadBackendOptionsMap& backend_options,
@@ -154,15 +163,17 @@ Error Module::load_program(Program::Verification verification) {
                              "Module: there is neither a file, a loader nor a program");
     ET_ASSIGN_OR_RETURN(data_loader_, open_file(file_path_, load_mode_));
   }
+  // First, so that a failure leaves the loader where it is.
+  auto loaded = std::make_shared<LoadedProgram>();
   auto program = Program::load(data_loader_.get(), verification);
   if (!program.ok()) {
     ET_LOG(Error, "Module: cannot load the program%s%s: %s", file_path_.empty() ? "" : " ",
            file_path_.c_str(), runtime::to_string(program.error()));
     return program.error();
   }
-  auto loaded = std::make_shared<LoadedProgram>(
-      LoadedProgram{std::move(data_loader_), std::move(program.get())});
-  program_ = std::shared_ptr<Program>(loaded, &loaded->program);
+  loaded->loader = std::move(data_loader_);
+  loaded->program.emplace(std::move(program.get()));
+  program_ = std::shared_ptr<Program>(loaded, &*loaded->program);
   return Error::Ok;
 }
 
@@ -209,12 +220,14 @@ Result<size_t> Module::num_methods() {
 
 Result<std::unordered_set<std::string>> Module::method_names() {
   ET_CHECK_OK_OR_RETURN_ERROR(need_program());
-  std::unordered_set<std::string> names;
-  for (size_t i = 0; i < program_->num_methods(); ++i) {
-    ET_ASSIGN_OR_RETURN(const char* name, program_->get_method_name(i));
-    names.insert(name);
-  }
-  return names;
+  return guarded([&]() -> Result<std::unordered_set<std::string>> {
+    std::unordered_set<std::string> names;
+    for (size_t i = 0; i < program_->num_methods(); ++i) {
+      ET_ASSIGN_OR_RETURN(const char* name, program_->get_method_name(i));
+      names.insert(name);
+    }
+    return names;
+  });
 }
 
 Result<Module::MethodHolder> Module::make_method(const std::string& method_name,
@@ -259,16 +272,21 @@ Error Module::load_method(const std::string& method_name, HierarchicalAllocator*
     return Error::Ok;
   }
   ET_CHECK_OK_OR_RETURN_ERROR(need_program());
-  auto holder = make_method(
-      method_name, planned_memory, event_tracer == nullptr ? event_tracer_.get() : event_tracer,
-      backend_options == nullptr ? &backend_options_ : backend_options, std::move(kernel_registry));
-  if (!holder.ok()) {
+  const Error error = guarded([&]() -> Error {
+    ET_ASSIGN_OR_RETURN(
+        MethodHolder holder,
+        make_method(method_name, planned_memory,
+                    event_tracer == nullptr ? event_tracer_.get() : event_tracer,
+                    backend_options == nullptr ? &backend_options_ : backend_options,
+                    std::move(kernel_registry)));
+    methods_.emplace(method_name, std::move(holder));
+    return Error::Ok;
+  });
+  if (error != Error::Ok) {
     ET_LOG(Error, "Module: cannot load method '%s': %s", method_name.c_str(),
-           runtime::to_string(holder.error()));
-    return holder.error();
+           runtime::to_string(error));
   }
-  methods_.emplace(method_name, std::move(holder.get()));
-  return Error::Ok;
+  return error;
 }
 
 Result<Method*> Module::loaded_method(const std::string& method_name) {
@@ -337,9 +355,11 @@ Error Module::set_outputs(const std::string& method_name,
 
 Result<std::vector<EValue>> Module::get_outputs(const std::string& method_name) {
   ET_ASSIGN_OR_RETURN(Method * method, loaded_method(method_name));
-  std::vector<EValue> outputs(method->outputs_size());
-  ET_CHECK_OK_OR_RETURN_ERROR(method->get_outputs(outputs.data(), outputs.size()));
-  return outputs;
+  return guarded([&]() -> Result<std::vector<EValue>> {
+    std::vector<EValue> outputs(method->outputs_size());
+    ET_CHECK_OK_OR_RETURN_ERROR(method->get_outputs(outputs.data(), outputs.size()));
+    return outputs;
+  });
 }
 
 Result<EValue> Module::get_output(const std::string& method_name, size_t output_index) {

@@ -54,6 +54,7 @@ namespace ET_MODULE_NAMESPACE {
 ///   if (result.ok()) { use(result->at(0).toTensor()); }
 ///
 /// Construction does no I/O. Whatever needs the program or a method loads it, once.
+/// Functions return MemoryAllocationFailed where memory runs out, and may be called again then.
 /// A Module must not be used by two threads at the same time.
 class Module {
  public:

@@ -1,4 +1,5 @@
 #include <executorch/extension/named_data_map/merged_data_map.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <cinttypes>
@@ -17,19 +18,21 @@ using runtime::Span;
 Result<MergedDataMap> MergedDataMap::load(Span<const NamedDataMap*> named_data_maps) {
   ET_CHECK_OR_RETURN_ERROR(!named_data_maps.empty(), InvalidArgument,
                            "merged data map: there is no map to merge");
-  std::vector<const char*> keys;
-  Index home;
-  for (const NamedDataMap* map : named_data_maps) {
-    ET_CHECK_OR_RETURN_ERROR(map != nullptr, InvalidArgument, "merged data map: a map is null");
-    ET_ASSIGN_OR_RETURN(const uint32_t n_keys, map->get_num_keys());
-    for (uint32_t i = 0; i < n_keys; ++i) {
-      ET_ASSIGN_OR_RETURN(const char* key, map->get_key(i));
-      ET_CHECK_OR_RETURN_ERROR(home.emplace(key, map).second, InvalidArgument,
-                               "merged data map: key '%s' is in more than one map", key);
-      keys.push_back(key);
+  return runtime::catch_allocation_failure("merged data map", [&]() -> Result<MergedDataMap> {
+    std::vector<const char*> keys;
+    Index home;
+    for (const NamedDataMap* map : named_data_maps) {
+      ET_CHECK_OR_RETURN_ERROR(map != nullptr, InvalidArgument, "merged data map: a map is null");
+      ET_ASSIGN_OR_RETURN(const uint32_t n_keys, map->get_num_keys());
+      for (uint32_t i = 0; i < n_keys; ++i) {
+        ET_ASSIGN_OR_RETURN(const char* key, map->get_key(i));
+        ET_CHECK_OR_RETURN_ERROR(home.emplace(key, map).second, InvalidArgument,
+                                 "merged data map: key '%s' is in more than one map", key);
+        keys.push_back(key);
+      }
     }
-  }
-  return MergedDataMap(std::move(keys), std::move(home));
+    return MergedDataMap(std::move(keys), std::move(home));
+  });
 }
 
 Result<const NamedDataMap*> MergedDataMap::home_of(std::string_view key) const {

@@ -1,4 +1,5 @@
 #include <executorch/extension/runner_util/inputs.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/platform/log.h>
 
@@ -80,23 +81,25 @@ Result<std::vector<TensorInput>> tensor_inputs(const Method& method,
   ET_CHECK_OR_RETURN_ERROR(meta.num_inputs() <= options.max_inputs, InvalidProgram,
                            "inputs: the method has %zu inputs, at most %zu are allowed",
                            meta.num_inputs(), options.max_inputs);
-  std::vector<TensorInput> inputs;
-  size_t total = 0;
-  for (size_t i = 0; i < meta.num_inputs(); ++i) {
-    ET_ASSIGN_OR_RETURN(const Tag tag, meta.input_tag(i));
-    if (tag != Tag::Tensor) {
-      continue;
+  return runtime::catch_allocation_failure("inputs", [&]() -> Result<std::vector<TensorInput>> {
+    std::vector<TensorInput> inputs;
+    size_t total = 0;
+    for (size_t i = 0; i < meta.num_inputs(); ++i) {
+      ET_ASSIGN_OR_RETURN(const Tag tag, meta.input_tag(i));
+      if (tag != Tag::Tensor) {
+        continue;
+      }
+      ET_ASSIGN_OR_RETURN(const TensorInfo info, meta.input_tensor_meta(i));
+      ET_CHECK_OR_RETURN_ERROR(info.nbytes() <= options.max_total_allocation_size - total,
+                               InvalidProgram,
+                               "inputs: input %zu needs %zu bytes after %zu for others, at most "
+                               "%zu are allowed",
+                               i, info.nbytes(), total, options.max_total_allocation_size);
+      total += info.nbytes();
+      inputs.push_back({i, info});
     }
-    ET_ASSIGN_OR_RETURN(const TensorInfo info, meta.input_tensor_meta(i));
-    ET_CHECK_OR_RETURN_ERROR(info.nbytes() <= options.max_total_allocation_size - total,
-                             InvalidProgram,
-                             "inputs: input %zu needs %zu bytes after %zu for others, at most %zu "
-                             "are allowed",
-                             i, info.nbytes(), total, options.max_total_allocation_size);
-    total += info.nbytes();
-    inputs.push_back({i, info});
-  }
-  return inputs;
+    return inputs;
+  });
 }
 
 Error set_tensor_input(Method& method, const TensorInput& input, void* data, bool fill) {

@@ -1,4 +1,5 @@
 #include <executorch/extension/flat_tensor/serialize/serialize.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/extended_header.h>
 #include <executorch/schema/flat_tensor_generated.h>
@@ -101,27 +102,31 @@ void write(const Put& put, const TensorMap& tensors, size_t alignment) {
 
 Error save_ptd(std::ostream& out, const TensorMap& tensor_map, const size_t tensor_alignment) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_arguments(tensor_map, tensor_alignment));
-  const Put put = [&](const void* data, size_t n_bytes) {
-    out.write(static_cast<const char*>(data), static_cast<std::streamsize>(n_bytes));
-  };
-  write(put, tensor_map, tensor_alignment);
-  ET_CHECK_OR_RETURN_ERROR(out.flush().good(), AccessFailed, "save_ptd: cannot write the stream");
-  return Error::Ok;
+  return runtime::catch_allocation_failure("save_ptd", [&]() -> Error {
+    const Put put = [&](const void* data, size_t n_bytes) {
+      out.write(static_cast<const char*>(data), static_cast<std::streamsize>(n_bytes));
+    };
+    write(put, tensor_map, tensor_alignment);
+    ET_CHECK_OR_RETURN_ERROR(out.flush().good(), AccessFailed, "save_ptd: cannot write the stream");
+    return Error::Ok;
+  });
 }
 
 Error save_ptd(const std::string& path, const TensorMap& tensor_map,
                const size_t tensor_alignment) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_arguments(tensor_map, tensor_alignment));
-  schema::OutputFile file;
-  int failed = file.open(path);
-  const Put put = [&](const void* data, size_t n_bytes) {
-    if (failed == 0) failed = file.write(data, n_bytes);
-  };
-  write(put, tensor_map, tensor_alignment);
-  if (failed == 0) failed = file.keep();
-  ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "save_ptd: cannot write %s: %s", path.c_str(),
-                           std::strerror(failed));
-  return Error::Ok;
+  return runtime::catch_allocation_failure("save_ptd", [&]() -> Error {
+    schema::OutputFile file;
+    int failed = file.open(path);
+    const Put put = [&](const void* data, size_t n_bytes) {
+      if (failed == 0) failed = file.write(data, n_bytes);
+    };
+    write(put, tensor_map, tensor_alignment);
+    if (failed == 0) failed = file.keep();
+    ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "save_ptd: cannot write %s: %s",
+                             path.c_str(), std::strerror(failed));
+    return Error::Ok;
+  });
 }
 
 }  // namespace flat_tensor
