@@ -9,7 +9,7 @@
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
-#include <executorch/cpu/workspace.h>
+#include <executorch/cpu/scratch.h>
 
 #include <atomic>
 
@@ -43,26 +43,48 @@ class Blocks {
         (std::is_same_v<T, float> ? can_finish_in_tiles(g) : !adds_ && g.residual.data == nullptr);
   }
 
-  void run() const {
+  [[nodiscard]] bool run(Scratch& scratch) const {
     const int64_t work = division_.rows * division_.columns * std::max<int64_t>(g_.k, 1);
     const int64_t workers =
         std::min<int64_t>({static_cast<int64_t>(loop_threads()), division_.n_blocks(),
                            std::max<int64_t>(division_.n_blocks() * work / kGrainWork, 1)});
+    const Scratch::Frame frame(scratch);
+    const Room room(*this);
+    Acc* const rooms = scratch.array<Acc>(Size(workers) * room.size);
+    if (rooms == nullptr) return false;
     std::atomic<int64_t> next{0};
-    parallel_for(workers, 1, [&](int64_t, int64_t) { run_blocks(next); });
+    parallel_for(workers, 1, [&](int64_t worker, int64_t) {
+      run_blocks(next, room.buffers(rooms + worker * room.size));
+    });
+    return true;
   }
 
  private:
   struct Buffers {
     Acc *panels, *other_panels, *sums, *rows;
   };
+  /// Where they lie in a worker's room of `size` elements, whole cache lines of them.
+  struct Room {
+    explicit Room(const Blocks& b) {
+      const Division<T>& d = b.division_;
+      const int64_t n_panels = round_up(d.depth * d.columns, kMostLanes);
+      const int64_t n_sums = (d.n_parts == 1 ? b.kernels_.rows : d.rows) * d.columns;
+      const int64_t n_rows = b.a_in_place_ ? 0 : b.kernels_.rows * b.lda_;
+      other_panels = b.packs_ahead_ ? n_panels : 0;
+      sums = other_panels + n_panels;
+      rows = sums + n_sums;
+      size = round_up(rows + n_rows, kMostLanes);
+    }
+    Buffers buffers(Acc* at) const { return {at, at + other_panels, at + sums, at + rows}; }
+
+    int64_t other_panels, sums, rows, size;
+  };
 
   /// Blocks from `next` on until none is left. The one after the present is taken beforehand.
-  void run_blocks(std::atomic<int64_t>& next) const {
+  void run_blocks(std::atomic<int64_t>& next, Buffers buffers) const {
     const int64_t n_blocks = division_.n_blocks();
     int64_t block = next++, number = 0;
     if (block >= n_blocks) return;
-    Buffers buffers = memory();
     Part part = division_.part(block, number);
     if (packs_ahead_) pack(part, buffers.panels);
     while (true) {
@@ -73,19 +95,6 @@ class Blocks {
       part = after;
       if (packs_ahead_) std::swap(buffers.panels, buffers.other_panels);
     }
-  }
-
-  Buffers memory() const {
-    static thread_local Workspace workspace;
-    const Division<T>& d = division_;
-    const int64_t n_panels = round_up(d.depth * d.columns, kMostLanes);
-    const int64_t n_sums = (d.n_parts == 1 ? kernels_.rows : d.rows) * d.columns;
-    const int64_t n_rows = a_in_place_ ? 0 : kernels_.rows * lda_;
-    const int64_t n = (packs_ahead_ ? 2 : 1) * n_panels + n_sums + n_rows;
-    Acc* const at = reinterpret_cast<Acc*>(
-        workspace.floats(static_cast<size_t>(n) * sizeof(Acc) / sizeof(float)));
-    Acc* const sums = at + n - n_rows - n_sums;
-    return {at, at + (packs_ahead_ ? n_panels : 0), sums, sums + n_sums};
   }
 
   /// What remains of a block's columns from j on is one vector wide or two.

@@ -25,13 +25,13 @@ void announce_reads(const Gemm<T>& g) {
 
 // Few rows read B once, where it lies: columns or rows of B must be contiguous.
 template <class T>
-void run_few_rows(const Gemm<T>& g) {
-  static thread_local Workspace workspace;
+bool run_few_rows(const Gemm<T>& g, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
   const StorageKernels<T>& kernels = storage_kernels<T>();
   const bool in_place = std::is_same_v<T, float> && g.a.col_stride == 1;
   const int64_t lda = in_place ? g.a.row_stride : round_up(g.k, kMostLanes);
-  float* const rows =
-      in_place ? nullptr : workspace.floats(static_cast<size_t>(g.batch * g.m * lda));
+  float* const rows = in_place ? nullptr : scratch.array<float>(Size(g.batch) * g.m * lda);
+  if (!in_place && rows == nullptr) return false;
   for (int64_t s = 0; s < g.batch && !in_place; ++s) {
     Matrix<const T> a = g.a;
     a.data += s * g.a_batch;
@@ -64,28 +64,36 @@ void run_few_rows(const Gemm<T>& g) {
       kernels.finish(g, s, sums, kFewColumns, 0, g.m, j0, f.n);
     }
   });
+  return true;
+}
+
+// Sizes, sums and products of them by small numbers, as they occur in these files, are integers.
+template <class T>
+bool is_countable(const Gemm<T>& g) {
+  constexpr int64_t kMargin = 4096;
+  return (Size(g.batch) * g.m * g.n * std::max<int64_t>(g.k, 1) * kMargin).ok();
 }
 
 }  // namespace
 }  // namespace gemm
 
 template <class T>
-void Gemm<T>::run() const {
-  if (m <= 0 || n <= 0 || batch <= 0) return;
+bool Gemm<T>::run(Scratch& scratch) const {
+  if (m <= 0 || n <= 0 || batch <= 0) return true;
+  if (!gemm::is_countable(*this)) return false;
   const bool in_memory = a_source.produce == nullptr && b_source.produce == nullptr;
-  if (in_memory && m > 1 && n < m && n <= gemm::kFewRows) return gemm::transposed(*this).run();
+  if (in_memory && m > 1 && n < m && n <= gemm::kFewRows)
+    return gemm::transposed(*this).run(scratch);
   if (in_memory && m > 1 && c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows) {
-    return gemm::transposed(*this).run();  // rows of the result become contiguous
+    return gemm::transposed(*this).run(scratch);  // rows of the result become contiguous
   }
   if constexpr (gemm::kHasStorageKernels<T>) {
     constexpr int64_t kRows = std::is_same_v<T, float> ? gemm::kFewFloatRows : gemm::kFewRows;
     const bool few =
         (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= kRows);
-    if (in_memory && few && k > 0) {
-      return gemm::run_few_rows(*this);
-    }
+    if (in_memory && few && k > 0) return gemm::run_few_rows(*this, scratch);
   }
-  gemm::Blocks<T>(*this).run();
+  return gemm::Blocks<T>(*this).run(scratch);
 }
 
 template struct Gemm<uint8_t>;

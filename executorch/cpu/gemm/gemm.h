@@ -3,6 +3,7 @@
 #pragma once
 
 #include <executorch/cpu/activation.h>
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -48,7 +49,8 @@ struct MatrixSource {
 ///             `beta` of zero leaves it unread, so that its NaNs do not spread
 ///   act       floating types only
 ///   residual  absent without data
-/// Sizes >= 0; k = 0 leaves the other terms. Cannot fail. Sums run in Accumulator<T> and are
+/// Sizes >= 0; k = 0 leaves the other terms. False if memory is refused, or the multiply-adds are
+/// more than an int64 counts, before anything is written. Sums run in Accumulator<T> and are
 /// rounded once, at the end, in an order that depends on the sizes and strides only, not on the
 /// threads.
 template <class T>
@@ -68,7 +70,7 @@ struct Gemm {
   int64_t batch = 1;
   int64_t a_batch = 0, b_batch = 0, c_batch = 0, addend_batch = 0, residual_batch = 0;
 
-  void run() const;
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

@@ -36,10 +36,11 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, bool by_
   g.addend = {bias.data(), 0, 1};
   g.act = relu();
   int64_t layer = 0;
+  HeapScratch scratch;
   for (auto _ : state) {
     const T* weight = w.data() + layer++ % kLayers * k * n;
     g.b = by_columns ? Matrix<const T>{weight, 1, k} : Matrix<const T>{weight, n, 1};
-    g.run();
+    if (!g.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
   }

@@ -65,6 +65,12 @@ double epsilon() {
   return 6e-8;
 }
 
+template <class T>
+void run(const Gemm<T>& g) {
+  HeapScratch scratch;
+  ASSERT_TRUE(g.run(scratch));
+}
+
 struct Random {
   uint64_t state = 88172645463325252ull;
   int64_t operator()(int64_t low, int64_t high) {
@@ -153,7 +159,7 @@ void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
   g.c = {first.data(), c.view.row_stride, c.view.col_stride};
   {
     const UsePool alone(nullptr);
-    g.run();
+    run(g);
   }
   if (z.m * z.n * z.k >= kLarge) {
     for (const size_t threads : {2, 3}) {
@@ -161,7 +167,7 @@ void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
       const UsePool use(&pool);
       std::vector<T> out = c.data;
       g.c.data = out.data();
-      g.run();
+      run(g);
       ASSERT_EQ(std::memcmp(first.data(), out.data(), out.size() * sizeof(T)), 0)
           << threads << " threads";
     }
@@ -318,7 +324,7 @@ TEST(Gemm, LeavesTheAddendUnreadWhereBetaIsZero) {
   g.a = {a.data(), 3, 1}, g.b = {b.data(), 2, 1}, g.c = {c.data(), 2, 1},
   g.addend = {nan.data(), 2, 1};
   g.beta = 0;
-  g.run();
+  run(g);
   EXPECT_EQ(c, std::vector<float>(4, 6));
 }
 
@@ -329,7 +335,7 @@ TEST(Gemm, AddsTheResidualInPlace) {
   g.m = 30, g.n = 40, g.k = 8;
   g.a = {a.data(), 8, 1}, g.b = {b.data(), 40, 1}, g.c = {c.data(), 40, 1},
   g.residual = {c.data(), 40, 1};
-  g.run();
+  run(g);
   EXPECT_EQ(c, std::vector<float>(30 * 40, 21));
 }
 
@@ -363,7 +369,7 @@ TEST(Gemm, MultipliesOperandsFromSources) {
   g.m = kM, g.n = kN, g.k = kK, g.batch = 2;
   g.a_source = {as_a, &rows}, g.b_source = {as_b, &columns};
   g.c = {c.data(), kN, 1}, g.c_batch = kM * kN;
-  g.run();
+  run(g);
   for (int64_t s = 0; s < 2; ++s) {
     for (int64_t i = 0; i < kM; ++i) {
       for (int64_t j = 0; j < kN; ++j) {

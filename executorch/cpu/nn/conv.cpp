@@ -295,10 +295,15 @@ class Products {
             {image.axis, image.data, image.channel_stride, c_.group_in, g.channel_rows, g.tap_rows},
             first_pixel};
         product.b_source = {gather_float_panel, &patches};
-        return product.run();
+        return run_product(product);
       }
     }
-    product.run();
+    run_product(product);
+  }
+
+  static void run_product(const Gemm<T>& product) {
+    HeapScratch scratch;
+    if (!product.run(scratch)) std::abort();
   }
 
   /// The step along the summed dim where the weights lie; 0 if there is no single one.

@@ -100,23 +100,27 @@ struct Runner {
   const RowLoops& loops;
   int first_outer;
   cpu::Gemm<T> gemm;
+  cpu::Scratch& scratch;
 
-  void run(int level, const T* a, const T* b, T* c, const T* addend, const T* residual) {
+  [[nodiscard]] bool run(int level, const T* a, const T* b, T* c, const T* addend,
+                         const T* residual) {
     if (level == first_outer) {
       gemm.a.data = a;
       gemm.b.data = b;
       gemm.c.data = c;
       gemm.addend.data = addend;
       gemm.residual.data = residual;
-      gemm.run();
-      return;
+      return gemm.run(scratch);
     }
     const auto& loop = loops.loops[level - 1];
     for (int64_t i = 0; i < loop.size; ++i) {
-      run(level - 1, a + i * loop.stride[kA], b + i * loop.stride[kB], c + i * loop.stride[kC],
-          addend == nullptr ? nullptr : addend + i * loop.stride[kAddend],
-          residual == nullptr ? nullptr : residual + i * loop.stride[kResidual]);
+      if (!run(level - 1, a + i * loop.stride[kA], b + i * loop.stride[kB], c + i * loop.stride[kC],
+               addend == nullptr ? nullptr : addend + i * loop.stride[kAddend],
+               residual == nullptr ? nullptr : residual + i * loop.stride[kResidual])) {
+        return false;
+      }
     }
+    return true;
   }
 };
 
@@ -126,7 +130,7 @@ const T* term_data(const Term& term, const View& view) {
 }
 
 template <class T>
-bool run_typed(const LinearCall& call, const Product& p) {
+bool run_typed(const LinearCall& call, const Product& p, cpu::Scratch& scratch) {
   // The rows: their innermost loop is the engine's m, the others are batches.
   View rows[kCount];
   std::copy(std::begin(p.views), std::end(p.views), rows);
@@ -166,20 +170,20 @@ bool run_typed(const LinearCall& call, const Product& p) {
     gemm.residual_batch = batch.stride[kResidual];
     first_outer = 1;
   }
-  Runner<T>{loops, first_outer, gemm}.run(
+  return Runner<T>{loops, first_outer, gemm, scratch}.run(
       loops.n, static_cast<const T*>(call.a.data(p.views[kA])),
       static_cast<const T*>(call.b.data(p.views[kB])),
       static_cast<T*>(call.out->toTensor().mutable_data_ptr()) + p.views[kC].offset(),
       term_data<T>(call.addend, p.views[kAddend]), term_data<T>(call.residual, p.views[kResidual]));
-  return true;
 }
 
-bool run_linear(const FusedCall& base, KernelRuntimeContext&) {
+bool run_linear(const FusedCall& base, KernelRuntimeContext& ctx) {
   const auto& call = static_cast<const LinearCall&>(base);
   Product product;
   if (!find_views(call, product)) return false;
+  torch::executor::native::internal::EngineScratch scratch(ctx);
   return cpu::with_type(engine_type(call.out->toTensor()),
-                        [&](auto t) { return run_typed<decltype(t)>(call, product); });
+                        [&](auto t) { return run_typed<decltype(t)>(call, product, scratch); });
 }
 
 // ---- When a method is loaded.

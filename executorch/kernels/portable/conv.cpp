@@ -211,7 +211,8 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
 // Forward, the rows are the output's gradient and the image is the input; transposed, they change
 // places, and the weight keeps its first dim with the rows.
 template <class T>
-void weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, Tensor& grad) {
+bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, Tensor& grad,
+                     cpu::Scratch& scratch) {
   using E = EngineType<T>;
   const Layout r(rows), i(image);
   const int64_t n = c.group_in * c.taps();
@@ -222,18 +223,20 @@ void weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
       const Image<E> patches = {
           c, elements<T>(image) + batch * i.strides[0] + g * c.group_in * i.strides[1]};
       E* const part = to + g * c.group_out * n;
-      cpu::Gemm<E>{.m = c.group_out,
-                   .n = n,
-                   .k = c.pixels(),
-                   .a = {elements<T>(rows) + batch * r.strides[0] + g * c.group_out * r.strides[1],
-                         r.strides[1], joint_stride(r, 2)},
-                   .b = {},
-                   .c = {part, n, 1},
-                   .residual = {part, n, 1},
-                   .b_source = {pack_positions<E>, &patches}}
-          .run();
+      const cpu::Gemm<E> product = {
+          .m = c.group_out,
+          .n = n,
+          .k = c.pixels(),
+          .a = {elements<T>(rows) + batch * r.strides[0] + g * c.group_out * r.strides[1],
+                r.strides[1], joint_stride(r, 2)},
+          .b = {},
+          .c = {part, n, 1},
+          .residual = {part, n, 1},
+          .b_source = {pack_positions<E>, &patches}};
+      if (!product.run(scratch)) return false;
     }
   }
+  return true;
 }
 
 template <class T>
@@ -315,8 +318,12 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
     bind(image, weight, groups, rows, forward);
     ET_REQUIRE(ctx, is_contiguous(out1), InvalidArgument, result,
                "%s: the weight's gradient must be contiguous", kOp);
-    with_gemm_dtype(input.scalar_type(),
-                    [&](auto tag) { weight_gradient<decltype(tag)>(forward, rows, image, out1); });
+    EngineScratch scratch(ctx);
+    bool granted = true;
+    with_gemm_dtype(input.scalar_type(), [&](auto tag) {
+      granted = weight_gradient<decltype(tag)>(forward, rows, image, out1, scratch);
+    });
+    if (!require_scratch(ctx, kOp, granted)) return result;
   }
   if (output_mask[2]) {
     Shape channels;

@@ -86,16 +86,19 @@ Tensor& mm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat2
   shape.push(self.size(0));
   shape.push(mat2.size(1));
   if (!resize_out(ctx, kOp, out, shape)) return out;
+  EngineScratch scratch(ctx);
+  bool granted = true;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    cpu::Gemm<EngineType<T>>{.m = self.size(0),
-                             .n = mat2.size(1),
-                             .k = self.size(1),
-                             .a = operand<T>(self),
-                             .b = operand<T>(mat2),
-                             .c = matrix<T>(out)}
-        .run();
+    granted = cpu::Gemm<EngineType<T>>{.m = self.size(0),
+                                       .n = mat2.size(1),
+                                       .k = self.size(1),
+                                       .a = operand<T>(self),
+                                       .b = operand<T>(mat2),
+                                       .c = matrix<T>(out)}
+                  .run(scratch);
   });
+  (void)require_scratch(ctx, kOp, granted);
   return out;
 }
 
@@ -112,20 +115,23 @@ Tensor& bmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat
   shape.push(mat2.size(2));
   if (!resize_out(ctx, kOp, out, shape)) return out;
   const Layout a(self), b(mat2), c(out);
+  EngineScratch scratch(ctx);
+  bool granted = true;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    cpu::Gemm<EngineType<T>>{.m = self.size(1),
-                             .n = mat2.size(2),
-                             .k = self.size(2),
-                             .a = operand<T>(self),
-                             .b = operand<T>(mat2),
-                             .c = matrix<T>(out),
-                             .batch = self.size(0),
-                             .a_batch = a.strides[0],
-                             .b_batch = b.strides[0],
-                             .c_batch = c.strides[0]}
-        .run();
+    granted = cpu::Gemm<EngineType<T>>{.m = self.size(1),
+                                       .n = mat2.size(2),
+                                       .k = self.size(2),
+                                       .a = operand<T>(self),
+                                       .b = operand<T>(mat2),
+                                       .c = matrix<T>(out),
+                                       .batch = self.size(0),
+                                       .a_batch = a.strides[0],
+                                       .b_batch = b.strides[0],
+                                       .c_batch = c.strides[0]}
+                  .run(scratch);
   });
+  (void)require_scratch(ctx, kOp, granted);
   return out;
 }
 
@@ -155,22 +161,25 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
   const int64_t rank = self.dim();
   const bool has_row = rank > 0 && self.size(rank - 1) != 1;
   const bool has_column = rank > 1 && self.size(0) != 1;
+  EngineScratch scratch(ctx);
+  bool granted = true;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     using E = EngineType<T>;
     using Acc = cpu::Accumulator<E>;
-    cpu::Gemm<E>{.m = mat1.size(0),
-                 .n = mat2.size(1),
-                 .k = mat1.size(1),
-                 .a = operand<T>(mat1),
-                 .b = operand<T>(mat2),
-                 .c = matrix<T>(out),
-                 .addend = {elements<T>(self), has_column ? addend.strides[0] : 0,
-                            has_row ? addend.strides[rank - 1] : 0},
-                 .alpha = factor<Acc>(alpha),
-                 .beta = factor<Acc>(beta)}
-        .run();
+    granted = cpu::Gemm<E>{.m = mat1.size(0),
+                           .n = mat2.size(1),
+                           .k = mat1.size(1),
+                           .a = operand<T>(mat1),
+                           .b = operand<T>(mat2),
+                           .c = matrix<T>(out),
+                           .addend = {elements<T>(self), has_column ? addend.strides[0] : 0,
+                                      has_row ? addend.strides[rank - 1] : 0},
+                           .alpha = factor<Acc>(alpha),
+                           .beta = factor<Acc>(beta)}
+                  .run(scratch);
   });
+  (void)require_scratch(ctx, kOp, granted);
   return out;
 }
 
@@ -242,6 +251,8 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
   if (!resize_out(ctx, kOp, out, shape)) return out;
   const Layout in(input), result(out);
   const Rows rows(in, result);
+  EngineScratch scratch(ctx);
+  bool granted = true;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     using E = EngineType<T>;
@@ -256,9 +267,10 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
     rows.for_each_group([&](int64_t from, int64_t to) {
       g.a.data = elements<T>(input) + from;
       g.c.data = elements<T>(out) + to;
-      g.run();
+      granted = granted && g.run(scratch);
     });
   });
+  (void)require_scratch(ctx, kOp, granted);
   return out;
 }
 

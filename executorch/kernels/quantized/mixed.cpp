@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/gemm.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/quantized/affine.h>
 #include <executorch/kernels/quantized/functions.h>
 #include <executorch/kernels/quantized/tables.h>
@@ -51,8 +52,8 @@ struct Weight {
 };
 
 template <class T>
-void multiply(const Tensor& input, const Weight& weight, int64_t m, int64_t n, int64_t k,
-              Tensor& out) {
+bool multiply(const Tensor& input, const Weight& weight, int64_t m, int64_t n, int64_t k,
+              Tensor& out, cpu::Scratch& scratch) {
   cpu::Gemm<T> gemm;
   gemm.m = m;
   gemm.n = n;
@@ -60,7 +61,7 @@ void multiply(const Tensor& input, const Weight& weight, int64_t m, int64_t n, i
   gemm.a = {static_cast<const T*>(input.const_data_ptr()), k, 1};
   gemm.b_source = {Weight::produce, &weight};
   gemm.c = {static_cast<T*>(out.mutable_data_ptr()), n, 1};
-  gemm.run();
+  return gemm.run(scratch);
 }
 
 Tensor& mixed_product(KernelRuntimeContext& ctx, const char* op, const Tensor& input, Weight weight,
@@ -95,21 +96,24 @@ Tensor& mixed_product(KernelRuntimeContext& ctx, const char* op, const Tensor& i
   if (!resize_out(ctx, op, out, shape)) return out;
   ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, out, "%s: out must be contiguous", op);
   const int64_t m = k == 0 ? 0 : input.numel() / k;
+  EngineScratch scratch(ctx);
+  bool granted = false;
   switch (input.scalar_type()) {
     case ScalarType::Float:
-      multiply<float>(input, weight, m, n, k, out);
-      return out;
-    case ScalarType::Half:
-      multiply<cpu::F16>(input, weight, m, n, k, out);
-      return out;
-    case ScalarType::BFloat16:
-      multiply<cpu::BF16>(input, weight, m, n, k, out);
-      return out;
-    default:
+      granted = multiply<float>(input, weight, m, n, k, out, scratch);
       break;
+    case ScalarType::Half:
+      granted = multiply<cpu::F16>(input, weight, m, n, k, out, scratch);
+      break;
+    case ScalarType::BFloat16:
+      granted = multiply<cpu::BF16>(input, weight, m, n, k, out, scratch);
+      break;
+    default:
+      ET_REQUIRE(ctx, false, InvalidArgument, out, "%s: not implemented for dtype %s", op,
+                 toString(input.scalar_type()));
   }
-  ET_REQUIRE(ctx, false, InvalidArgument, out, "%s: not implemented for dtype %s", op,
-             toString(input.scalar_type()));
+  (void)require_scratch(ctx, op, granted);
+  return out;
 }
 
 }  // namespace

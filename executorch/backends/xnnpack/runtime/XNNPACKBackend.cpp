@@ -1,4 +1,5 @@
 #include <executorch/backends/xnnpack/runtime/XNNPACKBackend.h>
+#include <executorch/backends/xnnpack/runtime/delegate_scratch.h>
 #include <executorch/backends/xnnpack/runtime/executor.h>
 #include <executorch/runtime/backend/interface.h>
 
@@ -34,7 +35,8 @@ class XnnpackBackend final : public runtime::BackendInterface {
 
   Error execute(BackendExecutionContext& context, DelegateHandle* handle,
                 runtime::Span<runtime::EValue*> args) const override {
-    return static_cast<Executor*>(handle)->execute(args, context.event_tracer());
+    DelegateScratch scratch(context);
+    return static_cast<Executor*>(handle)->execute(args, context.event_tracer(), scratch);
   }
 
   void destroy(DelegateHandle* handle) const override { delete static_cast<Executor*>(handle); }

@@ -139,10 +139,10 @@ bool infer_binary(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_binary(const Graph& graph, Node& node) {
+bool run_binary(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
   const int64_t total = y.shape.numel();
-  if (total == 0) return;
+  if (total == 0) return true;
   const Broadcast form(y.shape, a.shape, b.shape);
   const int64_t inner = form.extent[0], runs_per_inner = (inner + kRun - 1) / kRun;
   const bool a_moves = form.a[0] != 0, b_moves = form.b[0] != 0;
@@ -175,6 +175,7 @@ void run_binary(const Graph& graph, Node& node) {
       write_run(y, first, n, to);
     }
   });
+  return true;
 }
 
 bool infer_prelu(Graph& graph, const Node& node) {

@@ -205,11 +205,15 @@ bool infer_convolution(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_convolution(const Graph& graph, Node& node) {
+bool run_convolution(const Graph& graph, Node& node, cpu::Scratch&) {
   const Layer layer(graph, node);
-  if (layer.y.shape.numel() == 0) return;
-  if (layer.w.type == Type::fp32) return run_float(layer, node);
-  run_integer(graph, layer, node);
+  if (layer.y.shape.numel() == 0) return true;
+  if (layer.w.type == Type::fp32) {
+    run_float(layer, node);
+  } else {
+    run_integer(graph, layer, node);
+  }
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

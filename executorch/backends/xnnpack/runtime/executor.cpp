@@ -114,18 +114,22 @@ Error Executor::bind_outputs(runtime::Span<runtime::EValue*> args) {
   return Error::Ok;
 }
 
-void Executor::run_nodes(runtime::EventTracer* given) {
+Error Executor::run_nodes(runtime::EventTracer* given, cpu::Scratch& scratch) {
   runtime::EventTracer* const tracer = runtime::internal::attached(given);
   for (size_t i = 0; i < graph_->nodes.size(); ++i) {
     if (plan_.is_elided(i)) continue;
     Node& node = graph_->nodes[i];
     const auto start = tracer == nullptr ? 0 : runtime::pal_current_ticks();
-    node.operation->run(*graph_, node);
+    ET_CHECK_OR_RETURN_ERROR(node.operation->run(*graph_, node, scratch), MemoryAllocationFailed,
+                             "XnnpackBackend: %s: no scratch memory for these sizes",
+                             node.operation->name);
     if (tracer != nullptr) reports_.log(*tracer, *graph_, i, start);
   }
+  return Error::Ok;
 }
 
-Error Executor::execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer) {
+Error Executor::execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer,
+                        cpu::Scratch& scratch) {
   bool changed = !inferred_;
   inferred_ = false;
   ET_CHECK_OK_OR_RETURN_ERROR(bind_inputs(args, changed));
@@ -141,7 +145,7 @@ Error Executor::execute(runtime::Span<runtime::EValue*> args, runtime::EventTrac
                            "XnnpackBackend: no memory for %" PRId64 " bytes of results",
                            plan_.arena_bytes());
   plan_.resolve(*graph_, arena.data());
-  run_nodes(tracer);
+  ET_CHECK_OK_OR_RETURN_ERROR(run_nodes(tracer, scratch));
   for (uint32_t slot = 0; slot < graph_->n_externals; ++slot) {
     if (graph_->externals[slot] == kNoId) continue;
     const Value& value = graph_->values[graph_->externals[slot]];

@@ -5,6 +5,7 @@
 #include <executorch/backends/xnnpack/runtime/memory_plan.h>
 #include <executorch/backends/xnnpack/runtime/node_report.h>
 #include <executorch/backends/xnnpack/runtime/shared_arena.h>
+#include <executorch/cpu/scratch.h>
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/span.h>
@@ -18,12 +19,13 @@ class Executor {
 
   /// `args` by external slot. Checks the tensors' types and ranks, infers shapes when those of the
   /// inputs changed, resizes the outputs and computes them. Logs what is wrong.
-  Error execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer);
+  Error execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer,
+                cpu::Scratch& scratch);
 
  private:
   Error bind_inputs(runtime::Span<runtime::EValue*> args, bool& changed);
   Error bind_outputs(runtime::Span<runtime::EValue*> args);
-  void run_nodes(runtime::EventTracer* tracer);
+  Error run_nodes(runtime::EventTracer* tracer, cpu::Scratch& scratch);
 
   std::unique_ptr<Graph> graph_;
   MemoryPlan plan_;

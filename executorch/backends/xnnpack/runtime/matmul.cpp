@@ -37,7 +37,7 @@ cpu::Activation bounds(const Node& node) {
 }
 
 template <class T>
-void run_float(const Layer& layer, const Node& node) {
+bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   cpu::Gemm<T> gemm;
   gemm.m = layer.m();
   gemm.n = layer.n;
@@ -48,45 +48,62 @@ void run_float(const Layer& layer, const Node& node) {
   gemm.c = {layer.y.as<T>(), layer.n, 1};
   if (layer.bias != nullptr) gemm.addend = {layer.bias->as<T>(), 0, 1};
   gemm.act = bounds(node);
-  gemm.run();
+  return gemm.run(scratch);
 }
 
-/// All elements as floats, in `room` unless they are.
-const float* floats(const Value& value, int64_t first, int64_t n, std::vector<float>& room) {
-  if (value.type == Type::fp32) return value.as<float>() + first;
-  room.resize(static_cast<size_t>(n));
+/// Elements [first, first + n) as floats, in scratch memory unless they are. False if it is
+/// refused.
+bool floats(const Value& value, int64_t first, int64_t n, cpu::Scratch& scratch,
+            const float*& result) {
+  result = value.as<float>() + first;
+  if (value.type == Type::fp32) return true;
+  float* const room = scratch.array<float>(n);
+  if (room == nullptr) return false;
+  result = room;
   for (int64_t i = 0; i < n; i += kRun) {
-    read_run(value, first + i, std::min(kRun, n - i), room.data() + i);
+    read_run(value, first + i, std::min(kRun, n - i), room + i);
   }
-  return room.data();
+  return true;
 }
 
 /// Operands of several floating types: in float, a block of output channels after the other.
-void run_mixed(const Layer& layer, const Node& node) {
+bool run_mixed(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   constexpr int64_t kChannels = 64;
   const int64_t m = layer.m(), k = layer.k, n = layer.n;
-  std::vector<float> x_room, w_room, bias_room, result(static_cast<size_t>(m * kChannels));
+  const cpu::Scratch::Frame frame(scratch);
+  float* const result = scratch.array<float>(cpu::Size(m) * kChannels);
+  const float *x = nullptr, *bias = nullptr, *all_weights = nullptr;
+  if (result == nullptr || !floats(layer.x, 0, m * k, scratch, x) ||
+      (layer.bias != nullptr && !floats(*layer.bias, 0, n, scratch, bias)) ||
+      (layer.transposed && !floats(layer.w, 0, n * k, scratch, all_weights))) {
+    return false;
+  }
   cpu::Gemm<float> gemm;
   gemm.m = m;
   gemm.k = k;
-  gemm.a = {floats(layer.x, 0, m * k, x_room), k, 1};
-  gemm.c = {result.data(), kChannels, 1};
+  gemm.a = {x, k, 1};
+  gemm.c = {result, kChannels, 1};
   gemm.act = bounds(node);
-  if (layer.bias != nullptr) gemm.addend = {floats(*layer.bias, 0, n, bias_room), 0, 1};
+  gemm.addend = {bias, 0, 1};
   for (int64_t j = 0; j < n; j += kChannels) {
     gemm.n = std::min(kChannels, n - j);
-    gemm.b = layer.transposed
-                 ? cpu::Matrix<const float>{floats(layer.w, 0, n * k, w_room) + j, n, 1}
-                 : cpu::Matrix<const float>{floats(layer.w, j * k, gemm.n * k, w_room), 1, k};
-    gemm.run();
+    const cpu::Scratch::Frame block(scratch);
+    if (layer.transposed) {
+      gemm.b = {all_weights + j, n, 1};
+    } else {
+      gemm.b = {nullptr, 1, k};
+      if (!floats(layer.w, j * k, gemm.n * k, scratch, gemm.b.data)) return false;
+    }
+    if (!gemm.run(scratch)) return false;
     for (int64_t i = 0; i < m; ++i) {
-      const float* row = result.data() + i * kChannels;
+      const float* row = result + i * kChannels;
       float* to = place_of_run(layer.y, i * n + j, nullptr);
       if (layer.y.type == Type::fp32) std::copy_n(row, gemm.n, to);
       write_run(layer.y, i * n + j, gemm.n, row);
     }
     if (gemm.addend.data != nullptr) gemm.addend.data += kChannels;
   }
+  return true;
 }
 
 void run_integer(const Graph& graph, const Layer& layer, Node& node) {
@@ -124,7 +141,7 @@ struct Batch {
 };
 
 template <class T>
-void run_batches(const Graph& graph, const Node& node) {
+bool run_batches(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
   const bool transposed = node.flags == kTransposedWeights;
   cpu::Gemm<T> gemm;
@@ -144,14 +161,15 @@ void run_batches(const Graph& graph, const Node& node) {
     gemm.a_batch = a_step * a_size;
     gemm.b_batch = b_step * b_size;
     gemm.c_batch = y_size;
-    return gemm.run();
+    return gemm.run(scratch);
   }
   for (int64_t i = 0; i < batch.count(); ++i) {
     gemm.a.data = a.as<T>() + batch.matrix_of(a.shape, i) * a_size;
     gemm.b.data = b.as<T>() + batch.matrix_of(b.shape, i) * b_size;
     gemm.c.data = y.as<T>() + i * y_size;
-    gemm.run();
+    if (!gemm.run(scratch)) return false;
   }
+  return true;
 }
 
 /// Rows of a by constant weights, each matrix of which is summed, and turned, once.
@@ -215,16 +233,19 @@ bool infer_fully_connected(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_fully_connected(const Graph& graph, Node& node) {
+bool run_fully_connected(const Graph& graph, Node& node, cpu::Scratch& scratch) {
   const Layer layer(graph, node);
-  if (!is_float(layer.w.type)) return run_integer(graph, layer, node);
+  if (!is_float(layer.w.type)) {
+    run_integer(graph, layer, node);
+    return true;
+  }
   const Type type = layer.x.type;
   const bool same = layer.w.type == type && layer.y.type == type &&
                     (layer.bias == nullptr || layer.bias->type == type);
-  if (!same) return run_mixed(layer, node);
-  if (type == Type::fp32) return run_float<float>(layer, node);
-  if (type == Type::fp16) return run_float<cpu::F16>(layer, node);
-  return run_float<cpu::BF16>(layer, node);
+  if (!same) return run_mixed(layer, node, scratch);
+  if (type == Type::fp32) return run_float<float>(layer, node, scratch);
+  if (type == Type::fp16) return run_float<cpu::F16>(layer, node, scratch);
+  return run_float<cpu::BF16>(layer, node, scratch);
 }
 
 Error check_batch_matmul(const Graph& graph, const Node& node) {
@@ -259,12 +280,13 @@ bool infer_batch_matmul(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_batch_matmul(const Graph& graph, Node& node) {
+bool run_batch_matmul(const Graph& graph, Node& node, cpu::Scratch& scratch) {
   const Type type = graph.in(node).type;
-  if (type == Type::fp32) return run_batches<float>(graph, node);
-  if (type == Type::fp16) return run_batches<cpu::F16>(graph, node);
-  if (type == Type::bf16) return run_batches<cpu::BF16>(graph, node);
+  if (type == Type::fp32) return run_batches<float>(graph, node, scratch);
+  if (type == Type::fp16) return run_batches<cpu::F16>(graph, node, scratch);
+  if (type == Type::bf16) return run_batches<cpu::BF16>(graph, node, scratch);
   run_integer_batches(graph, node);
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -79,11 +79,12 @@ Error check_moved(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-void run_copy(const Graph& graph, Node& node) {
+bool run_copy(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   if (x.data != y.data && x.shape.numel() != 0) {
     std::memcpy(y.data, x.data, static_cast<size_t>(nbytes(x)));
   }
+  return true;
 }
 
 Error check_transpose(const Graph& graph, const Node& node) {
@@ -105,12 +106,13 @@ bool infer_transpose(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_transpose(const Graph& graph, Node& node) {
+bool run_transpose(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const Strides own = strides_of(x.shape);
   Strides turned{};
   for (size_t d = 0; d < x.shape.rank; ++d) turned[d] = own[node.list[d]];
   copy_box(y.shape, x, 0, turned, y, 0, strides_of(y.shape));
+  return true;
 }
 
 bool infer_reshape(Graph& graph, const Node& node) {
@@ -150,10 +152,11 @@ bool infer_slice(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_slice(const Graph& graph, Node& node) {
+bool run_slice(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const Strides from = strides_of(x.shape);
   copy_box(y.shape, x, dot(from, node.list), from, y, 0, strides_of(y.shape));
+  return true;
 }
 
 bool infer_pad(Graph& graph, const Node& node) {
@@ -165,11 +168,12 @@ bool infer_pad(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_pad(const Graph& graph, Node& node) {
+bool run_pad(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   fill(y, node.number);
   const Strides to = strides_of(y.shape);
   copy_box(x.shape, x, 0, strides_of(x.shape), y, dot(to, node.list), to);
+  return true;
 }
 
 Error check_concatenate(const Graph& graph, const Node& node) {
@@ -206,7 +210,7 @@ bool infer_concatenate(Graph& graph, const Node& node) {
   return true;
 }
 
-void run_concatenate(const Graph& graph, Node& node) {
+bool run_concatenate(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value& y = graph.out(node);
   const size_t axis = axis_of(node, y.shape);
   const Strides to = strides_of(y.shape);
@@ -216,6 +220,7 @@ void run_concatenate(const Graph& graph, Node& node) {
     copy_box(x.shape, x, 0, strides_of(x.shape), y, first, to);
     first += x.shape[axis] * to[axis];
   }
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

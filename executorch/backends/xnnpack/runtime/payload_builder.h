@@ -190,7 +190,8 @@ class Loaded {
     std::vector<runtime::EValue> values(args.begin(), args.end());
     std::vector<runtime::EValue*> pointers;
     for (auto& value : values) pointers.push_back(&value);
-    return executor_->execute({pointers.data(), pointers.size()}, nullptr);
+    cpu::HeapScratch scratch;
+    return executor_->execute({pointers.data(), pointers.size()}, nullptr, scratch);
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/nn/pool.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 
@@ -127,14 +126,13 @@ Graph& choose_planar_values(Graph& graph) {
   return graph;
 }
 
-void run_planar_pooling(const Graph& graph, const Node& node) {
-  static thread_local cpu::Workspace workspace;
-  static_assert(sizeof(int32_t) == sizeof(float));
+bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const int64_t height = y.shape[2], width = y.shape[3], n = y.shape.numel();
-  if (n == 0) return;
-  auto* const room =
-      reinterpret_cast<int32_t*>(workspace.floats(static_cast<size_t>(2 * (height + width))));
+  if (n == 0) return true;
+  const cpu::Scratch::Frame frame(scratch);
+  auto* const room = scratch.array<int32_t>((cpu::Size(height) + width) * 2);
+  if (room == nullptr) return false;
   cpu::Pool2d pool;
   pool.max = true;
   pool.batch = x.shape[0];
@@ -146,10 +144,11 @@ void run_planar_pooling(const Graph& graph, const Node& node) {
   pool.y = y.data;
   pool.run();
   const float infinity = std::numeric_limits<float>::infinity();
-  if (node.low == -infinity && node.high == infinity) return;
+  if (node.low == -infinity && node.high == infinity) return true;
   cpu::parallel_for(n, 1 << 14, [&](int64_t begin, int64_t end) {
     clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
   });
+  return true;
 }
 
 void run_planar_mean(const Graph& graph, const Node& node) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/cpu/scratch.h>
 
 namespace executorch::backends::xnnpack {
 
@@ -25,7 +26,7 @@ struct ImageDims {
 Graph& choose_planar_values(Graph& graph);
 
 /// A max pooling and a global average pooling with kPlanar.
-void run_planar_pooling(const Graph& graph, const Node& node);
+bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch);
 void run_planar_mean(const Graph& graph, const Node& node);
 
 }  // namespace executorch::backends::xnnpack

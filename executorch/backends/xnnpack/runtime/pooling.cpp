@@ -128,12 +128,13 @@ void pool_integers(const Value& x, const Value& out, const Node& node) {
 
 }  // namespace
 
-void run_pooling(const Graph& graph, Node& node) {
-  if ((node.flags & kPlanar) != 0) return run_planar_pooling(graph, node);
+bool run_pooling(const Graph& graph, Node& node, cpu::Scratch& scratch) {
+  if ((node.flags & kPlanar) != 0) return run_planar_pooling(graph, node, scratch);
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   if (node.kind == Kind::XNNMaxPooling2d && is_affine(x.type) && same_type(x, out)) {
-    return pool_integers(x, out, node);
+    pool_integers(x, out, node);
+    return true;
   }
   const bool average = node.kind == Kind::XNNAvgPooling2d;
   const Window& w = node.window;
@@ -154,6 +155,7 @@ void run_pooling(const Graph& graph, Node& node) {
                  const auto count = static_cast<float>(rows.count() * columns.count());
                  for (int64_t i = 0; i < n; ++i) result[i] /= count;
                });
+  return true;
 }
 
 bool infer_global_pooling(Graph& graph, const Node& node) {
@@ -194,14 +196,17 @@ void average_integers(const Value& x, const Value& y, const Node& node) {
 
 }  // namespace
 
-void run_global_pooling(const Graph& graph, Node& node) {
-  if ((node.flags & kPlanar) != 0) return run_planar_mean(graph, node);
+bool run_global_pooling(const Graph& graph, Node& node, cpu::Scratch&) {
+  if ((node.flags & kPlanar) != 0) {
+    run_planar_mean(graph, node);
+    return true;
+  }
   const Value& x = graph.in(node);
   const Value& y = graph.out(node);
   constexpr int64_t kMostPixels = 1 << 23;  // whose bytes add up in 32 bits
   if (is_affine(x.type) && x.type == y.type && x.shape[1] * x.shape[2] <= kMostPixels) {
-    return x.type == Type::qint8 ? average_integers<int8_t>(x, y, node)
-                                 : average_integers<uint8_t>(x, y, node);
+    (x.type == Type::qint8 ? average_integers<int8_t> : average_integers<uint8_t>)(x, y, node);
+    return true;
   }
   const int64_t pixels = x.shape[1] * x.shape[2];
   for_each_run(graph.out(node), node, pixels,
@@ -214,6 +219,7 @@ void run_global_pooling(const Graph& graph, Node& node) {
                  }
                  for (int64_t i = 0; i < n; ++i) result[i] /= static_cast<float>(pixels);
                });
+  return true;
 }
 
 Error check_arg_max(const Graph& graph, const Node& node) {
@@ -227,7 +233,7 @@ Error check_arg_max(const Graph& graph, const Node& node) {
   return check_pooling(graph, node);
 }
 
-void run_arg_max(const Graph& graph, Node& node) {
+bool run_arg_max(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value& x = graph.in(node);
   auto* indices = graph.out(node, 1).as<int32_t>();
   const Window& w = node.window;
@@ -250,6 +256,7 @@ void run_arg_max(const Graph& graph, Node& node) {
                    }
                  }
                });
+  return true;
 }
 
 Error check_resize(const Graph& graph, const Node& node) {
@@ -285,7 +292,7 @@ struct Between {
 
 }  // namespace
 
-void run_resize(const Graph& graph, Node& node) {
+bool run_resize(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   const bool corners = node.flags == kAlignCorners;
@@ -308,6 +315,7 @@ void run_resize(const Graph& graph, Node& node) {
                    result[i] = top + (bottom - top) * rows.weight;
                  }
                });
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

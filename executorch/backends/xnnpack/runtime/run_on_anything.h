@@ -134,9 +134,10 @@ inline Error use_payload(const void* payload, size_t size, const runtime::NamedD
   const Graph& graph = **read;
   AnyArguments arguments(graph);
   Executor executor(std::move(*read));
-  (void)executor.execute(arguments.span(), nullptr);
+  cpu::HeapScratch scratch;
+  (void)executor.execute(arguments.span(), nullptr, scratch);
   arguments.shorten(graph);
-  (void)executor.execute(arguments.span(), nullptr);
+  (void)executor.execute(arguments.span(), nullptr, scratch);
   return Error::Ok;
 }
 

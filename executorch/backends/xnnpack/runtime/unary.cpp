@@ -97,7 +97,7 @@ Error check_unary(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-void run_unary(const Graph& graph, Node& node) {
+bool run_unary(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   cpu::parallel_for(x.shape.numel(), kElementsPerTask, [&](int64_t begin, int64_t end) {
     float x_room[kRun], y_room[kRun];
@@ -108,6 +108,7 @@ void run_unary(const Graph& graph, Node& node) {
       write_run(y, i, n, to);
     }
   });
+  return true;
 }
 
 Error check_softmax(const Graph& graph, const Node& node) {
@@ -117,7 +118,7 @@ Error check_softmax(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-void run_softmax(const Graph& graph, Node& node) {
+bool run_softmax(const Graph& graph, Node& node, cpu::Scratch&) {
   const Value& x = graph.in(node);
   cpu::Softmax softmax;
   softmax.type = engine_type(x.type);
@@ -126,6 +127,7 @@ void run_softmax(const Graph& graph, Node& node) {
   softmax.x = x.data;
   softmax.y = graph.out(node).data;
   softmax.run();
+  return true;
 }
 
 Error check_convert(const Graph& graph, const Node& node) {
@@ -136,10 +138,13 @@ Error check_convert(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-void run_convert(const Graph& graph, Node& node) {
-  if (graph.out(node).type == Type::qdint8) return convert_rows(graph.in(node), graph.out(node));
-  if (!same_type(graph.in(node), graph.out(node))) return run_unary(graph, node);
-  run_copy(graph, node);
+bool run_convert(const Graph& graph, Node& node, cpu::Scratch& scratch) {
+  if (graph.out(node).type == Type::qdint8) {
+    convert_rows(graph.in(node), graph.out(node));
+    return true;
+  }
+  const bool moves = same_type(graph.in(node), graph.out(node));
+  return (moves ? run_copy : run_unary)(graph, node, scratch);
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <executorch/cpu/nn/elementwise.h>
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
+#include <executorch/kernels/portable/internal/check.h>
 #include <executorch/kernels/portable/internal/dtype.h>
 
 #include <optional>
@@ -44,6 +46,32 @@ template <executorch::cpu::Arithmetic op>
 void arithmetic_loop(const void*, executorch::cpu::Type type, const executorch::cpu::Operand* in,
                      void* out, int64_t n) {
   executorch::cpu::apply(op, type, in[0], in[1], out, n);
+}
+
+/// The engine's scratch memory for one call of a kernel, from the context's temporary memory:
+///
+///   EngineScratch scratch(ctx);
+///   if (!require_scratch(ctx, kOp, gemm.run(scratch))) return out;
+class EngineScratch {
+ public:
+  explicit EngineScratch(KernelRuntimeContext& ctx) : scratch_(&allocate, &ctx) {}
+  operator executorch::cpu::Scratch&() { return scratch_; }
+
+ private:
+  static void* allocate(void* ctx, size_t bytes) {
+    auto memory = static_cast<KernelRuntimeContext*>(ctx)->allocate_temp(
+        bytes, static_cast<size_t>(executorch::cpu::Scratch::kLine));
+    return memory.ok() ? memory.get() : nullptr;
+  }
+
+  executorch::cpu::Scratch scratch_;
+};
+
+/// False if the engine was refused memory: logs that and fails the kernel.
+inline bool require_scratch(KernelRuntimeContext& ctx, const char* op, bool granted) {
+  ET_REQUIRE(ctx, granted, MemoryAllocationFailed, false, "%s: no scratch memory for these sizes",
+             op);
+  return true;
 }
 
 /// The engine's type for elements of T.
