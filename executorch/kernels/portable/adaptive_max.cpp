@@ -78,7 +78,7 @@ Pair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
                "%s: shape %s has empty spatial dims", op, ShapeText(self).c_str());
     planes.in[kSpatial - n_spatial + d] = self.size(lead + d);
     planes.out[kSpatial - n_spatial + d] = sizes[d];
-    shape.sizes[lead + d] = static_cast<SizesType>(sizes[d]);
+    shape.set(lead + d, sizes[d]);
   }
   if (!resize_out(ctx, op, out, shape) || !resize_out(ctx, op, indices, shape)) return result;
   if (out.numel() == 0) return result;

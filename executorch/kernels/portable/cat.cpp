@@ -76,12 +76,12 @@ Tensor& cat_out(KernelRuntimeContext& ctx, TensorList tensors, int64_t dim, Tens
                ShapeText(t).c_str(), ShapeText(*first).c_str(), dim);
     length += t.size(dim);
   }
-  shape.sizes[dim] = static_cast<SizesType>(length);
+  shape.set(dim, length);
   if (!resize_out(ctx, kOp, out, shape)) return out;
   Layout part(out);
   for (const Tensor& t : tensors) {
     if (is_skipped(t)) continue;
-    part.shape.sizes[dim] = static_cast<SizesType>(t.size(dim));
+    part.shape.set(dim, t.size(dim));
     copy_into(t, out, part);
     part.offset += t.size(dim) * part.strides[dim];
   }
@@ -122,10 +122,10 @@ void split_into(KernelRuntimeContext& ctx, const char* op, const Tensor& self, i
                 TensorList out, F&& length) {
   Layout piece(self);
   for (size_t i = 0; i < out.size(); ++i) {
-    piece.shape.sizes[dim] = static_cast<SizesType>(length(i));
+    piece.shape.set(dim, length(i));
     Tensor target = out[i];
     if (!copy_view(ctx, op, self, piece, target)) return;
-    piece.offset += piece.shape.sizes[dim] * piece.strides[dim];
+    piece.offset += piece.shape[dim] * piece.strides[dim];
   }
 }
 
@@ -207,7 +207,7 @@ Tensor& repeat_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef re
   const Layout from(self), to(out);
   StridedLoop loop;
   for (int64_t d = 0; d < rank; ++d) {
-    const int64_t extent = d < lead ? 1 : from.shape.sizes[d - lead];
+    const int64_t extent = d < lead ? 1 : from.shape[d - lead];
     loop.add(repeats[d], 0, to.strides[d] * extent);
     if (d >= lead) loop.add(extent, from.strides[d - lead], to.strides[d]);
   }
@@ -230,7 +230,8 @@ void roll_parts(const Tensor& self, Tensor& out, Layout from, Layout to, const i
   const int64_t extent = self.size(dim), shift = shifts[dim];
   const auto part = [&](int64_t src, int64_t dst, int64_t length) {
     Layout a = from, b = to;
-    a.shape.sizes[dim] = b.shape.sizes[dim] = static_cast<SizesType>(length);
+    a.shape.set(dim, length);
+    b.shape.set(dim, length);
     a.offset += src * a.strides[dim];
     b.offset += dst * b.strides[dim];
     roll_parts(self, out, a, b, shifts, dim + 1);

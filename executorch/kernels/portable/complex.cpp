@@ -152,7 +152,7 @@ Tensor& view_as_complex_copy_out(KernelRuntimeContext& ctx, const Tensor& self, 
       InvalidArgument, out, "%s: pairs of floats were expected; found shape %s of %s into %s", kOp,
       ShapeText(self).c_str(), toString(self.scalar_type()), toString(out.scalar_type()));
   Shape shape(self);
-  --shape.ndim;
+  shape.erase(last);
   if (!resize_out(ctx, kOp, out, shape)) return out;
   Layout pairs(out);  // of parts
   for (int64_t d = 0; d < last; ++d) pairs.strides[d] *= 2;

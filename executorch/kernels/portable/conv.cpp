@@ -52,11 +52,11 @@ void convolve(const Geometry& g, const Tensor& input, const Tensor& weight,
 // they cannot be.
 int64_t joint_stride(const Layout& layout, int64_t first) {
   int64_t stride = 0, extent = 1;
-  for (int64_t d = layout.shape.ndim - 1; d >= first; --d) {
-    if (layout.shape.sizes[d] == 1) continue;
+  for (int64_t d = layout.shape.ndim() - 1; d >= first; --d) {
+    if (layout.shape[d] == 1) continue;
     if (stride == 0) stride = layout.strides[d];
     if (layout.strides[d] != stride * extent) return 0;
-    extent *= layout.shape.sizes[d];
+    extent *= layout.shape[d];
   }
   return stride == 0 ? 1 : stride;
 }

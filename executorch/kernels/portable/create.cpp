@@ -333,8 +333,8 @@ Tensor& triangle(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
     if (begin >= end) return;
     Layout part = layout;
     part.offset = row * layout.strides[row_dim] + begin * layout.strides[row_dim + 1];
-    part.shape.sizes[row_dim] = 1;
-    part.shape.sizes[row_dim + 1] = static_cast<SizesType>(end - begin);
+    part.shape.set(row_dim, 1);
+    part.shape.set(row_dim + 1, end - begin);
     zero.shape = part.shape;
     copy_layout(kZero, out.scalar_type(), zero, out.mutable_data_ptr(), out.scalar_type(), part);
   };

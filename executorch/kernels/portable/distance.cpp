@@ -127,8 +127,8 @@ Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Te
       int64_t from1 = row * a.strides[d1 - 2], from2 = column * b.strides[d2 - 2];
       int64_t at = row * to.strides[rank - 2] + column * to.strides[rank - 1];
       for (int64_t d = rank - 3; d >= 0; --d) {
-        const int64_t k = batch % shape.sizes[d];
-        batch /= shape.sizes[d];
+        const int64_t k = batch % shape[d];
+        batch /= shape[d];
         from1 += k * step1[d];
         from2 += k * step2[d];
         at += k * to.strides[d];

@@ -158,7 +158,7 @@ template <class C>
 bool complex_lines(KernelRuntimeContext& ctx, const char* op, const Complex<C>* src,
                    const Layout& from, Complex<C>* dst, const Layout& to, int64_t dim, bool forward,
                    C scale) {
-  const int64_t n = from.shape.sizes[dim], in = from.strides[dim], out = to.strides[dim];
+  const int64_t n = from.shape[dim], in = from.strides[dim], out = to.strides[dim];
   return for_each_line<C>(
       ctx, op, from, to, dim, n, forward,
       [&](Complex<C>* line, int64_t at) {
@@ -178,12 +178,13 @@ struct Dims {
   bool read(KernelRuntimeContext& ctx, const char* op, IntArrayRef list, const Shape& shape,
             int64_t normalization) {
     uint32_t mask = 0;
-    if (!dim_mask(ctx, op, std::optional<IntArrayRef>(list), shape.ndim, false, mask)) return false;
+    if (!dim_mask(ctx, op, std::optional<IntArrayRef>(list), shape.ndim(), false, mask))
+      return false;
     double length = 1;
     for (int64_t d : list) {
-      dim[n] = d < 0 ? d + shape.ndim : d;
-      length *= shape.sizes[dim[n]];
-      ET_REQUIRE(ctx, shape.sizes[dim[n]] > 0, InvalidArgument, false,
+      dim[n] = d < 0 ? d + shape.ndim() : d;
+      length *= shape[dim[n]];
+      ET_REQUIRE(ctx, shape[dim[n]] > 0, InvalidArgument, false,
                  "%s: dim %" PRId64 " of shape %s is empty", op, dim[n],
                  ShapeText(shape.ref()).c_str());
       ++n;
@@ -233,7 +234,7 @@ Tensor& _fft_r2c_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef 
   }
   const int64_t last = dims.last(), n = self.size(last);
   const int64_t kept = onesided ? n / 2 + 1 : n;
-  shape.sizes[last] = static_cast<SizesType>(kept);
+  shape.set(last, kept);
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout from(self), to(out);
   with_part(self, [&](auto tag) {
@@ -293,7 +294,7 @@ Tensor& _fft_c2r_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef 
       InvalidArgument, out,
       "%s: %" PRId64 " real numbers along dim %" PRId64 " do not come of shape %s", kOp, n, named,
       ShapeText(self).c_str());
-  shape.sizes[last] = static_cast<SizesType>(n);
+  shape.set(last, n);
   if (!require_types(ctx, kOp, self, out, false, true) ||
       !dims.read(ctx, kOp, dim, shape, normalization) || !resize_out(ctx, kOp, out, shape) ||
       out.numel() == 0) {

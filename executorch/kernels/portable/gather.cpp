@@ -140,10 +140,10 @@ Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t 
   if (!require_index_dtype(ctx, kOp, index)) return out;
   if (!require_same_dtype(ctx, kOp, self, out, "out")) return out;
   Shape shape(self);
-  if (self.dim() > 0) shape.sizes[dim] = static_cast<SizesType>(index.numel());
+  if (self.dim() > 0) shape.set(dim, index.numel());
   if (!resize_out(ctx, kOp, out, shape)) return out;
   Layout from = at_least_1d(self), to = at_least_1d(out);
-  const int64_t extent = from.shape.sizes[dim];
+  const int64_t extent = from.shape[dim];
   if (!check_all(ctx, kOp, index, extent, dim)) return out;
   const int64_t index_step = at_least_1d(index).strides[0];
   if (is_contiguous(self) && is_contiguous(out)) {

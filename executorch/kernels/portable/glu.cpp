@@ -57,9 +57,9 @@ Tensor& glu_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tens
              "%s: floating dtypes were expected; found %s and, for out, %s", kOp,
              toString(self.scalar_type()), toString(out.scalar_type()));
   Layout half(self);
-  half.shape.sizes[dim] /= 2;
+  half.shape.set(dim, half.shape[dim] / 2);
   if (!resize_out(ctx, kOp, out, half.shape)) return out;
-  const int64_t distance = half.shape.sizes[dim] * half.strides[dim];
+  const int64_t distance = half.shape[dim] * half.strides[dim];
   Loop loop(half.shape);
   loop.add(Layout(out).strides).add(half.strides);
   loop.order_by(0);

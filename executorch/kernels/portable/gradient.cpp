@@ -396,7 +396,7 @@ Triple native_layer_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& g
   ET_REQUIRE(ctx, fits, InvalidArgument, Triple(out0, out1, out2),
              "%s: normalized_shape %s is not the end of the input's shape %s", kOp,
              ShapeText(normalized_shape).c_str(), ShapeText(input).c_str());
-  const int64_t n = shape.numel();
+  const int64_t n = shape.numel().value();  // a part of the input's shape
   const Groups groups{
       .n_groups = n == 0 ? 0 : input.numel() / n, .n = n, .n_weights = n, .n_per_weight = 1};
   return norm_gradient(ctx, kOp, groups, grad_out, input, mean, rstd, weight, shape, output_mask,

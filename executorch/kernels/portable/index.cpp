@@ -33,9 +33,9 @@ bool is_set(const Tensor& mask, int64_t offset) {  // Bool and Byte are one byte
 // Offset of the element at a row-major position.
 int64_t offset_at(const Layout& layout, int64_t position) {
   int64_t offset = layout.offset;
-  for (int64_t d = layout.shape.ndim - 1; d >= 0; --d) {
-    offset += position % layout.shape.sizes[d] * layout.strides[d];
-    position /= layout.shape.sizes[d];
+  for (int64_t d = layout.shape.ndim() - 1; d >= 0; --d) {
+    offset += position % layout.shape[d] * layout.strides[d];
+    position /= layout.shape[d];
   }
   return offset;
 }
@@ -49,7 +49,7 @@ struct Term {
   int64_t n_true = -1;                          // of a mask; -1 for integers
   int64_t strides[kTensorDimensionLimit] = {};  // over the broadcast shape; for integers
 
-  int64_t n_dims() const { return n_true < 0 ? 1 : layout.shape.ndim; }
+  int64_t n_dims() const { return n_true < 0 ? 1 : layout.shape.ndim(); }
 };
 
 class AdvancedIndex {
@@ -121,23 +121,22 @@ bool AdvancedIndex::broadcast_terms(KernelRuntimeContext& ctx, const char* op, c
     }
     return shape;
   };
-  for (int64_t t = 0; t < n_terms_; ++t) {
-    broadcast_.ndim = std::max(broadcast_.ndim, shape_of_term(terms_[t]).ndim);
-  }
-  for (int64_t d = 0; d < broadcast_.ndim; ++d) broadcast_.sizes[d] = 1;
+  int64_t ndim = 0;
+  for (int64_t t = 0; t < n_terms_; ++t) ndim = std::max(ndim, shape_of_term(terms_[t]).ndim());
+  for (int64_t d = 0; d < ndim; ++d) broadcast_.push(1);
   for (int64_t t = 0; t < n_terms_; ++t) {
     Term& term = terms_[t];
     const Shape shape = shape_of_term(term);
-    const int64_t lead = broadcast_.ndim - shape.ndim;
-    for (int64_t d = 0; d < shape.ndim; ++d) {
-      SizesType& common = broadcast_.sizes[lead + d];
-      const SizesType own = shape.sizes[d];
+    const int64_t lead = broadcast_.ndim() - shape.ndim();
+    for (int64_t d = 0; d < shape.ndim(); ++d) {
+      const SizesType common = broadcast_[lead + d];
+      const SizesType own = shape[d];
       ET_REQUIRE(ctx, own == common || own == 1 || common == 1, InvalidArgument, false,
                  "%s: index tensors for shape %s do not broadcast: indices[%" PRId64
                  "] has %d positions in a dim of %d",
                  op, ShapeText(x).c_str(), term.entry, static_cast<int>(own),
                  static_cast<int>(common));
-      if (common == 1) common = own;
+      if (common == 1) broadcast_.set(lead + d, own);
       if (own != 1 && term.n_true < 0) term.strides[lead + d] = term.layout.strides[d];
     }
   }
@@ -167,17 +166,18 @@ bool AdvancedIndex::parse(KernelRuntimeContext& ctx, const char* op, const Tenso
   broadcast_at_ = neighbours_ ? first : 0;
   int64_t n_rest = 0;
   for (int64_t d = 0; d < x.dim(); ++d) n_rest += !is_indexed_[d];
-  ET_REQUIRE(ctx, n_rest + broadcast_.ndim <= kMaxDims, InvalidArgument, false,
+  ET_REQUIRE(ctx, n_rest + broadcast_.ndim() <= kMaxDims, InvalidArgument, false,
              "%s: the result has too many dims", op);
   for (int64_t d = 0; d <= x.dim(); ++d) {
-    if (result_.ndim == broadcast_at_ && d == (neighbours_ ? first : 0)) {
-      for (int64_t b = 0; b < broadcast_.ndim; ++b) result_.push(broadcast_.sizes[b]);
+    if (result_.ndim() == broadcast_at_ && d == (neighbours_ ? first : 0)) {
+      for (int64_t b = 0; b < broadcast_.ndim(); ++b) result_.push(broadcast_[b]);
     }
     if (d < x.dim() && !is_indexed_[d]) result_.push(x.size(d));
   }
   for (int64_t t = 0; t < n_terms_; ++t) {
     const Term& term = terms_[t];
-    ET_REQUIRE(ctx, x.size(term.dim) > 0 || broadcast_.numel() == 0, InvalidArgument, false,
+    ET_REQUIRE(ctx, x.size(term.dim) > 0 || broadcast_.numel().value_or(1) == 0, InvalidArgument,
+               false,
                "%s: indices[%" PRId64 "] points into dim %" PRId64 " of shape %s, which is empty",
                op, term.entry, term.dim, ShapeText(x).c_str());
   }
@@ -189,7 +189,7 @@ bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const
                                 const Layout& x, int64_t index_offset, int64_t position,
                                 int64_t& mask_position, int64_t& offset) const {
   if (term.n_true < 0) {
-    const int64_t extent = x.shape.sizes[term.dim];
+    const int64_t extent = x.shape[term.dim];
     const int64_t value = IndexValues(*term.tensor)[index_offset];
     if (value < -extent || value >= extent) [[unlikely]] {
       fail_index(ctx, op, value, position, -extent, extent, term.dim);
@@ -199,14 +199,14 @@ bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const
     return true;
   }
   // The k-th position along the last broadcast dim is the k-th true element of the mask.
-  const bool restarts = position % broadcast_.sizes[broadcast_.ndim - 1] == 0 || term.n_true == 1;
+  const bool restarts = position % broadcast_[broadcast_.ndim() - 1] == 0 || term.n_true == 1;
   if (restarts) mask_position = -1;
   do {
     ++mask_position;
   } while (!is_set(*term.tensor, offset_at(term.layout, mask_position)));
   Layout covered;
   for (int64_t d = 0; d < term.n_dims(); ++d) {
-    covered.push(x.shape.sizes[term.dim + d], x.strides[term.dim + d]);
+    covered.push(x.shape[term.dim + d], x.strides[term.dim + d]);
   }
   offset += offset_at(covered, mask_position);
   return true;
@@ -215,24 +215,27 @@ bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const
 template <class F>
 bool AdvancedIndex::visit(KernelRuntimeContext& ctx, const char* op, const Layout& x,
                           const Layout& other, F&& f) const {
-  const int64_t n = broadcast_.numel();
+  ET_REQUIRE(ctx, broadcast_.numel().ok(), InvalidArgument, false,
+             "%s: the index tensors broadcast to %s, too many positions", op,
+             ShapeText(broadcast_.ref()).c_str());
+  const int64_t n = broadcast_.numel().value();
   int64_t mask_positions[kTensorDimensionLimit];
   int64_t at[kTensorDimensionLimit] = {};
   for (int64_t position = 0; position < n; ++position) {
     int64_t x_offset = x.offset, other_offset = other.offset;
-    for (int64_t d = 0; d < broadcast_.ndim; ++d) {
+    for (int64_t d = 0; d < broadcast_.ndim(); ++d) {
       other_offset += at[d] * other.strides[broadcast_at_ + d];
     }
     for (int64_t t = 0; t < n_terms_; ++t) {
       int64_t index_offset = 0;
-      for (int64_t d = 0; d < broadcast_.ndim; ++d) index_offset += at[d] * terms_[t].strides[d];
+      for (int64_t d = 0; d < broadcast_.ndim(); ++d) index_offset += at[d] * terms_[t].strides[d];
       if (!term_offset(ctx, op, terms_[t], x, index_offset, position, mask_positions[t],
                        x_offset)) {
         return false;
       }
     }
     f(x_offset, other_offset);
-    for (int64_t d = broadcast_.ndim - 1; d >= 0 && ++at[d] == broadcast_.sizes[d]; --d) at[d] = 0;
+    for (int64_t d = broadcast_.ndim() - 1; d >= 0 && ++at[d] == broadcast_[d]; --d) at[d] = 0;
   }
   return true;
 }
@@ -240,11 +243,11 @@ bool AdvancedIndex::visit(KernelRuntimeContext& ctx, const char* op, const Layou
 Loop AdvancedIndex::rest(const Layout& x, const Layout& other) const {
   Layout kept, beside;
   int64_t result_dim = 0;
-  for (int64_t d = 0; d < x.shape.ndim; ++d) {
+  for (int64_t d = 0; d < x.shape.ndim(); ++d) {
     if (is_indexed_[d]) continue;
-    if (result_dim == broadcast_at_) result_dim += broadcast_.ndim;
-    kept.push(x.shape.sizes[d], x.strides[d]);
-    beside.push(x.shape.sizes[d], other.strides[result_dim++]);
+    if (result_dim == broadcast_at_) result_dim += broadcast_.ndim();
+    kept.push(x.shape[d], x.strides[d]);
+    beside.push(x.shape[d], other.strides[result_dim++]);
   }
   Loop loop(kept.shape);
   loop.add(kept.strides).add(beside.strides);
@@ -316,13 +319,13 @@ void put(KernelRuntimeContext& ctx, const char* op, Tensor& x, OptionalTensors i
   if (!index.parse(ctx, op, x, indices)) return;
   const Shape& shape = index.result();
   const Layout own(values);
-  const int64_t lead = shape.ndim - own.shape.ndim;
+  const int64_t lead = shape.ndim() - own.shape.ndim();
   bool fits = lead >= 0;
   Layout expanded;
-  for (int64_t d = 0; fits && d < shape.ndim; ++d) {
-    const SizesType size = d < lead ? 1 : own.shape.sizes[d - lead];
-    fits = size == 1 || size == shape.sizes[d];
-    expanded.push(shape.sizes[d], size == 1 ? 0 : own.strides[d - lead]);
+  for (int64_t d = 0; fits && d < shape.ndim(); ++d) {
+    const SizesType size = d < lead ? 1 : own.shape[d - lead];
+    fits = size == 1 || size == shape[d];
+    expanded.push(shape[d], size == 1 ? 0 : own.strides[d - lead]);
   }
   ET_REQUIRE(ctx, fits, InvalidArgument, , "%s: values of shape %s do not broadcast to %s", op,
              ShapeText(values).c_str(), ShapeText(shape.ref()).c_str());

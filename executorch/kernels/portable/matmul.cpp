@@ -151,9 +151,7 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
   shape.push(mat2.size(1));
   Shape expanded = shape;
   if (!broadcast_with(ctx, kOp, self, expanded)) return out;
-  ET_REQUIRE(ctx,
-             expanded.ndim == 2 && expanded.sizes[0] == shape.sizes[0] &&
-                 expanded.sizes[1] == shape.sizes[1],
+  ET_REQUIRE(ctx, expanded.ndim() == 2 && expanded[0] == shape[0] && expanded[1] == shape[1],
              InvalidArgument, out, "%s: cannot expand %s to the product's shape %s", kOp,
              ShapeText(self).c_str(), ShapeText(shape.ref()).c_str());
   if (!resize_out(ctx, kOp, out, shape)) return out;
@@ -194,10 +192,10 @@ struct Rows {
   int64_t count = 1, in_stride = 0, out_stride = 0;
 
   Rows(const Layout& input, const Layout& result) : in(input), out(result) {
-    n_outer = in.shape.ndim - 1;
+    n_outer = in.shape.ndim() - 1;
     for (; n_outer > 0; --n_outer) {
       const int d = n_outer - 1;
-      const int64_t size = in.shape.sizes[d];
+      const int64_t size = in.shape[d];
       if (size == 1) continue;
       if (count == 1) {
         in_stride = in.strides[d];
@@ -213,12 +211,12 @@ struct Rows {
   template <class F>
   void for_each_group(const F& f) const {
     int64_t n_groups = 1;
-    for (int d = 0; d < n_outer; ++d) n_groups *= in.shape.sizes[d];
+    for (int d = 0; d < n_outer; ++d) n_groups *= in.shape[d];
     for (int64_t group = 0; group < n_groups; ++group) {
       int64_t from = 0, to = 0, rest = group;
       for (int d = n_outer - 1; d >= 0; --d) {
-        const int64_t at = rest % in.shape.sizes[d];
-        rest /= in.shape.sizes[d];
+        const int64_t at = rest % in.shape[d];
+        rest /= in.shape[d];
         from += at * in.strides[d];
         to += at * out.strides[d];
       }
@@ -247,7 +245,7 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
              InvalidArgument, out, "%s: bias must have shape [%" PRId64 "] and the weight's dtype",
              kOp, n);
   Shape shape(input);
-  shape.sizes[rank - 1] = static_cast<SizesType>(n);
+  shape.set(rank - 1, n);
   if (!resize_out(ctx, kOp, out, shape)) return out;
   const Layout in(input), result(out);
   const Rows rows(in, result);

@@ -36,7 +36,7 @@ bool padded_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
     valid = !__builtin_add_overflow(extent, pad[2 * i], &extent) &&
             !__builtin_add_overflow(extent, pad[2 * i + 1], &extent) && extent >= 0 &&
             extent <= INT32_MAX;
-    shape.sizes[d] = static_cast<SizesType>(extent);
+    shape.set(d, extent);
   }
   ET_REQUIRE(ctx, valid, InvalidArgument, false, "%s: shape %s cannot be padded by %s", op,
              ShapeText(self).c_str(), ShapeText(pad).c_str());
@@ -61,7 +61,7 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
   const auto fill_along = [&](int64_t d, int64_t begin, int64_t end) {
     Layout part = to, one;
     part.offset += begin * part.strides[d];
-    part.shape.sizes[d] = static_cast<SizesType>(end - begin);
+    part.shape.set(d, end - begin);
     one.shape = part.shape;  // with strides of 0
     copy_layout(element.bytes, out.scalar_type(), one, out.mutable_data_ptr(), out.scalar_type(),
                 part);
@@ -75,7 +75,7 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
     fill_along(d, begin + kept, extent);
     from.offset += std::max<int64_t>(-left, 0) * from.strides[d];
     to.offset += begin * to.strides[d];
-    to.shape.sizes[d] = static_cast<SizesType>(kept);
+    to.shape.set(d, kept);
   }
   copy_layout(self.const_data_ptr(), self.scalar_type(), from, out.mutable_data_ptr(),
               out.scalar_type(), to);
@@ -107,7 +107,8 @@ void pad_dims(const Tensor& self, Tensor& out, const Layout& from, const Layout&
   const int64_t left = pad[2 * axis];
   const auto part = [&](int64_t src, int64_t dst, int64_t length) {
     Layout a = from, b = to;
-    a.shape.sizes[d] = b.shape.sizes[d] = static_cast<SizesType>(length);
+    a.shape.set(d, length);
+    b.shape.set(d, length);
     a.offset += src * a.strides[d];
     b.offset += dst * b.strides[d];
     pad_dims(self, out, a, b, pad, axis + 1, map);

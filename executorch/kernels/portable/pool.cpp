@@ -137,7 +137,7 @@ bool read_windows(KernelRuntimeContext& ctx, Pooling& p, const Tensor& self, Int
     ET_REQUIRE(ctx, a.out > 0, InvalidArgument, false,
                "%s: windows of size %s do not fit shape %s with padding %s", p.op,
                ShapeText(kernel).c_str(), ShapeText(self).c_str(), ShapeText(padding).c_str());
-    shape.sizes[dim] = static_cast<SizesType>(a.out);
+    shape.set(dim, a.out);
   }
   return true;
 }
@@ -412,7 +412,7 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
   for (int d = 0; d < n_spatial; ++d) {
     const int64_t dim = self.dim() - n_spatial + d;
     p.axis[kSpatial - n_spatial + d] = {.in = self.size(dim), .out = sizes[d]};
-    shape.sizes[dim] = static_cast<SizesType>(sizes[d]);
+    shape.set(dim, sizes[d]);
   }
   if (!resize_out(ctx, op, out, shape)) return out;
   p.bind(self, out);

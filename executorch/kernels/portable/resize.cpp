@@ -80,7 +80,7 @@ bool prepare_resize(KernelRuntimeContext& ctx, const char* op, const Tensor& sel
     ET_REQUIRE(ctx, extent >= 1 && extent <= INT32_MAX, InvalidArgument, false,
                "%s: the result's extent %g in spatial dim %d is not a size", op, extent,
                static_cast<int>(d));
-    shape.sizes[2 + d] = static_cast<SizesType>(extent);
+    shape.set(2 + static_cast<int64_t>(d), static_cast<int64_t>(extent));
     scales[d] = by_size ? 0 : (*scale_factors)[d];
   }
   return resize_out(ctx, op, out, shape);

@@ -21,8 +21,8 @@ namespace {
 Layout permuted(const Layout& layout, const int64_t* dims) {
   Layout view;
   view.offset = layout.offset;
-  for (int64_t d = 0; d < layout.shape.ndim; ++d) {
-    view.push(layout.shape.sizes[dims[d]], layout.strides[dims[d]]);
+  for (int64_t d = 0; d < layout.shape.ndim(); ++d) {
+    view.push(layout.shape[dims[d]], layout.strides[dims[d]]);
   }
   return view;
 }
@@ -39,11 +39,11 @@ bool infer_size(KernelRuntimeContext& ctx, const char* op, const Tensor& self, I
     } else {
       valid = size[d] >= 0 && !__builtin_mul_overflow(known, size[d], &known);
     }
-    shape.push(size[d]);
+    shape.push(size[d] == -1 ? 0 : size[d]);
   }
   if (valid && unknown >= 0) {
     valid = known > 0 && self.numel() % known == 0;
-    if (valid) shape.sizes[unknown] = static_cast<SizesType>(self.numel() / known);
+    if (valid) shape.set(unknown, self.numel() / known);
   } else {
     valid = valid && known == self.numel();
   }
@@ -73,7 +73,8 @@ Tensor& as_strided_copy_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
              !__builtin_mul_overflow(stride[d], std::max<int64_t>(size[d] - 1, 0), &reach) &&
              !__builtin_add_overflow(last, reach, &last);
   }
-  ET_REQUIRE(ctx, inside && (view.shape.numel() == 0 || last < self.numel()), InvalidArgument, out,
+  ET_REQUIRE(ctx, inside && (view.shape.numel().value_or(1) == 0 || last < self.numel()),
+             InvalidArgument, out,
              "%s: size %s, stride %s, offset %" PRId64 " reach outside a storage of %" PRId64
              " elements",
              kOp, ShapeText(size).c_str(), ShapeText(stride).c_str(), view.offset,
@@ -92,8 +93,8 @@ Tensor& diagonal_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t
              "%s: dim1 and dim2 are both %" PRId64 " of a tensor of shape %s", kOp, dim1,
              ShapeText(self).c_str());
   Layout view(self);
-  const int64_t rows = view.shape.sizes[dim1] + std::min<int64_t>(offset, 0);
-  const int64_t columns = view.shape.sizes[dim2] - std::max<int64_t>(offset, 0);
+  const int64_t rows = view.shape[dim1] + std::min<int64_t>(offset, 0);
+  const int64_t columns = view.shape[dim2] - std::max<int64_t>(offset, 0);
   const int64_t length = std::max<int64_t>(std::min(rows, columns), 0);
   const int64_t step = view.strides[dim1] + view.strides[dim2];
   if (length > 0) {
@@ -115,7 +116,7 @@ Tensor& expand_copy_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayR
   bool valid = lead >= 0 && static_cast<int64_t>(size.size()) <= kMaxDims;
   Layout view;
   for (int64_t d = 0; valid && d < static_cast<int64_t>(size.size()); ++d) {
-    const int64_t own = d < lead ? 1 : layout.shape.sizes[d - lead];
+    const int64_t own = d < lead ? 1 : layout.shape[d - lead];
     const int64_t extent = size[d] == -1 && d >= lead ? own : size[d];
     valid = extent >= 0 && extent <= INT32_MAX && (own == 1 || own == extent);
     view.push(extent, own == 1 ? 0 : layout.strides[d - lead]);
@@ -131,8 +132,8 @@ Tensor& flip_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dims
   if (!dim_mask(ctx, "flip.out", dims, self.dim(), false, mask)) return out;
   Layout view(self);
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (!(mask >> d & 1) || view.shape.sizes[d] == 0) continue;
-    view.offset += (view.shape.sizes[d] - 1) * view.strides[d];
+    if (!(mask >> d & 1) || view.shape[d] == 0) continue;
+    view.offset += (view.shape[d] - 1) * view.strides[d];
     view.strides[d] = -view.strides[d];
   }
   copy_view(ctx, "flip.out", self, view, out);
@@ -179,14 +180,14 @@ Tensor& narrow_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t d
              kOp);
   if (!normalize_dim(ctx, kOp, dim, self.dim())) return out;
   Layout view(self);
-  const int64_t extent = view.shape.sizes[dim];
+  const int64_t extent = view.shape[dim];
   const int64_t begin = start < 0 ? start + extent : start;
   ET_REQUIRE(ctx, length >= 0 && begin >= 0 && begin <= extent && length <= extent - begin,
              InvalidArgument, out,
              "%s: start %" PRId64 " and length %" PRId64 " exceed dim %" PRId64 " of shape %s", kOp,
              start, length, dim, ShapeText(self).c_str());
   view.offset += begin * view.strides[dim];
-  view.shape.sizes[dim] = static_cast<SizesType>(length);
+  view.shape.set(dim, length);
   copy_view(ctx, kOp, self, view, out);
   return out;
 }
@@ -198,7 +199,7 @@ Tensor& squeeze_copy_dims_out(KernelRuntimeContext& ctx, const Tensor& self, Int
   if (!dim_mask(ctx, kOp, dim, self.dim(), false, mask)) return out;
   Layout view(self);
   for (int64_t d = self.dim() - 1; d >= 0; --d) {
-    if ((mask >> d & 1) && view.shape.sizes[d] == 1) view.erase(d);
+    if ((mask >> d & 1) && view.shape[d] == 1) view.erase(d);
   }
   copy_view(ctx, kOp, self, view, out);
   return out;
@@ -209,7 +210,7 @@ Tensor& squeeze_copy_dim_out(KernelRuntimeContext& ctx, const Tensor& self, int6
   constexpr const char* kOp = "squeeze_copy.dim_out";
   if (!normalize_dim(ctx, kOp, dim, self.dim())) return out;
   Layout view(self);
-  if (self.dim() > 0 && view.shape.sizes[dim] == 1) view.erase(dim);
+  if (self.dim() > 0 && view.shape[dim] == 1) view.erase(dim);
   copy_view(ctx, kOp, self, view, out);
   return out;
 }
@@ -231,7 +232,7 @@ Tensor& transpose_copy_int_out(KernelRuntimeContext& ctx, const Tensor& self, in
     return out;
   }
   Layout view(self);
-  std::swap(view.shape.sizes[dim0], view.shape.sizes[dim1]);
+  view.shape.swap(dim0, dim1);
   std::swap(view.strides[dim0], view.strides[dim1]);
   copy_view(ctx, kOp, self, view, out);
   return out;
@@ -242,7 +243,7 @@ Tensor& unfold_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t d
   constexpr const char* kOp = "unfold_copy.out";
   if (!normalize_dim(ctx, kOp, dimension, self.dim())) return out;
   Layout view(self);
-  const int64_t extent = self.dim() == 0 ? 1 : view.shape.sizes[dimension];
+  const int64_t extent = self.dim() == 0 ? 1 : view.shape[dimension];
   ET_REQUIRE(
       ctx, step > 0 && size >= 0 && size <= extent && self.dim() < kMaxDims, InvalidArgument, out,
       "%s: windows of size %" PRId64 " and step %" PRId64 " do not fit dim %" PRId64 " of shape %s",
@@ -250,7 +251,7 @@ Tensor& unfold_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t d
   int64_t stride = 1;
   if (self.dim() > 0) {
     stride = view.strides[dimension];
-    view.shape.sizes[dimension] = static_cast<SizesType>((extent - size) / step + 1);
+    view.shape.set(dimension, (extent - size) / step + 1);
     view.strides[dimension] = step * stride;
   }
   view.push(size, stride);
@@ -266,7 +267,7 @@ Tensor& unsqueeze_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_
   Layout view;
   for (int64_t d = 0; d <= self.dim(); ++d) {
     if (d == dim) view.push(1, 0);
-    if (d < self.dim()) view.push(layout.shape.sizes[d], layout.strides[d]);
+    if (d < self.dim()) view.push(layout.shape[d], layout.strides[d]);
   }
   copy_view(ctx, kOp, self, view, out);
   return out;
@@ -302,7 +303,7 @@ Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, Scala
     ET_REQUIRE(ctx, self.dim() > 0 && n_bytes % to == 0 && is_contiguous(self), InvalidArgument,
                out, "%s: the last dim of %s of %s cannot be cut into elements of %s", kOp,
                ShapeText(self).c_str(), toString(self.scalar_type()), toString(dtype));
-    shape.sizes[self.dim() - 1] = static_cast<SizesType>(n_bytes / to);
+    shape.set(self.dim() - 1, n_bytes / to);
   }
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   if (from == to) {
@@ -348,12 +349,12 @@ void copy_pixels(const Tensor& self, Tensor& out, int64_t factor, bool to_tall) 
   const auto add = [&](int64_t size, int64_t wide_stride, int64_t tall_stride) {
     loop.add(size, to_tall ? wide_stride : tall_stride, to_tall ? tall_stride : wide_stride);
   };
-  for (int64_t d = 0; d < c; ++d) add(wide.shape.sizes[d], wide.strides[d], tall.strides[d]);
-  add(tall.shape.sizes[c], wide.strides[c] * factor * factor, tall.strides[c]);
+  for (int64_t d = 0; d < c; ++d) add(wide.shape[d], wide.strides[d], tall.strides[d]);
+  add(tall.shape[c], wide.strides[c] * factor * factor, tall.strides[c]);
   add(factor, wide.strides[c] * factor, tall.strides[h]);
   add(factor, wide.strides[c], tall.strides[w]);
-  add(wide.shape.sizes[h], wide.strides[h], tall.strides[h] * factor);
-  add(wide.shape.sizes[w], wide.strides[w], tall.strides[w] * factor);
+  add(wide.shape[h], wide.strides[h], tall.strides[h] * factor);
+  add(wide.shape[w], wide.strides[w], tall.strides[w] * factor);
   loop.copy(self.const_data_ptr(), self.scalar_type(), out.mutable_data_ptr(), out.scalar_type());
 }
 

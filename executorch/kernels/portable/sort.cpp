@@ -124,7 +124,7 @@ void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
       toString(self.scalar_type()), toString(values.scalar_type()),
       toString(indices.scalar_type()));
   Shape shape(self);
-  if (self.dim() > 0) shape.sizes[dim] = static_cast<SizesType>(k);
+  if (self.dim() > 0) shape.set(dim, k);
   if (!resize_out(ctx, op, values, shape) || !resize_out(ctx, op, indices, shape)) return;
   if (values.numel() == 0) return;
   int64_t* scratch = nullptr;

@@ -93,7 +93,7 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   none.push(0);
   if (dim.has_value()) {
     shape = Shape(self);
-    shape.sizes[*dim] = static_cast<SizesType>(n_found);
+    shape.set(*dim, n_found);
   } else {
     shape = list;
   }

@@ -92,13 +92,13 @@ void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
 bool is_view_of(const Tensor& self, const Shape& shape, const Tensor& out) {
   int64_t place[executorch::runtime::kTensorDimensionLimit] = {};  // strides of `out`
   int64_t stride = 1;
-  for (int64_t d = shape.ndim - 1; d >= 0; --d) {
+  for (int64_t d = shape.ndim() - 1; d >= 0; --d) {
     const auto dim = out.dim_order()[static_cast<size_t>(d)];
     place[dim] = stride;
-    stride *= shape.sizes[dim];
+    stride *= shape[dim];
   }
   // Both are cut into blocks, from the last dim on, that hold as many elements and have one stride.
-  int64_t a = self.dim(), b = shape.ndim;
+  int64_t a = self.dim(), b = shape.ndim();
   const auto next_a = [&] {
     do --a;
     while (a >= 0 && self.size(a) == 1);
@@ -106,20 +106,20 @@ bool is_view_of(const Tensor& self, const Shape& shape, const Tensor& out) {
   };
   const auto next_b = [&] {
     do --b;
-    while (b >= 0 && shape.sizes[b] == 1);
+    while (b >= 0 && shape[b] == 1);
     return b >= 0;
   };
   while (next_a() & next_b()) {
     const int64_t step = self.strides()[static_cast<size_t>(a)];
     if (step != place[b]) return false;
-    int64_t n_a = self.size(a), n_b = shape.sizes[b];
+    int64_t n_a = self.size(a), n_b = shape[b];
     while (n_a != n_b) {
       if (n_a < n_b) {
         if (!next_a() || self.strides()[static_cast<size_t>(a)] != step * n_a) return false;
         n_a *= self.size(a);
       } else {
         if (!next_b() || place[b] != step * n_b) return false;
-        n_b *= shape.sizes[b];
+        n_b *= shape[b];
       }
     }
   }
@@ -139,14 +139,14 @@ bool infer_view_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& s
       ET_REQUIRE(ctx, size[d] >= 0 && !__builtin_mul_overflow(known, size[d], &known),
                  InvalidArgument, false, "%s: %s is not a shape", op, ShapeText(size).c_str());
     }
-    shape.push(size[d]);
+    shape.push(size[d] == -1 ? 0 : size[d]);
   }
   const int64_t numel = self.numel();
   if (inferred >= 0) {
     ET_REQUIRE(ctx, known > 0 && numel % known == 0, InvalidArgument, false,
                "%s: the -1 of %s cannot be inferred for a tensor of shape %s", op,
                ShapeText(size).c_str(), ShapeText(self).c_str());
-    shape.sizes[inferred] = static_cast<executorch::aten::SizesType>(numel / known);
+    shape.set(inferred, numel / known);
   } else {
     ET_REQUIRE(ctx, known == numel, InvalidArgument, false,
                "%s: a tensor of shape %s cannot be seen as %s: %" PRId64 " elements, not %" PRId64,
@@ -210,7 +210,7 @@ void et_copy_index(KernelRuntimeContext& ctx, Span<EValue*> args) {
              executorch::runtime::toString(to.scalar_type()),
              executorch::runtime::toString(from.scalar_type()));
   Shape shape(to);
-  shape.sizes[0] = static_cast<executorch::aten::SizesType>(index + 1);
+  shape.set(0, index + 1);
   if (!native::internal::resize_out(ctx, kName, to, shape)) return;
   if (from.nbytes() == 0) return;
   ET_REQUIRE(ctx, to.const_data_ptr() != nullptr && from.const_data_ptr() != nullptr, InvalidState,

@@ -167,12 +167,12 @@ int64_t prepare_tokens(KernelRuntimeContext& ctx, const char* op, const Tensor& 
   ET_REQUIRE(ctx, input.dim() >= 1 && input.size(input.dim() - 1) > 0, InvalidArgument, -1,
              "%s: the shape is %s; rows were expected", op, ShapeText(input).c_str());
   Shape shape(input);
-  shape.sizes[shape.ndim - 1] = 1;
+  shape.set(shape.ndim() - 1, 1);
   if (!require_floats(ctx, op, input, scale, zero_point) || !resize_out(ctx, op, scale, shape) ||
       !resize_out(ctx, op, zero_point, shape)) {
     return -1;
   }
-  return shape.numel();
+  return scale.numel();
 }
 
 }  // namespace

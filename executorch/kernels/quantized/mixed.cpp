@@ -92,7 +92,7 @@ Tensor& mixed_product(KernelRuntimeContext& ctx, const char* op, const Tensor& i
              "%s: the input is %s and out %s; one dtype was expected", op,
              toString(input.scalar_type()), toString(out.scalar_type()));
   Shape shape(input);
-  shape.sizes[rank - 1] = static_cast<SizesType>(n);
+  shape.set(rank - 1, n);
   if (!resize_out(ctx, op, out, shape)) return out;
   ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, out, "%s: out must be contiguous", op);
   const int64_t m = k == 0 ? 0 : input.numel() / k;

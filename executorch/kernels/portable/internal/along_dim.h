@@ -28,7 +28,7 @@ struct AlongDim {
   AlongDim(const Tensor& index, int64_t along, const Layout& data, const Layout& other)
       : loop(at_least_1d(index).shape),
         dim(along),
-        extent(data.shape.sizes[along]),
+        extent(data.shape[along]),
         step(data.strides[along]) {
     Layout fixed = data;
     fixed.strides[dim] = 0;
@@ -64,9 +64,9 @@ struct AlongDim {
                                               const Tensor& self, const char* what,
                                               const Tensor& index, int64_t dim, bool any_along) {
   const Shape a = at_least_1d(self).shape, b = at_least_1d(index).shape;
-  bool fits = a.ndim == b.ndim;
-  for (int64_t d = 0; fits && d < a.ndim; ++d) {
-    fits = (any_along && d == dim) || b.sizes[d] <= a.sizes[d];
+  bool fits = a.ndim() == b.ndim();
+  for (int64_t d = 0; fits && d < a.ndim(); ++d) {
+    fits = (any_along && d == dim) || b[d] <= a[d];
   }
   ET_REQUIRE(ctx, fits, InvalidArgument, false,
              "%s: index of shape %s does not fit %s of shape %s along dim %" PRId64, op,

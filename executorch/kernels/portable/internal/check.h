@@ -2,6 +2,7 @@
 /// context marked failed, and an early return.
 #pragma once
 
+#include <executorch/cpu/size.h>
 #include <executorch/runtime/kernel/kernel_includes.h>
 #include <executorch/runtime/platform/log.h>
 
@@ -15,3 +16,21 @@
       return result;                                   \
     }                                                  \
   } while (false)
+
+namespace torch::executor::native::internal {
+
+/// Whether scalar loops of `steps` steps may run for operands that hold `elements` elements in all
+/// (see cpu::is_affordable). Where they may not, or `steps` is invalid: false, the context failed
+/// with InvalidArgument. To be asked wherever arguments, not elements, say how long a loop is:
+///
+///   if (!require_affordable(ctx, kOp, Size(windows) * window, elements_of(self, out))) return out;
+[[nodiscard]] bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx,
+                                      const char* op, executorch::cpu::Size steps,
+                                      executorch::cpu::Size elements);
+
+template <class... Tensors>
+executorch::cpu::Size elements_of(const Tensors&... tensors) {
+  return (executorch::cpu::Size(0) + ... + executorch::cpu::Size(tensors.numel()));
+}
+
+}  // namespace torch::executor::native::internal

@@ -3,10 +3,18 @@
 namespace torch::executor::native::internal {
 
 Loop::Loop(ArrayRef<SizesType> shape) : ndim(static_cast<int>(shape.size())) {
+  for (int d = 0; d < ndim; ++d) sizes[d] = shape[static_cast<size_t>(d)];
+  count();
+}
+
+void Loop::count() {
+  Size n = 1;
+  bool empty = false;
   for (int d = 0; d < ndim; ++d) {
-    sizes[d] = shape[static_cast<size_t>(d)];
-    numel *= sizes[d];
+    n *= sizes[d];
+    empty = empty || sizes[d] == 0;
   }
+  numel = empty ? 0 : n.value_or(std::numeric_limits<int64_t>::max());
 }
 
 Loop& Loop::add(const Tensor& t) {
@@ -32,8 +40,7 @@ void Loop::take_out(int dim) {
     sizes[d] = sizes[d + 1];
     for (int k = 0; k < n_operands; ++k) strides[k][d] = strides[k][d + 1];
   }
-  numel = 1;
-  for (int d = 0; d < ndim; ++d) numel *= sizes[d];
+  count();
 }
 
 void Loop::order_by(int operand) {

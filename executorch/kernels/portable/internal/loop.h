@@ -20,7 +20,7 @@ constexpr int kMaxOperands = 4;
 struct Loop {
   int ndim = 0;
   int n_operands = 0;
-  int64_t numel = 1;
+  int64_t numel = 1;  // the highest int64 stands for all beyond it
   int64_t sizes[kTensorDimensionLimit];
   int64_t strides[kMaxOperands][kTensorDimensionLimit];
 
@@ -42,6 +42,9 @@ struct Loop {
   bool is_dense(int k) const;
   /// Whether operand `k` is one element, seen everywhere.
   bool is_constant(int k) const;
+
+ private:
+  void count();
 };
 
 /// dst[i] = element pos+i of operand `k`, whose first element is at `data`.

@@ -69,7 +69,7 @@ bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& t
 bool shape_like(KernelRuntimeContext& ctx, const char* op, const Tensor& t,
                 std::initializer_list<int64_t> inner, Tensor& out) {
   Shape shape(t);
-  shape.ndim -= 2;
+  for (int drop = 0; drop < 2; ++drop) shape.erase(shape.ndim() - 1);
   for (int64_t n : inner) shape.push(n);
   return resize_out(ctx, op, out, shape);
 }

@@ -14,11 +14,11 @@ bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in, uint32
   for (int64_t d = 0; d < in.dim(); ++d) {
     const int64_t stride = in.strides()[static_cast<size_t>(d)];
     if (mask >> d & 1) {
-      reduced_strides[reduced.ndim] = stride;
+      reduced_strides[reduced.ndim()] = stride;
       reduced.push(in.size(d));
       if (keepdim) result.push(1);
     } else {
-      kept_strides[kept.ndim] = stride;
+      kept_strides[kept.ndim()] = stride;
       kept.push(in.size(d));
       result.push(in.size(d));
     }

@@ -1,9 +1,19 @@
 #include <executorch/kernels/portable/internal/shape.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
 namespace torch::executor::native::internal {
+
+Size Shape::numel() const {
+  Size n = 1;
+  for (int64_t d = 0; d < ndim_; ++d) {
+    if (sizes_[d] == 0) return 0;
+    n *= sizes_[d];
+  }
+  return n;
+}
 
 ShapeText::ShapeText(const Tensor& t) : ShapeText(t.sizes()) {}
 ShapeText::ShapeText(ArrayRef<SizesType> sizes) {
@@ -39,6 +49,19 @@ bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out, ArrayRef
   return false;
 }
 
+bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out, const Shape& shape) {
+  ET_REQUIRE(ctx, shape.bad_dim() < kMaxDims, InvalidArgument, false,
+             "%s: the result has more than %" PRId64 " dims", op, kMaxDims);
+  ET_REQUIRE(ctx, shape.ok() || shape.bad_extent().ok(), InvalidArgument, false,
+             "%s: the extent of dim %" PRId64 " of the result is beyond 64 bits", op,
+             shape.bad_dim());
+  ET_REQUIRE(ctx, shape.ok(), InvalidArgument, false,
+             "%s: the extent of dim %" PRId64 " of the result is %" PRId64
+             "; 0 to 2147483647 were expected",
+             op, shape.bad_dim(), shape.bad_extent().value());
+  return resize_out(ctx, op, out, shape.ref());
+}
+
 bool normalize_dim(KernelRuntimeContext& ctx, const char* op, int64_t& dim, int64_t rank) {
   const int64_t limit = rank == 0 ? 1 : rank;
   ET_REQUIRE(ctx, dim >= -limit && dim < limit, InvalidArgument, false,
@@ -69,19 +92,18 @@ bool dim_mask(KernelRuntimeContext& ctx, const char* op,
 }
 
 bool broadcast_with(KernelRuntimeContext& ctx, const char* op, const Tensor& t, Shape& shape) {
-  const int64_t ndim = t.dim() > shape.ndim ? t.dim() : shape.ndim;
+  const int64_t ndim = std::max<int64_t>(t.dim(), shape.ndim());
   Shape result;
-  result.ndim = ndim;
   for (int64_t d = 0; d < ndim; ++d) {
-    const int64_t td = d - (ndim - t.dim()), sd = d - (ndim - shape.ndim);
-    const SizesType a = sd >= 0 ? shape.sizes[sd] : 1;
+    const int64_t td = d - (ndim - t.dim()), sd = d - (ndim - shape.ndim());
+    const SizesType a = sd >= 0 ? shape[sd] : 1;
     const SizesType b = td >= 0 ? static_cast<SizesType>(t.size(td)) : 1;
     ET_REQUIRE(ctx, a == b || a == 1 || b == 1, InvalidArgument, false,
                "%s: cannot broadcast %s with %s; extents %d and %d differ at dim %" PRId64
                " of the result",
                op, ShapeText(shape.ref()).c_str(), ShapeText(t).c_str(), static_cast<int>(a),
                static_cast<int>(b), d);
-    result.sizes[d] = a == 1 ? b : a;
+    result.push(a == 1 ? b : a);
   }
   shape = result;
   return true;

@@ -6,38 +6,82 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
+#include <optional>
+#include <utility>
 
 namespace torch::executor::native::internal {
 
 using executorch::aten::ArrayRef;
 using executorch::aten::SizesType;
 using executorch::aten::Tensor;
+using executorch::cpu::Size;
 using executorch::runtime::KernelRuntimeContext;
 using executorch::runtime::kTensorDimensionLimit;
 
 constexpr int64_t kMaxDims = static_cast<int64_t>(kTensorDimensionLimit);
 
-/// A list of extents with its own storage.
-struct Shape {
-  int64_t ndim = 0;
-  SizesType sizes[kTensorDimensionLimit] = {};
-
+/// Extents of a tensor that is yet to be. Any number may be given; one that cannot be an extent (it
+/// left the range of int64 on its way, or is outside [0, 2^31)), or a dim too many, makes the shape
+/// invalid. resize_out() refuses an invalid shape; what is read from one is the shape of no
+/// elements.
+///
+///   Shape shape;
+///   shape.push(Size(input.size(2)) + 2 * Size(padding) - kernel + 1);
+///   if (!resize_out(ctx, kOp, out, shape)) return out;   // names the operator, dim and value
+class Shape {
+ public:
   Shape() = default;
   explicit Shape(ArrayRef<SizesType> from) {
     for (SizesType size : from) push(size);
   }
   explicit Shape(const Tensor& t) : Shape(t.sizes()) {}
 
-  void push(int64_t size) {
-    if (ndim < kMaxDims) sizes[ndim++] = static_cast<SizesType>(size);
+  int64_t ndim() const { return ndim_; }
+  SizesType operator[](int64_t dim) const { return sizes_[dim]; }
+  ArrayRef<SizesType> ref() const {
+    return ArrayRef<SizesType>(sizes_, static_cast<size_t>(ndim_));
   }
-  int64_t numel() const {
-    int64_t n = 1;
-    for (int64_t d = 0; d < ndim; ++d) n *= sizes[d];
-    return n;
-  }
-  ArrayRef<SizesType> ref() const { return ArrayRef<SizesType>(sizes, static_cast<size_t>(ndim)); }
   operator ArrayRef<SizesType>() const { return ref(); }
+  /// The true product of the extents; invalid beyond int64.
+  Size numel() const;
+
+  void push(Size extent) {
+    if (ndim_ < kMaxDims) {
+      set(ndim_++, extent);
+    } else {
+      refuse(kMaxDims, extent);
+      sizes_[0] = 0;
+    }
+  }
+  /// For 0 <= dim < ndim(). A shape that is invalid stays so.
+  void set(int64_t dim, Size extent) {
+    const bool fits = extent.within(std::numeric_limits<SizesType>::max());
+    if (!fits) refuse(dim, extent);
+    sizes_[dim] = fits ? static_cast<SizesType>(extent.value()) : 0;
+  }
+  void erase(int64_t dim) {
+    for (--ndim_; dim < ndim_; ++dim) sizes_[dim] = sizes_[dim + 1];
+  }
+  void swap(int64_t a, int64_t b) { std::swap(sizes_[a], sizes_[b]); }
+
+  /// Whether every number given so far was an extent; otherwise the first that was not, and its
+  /// dim.
+  bool ok() const { return bad_dim_ < 0; }
+  int64_t bad_dim() const { return bad_dim_; }
+  Size bad_extent() const { return bad_extent_; }
+
+ private:
+  void refuse(int64_t dim, Size extent) {
+    if (!ok()) return;
+    bad_dim_ = dim;
+    bad_extent_ = extent;
+  }
+
+  SizesType sizes_[kTensorDimensionLimit] = {};
+  int64_t ndim_ = 0;
+  int64_t bad_dim_ = -1;
+  Size bad_extent_;
 };
 
 /// "[2,3]"; lives as long as the expression it is made in: ET_LOG(..., ShapeText(t).c_str()).
@@ -57,6 +101,9 @@ class ShapeText {
 /// Gives `out` these extents, within the bounds it was planned for.
 [[nodiscard]] bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out,
                               ArrayRef<SizesType> sizes);
+/// The same; an invalid shape is an error.
+[[nodiscard]] bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out,
+                              const Shape& shape);
 
 /// dim in [-rank, rank) to [0, rank), in place; a 0-d tensor has the dim 0.
 [[nodiscard]] bool normalize_dim(KernelRuntimeContext& ctx, const char* op, int64_t& dim,

@@ -18,9 +18,9 @@ int64_t magnitude(int64_t stride) {
 
 bool is_row_major(const Layout& layout) {
   int64_t expected = 1;
-  for (int64_t d = layout.shape.ndim - 1; d >= 0; --d) {
-    if (layout.shape.sizes[d] != 1 && layout.strides[d] != expected) return false;
-    expected *= layout.shape.sizes[d];
+  for (int64_t d = layout.shape.ndim() - 1; d >= 0; --d) {
+    if (layout.shape[d] != 1 && layout.strides[d] != expected) return false;
+    expected *= layout.shape[d];
   }
   return true;
 }
@@ -32,25 +32,25 @@ struct Cursor {
   int64_t offset;
 
   Cursor(const Layout& of, int64_t begin) : layout(of), offset(of.offset) {
-    for (int64_t d = of.shape.ndim - 1; d >= 0; --d) {
-      position[d] = begin % of.shape.sizes[d];
-      begin /= of.shape.sizes[d];
+    for (int64_t d = of.shape.ndim() - 1; d >= 0; --d) {
+      position[d] = begin % of.shape[d];
+      begin /= of.shape[d];
       offset += position[d] * of.strides[d];
     }
   }
   int64_t left_in_row() const {
-    const int64_t last = layout.shape.ndim - 1;
-    return last < 0 ? 1 : layout.shape.sizes[last] - position[last];
+    const int64_t last = layout.shape.ndim() - 1;
+    return last < 0 ? 1 : layout.shape[last] - position[last];
   }
   int64_t step() const {
-    return layout.shape.ndim == 0 ? 0 : layout.strides[layout.shape.ndim - 1];
+    return layout.shape.ndim() == 0 ? 0 : layout.strides[layout.shape.ndim() - 1];
   }
   // n <= left_in_row()
   void advance(int64_t n) {
-    for (int64_t d = layout.shape.ndim - 1; d >= 0; --d, n = 1) {
+    for (int64_t d = layout.shape.ndim() - 1; d >= 0; --d, n = 1) {
       position[d] += n;
       offset += n * layout.strides[d];
-      if (position[d] < layout.shape.sizes[d]) return;
+      if (position[d] < layout.shape[d]) return;
       offset -= position[d] * layout.strides[d];
       position[d] = 0;
     }
@@ -61,9 +61,9 @@ struct Cursor {
 
 Layout::Layout(const Tensor& t) : shape(t) {
   int64_t contiguous = 1;
-  for (int64_t d = shape.ndim - 1; d >= 0; --d) {
+  for (int64_t d = shape.ndim() - 1; d >= 0; --d) {
     strides[d] = t.strides().data() != nullptr ? t.strides()[d] : contiguous;
-    contiguous *= shape.sizes[d];
+    contiguous *= shape[d];
   }
 }
 
@@ -73,9 +73,10 @@ bool convertible(ScalarType from, ScalarType to) {
 
 void copy_layout(const void* src, ScalarType src_type, const Layout& from, void* dst,
                  ScalarType dst_type, const Layout& to) {
+  if (to.shape.numel().value_or(1) == 0) return;  // an offset may then be any number
   StridedLoop loop;
-  for (int64_t d = 0; d < to.shape.ndim; ++d) {
-    loop.add(to.shape.sizes[d], from.strides[d], to.strides[d]);
+  for (int64_t d = 0; d < to.shape.ndim(); ++d) {
+    loop.add(to.shape[d], from.strides[d], to.strides[d]);
   }
   const int64_t src_size = static_cast<int64_t>(elementSize(src_type));
   const int64_t dst_size = static_cast<int64_t>(elementSize(dst_type));
@@ -84,19 +85,18 @@ void copy_layout(const void* src, ScalarType src_type, const Layout& from, void*
 }
 
 void Layout::erase(int64_t dim) {
-  for (int64_t d = dim; d + 1 < shape.ndim; ++d) {
-    shape.sizes[d] = shape.sizes[d + 1];
+  for (int64_t d = dim; d + 1 < shape.ndim(); ++d) {
     strides[d] = strides[d + 1];
   }
-  --shape.ndim;
+  shape.erase(dim);
 }
 
 bool select_in(KernelRuntimeContext& ctx, const char* op, int64_t dim, int64_t index,
                Layout& view) {
-  ET_REQUIRE(ctx, view.shape.ndim > 0, InvalidArgument, false,
+  ET_REQUIRE(ctx, view.shape.ndim() > 0, InvalidArgument, false,
              "%s: a 0-d tensor has nothing to select", op);
-  if (!normalize_dim(ctx, op, dim, view.shape.ndim)) return false;
-  const int64_t extent = view.shape.sizes[dim];
+  if (!normalize_dim(ctx, op, dim, view.shape.ndim())) return false;
+  const int64_t extent = view.shape[dim];
   ET_REQUIRE(ctx, index >= -extent && index < extent, InvalidArgument, false,
              "%s: index %" PRId64 " is out of range for dim %" PRId64 " of shape %s", op, index,
              dim, ShapeText(view.shape.ref()).c_str());
@@ -107,20 +107,20 @@ bool select_in(KernelRuntimeContext& ctx, const char* op, int64_t dim, int64_t i
 
 bool slice_in(KernelRuntimeContext& ctx, const char* op, int64_t dim, std::optional<int64_t> start,
               std::optional<int64_t> end, int64_t step, Layout& view) {
-  ET_REQUIRE(ctx, view.shape.ndim > 0, InvalidArgument, false,
+  ET_REQUIRE(ctx, view.shape.ndim() > 0, InvalidArgument, false,
              "%s: a 0-d tensor has nothing to slice", op);
   ET_REQUIRE(ctx, step > 0, InvalidArgument, false,
              "%s: step must be positive; the value is %" PRId64, op, step);
-  if (!normalize_dim(ctx, op, dim, view.shape.ndim)) return false;
-  const int64_t extent = view.shape.sizes[dim];
+  if (!normalize_dim(ctx, op, dim, view.shape.ndim())) return false;
+  const int64_t extent = view.shape[dim];
   const auto clamped = [extent](int64_t at) {
     return std::clamp<int64_t>(at < 0 ? at + extent : at, 0, extent);
   };
   const int64_t begin = clamped(start.value_or(0));
   const int64_t length = std::max<int64_t>(clamped(end.value_or(extent)) - begin, 0);
   view.offset += length > 0 ? begin * view.strides[dim] : 0;
-  view.shape.sizes[dim] = static_cast<SizesType>(length / step + (length % step != 0));
-  view.strides[dim] *= view.shape.sizes[dim] > 1 ? step : 1;
+  view.shape.set(dim, length / step + (length % step != 0));
+  view.strides[dim] *= view.shape[dim] > 1 ? step : 1;
   return true;
 }
 

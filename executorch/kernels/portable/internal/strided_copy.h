@@ -22,7 +22,7 @@ struct Layout {
   Layout() = default;
   explicit Layout(const Tensor& t);
   void push(int64_t size, int64_t stride) {
-    if (shape.ndim < kMaxDims) strides[shape.ndim] = stride;
+    if (shape.ndim() < kMaxDims) strides[shape.ndim()] = stride;
     shape.push(size);
   }
   void erase(int64_t dim);

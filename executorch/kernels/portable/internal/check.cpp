@@ -1,0 +1,19 @@
+#include <executorch/kernels/portable/internal/check.h>
+
+#include <cinttypes>
+
+namespace torch::executor::native::internal {
+
+using executorch::cpu::Size;
+
+bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx, const char* op, Size steps,
+                        Size elements) {
+  const Size most = std::numeric_limits<int64_t>::max();
+  ET_REQUIRE(ctx, executorch::cpu::is_affordable(steps, elements), InvalidArgument, false,
+             "%s: the arguments ask for %" PRId64 " steps on tensors of %" PRId64
+             " elements; so long a call is refused",
+             op, steps.value_or(most.value()), elements.value_or(most.value()));
+  return true;
+}
+
+}  // namespace torch::executor::native::internal
