@@ -89,7 +89,12 @@ def _refuse_what_needs_torch(program: ExportedProgram) -> None:
         raise NeedsFunctionalization("a training graph")
     if any(s.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN) for s in signature.input_specs):
         raise NeedsFunctionalization("inputs that are no tensors")
-    if any(s.kind != OutputKind.USER_OUTPUT for s in signature.output_specs):
+    # A functional graph gives the next values of buffers; one that writes them is refused where it
+    # does.
+    if any(
+        s.kind not in (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION)
+        for s in signature.output_specs
+    ):
         raise NeedsFunctionalization("outputs that are no results")
     for tensor in program.state_dict.values():
         if type(tensor) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):

@@ -1,0 +1,75 @@
+"""The fused attention operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.masks import hidden_by_mask, require_causal
+from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
+from executorch.exir.incremental.values import Kind, Value
+
+aten = torch.ops.aten
+
+
+def _arguments(node: Node) -> dict[str, Any]:
+    names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
+    defaults = {
+        a.name: a.default_value
+        for a in node.target._schema.arguments  # type: ignore[union-attr]
+        if a.has_default_value()
+    }
+    return {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def classify_attention(rw: Rewriter, node: Node) -> Value:
+    given = _arguments(node)
+    rank = node.meta["val"].dim()
+    for name in ("query", "key", "value"):
+        value = rw.values[given[name]]
+        if value.kind is not Kind.ROWS or value.row != given[name].meta["val"].dim() - 2:
+            raise NotCausalError(node, f"{name}: its dim of tokens is not the last but one")
+    if given["dropout_p"] != 0:
+        raise NotCausalError(node, "dropout in training mode; export model.eval()")
+    mask = given["attn_mask"]
+    if mask is None:
+        if not given["is_causal"]:
+            raise NotCausalError(node, "no mask keeps a token from attending to later ones")
+        return Value(Kind.ROWS, rank - 2)
+    if rw.values[mask].kind not in (Kind.FIXED, Kind.LENGTH):
+        raise NotCausalError(node, "its mask depends on tokens")
+    if rw.values[mask].kind is Kind.LENGTH:
+        rw.lengths.prove([mask])
+    if not given["is_causal"]:
+        require_causal(rw, node, hidden_by_mask(rw, node, mask, rank))
+    return Value(Kind.ROWS, rank - 2)
+
+
+def make_attention(rw: Rewriter, node: Node) -> Node:
+    """New queries against all keys, with the rows of the mask that are theirs."""
+    given = _arguments(node)
+    query = rw.rows(given["query"])
+    key, value = rw.full(given["key"]), rw.full(given["value"])
+    mask = _mask(rw, node, given["attn_mask"])
+    options = {"scale": given["scale"], "enable_gqa": given.get("enable_gqa", False)}
+    kwargs = {k: v for k, v in options.items() if v not in (None, False)}
+    return rw.call(
+        aten.scaled_dot_product_attention.default, query, key, value, mask, 0.0, False, **kwargs
+    )
+
+
+def _mask(rw: Rewriter, node: Node, given: Node | None) -> Node:
+    if given is not None:
+        rank = given.meta["val"].dim()
+        if rw.values[given].kind is Kind.LENGTH:
+            return rw.table(given, {rank - 2: "row", rank - 1: "col"})
+        return rw.now(given)
+    key = ("causal", rw.tokens)
+    if key not in rw.new:
+        row = rw.call(aten.unsqueeze.default, rw.positions(ROWS), 1)
+        col = rw.call(aten.unsqueeze.default, rw.positions(FULL), 0)
+        rw.new[key] = rw.call(aten.le.Tensor, col, row)
+    return rw.new[key]

@@ -1,0 +1,244 @@
+"""Values that depend on the number of tokens alone: masks, positions, rotary tables, ALiBi.
+
+Such a value is used in the incremental program as a slice of what it is for the longest text. That
+is right if it is prefix-stable: for every length T, its entries are those that it has for the
+longest one. Two proofs are tried:
+
+  by trial       it is computed for every T from 1 to the maximum and compared
+  by structure   every operator on the way computes an entry from the entry's own indices, not from
+                 T: positions, comparisons, elementwise functions, slices of constants
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch import SymBool, SymFloat, SymInt, Tensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from executorch.exir.incremental.errors import NotCausalError
+
+aten = torch.ops.aten
+_SYMBOLIC = (SymInt, SymFloat, SymBool)
+
+# Elements that the proof by trial may compute: some seconds.
+_TRIAL_ELEMENTS = 2_000_000_000
+_CALL_ELEMENTS = 20_000  # what a call costs, however small its operands are
+
+# Each entry is made from entries at the same or lower indices, whatever T is.
+_LOCAL = {
+    aten.unsqueeze.default, aten.expand.default, aten.clone.default, aten.contiguous.default,
+    aten.alias.default, aten.detach.default, aten.detach_.default, aten.to.dtype,
+    aten.to.dtype_layout, aten.to.device, aten._to_copy.default, aten.lift_fresh_copy.default,
+    aten.embedding.default, aten.cumsum.default, aten.tril.default, aten.triu.default,
+    aten.ones.default, aten.zeros.default, aten.full.default, aten.ones_like.default,
+    aten.zeros_like.default, aten.full_like.default, aten.new_ones.default,
+    aten.new_zeros.default, aten.new_full.default, aten.permute.default, aten.transpose.int,
+    aten.t.default, aten.squeeze.dim, aten.cat.default, aten.stack.default, aten.matmul.default,
+    aten.bmm.default, aten.outer.default, aten.select.int, aten.scalar_tensor.default,
+    aten.index.Tensor, aten._assert_tensor_metadata.default, aten.split.Tensor,
+    aten.chunk.default, aten.repeat_interleave.self_int, operator.getitem,
+}  # fmt: skip
+_FILLED = {aten.full.default, aten.full_like.default, aten.new_full.default}
+_SCALARS = {aten.scalar_tensor.default}
+_ARANGES = {aten.arange.default: 0, aten.arange.start: 1, aten.arange.start_step: 1}
+_FIXED_SHAPE = {aten.view.default, aten.reshape.default, aten._unsafe_view.default}
+
+
+def token_dims(value: Any, symbol: sympy.Symbol) -> list[int]:
+    """The dims of a fake tensor whose extent is that of the token dimension."""
+    return [d for d, n in enumerate(value.shape) if isinstance(n, SymInt) and n.node.expr == symbol]
+
+
+def depends_on(value: Any, symbol: sympy.Symbol) -> bool:
+    """Whether the shape of a fake tensor, or a number, is one of the token dimension's."""
+    sizes = value.shape if isinstance(value, Tensor) else [value]
+    return any(isinstance(n, _SYMBOLIC) and symbol in n.node.expr.free_symbols for n in sizes)
+
+
+class LengthValues:
+    """Computes nodes for given lengths, and proves that they are prefix-stable.
+
+    constant(node)  the tensor that a placeholder stands for
+    """
+
+    def __init__(
+        self, symbol: sympy.Symbol, maximum: int, constant: Callable[[Node], Tensor]
+    ) -> None:
+        self.symbol = symbol
+        self.maximum = maximum
+        self.constant = constant
+        self._longest: dict[Node, Any] = {}
+        self._proven: set[Node] = set()
+
+    def longest(self, node: Node) -> Tensor:
+        """The value for the maximal length."""
+        return self._compute(node, self.maximum, self._longest)
+
+    def at(self, node: Node, length: int) -> Any:
+        return self._compute(node, length, {})
+
+    def prove(self, nodes: list[Node]) -> None:
+        """Raise NotCausalError unless all are prefix-stable."""
+        nodes = [n for n in nodes if n not in self._proven]
+        if not nodes:
+            return
+        for node in nodes:
+            self.longest(node)
+        by_trial = [n for n in nodes if self._trial_elements([n]) <= _TRIAL_ELEMENTS]
+        if by_trial and self._trial_elements(by_trial) > _TRIAL_ELEMENTS:
+            by_trial = []
+        for node in nodes:
+            if node not in by_trial:
+                self._prove_by_structure(node)
+        if by_trial:
+            self._prove_by_trial(by_trial)
+        self._proven.update(nodes)
+
+    def _prove_by_trial(self, nodes: list[Node]) -> None:
+        for length in range(1, self.maximum):
+            known: dict[Node, Any] = {}
+            for node in nodes:
+                found = self._compute(node, length, known)
+                expected = self.longest(node)
+                for dim in token_dims(node.meta["val"], self.symbol):
+                    expected = expected.narrow(dim, 0, length)
+                if not _equal(found, expected):
+                    raise NotCausalError(
+                        node,
+                        f"its value changes with the number of tokens: for {length} it is not the "
+                        f"beginning of its value for {self.maximum}",
+                    )
+
+    def _trial_elements(self, nodes: list[Node]) -> int:
+        needed: set[Node] = set()
+        pending = list(nodes)
+        while pending:
+            node = pending.pop()
+            if node not in needed and node.op == "call_function":
+                needed.add(node)
+                pending += node.all_input_nodes
+        per_call = 0
+        for node in needed:
+            value = self._longest.get(node)
+            count = value.numel() if isinstance(value, Tensor) else 0
+            dims = len(token_dims(node.meta["val"], self.symbol)) if count else 0
+            per_call += _CALL_ELEMENTS + count // (dims + 1)
+        return per_call * self.maximum
+
+    def _prove_by_structure(self, node: Node) -> None:
+        pending, seen = [node], {node}
+        while pending:
+            at = pending.pop()
+            reason = self._not_local(at)
+            if reason is not None:
+                raise NotCausalError(
+                    at,
+                    f"{self.maximum} lengths are too many to try all, and {reason}, so that it is "
+                    f"not shown that {node.name} is the same for every number of tokens",
+                )
+            for source in at.all_input_nodes:
+                if source not in seen and isinstance(source.meta.get("val"), (Tensor, list, tuple)):
+                    seen.add(source)
+                    pending.append(source)
+
+    def _not_local(self, node: Node) -> str | None:
+        """Why an entry of the node's value may depend on T; None if it does not."""
+        if node.op != "call_function":
+            return None
+        target = node.target
+        if target in _ARANGES:
+            first, *more = node.args if len(node.args) > 1 else (0, node.args[0])
+            return None if not isinstance(first, Node) else "it begins at a number that depends on T"
+        if target is aten.slice.Tensor:
+            start = node.args[2] if len(node.args) > 2 else 0
+            is_first = start is None or (isinstance(start, int) and start >= 0)
+            return None if is_first else "it is cut at a place that depends on T"
+        if target in _FIXED_SHAPE:
+            sizes = node.args[1]
+            plain = [n for n in sizes if isinstance(n, int)]  # type: ignore[union-attr]
+            many = len(token_dims(node.meta["val"], self.symbol))
+            return None if many <= 1 and len(plain) >= len(sizes) - 1 else "it is reshaped"  # type: ignore[arg-type]
+        is_pointwise = isinstance(target, torch._ops.OpOverload) and (
+            torch.Tag.pointwise in target.tags
+        )
+        if not is_pointwise and target not in _LOCAL:
+            return f"{target} is not known to compute entries from lower entries"
+        return self._operands_not_local(node, is_pointwise)
+
+    def _operands_not_local(self, node: Node, is_pointwise: bool) -> str | None:
+        target, args = node.target, node.args
+        fills = args[1:2] if target in _FILLED else args[:1] if target in _SCALARS else ()
+        scalars = args if is_pointwise else fills
+        if any(isinstance(a, Node) and isinstance(a.meta.get("val"), _SYMBOLIC) for a in scalars):
+            return "the number of tokens is an operand"
+        if target in (aten.matmul.default, aten.bmm.default):
+            inner = args[0].meta["val"].shape[-1]  # type: ignore[union-attr]
+            return "it sums over the tokens" if isinstance(inner, SymInt) else None
+        if target is aten.select.int:
+            dim = args[1] if len(args) > 1 else 0
+            extent = args[0].meta["val"].shape[dim]  # type: ignore[union-attr, index]
+            return "one position is picked" if isinstance(extent, SymInt) else None
+        if target is aten.index.Tensor:
+            picked = [i for i in args[1] if isinstance(i, Node)]  # type: ignore[union-attr]
+            if any(bool((self.longest(i) < 0).any()) for i in picked):
+                return "positions are picked from the end"
+        if target is aten.cat.default:
+            dim = args[1] if len(args) > 1 else 0
+            first = [n.meta["val"].shape[dim] for n in args[0][:-1]]  # type: ignore[union-attr, index]
+            return "it joins pieces" if any(isinstance(n, SymInt) for n in first) else None
+        return None
+
+    def _compute(self, node: Node, length: int, known: dict[Node, Any]) -> Any:
+        """The node's value, and in `known` those of all it needs."""
+        pending = [node]
+        while pending:
+            at = pending[-1]
+            if at in known:
+                pending.pop()
+                continue
+            missing = [s for s in _tensor_inputs(at) if s not in known]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            known[at] = self._value(at, length, known)
+        return known[node]
+
+    def _value(self, node: Node, length: int, known: dict[Node, Any]) -> Any:
+        fake = node.meta.get("val")
+        if isinstance(fake, _SYMBOLIC):
+            return self.number(fake, length)
+        if node.op == "placeholder":
+            return self.constant(node)
+        args, kwargs = map_arg(
+            (node.args, node.kwargs),
+            lambda n: known[n] if n in known else self.number(n.meta["val"], length),
+        )
+        with torch.no_grad():
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+
+    def number(self, value: Any, length: int) -> Any:
+        """A symbolic number for a length."""
+        expression = value.node.expr.subs({self.symbol: length})
+        if isinstance(value, SymBool):
+            return bool(expression)
+        return int(expression) if isinstance(value, SymInt) else float(expression)
+
+
+def _tensor_inputs(node: Node) -> list[Node]:
+    """What a tensor is computed from, apart from numbers; a number is known by its expression."""
+    if isinstance(node.meta.get("val"), _SYMBOLIC):
+        return []
+    return [n for n in node.all_input_nodes if not isinstance(n.meta.get("val"), _SYMBOLIC)]
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape:
+        return False
+    return torch.equal(a, b) or (a.is_floating_point() and bool(((a == b) | (a != a) & (b != b)).all()))

@@ -1,0 +1,302 @@
+"""`make_incremental`: a language model that computes only the tokens it has not seen."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import SymInt, Tensor
+from torch._guards import detect_fake_mode
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.lengths import LengthValues
+from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
+from executorch.exir.incremental.rules import apply, classify
+from executorch.exir.incremental.values import FIXED, Kind, Value
+
+aten = torch.ops.aten
+
+_END = 2**63 - 1
+
+
+def make_incremental(
+    program: ExportedProgram,
+    *,
+    cache_dtype: torch.dtype = torch.float32,
+    last_only: bool = False,
+) -> ExportedProgram:
+    """`program` with keys and values kept inside, as a new program; `program` stays as it is.
+
+    `program` takes token ids, int32 or int64 of shape [batch, T], T dynamic with a maximum, and
+    computes each token's results from the tokens up to it. The new one takes and returns the same.
+    It compares the tokens with those of the call before, keeps what the common beginning gave, and
+    computes the rest, at least one token: a loop that gives all tokens so far costs one token a
+    step. Results are those of `program` within float rounding, whatever tokens follow on which.
+
+    cache_dtype  of kept keys and values: float32, float16 or bfloat16
+    last_only    where all positions are returned: return the last alone, in a dim of extent 1;
+                 else what the others need is kept, too, and their results are computed again
+
+    Raises NotCausalError, with node, file and line, where a token's results may depend on later
+    tokens or the program is not understood; ValueError where there are no such token ids.
+    """
+    if cache_dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise ValueError(f"cache_dtype: {cache_dtype}; expected float32, float16 or bfloat16")
+    return _Builder(program, cache_dtype, last_only).build()
+
+
+class _Builder:
+    def __init__(self, program: ExportedProgram, cache_dtype: torch.dtype, last_only: bool) -> None:
+        self.program = program
+        self.last_only = last_only
+        self.tokens = _token_input(program)
+        fake = self.tokens.meta["val"]
+        self.extent: SymInt = fake.shape[1]
+        self.batch = fake.shape[0]
+        self.maximum = _maximum(program, self.tokens)
+        fake_mode = detect_fake_mode([fake])
+        assert fake_mode is not None and fake_mode.shape_env is not None
+        lengths = LengthValues(self.extent.node.expr, self.maximum, self._tensor)
+        self.rw = Rewriter(
+            program.graph, self.tokens, self.extent.node.expr, lengths, fake_mode, cache_dtype
+        )
+        self.targets = {
+            s.arg.name: s.target
+            for s in program.graph_signature.input_specs
+            if s.target is not None and hasattr(s.arg, "name")
+        }
+
+    def _tensor(self, node: Node) -> Tensor:
+        target = self.targets[node.name]
+        for where in (self.program.state_dict, self.program.constants):
+            if target in where:
+                return where[target].detach()
+        raise KeyError(target)
+
+    def build(self) -> ExportedProgram:
+        rw = self.rw
+        for node in rw.old.find_nodes(op="placeholder"):
+            self._placeholder(node)
+        self._prologue()
+        for node in rw.old.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "get_attr":
+                raise NotCausalError(node, "control flow is not supported")
+        results = [self._result(n) for n in rw.old.output_node().args[0]]  # type: ignore[union-attr]
+        state = self._epilogue()
+        return self._assemble(results, state)
+
+    def _placeholder(self, node: Node) -> None:
+        rw = self.rw
+        new = rw.graph.placeholder(str(node.target))
+        new.meta = dict(node.meta)
+        if node is self.tokens:
+            rw.values[node] = Value(Kind.ROWS, 1)
+            rw.new[FULL, node] = new
+            rw.first_input = new
+        else:
+            rw.values[node] = FIXED
+            rw.new[NOW, node] = new
+
+    def _prologue(self) -> None:
+        """How many of the tokens were seen, and the others."""
+        rw, fake = self.rw, self.tokens.meta["val"]
+        tokens = rw.new[FULL, self.tokens]
+        with rw.source(self.tokens):
+            self.seen = rw.constant(
+                "seen", torch.full((self.batch, self.maximum), -1, dtype=fake.dtype), True
+            )
+            # Zero while a call is under way: what it kept counts only once it has ended.
+            self.complete = rw.constant("complete", torch.zeros(1, dtype=torch.int64), True)
+            self.first = rw.constant("first", torch.zeros(1, dtype=torch.int64))
+            rw.end = rw.call(aten.sym_size.int, tokens, 1, value=self.extent)
+            differs = rw.call(
+                aten.ne.Tensor, tokens, rw.call(aten.slice.Tensor, self.seen, 1, 0, rw.end)
+            )
+            some = rw.call(aten.any.dim, differs, 0)
+            but_one = rw.call(aten.slice.Tensor, some, 0, 0, -1)
+            before = rw.call(aten.cumsum.default, rw.call(aten._to_copy.default, but_one, dtype=torch.int64), 0)
+            same = rw.call(aten._to_copy.default, rw.call(aten.eq.Scalar, before, 0), dtype=torch.int64)
+            common = rw.call(aten.sum.default, same)
+            counted = rw.call(aten.mul.Tensor, self.complete, common)
+            none = rw.call(aten.full.default, [1], 0, dtype=torch.int64)
+            self.begun = rw.call(aten.index_put.default, self.complete, [self.first], none)
+            extent = self._new_extent()
+            rw.start = rw.call(aten._local_scalar_dense.default, counted, value=self.extent - extent)
+            with rw.fake_mode:
+                value = torch.empty((self.batch, extent), dtype=fake.dtype)
+            new = rw.call(aten.slice.Tensor, tokens, 1, rw.start, rw.end, value=value)
+            rw.count = rw.call(aten.sym_size.int, new, 1, value=extent)
+            rw.new[ROWS, self.tokens] = new
+
+    def _new_extent(self) -> SymInt:
+        """A symbol for the number of new tokens, 1 to the maximum."""
+        from torch._dynamo.source import ConstantSource
+
+        shape_env = self.rw.fake_mode.shape_env
+        hint = self._hint()
+        source = ConstantSource(f"__new_tokens_{self.tokens.name}")
+        symbol = shape_env.create_symbol(
+            hint,
+            source=source,
+            dynamic_dim=DimDynamic.DYNAMIC,
+            constraint_dim=None,
+            do_not_specialize_zero_one=True,
+        )
+        shape_env.constrain_symbol_range(symbol, 1, self.maximum)
+        self.rw.rows_symbol = symbol
+        return shape_env.create_symintnode(symbol, hint=hint, source=source)
+
+    def _hint(self) -> int:
+        """An example of that number which is no other size of the program, nor 1."""
+        given = self.extent.node.hint or self.maximum
+        taken = {
+            n
+            for node in self.rw.old.nodes
+            if isinstance(node.meta.get("val"), Tensor)
+            for n in node.meta["val"].shape
+            if isinstance(n, int)
+        }
+        return next((n for n in range(given - 1, 1, -1) if n not in taken), max(given - 1, 1))
+
+    def _call(self, node: Node) -> None:
+        rw = self.rw
+        try:
+            value = classify(rw, node)
+            if value is None:
+                return
+            rw.values[node] = value
+            kinds = {v.kind for v in (value if isinstance(value, list) else [value])}
+            with rw.source(node):
+                if kinds == {Kind.LAST}:
+                    self._make_last(node)
+                elif kinds & {Kind.ROWS, Kind.SCORES, Kind.WEIGHTS}:
+                    rw.new[ROWS, node] = apply(rw, node, ROWS)
+        except NotImplementedError as error:
+            raise NotCausalError(node, str(error)) from error
+
+    def _make_last(self, node: Node) -> None:
+        """What picks the last of the new tokens, or is computed from that."""
+        rw = self.rw
+        picks = [n for n in node.all_input_nodes if rw._is(n, Kind.ROWS)]
+        version = ROWS if picks else NOW
+        rw.new[NOW, node] = rw.copy(
+            node, lambda n: rw.rows(n) if n in picks else rw.now(n), version
+        )
+
+    def _result(self, node: Any) -> Any:
+        rw = self.rw
+        if not isinstance(node, Node):
+            return node
+        value = rw.values[node]
+        with rw.source(node):
+            if value.kind in (Kind.SCORES, Kind.WEIGHTS):
+                raise NotCausalError(node, "scores of pairs of tokens are returned")
+            if value.kind is not Kind.ROWS:
+                return rw.now(node)
+            if self.last_only:
+                return rw.call(aten.slice.Tensor, rw.rows(node), value.row, -1, _END)
+            return rw.full(node)
+
+    def _epilogue(self) -> list[tuple[Node, Node]]:
+        """(buffer, its next value) of all that is kept."""
+        rw = self.rw
+        fake = self.seen.meta["val"]
+        unseen = rw.call(aten.full.default, list(fake.shape), -1, dtype=fake.dtype)
+        tokens = rw.new[FULL, self.tokens]
+        seen = rw.call(aten.slice_scatter.default, unseen, tokens, 1, 0, rw.end)
+        one = rw.call(aten.full.default, [1], 1, dtype=torch.int64)
+        complete = rw.call(aten.index_put.default, self.begun, [self.first], one)
+        kept = [(buffer, new) for buffer, new, _ in rw.caches]
+        return [*kept, (self.seen, seen), (self.complete, complete)]
+
+    def _assemble(self, results: list[Any], state: list[tuple[Node, Node]]) -> ExportedProgram:
+        rw, old = self.rw, self.program
+        names = {node: f"incremental_{node.name.removeprefix('b_incremental_')}" for node, _, _ in rw.added}
+        written = [new for _, new in state]
+        output = rw.graph.output((*written, *results))
+        output.meta["val"] = tuple(
+            n.meta.get("val") if isinstance(n, Node) else n for n in output.args[0]  # type: ignore[union-attr]
+        )
+        rw.graph.eliminate_dead_code()
+        rw.graph.lint()
+        new = copy.copy(old)
+        new._graph_module = GraphModule(torch.nn.Module(), rw.graph)
+        new._graph_module.meta.update(old.graph_module.meta)
+        new._state_dict = {**old.state_dict, **{names[n]: t for n, t, _ in rw.added}}
+        new._constants = dict(old.constants)
+        maximum = new._range_constraints = dict(old.range_constraints)
+        maximum[rw.rows_symbol] = torch.utils._sympy.value_ranges.ValueRanges(1, self.maximum)
+        new._graph_signature = self._signature(results, state, names)
+        new.validate()
+        return new
+
+    def _signature(
+        self, results: list[Any], state: list[tuple[Node, Node]], names: dict[Node, str]
+    ) -> ExportGraphSignature:
+        signature = self.program.graph_signature
+        added = [
+            InputSpec(InputKind.BUFFER, TensorArgument(n.name), target=names[n], persistent=True)
+            for n, _, _ in self.rw.added
+        ]
+        inputs = []
+        for spec in signature.input_specs:
+            if getattr(spec.arg, "name", None) == self.tokens.name:
+                inputs += added
+            inputs.append(spec)
+        outputs = [
+            OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(new.name), names[buffer])
+            for buffer, new in state
+        ]
+        for spec, result in zip(signature.output_specs, results, strict=True):
+            arg = TensorArgument(result.name) if isinstance(result, Node) else spec.arg
+            outputs.append(OutputSpec(spec.kind, arg, spec.target))
+        return ExportGraphSignature(inputs, outputs)
+
+
+def _token_input(program: ExportedProgram) -> Node:
+    signature = program.graph_signature
+    if any(s.kind is not OutputKind.USER_OUTPUT for s in signature.output_specs):
+        raise ValueError("make_incremental: the program changes buffers or inputs: it has state")
+    user = set(signature.user_inputs)
+    found = [n for n in program.graph.find_nodes(op="placeholder") if n.name in user]
+    if len(found) != 1 or not isinstance(found[0].meta.get("val"), Tensor):
+        names = ", ".join(n.name for n in found) or "none"
+        raise ValueError(f"make_incremental: one input of token ids is expected; found {names}")
+    fake = found[0].meta["val"]
+    is_ids = fake.dtype in (torch.int32, torch.int64) and fake.dim() == 2
+    if not is_ids or not isinstance(fake.shape[0], int) or not isinstance(fake.shape[1], SymInt):
+        raise ValueError(
+            f"make_incremental: {found[0].name} is {fake.dtype} of shape {list(fake.shape)}; token "
+            "ids are integers of shape [batch, T] with a static batch and a dynamic T"
+        )
+    return found[0]
+
+
+def _maximum(program: ExportedProgram, tokens: Node) -> int:
+    expression = tokens.meta["val"].shape[1].node.expr
+    bounds = program.range_constraints.get(expression)
+    if not expression.is_Symbol or bounds is None:
+        raise ValueError(
+            f"make_incremental: dim 1 of {tokens.name} is {expression}; a dim of its own is needed"
+        )
+    upper = bounds.upper
+    if not upper.is_Integer or int(upper) > 2**24:
+        raise ValueError(
+            f"make_incremental: dim 1 of {tokens.name} has no maximum; export with "
+            'dynamic_shapes=({1: torch.export.Dim("tokens", max=1024)},)'
+        )
+    return int(upper)

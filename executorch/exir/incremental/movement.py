@@ -1,0 +1,122 @@
+"""Operators that only move elements: which dim of the result is that of the tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import SymInt, Tensor
+from torch.fx import Node
+
+from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.lengths import token_dims
+from executorch.exir.incremental.rewriter import Rewriter, map_arg_lists
+from executorch.exir.incremental.values import Kind, Value
+
+aten = torch.ops.aten
+
+# Their sizes are made anew from the result's shape.
+SIZED_MOVES = {
+    aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.expand.default,
+}  # fmt: skip
+MOVES = SIZED_MOVES | {
+    aten.permute.default, aten.transpose.int, aten.t.default, aten.mT.default,
+    aten.numpy_T.default, aten.movedim.int, aten.movedim.intlist, aten.swapaxes.default,
+    aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default,
+    aten.flatten.using_ints, aten.unflatten.int, aten.clone.default, aten.contiguous.default,
+    aten.alias.default, aten.detach.default, aten.detach_.default, aten.select.int,
+    aten.slice.Tensor, aten.narrow.default, aten.split.Tensor, aten.split_with_sizes.default,
+    aten.chunk.default, aten.unbind.int, aten.repeat.default, aten.repeat_interleave.self_int,
+    aten.index_select.default, aten.index.Tensor, aten.flip.default, aten.roll.default,
+}  # fmt: skip
+
+_PROBE = 5  # tokens
+
+
+def classify_move(rw: Rewriter, node: Node) -> Any:
+    """Found by moving a small tensor that counts along the tokens."""
+    operand = node.args[0]
+    value = rw.values[operand]  # type: ignore[index]
+    for other in node.all_input_nodes:
+        if other is not operand and rw.values[other].kind not in (Kind.FIXED, Kind.LENGTH):
+            raise NotCausalError(node, "places are picked that depend on tokens")
+        if isinstance(other.meta["val"], Tensor) and rw.values[other].kind is Kind.LENGTH:
+            raise NotCausalError(node, "places are picked that depend on the number of tokens")
+    rows = _moved(rw, node, value.row)
+    cols = _moved(rw, node, value.col) if value.col is not None else [None] * len(rows)
+    found = [Value(value.kind, r, c, value.hidden) for r, c in zip(rows, cols, strict=True)]
+    return found if isinstance(node.meta["val"], (list, tuple)) else found[0]
+
+
+def _moved(rw: Rewriter, node: Node, dim: int) -> list[int]:
+    length = min(_PROBE, rw.maximum)
+    fake = node.args[0].meta["val"]  # type: ignore[union-attr]
+    shape = [n if isinstance(n, int) else rw.lengths.number(n, length) for n in fake.shape]
+    count = torch.arange(length).view([-1 if d == dim else 1 for d in range(len(shape))])
+    probe = count.expand(shape).clone(memory_format=torch.contiguous_format)
+
+    def operand(n: Node) -> Any:
+        if n is node.args[0]:
+            return probe
+        return rw.lengths.at(n, length)
+
+    result = node.target(  # type: ignore[operator]
+        *map_arg_lists(node.args, operand), **map_arg_lists(node.kwargs, operand)
+    )
+    fakes = node.meta["val"]
+    if isinstance(result, Tensor):
+        result, fakes = [result], [fakes]
+    return [_counts_along(rw, node, r, f) for r, f in zip(result, fakes, strict=True)]
+
+
+def _counts_along(rw: Rewriter, node: Node, result: Tensor, fake: Tensor) -> int:
+    for dim in token_dims(fake, rw.symbol):
+        count = torch.arange(result.shape[dim])
+        count = count.view([-1 if d == dim else 1 for d in range(result.dim())])
+        if torch.equal(result, count.expand(result.shape)):
+            return dim
+    raise NotCausalError(node, "it does not keep tokens apart, or in their order")
+
+
+def is_selection(rw: Rewriter, node: Node) -> bool:
+    """Whether it picks the last token's entry; raises if it picks others."""
+    operand = node.args[0]
+    value = rw.values.get(operand) if isinstance(operand, Node) else None
+    if not isinstance(value, Value) or value.row is None:
+        return False
+    target, args = node.target, [*node.args, None, None, None, None]
+    if target is aten.index.Tensor:
+        index = args[1]
+        at = index[value.row] if value.row < len(index) else None
+        if at is None:
+            return False
+        if rw.values[at].kind is Kind.FIXED and bool((rw.lengths.longest(at) == -1).all()):
+            return value.kind is Kind.ROWS
+        raise NotCausalError(node, "it picks tokens other than the last")
+    if target not in (aten.select.int, aten.slice.Tensor):
+        return False
+    dim = (args[1] or 0) % operand.meta["val"].dim()  # type: ignore[union-attr]
+    if dim not in (value.row, value.col):
+        return False
+    first = _place(rw, args[2])
+    if target is aten.select.int:
+        if first == "last" and dim == value.row:
+            return True
+        raise NotCausalError(node, "it picks a token other than the last")
+    to_end = args[3] is None or _place(rw, args[3]) == "end"
+    if to_end and first in ("first", None) and (args[4] or 1) == 1:
+        return False  # all
+    if to_end and first == "last" and dim == value.row:
+        return True
+    raise NotCausalError(node, "it cuts out tokens other than the last")
+
+
+def _place(rw: Rewriter, index: Any) -> str | None:
+    """Where along T tokens a number lies: first, last, end; "" if elsewhere."""
+    value = index.meta["val"] if isinstance(index, Node) else index
+    if isinstance(value, SymInt):
+        distance = value.node.expr - rw.symbol
+        return {0: "end", -1: "last"}.get(int(distance), "") if distance.is_number else ""
+    if value is None:
+        return None
+    return "first" if value == 0 else "last" if value == -1 else "end" if value >= 2**31 - 1 else ""

@@ -1,0 +1,373 @@
+"""The graph of the incremental program, made node by node while the original is shown to be causal.
+
+Symbols: T tokens are given, the first `start` of them were seen before, and the N = T - start new
+ones are computed. Every value with a dim for tokens has up to two versions in the new graph:
+
+  rows  entries start..T along it, computed from the rows of its operands
+  full  entries 0..T: taken from a cache, or a view of a full version
+
+A query's rows meet the full keys and values. What depends on T alone is a slice of a table.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+import torch
+from torch import SymInt, Tensor
+from torch._dispatch.python import enable_python_dispatcher
+from torch.fx import Graph, Node, Proxy
+from torch.fx.node import map_arg
+
+from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.lengths import LengthValues, depends_on, token_dims
+from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value
+from executorch.exir.passes.graph_edit import provenance, value_of
+
+aten = torch.ops.aten
+
+ROWS, FULL, NOW = "rows", "full", "now"
+
+
+class Rewriter:
+    """Holds what the rules (rules.py) read and write.
+
+    values[old]         what is known of an old node, or a list of that for a list
+    new[version, old]   what it became: a node, or a list of nodes
+    caches              placeholders added for keys and values, in order, with their nodes
+    """
+
+    def __init__(
+        self,
+        old: Graph,
+        tokens: Node,
+        symbol: sympy.Symbol,
+        lengths: LengthValues,
+        fake_mode: Any,
+        cache_dtype: torch.dtype,
+    ) -> None:
+        self.old = old
+        self.tokens = tokens
+        self.symbol = symbol
+        self.lengths = lengths
+        self.maximum = lengths.maximum
+        self.fake_mode = fake_mode
+        self.cache_dtype = cache_dtype
+        self.graph = Graph()
+        self.values: dict[Node, Any] = {}
+        self.new: dict[tuple[str, Node], Any] = {}
+        self.numbers: dict[tuple[str, sympy.Expr], Node] = {}
+        self.tables: dict[Node, Node] = {}
+        self.caches: list[tuple[Node, Node, Node]] = []  # (buffer, its new value, what is kept)
+        self.added: list[tuple[Node, Tensor, bool]] = []  # (placeholder, tensor, is it written)
+        self.first_input: Node | None = None  # constants are placed before it
+        self.meta: dict[str, Any] = {}
+        # Set by the program's prologue.
+        self.start: Node
+        self.end: Node  # T
+        self.count: Node  # N
+        self.rows_symbol: sympy.Expr
+
+    # Making nodes.
+
+    def call(self, target: Any, *args: Any, value: Any = None, **kwargs: Any) -> Node:
+        node = self.graph.call_function(target, args, kwargs)
+        node.meta = dict(self.meta)
+        node.meta["val"] = self.compute(target, args, kwargs) if value is None else value
+        return node
+
+    def compute(self, target: Any, args: Any, kwargs: Any) -> Any:
+        fake_args, fake_kwargs = value_of(tuple(args)), value_of(dict(kwargs))
+        with self.fake_mode, enable_python_dispatcher(), torch.no_grad():
+            return target(*fake_args, **fake_kwargs)
+
+    @contextmanager
+    def source(self, node: Node) -> Iterator[None]:
+        """Nodes made inside come from where `node` does."""
+        before, self.meta = self.meta, provenance(node)
+        yield
+        self.meta = before
+
+    def constant(self, name: str, tensor: Tensor, is_written: bool = False) -> Node:
+        """A new buffer of the program."""
+        assert self.first_input is not None
+        with self.graph.inserting_before(self.first_input):
+            node = self.graph.placeholder(f"b_incremental_{name}")
+        node.meta["val"] = self.fake_mode.from_tensor(tensor, static_shapes=True)
+        self.added.append((node, tensor, is_written))
+        return node
+
+    # Sizes.
+
+    def number(self, value: Any, version: str) -> Any:
+        """A size of the original in the new graph: of N tokens for rows, of T otherwise."""
+        if not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return value
+        expression = value.node.expr
+        base = self.count if version == ROWS else self.end
+        if expression == self.symbol:
+            return base
+        key = (version if version == ROWS else FULL, expression)
+        if key not in self.numbers:
+            self.numbers[key] = self._make_number(expression, base)
+        return self.numbers[key]
+
+    def _make_number(self, expression: sympy.Expr, base: Node) -> Any:
+        from torch.utils._sympy.interp import sympy_interp
+        from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+        if not expression.free_symbols <= {self.symbol}:
+            raise NotImplementedError(f"a size {expression}, which depends on data")
+        last = next(reversed(self.graph.nodes))
+        tracer = torch.fx.proxy.GraphAppendingTracer(self.graph)
+        made = sympy_interp(PythonReferenceAnalysis, {self.symbol: Proxy(base, tracer)}, expression)
+        node = last.next
+        while node.op != "root":
+            node.meta = {**self.meta, "val": node.target(*value_of(node.args))}
+            node = node.next
+        return made.node if isinstance(made, Proxy) else made
+
+    def sizes(self, node: Node, value: Value, version: str) -> list[Any]:
+        """The sizes of the new version of a tensor."""
+        col = value.col
+        return [
+            self.number(n, FULL if d == col else version)
+            for d, n in enumerate(node.meta["val"].shape)
+        ]
+
+    # Versions of old nodes.
+
+    def rows(self, old: Node) -> Any:
+        return self.new[ROWS, old]
+
+    def full(self, old: Node) -> Any:
+        """All T entries along the token dim of a value with rows."""
+        key = (FULL, old)
+        if key not in self.new:
+            source = self._narrowest(old)
+            if source is old:
+                self.new[key] = self._cached(old)
+            else:
+                from executorch.exir.incremental.rules import apply
+
+                chain = [old]
+                while chain[-1] is not source:
+                    chain.append(self._only_source(chain[-1]))  # type: ignore[arg-type]
+                self.full(source)
+                for node in reversed(chain[:-1]):
+                    if (FULL, node) not in self.new:
+                        with self.source(node):
+                            self.new[FULL, node] = apply(self, node, FULL)
+        return self.new[key]
+
+    def _narrowest(self, old: Node) -> Node:
+        """The value to keep so that `old` can be made of it: the one with the fewest elements, and
+        of those the last."""
+        best, at = old, old
+        while (source := self._only_source(at)) is not None:
+            at = source
+            if self._row_elements(at) < self._row_elements(best):
+                best = at
+        return best
+
+    def _row_elements(self, node: Node) -> int:
+        value = node.meta["val"]
+        if isinstance(value, (list, tuple)):
+            return sum(self._elements(v) for v in value)
+        return self._elements(value)
+
+    def _elements(self, value: Tensor) -> int:
+        n = 1
+        for size in value.shape:
+            n *= size if isinstance(size, int) else 1
+        return n
+
+    def _only_source(self, old: Node) -> Node | None:
+        """The one operand with rows that `old` is computed from row by row, and cheaply."""
+        from executorch.exir.incremental.rules import can_repeat
+
+        if old is self.tokens or old.op != "call_function" or not can_repeat(old):
+            return None
+        sources = [n for n in old.all_input_nodes if self._is(n, Kind.ROWS)]
+        others = [n for n in old.all_input_nodes if self._is(n, Kind.SCORES, Kind.WEIGHTS)]
+        return sources[0] if len(sources) == 1 and not others else None
+
+    def _is(self, node: Node, *kinds: Kind) -> bool:
+        value = self.values.get(node)
+        if isinstance(value, list):
+            return any(v.kind in kinds for v in value)
+        return value is not None and value.kind in kinds
+
+    def _cached(self, old: Node) -> Node:
+        """Write the rows into a buffer and read all from it."""
+        if old is self.tokens:
+            return self.new[FULL, old]
+        value, fake = self.values[old], old.meta["val"]
+        if isinstance(value, list):
+            raise NotCausalError(old, "a list of values would have to be kept")
+        rows, dim = self.rows(old), value.row
+        shape = [n if isinstance(n, int) else self.maximum for n in fake.shape]
+        dtype = self.cache_dtype if fake.dtype.is_floating_point else fake.dtype
+        buffer = self.constant(
+            f"cache_{len(self.caches)}", torch.zeros(shape, dtype=dtype), is_written=True
+        )
+        with self.source(old):
+            if dtype != fake.dtype:
+                rows = self.call(aten._to_copy.default, rows, dtype=dtype)
+            index = [None] * dim + [self.positions(ROWS)]
+            new = self.call(
+                aten.index_put.default, buffer, index, rows, value=buffer.meta["val"].clone()
+            )
+            kept = self.call(aten.slice.Tensor, new, dim, 0, self.end)
+            if dtype != fake.dtype:
+                kept = self.call(aten._to_copy.default, kept, dtype=fake.dtype)
+        self.caches.append((buffer, new, old))
+        return kept
+
+    def positions(self, version: str) -> Node:
+        """0..T, or start..T."""
+        key = (f"positions {version}", self.tokens)
+        if key not in self.new:
+            first = self.start if version == ROWS else 0
+            extent = (self.count if version == ROWS else self.end).meta["val"]
+            with self.fake_mode:
+                value = torch.empty(extent, dtype=torch.int64)
+            self.new[key] = self.call(
+                aten.arange.start_step, first, self.end, 1, dtype=torch.int64, value=value
+            )
+        return self.new[key]
+
+    # What depends on the length.
+
+    def table(self, old: Node, dims: dict[int, str]) -> Node:
+        """A value of the length, at the entries that `dims` say: rows start..T, columns 0..T."""
+        self.lengths.prove([old])
+        mask = self._two_valued_mask(old, dims)
+        if mask is not None:
+            return mask
+        node = self._table(old)
+        for dim in token_dims(old.meta["val"], self.symbol):
+            first = self.start if dims[dim] == "row" else 0
+            node = self._slice(node, dim, first, self.count if first else self.end)
+        return node
+
+    def _slice(self, node: Node, dim: int, first: Any, count: Node) -> Node:
+        shape = list(node.meta["val"].shape)
+        shape[dim] = count.meta["val"]
+        with self.fake_mode:
+            value = torch.empty(shape, dtype=node.meta["val"].dtype)
+        return self.call(aten.slice.Tensor, node, dim, first, self.end, value=value)
+
+    def _table(self, old: Node) -> Node:
+        if old not in self.tables:
+            longest = self.lengths.longest(old)
+            self.tables[old] = self._parameter_with(old, longest) or self.constant(
+                f"table_{len(self.tables)}", longest.detach().clone().contiguous()
+            )
+        return self.tables[old]
+
+    def _parameter_with(self, old: Node, longest: Tensor) -> Node | None:
+        """The parameter that a table of positions is the beginning of."""
+        if old.target is not aten.embedding.default:
+            return None
+        weight = old.args[0]
+        tensor = self.lengths.constant(weight)  # type: ignore[arg-type]
+        if longest.dim() != 2 or tensor.shape[0] < longest.shape[0]:
+            return None
+        same = torch.equal(tensor[: longest.shape[0]], longest)
+        return self.new[NOW, weight] if same else None  # type: ignore[index]
+
+    def _two_valued_mask(self, old: Node, dims: dict[int, str]) -> Node | None:
+        """A causal mask of two values, computed from positions instead of kept as a table."""
+        at = {role: d for d, role in dims.items() if d in token_dims(old.meta["val"], self.symbol)}
+        longest = self.lengths.longest(old)
+        rank = longest.dim()
+        if set(at) != {"row", "col"} or longest.numel() != self.maximum**2 or self.maximum < 2:
+            return None
+        plane = longest.reshape(self.maximum, self.maximum)
+        if at["row"] > at["col"]:
+            return None
+        seen, unseen = plane[0, 0], plane[0, -1]
+        causal = torch.ones(self.maximum, self.maximum, dtype=torch.bool).tril()
+        if not torch.equal(torch.where(causal, seen, unseen), plane):
+            return None
+        key = (f"mask {rank}", self.tokens)
+        if key not in self.new:
+            shape = [1] * rank
+            shape[at["row"]] = self.number_of(ROWS)
+            row = self.call(aten.view.default, self.positions(ROWS), shape)
+            shape = [1] * rank
+            shape[at["col"]] = self.number_of(FULL)
+            col = self.call(aten.view.default, self.positions(FULL), shape)
+            self.new[key] = self.call(aten.le.Tensor, col, row)
+        mask = self.new[key]
+        if longest.dtype == torch.bool:
+            return mask if bool(seen) else self.call(aten.logical_not.default, mask)
+        pair = [
+            self.call(aten.full.default, [], v.item(), dtype=longest.dtype) for v in (seen, unseen)
+        ]
+        return self.call(aten.where.self, mask, *pair)
+
+    def number_of(self, version: str) -> Node:
+        return self.count if version == ROWS else self.end
+
+    def now(self, old: Node) -> Any:
+        """A value of the length, computed for the T of the call; or one that depends on nothing."""
+        key = (NOW, old)
+        if key not in self.new:
+            pending = [old]
+            while pending:
+                at = pending[-1]
+                missing = [
+                    n
+                    for n in at.all_input_nodes
+                    if isinstance(n.meta.get("val"), (Tensor, list, tuple))
+                    and (NOW, n) not in self.new
+                ]
+                if missing:
+                    pending += missing
+                    continue
+                pending.pop()
+                if (NOW, at) not in self.new:
+                    with self.source(at):
+                        self.new[NOW, at] = self.copy(at, lambda n: self.new[NOW, n])
+        return self.new[key]
+
+    def copy(self, old: Node, tensor: Callable[[Node], Any], version: str = NOW) -> Any:
+        """The same call on other operands; lists become lists of nodes."""
+        def operand(n: Node) -> Any:
+            value = n.meta.get("val")
+            if isinstance(value, (Tensor, list, tuple)):
+                return tensor(n)
+            return self.number(value, version)
+
+        args = map_arg_lists(old.args, operand)
+        kwargs = map_arg_lists(old.kwargs, operand)
+        if old.target is operator.getitem:
+            return args[0][args[1]]
+        node = self.call(old.target, *args, **kwargs)
+        value = node.meta["val"]
+        if not isinstance(value, (list, tuple)):
+            return node
+        return [
+            self.call(operator.getitem, node, i, value=v) if isinstance(v, Tensor) else None
+            for i, v in enumerate(value)
+        ]
+
+
+def map_arg_lists(args: Any, f: Callable[[Node], Any]) -> Any:
+    """map_arg for functions that may give lists."""
+    if isinstance(args, Node):
+        return f(args)
+    if isinstance(args, (list, tuple)):
+        return type(args)(map_arg_lists(a, f) for a in args)
+    if isinstance(args, dict):
+        return {k: map_arg_lists(a, f) for k, a in args.items()}
+    return args
+
+
+__all__ = ["FIXED", "FULL", "LAST", "LENGTH", "NOW", "ROWS", "Rewriter", "SymInt", "depends_on", "map_arg"]

@@ -1,0 +1,43 @@
+"""What is known of a value of the original program: on which tokens each of its entries depends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from torch import Tensor
+
+
+class Kind(Enum):
+    FIXED = auto()  # on nothing
+    LENGTH = auto()  # on the number of tokens alone
+    ROWS = auto()  # entry i along `row` on tokens 0..i
+    SCORES = auto()  # an entry on the tokens up to the larger of its indices along `row` and `col`
+    WEIGHTS = auto()  # scores after softmax along `col`: zero where col > row
+    LAST = auto()  # on all tokens, without a dim for them
+
+
+@dataclass(frozen=True)
+class Value:
+    """`row` and `col` are dims of the tensor.
+
+    hidden  SCORES: bool [maximum, maximum], true where a mask has taken the score out, so that its
+            weight will be exactly zero; None: nowhere
+    """
+
+    kind: Kind
+    row: int | None = None
+    col: int | None = None
+    hidden: Tensor | None = None
+
+    def dims(self) -> dict[int, str]:
+        """Dim -> "row" or "col"."""
+        found = {} if self.row is None else {self.row: "row"}
+        if self.col is not None:
+            found[self.col] = "col"
+        return found
+
+
+FIXED = Value(Kind.FIXED)
+LENGTH = Value(Kind.LENGTH)
+LAST = Value(Kind.LAST)
