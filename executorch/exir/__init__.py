@@ -41,6 +41,7 @@ _HOMES = {
         "to_edge",
         "to_edge_transform_and_lower",
     ),
+    "executorch.exir.incremental": ("NotCausalError", "make_incremental"),
     "executorch.exir.pass_base": ("Value",),
     "executorch.exir.serde.serialize": ("load", "save"),
     "torch.export": ("ExportGraphSignature", "ExportedProgram"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -67,9 +68,13 @@ def _mask(rw: Rewriter, node: Node, given: Node | None) -> Node:
         if rw.values[given].kind is Kind.LENGTH:
             return rw.table(given, {rank - 2: "row", rank - 1: "col"})
         return rw.now(given)
-    key = ("causal", rw.tokens)
+    key = (f"causal {node.meta['val'].dtype}", rw.tokens)
     if key not in rw.new:
         row = rw.call(aten.unsqueeze.default, rw.positions(ROWS), 1)
         col = rw.call(aten.unsqueeze.default, rw.positions(FULL), 0)
-        rw.new[key] = rw.call(aten.le.Tensor, col, row)
+        seen = rw.call(aten.le.Tensor, col, row)
+        # Additive, once for all layers.
+        dtype = node.meta["val"].dtype
+        pair = [rw.call(aten.full.default, [], v, dtype=dtype) for v in (0.0, -math.inf)]
+        rw.new[key] = rw.call(aten.where.self, seen, *pair)
     return rw.new[key]

@@ -2,11 +2,11 @@
 
 Such a value is used in the incremental program as a slice of what it is for the longest text. That
 is right if it is prefix-stable: for every length T, its entries are those that it has for the
-longest one. Two proofs are tried:
+longest one. Of two proofs one is needed:
 
-  by trial       it is computed for every T from 1 to the maximum and compared
   by structure   every operator on the way computes an entry from the entry's own indices, not from
                  T: positions, comparisons, elementwise functions, slices of constants
+  by trial       it is computed for every T from 1 to the maximum and compared
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.values import arguments
 
 aten = torch.ops.aten
 _SYMBOLIC = (SymInt, SymFloat, SymBool)
@@ -90,18 +91,23 @@ class LengthValues:
             return
         for node in nodes:
             self.longest(node)
-        by_trial = [n for n in nodes if self._trial_elements([n]) <= _TRIAL_ELEMENTS]
-        if by_trial and self._trial_elements(by_trial) > _TRIAL_ELEMENTS:
-            by_trial = []
+        by_trial = []
         for node in nodes:
-            if node not in by_trial:
-                self._prove_by_structure(node)
-        if by_trial:
-            self._prove_by_trial(by_trial)
+            obstacle = self._obstacle(node)
+            if obstacle is not None and self._trial_elements([node]) > _TRIAL_ELEMENTS:
+                at, reason = obstacle
+                raise NotCausalError(
+                    at,
+                    f"{self.maximum} lengths are too many to try all, and {reason}, so that it is "
+                    f"not shown that {node.name} is the same for every number of tokens",
+                )
+            if obstacle is not None:
+                by_trial.append(node)
+        self._prove_by_trial(by_trial)
         self._proven.update(nodes)
 
     def _prove_by_trial(self, nodes: list[Node]) -> None:
-        for length in range(1, self.maximum):
+        for length in range(1, self.maximum if nodes else 1):
             known: dict[Node, Any] = {}
             for node in nodes:
                 found = self._compute(node, length, known)
@@ -131,21 +137,19 @@ class LengthValues:
             per_call += _CALL_ELEMENTS + count // (dims + 1)
         return per_call * self.maximum
 
-    def _prove_by_structure(self, node: Node) -> None:
+    def _obstacle(self, node: Node) -> tuple[Node, str] | None:
+        """What keeps the proof by structure from succeeding: a node, and why."""
         pending, seen = [node], {node}
         while pending:
             at = pending.pop()
             reason = self._not_local(at)
             if reason is not None:
-                raise NotCausalError(
-                    at,
-                    f"{self.maximum} lengths are too many to try all, and {reason}, so that it is "
-                    f"not shown that {node.name} is the same for every number of tokens",
-                )
-            for source in at.all_input_nodes:
-                if source not in seen and isinstance(source.meta.get("val"), (Tensor, list, tuple)):
+                return at, reason
+            for source in _tensor_inputs(at):
+                if source not in seen:
                     seen.add(source)
                     pending.append(source)
+        return None
 
     def _not_local(self, node: Node) -> str | None:
         """Why an entry of the node's value may depend on T; None if it does not."""
@@ -153,17 +157,19 @@ class LengthValues:
             return None
         target = node.target
         if target in _ARANGES:
-            first, *more = node.args if len(node.args) > 1 else (0, node.args[0])
-            return None if not isinstance(first, Node) else "it begins at a number that depends on T"
+            first, *more = arguments(node) if len(arguments(node)) > 1 else (0, arguments(node)[0])
+            return (
+                None if not isinstance(first, Node) else "it begins at a number that depends on T"
+            )
         if target is aten.slice.Tensor:
-            start = node.args[2] if len(node.args) > 2 else 0
+            start = arguments(node)[2] if len(arguments(node)) > 2 else 0
             is_first = start is None or (isinstance(start, int) and start >= 0)
             return None if is_first else "it is cut at a place that depends on T"
         if target in _FIXED_SHAPE:
-            sizes = node.args[1]
-            plain = [n for n in sizes if isinstance(n, int)]  # type: ignore[union-attr]
+            sizes = arguments(node)[1]
+            plain = [n for n in sizes if isinstance(n, int)]
             many = len(token_dims(node.meta["val"], self.symbol))
-            return None if many <= 1 and len(plain) >= len(sizes) - 1 else "it is reshaped"  # type: ignore[arg-type]
+            return None if many <= 1 and len(plain) >= len(sizes) - 1 else "it is reshaped"
         is_pointwise = isinstance(target, torch._ops.OpOverload) and (
             torch.Tag.pointwise in target.tags
         )
@@ -172,25 +178,25 @@ class LengthValues:
         return self._operands_not_local(node, is_pointwise)
 
     def _operands_not_local(self, node: Node, is_pointwise: bool) -> str | None:
-        target, args = node.target, node.args
+        target, args = node.target, arguments(node)
         fills = args[1:2] if target in _FILLED else args[:1] if target in _SCALARS else ()
         scalars = args if is_pointwise else fills
         if any(isinstance(a, Node) and isinstance(a.meta.get("val"), _SYMBOLIC) for a in scalars):
             return "the number of tokens is an operand"
         if target in (aten.matmul.default, aten.bmm.default):
-            inner = args[0].meta["val"].shape[-1]  # type: ignore[union-attr]
+            inner = args[0].meta["val"].shape[-1]
             return "it sums over the tokens" if isinstance(inner, SymInt) else None
         if target is aten.select.int:
             dim = args[1] if len(args) > 1 else 0
-            extent = args[0].meta["val"].shape[dim]  # type: ignore[union-attr, index]
+            extent = args[0].meta["val"].shape[dim]
             return "one position is picked" if isinstance(extent, SymInt) else None
         if target is aten.index.Tensor:
-            picked = [i for i in args[1] if isinstance(i, Node)]  # type: ignore[union-attr]
+            picked = [i for i in args[1] if isinstance(i, Node)]
             if any(bool((self.longest(i) < 0).any()) for i in picked):
                 return "positions are picked from the end"
         if target is aten.cat.default:
             dim = args[1] if len(args) > 1 else 0
-            first = [n.meta["val"].shape[dim] for n in args[0][:-1]]  # type: ignore[union-attr, index]
+            first = [n.meta["val"].shape[dim] for n in args[0][:-1]]
             return "it joins pieces" if any(isinstance(n, SymInt) for n in first) else None
         return None
 
@@ -217,7 +223,7 @@ class LengthValues:
         if node.op == "placeholder":
             return self.constant(node)
         args, kwargs = map_arg(
-            (node.args, node.kwargs),
+            (arguments(node), node.kwargs),
             lambda n: known[n] if n in known else self.number(n.meta["val"], length),
         )
         with torch.no_grad():
@@ -241,4 +247,6 @@ def _tensor_inputs(node: Node) -> list[Node]:
 def _equal(a: Tensor, b: Tensor) -> bool:
     if a.shape != b.shape:
         return False
-    return torch.equal(a, b) or (a.is_floating_point() and bool(((a == b) | (a != a) & (b != b)).all()))
+    return torch.equal(a, b) or (
+        a.is_floating_point() and bool(((a == b) | (a != a) & (b != b)).all())
+    )

@@ -19,6 +19,7 @@ from torch.export.graph_signature import (
 )
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues
@@ -54,6 +55,10 @@ def make_incremental(
     """
     if cache_dtype not in (torch.float32, torch.float16, torch.bfloat16):
         raise ValueError(f"cache_dtype: {cache_dtype}; expected float32, float16 or bfloat16")
+    if any(node.op == "get_attr" for node in program.graph.nodes):
+        program = program.run_decompositions(
+            {}
+        )  # what ran without gradients becomes part of the graph
     return _Builder(program, cache_dtype, last_only).build()
 
 
@@ -128,14 +133,20 @@ class _Builder:
             )
             some = rw.call(aten.any.dim, differs, 0)
             but_one = rw.call(aten.slice.Tensor, some, 0, 0, -1)
-            before = rw.call(aten.cumsum.default, rw.call(aten._to_copy.default, but_one, dtype=torch.int64), 0)
-            same = rw.call(aten._to_copy.default, rw.call(aten.eq.Scalar, before, 0), dtype=torch.int64)
+            before = rw.call(
+                aten.cumsum.default, rw.call(aten._to_copy.default, but_one, dtype=torch.int64), 0
+            )
+            same = rw.call(
+                aten._to_copy.default, rw.call(aten.eq.Scalar, before, 0), dtype=torch.int64
+            )
             common = rw.call(aten.sum.default, same)
             counted = rw.call(aten.mul.Tensor, self.complete, common)
             none = rw.call(aten.full.default, [1], 0, dtype=torch.int64)
             self.begun = rw.call(aten.index_put.default, self.complete, [self.first], none)
             extent = self._new_extent()
-            rw.start = rw.call(aten._local_scalar_dense.default, counted, value=self.extent - extent)
+            rw.start = rw.call(
+                aten._local_scalar_dense.default, counted, value=self.extent - extent
+            )
             with rw.fake_mode:
                 value = torch.empty((self.batch, extent), dtype=fake.dtype)
             new = rw.call(aten.slice.Tensor, tokens, 1, rw.start, rw.end, value=value)
@@ -225,11 +236,15 @@ class _Builder:
 
     def _assemble(self, results: list[Any], state: list[tuple[Node, Node]]) -> ExportedProgram:
         rw, old = self.rw, self.program
-        names = {node: f"incremental_{node.name.removeprefix('b_incremental_')}" for node, _, _ in rw.added}
+        names = {
+            node: f"incremental_{node.name.removeprefix('b_incremental_')}"
+            for node, _, _ in rw.added
+        }
         written = [new for _, new in state]
         output = rw.graph.output((*written, *results))
         output.meta["val"] = tuple(
-            n.meta.get("val") if isinstance(n, Node) else n for n in output.args[0]  # type: ignore[union-attr]
+            n.meta.get("val") if isinstance(n, Node) else n
+            for n in output.args[0]  # type: ignore[union-attr]
         )
         rw.graph.eliminate_dead_code()
         rw.graph.lint()
@@ -238,8 +253,8 @@ class _Builder:
         new._graph_module.meta.update(old.graph_module.meta)
         new._state_dict = {**old.state_dict, **{names[n]: t for n, t, _ in rw.added}}
         new._constants = dict(old.constants)
-        maximum = new._range_constraints = dict(old.range_constraints)
-        maximum[rw.rows_symbol] = torch.utils._sympy.value_ranges.ValueRanges(1, self.maximum)
+        new._range_constraints = dict(old.range_constraints)
+        new._range_constraints[rw.rows_symbol] = ValueRanges(1, self.maximum)
         new._graph_signature = self._signature(results, state, names)
         new.validate()
         return new

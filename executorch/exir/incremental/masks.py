@@ -11,7 +11,7 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import Kind
+from executorch.exir.incremental.values import Kind, arguments
 
 aten = torch.ops.aten
 
@@ -30,23 +30,21 @@ _WHERE = {aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf}
 
 def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """`hidden` of an elementwise operator's result whose operands hold scores."""
-    known = [
-        rw.values[n].hidden for n in node.all_input_nodes if rw.values[n].kind is Kind.SCORES
-    ]
+    known = [rw.values[n].hidden for n in node.all_input_nodes if rw.values[n].kind is Kind.SCORES]
     before = known[0] if len(known) == 1 else None
     found = None
     if node.target in _ADD and len(known) == 1 and _alpha(node) == 1:
         found = _low_entries(rw, node, _other(node, known, rw), row, col)
         return _either(before, found)
-    if node.target in _FILL and rw.values[node.args[0]].kind is Kind.SCORES:  # type: ignore[index]
-        if _is_low(rw, node.args[2]):
-            found = _entries(rw, node, node.args[1], row, col, lambda m: m)
+    if node.target in _FILL and rw.values[arguments(node)[0]].kind is Kind.SCORES:
+        if _is_low(rw, arguments(node)[2]):
+            found = _entries(rw, node, arguments(node)[1], row, col, lambda m: m)
         return _either(before, found)
     if node.target in _WHERE:
         return _hidden_by_where(rw, node, before, row, col)
     if node.target in _KEEP:
         return before
-    if node.target in _SCALE and _is_positive(rw, node.args[1]):
+    if node.target in _SCALE and _is_positive(rw, arguments(node)[1]):
         return before
     if node.target is aten.maximum.default:
         other = _other(node, known, rw)
@@ -61,7 +59,9 @@ def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
     if hidden is None:
         raise NotCausalError(node, "no mask keeps a token from attending to later ones")
     row, col = (ahead & ~hidden).nonzero()[0].tolist()
-    raise NotCausalError(node, f"the mask lets token {row} attend to token {col}, which comes later")
+    raise NotCausalError(
+        node, f"the mask lets token {row} attend to token {col}, which comes later"
+    )
 
 
 def hidden_by_mask(rw: Rewriter, node: Node, mask: Node, rank: int) -> Tensor | None:
@@ -79,7 +79,7 @@ def _other(node: Node, known: list[Any], rw: Rewriter) -> Any:
     return next(
         (
             a
-            for a in node.args[:2]
+            for a in arguments(node)[:2]
             if not (isinstance(a, Node) and rw.values[a].kind is Kind.SCORES)
         ),
         None,
@@ -135,7 +135,7 @@ def _plane(
 def _hidden_by_where(
     rw: Rewriter, node: Node, before: Tensor | None, row: int, col: int
 ) -> Tensor | None:
-    condition, yes, no = node.args
+    condition, yes, no = arguments(node)
     is_scores = [isinstance(a, Node) and rw.values[a].kind is Kind.SCORES for a in (yes, no)]
     if is_scores == [True, False] and _is_low(rw, no):
         return _either(before, _entries(rw, node, condition, row, col, lambda m: ~m))

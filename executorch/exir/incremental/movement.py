@@ -11,7 +11,7 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.rewriter import Rewriter, map_arg_lists
-from executorch.exir.incremental.values import Kind, Value
+from executorch.exir.incremental.values import Kind, Value, arguments
 
 aten = torch.ops.aten
 
@@ -35,8 +35,8 @@ _PROBE = 5  # tokens
 
 def classify_move(rw: Rewriter, node: Node) -> Any:
     """Found by moving a small tensor that counts along the tokens."""
-    operand = node.args[0]
-    value = rw.values[operand]  # type: ignore[index]
+    operand = arguments(node)[0]
+    value = rw.values[operand]
     for other in node.all_input_nodes:
         if other is not operand and rw.values[other].kind not in (Kind.FIXED, Kind.LENGTH):
             raise NotCausalError(node, "places are picked that depend on tokens")
@@ -50,19 +50,18 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
 
 def _moved(rw: Rewriter, node: Node, dim: int) -> list[int]:
     length = min(_PROBE, rw.maximum)
-    fake = node.args[0].meta["val"]  # type: ignore[union-attr]
+    fake = arguments(node)[0].meta["val"]
     shape = [n if isinstance(n, int) else rw.lengths.number(n, length) for n in fake.shape]
     count = torch.arange(length).view([-1 if d == dim else 1 for d in range(len(shape))])
     probe = count.expand(shape).clone(memory_format=torch.contiguous_format)
 
     def operand(n: Node) -> Any:
-        if n is node.args[0]:
+        if n is arguments(node)[0]:
             return probe
         return rw.lengths.at(n, length)
 
-    result = node.target(  # type: ignore[operator]
-        *map_arg_lists(node.args, operand), **map_arg_lists(node.kwargs, operand)
-    )
+    move: Any = node.target
+    result = move(*map_arg_lists(arguments(node), operand), **map_arg_lists(node.kwargs, operand))
     fakes = node.meta["val"]
     if isinstance(result, Tensor):
         result, fakes = [result], [fakes]
@@ -80,11 +79,11 @@ def _counts_along(rw: Rewriter, node: Node, result: Tensor, fake: Tensor) -> int
 
 def is_selection(rw: Rewriter, node: Node) -> bool:
     """Whether it picks the last token's entry; raises if it picks others."""
-    operand = node.args[0]
+    operand = arguments(node)[0]
     value = rw.values.get(operand) if isinstance(operand, Node) else None
     if not isinstance(value, Value) or value.row is None:
         return False
-    target, args = node.target, [*node.args, None, None, None, None]
+    target, args = node.target, [*arguments(node), None, None, None, None]
     if target is aten.index.Tensor:
         index = args[1]
         at = index[value.row] if value.row < len(index) else None
@@ -95,7 +94,7 @@ def is_selection(rw: Rewriter, node: Node) -> bool:
         raise NotCausalError(node, "it picks tokens other than the last")
     if target not in (aten.select.int, aten.slice.Tensor):
         return False
-    dim = (args[1] or 0) % operand.meta["val"].dim()  # type: ignore[union-attr]
+    dim = (args[1] or 0) % operand.meta["val"].dim()
     if dim not in (value.row, value.col):
         return False
     first = _place(rw, args[2])

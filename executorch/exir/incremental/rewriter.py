@@ -165,12 +165,20 @@ class Rewriter:
         return self.new[key]
 
     def _narrowest(self, old: Node) -> Node:
-        """The value to keep so that `old` can be made of it: the one with the fewest elements, and
-        of those the last."""
+        """The value to keep so that `old` can be made of it: one with few elements for each token,
+        which lie together, and of those the last."""
+
+        def cost(node: Node) -> tuple[int, bool]:
+            value, fake = self.values[node], node.meta["val"]
+            apart = isinstance(fake, Tensor) and value.row == fake.dim() - 1
+            return self._row_elements(node), apart
+
         best, at = old, old
         while (source := self._only_source(at)) is not None:
             at = source
-            if self._row_elements(at) < self._row_elements(best):
+            if at.target is not operator.getitem and isinstance(self.values[at], list):
+                continue
+            if cost(at) < cost(best):
                 best = at
         return best
 
@@ -264,11 +272,20 @@ class Rewriter:
 
     def _table(self, old: Node) -> Node:
         if old not in self.tables:
-            longest = self.lengths.longest(old)
-            self.tables[old] = self._parameter_with(old, longest) or self.constant(
-                f"table_{len(self.tables)}", longest.detach().clone().contiguous()
+            longest = self.lengths.longest(old).detach()
+            self.tables[old] = (
+                self._parameter_with(old, longest)
+                or self._equal_table(longest)
+                or self.constant(f"table_{len(self.tables)}", longest.clone().contiguous())
             )
         return self.tables[old]
+
+    def _equal_table(self, longest: Tensor) -> Node | None:
+        for node, tensor, is_written in self.added:
+            same = tensor.dtype == longest.dtype and tensor.shape == longest.shape
+            if same and not is_written and torch.equal(tensor, longest):
+                return node
+        return None
 
     def _parameter_with(self, old: Node, longest: Tensor) -> Node | None:
         """The parameter that a table of positions is the beginning of."""
@@ -282,38 +299,45 @@ class Rewriter:
         return self.new[NOW, weight] if same else None  # type: ignore[index]
 
     def _two_valued_mask(self, old: Node, dims: dict[int, str]) -> Node | None:
-        """A causal mask of two values, computed from positions instead of kept as a table."""
+        """A causal mask of two values, perhaps with a window, computed from positions instead of
+        kept as a table."""
         at = {role: d for d, role in dims.items() if d in token_dims(old.meta["val"], self.symbol)}
         longest = self.lengths.longest(old)
-        rank = longest.dim()
         if set(at) != {"row", "col"} or longest.numel() != self.maximum**2 or self.maximum < 2:
             return None
         plane = longest.reshape(self.maximum, self.maximum)
         if at["row"] > at["col"]:
             return None
-        seen, unseen = plane[0, 0], plane[0, -1]
-        causal = torch.ones(self.maximum, self.maximum, dtype=torch.bool).tril()
-        if not torch.equal(torch.where(causal, seen, unseen), plane):
+        window = _window(plane)
+        if window is None:
             return None
-        key = (f"mask {rank}", self.tokens)
+        key = (
+            f"mask {longest.dim()} {window} {plane[0, 0].item()} {plane[0, -1].item()}",
+            self.tokens,
+        )
         if key not in self.new:
-            shape = [1] * rank
-            shape[at["row"]] = self.number_of(ROWS)
-            row = self.call(aten.view.default, self.positions(ROWS), shape)
-            shape = [1] * rank
-            shape[at["col"]] = self.number_of(FULL)
-            col = self.call(aten.view.default, self.positions(FULL), shape)
-            self.new[key] = self.call(aten.le.Tensor, col, row)
-        mask = self.new[key]
-        if longest.dtype == torch.bool:
+            self.new[key] = self._mask(at, longest, window, plane[0, 0], plane[0, -1])
+        return self.new[key]
+
+    def _mask(
+        self, at: dict[str, int], like: Tensor, window: int, seen: Tensor, unseen: Tensor
+    ) -> Node:
+        def along(role: str, version: str) -> Node:
+            shape: list[Any] = [1] * like.dim()
+            shape[at[role]] = self.count if version == ROWS else self.end
+            return self.call(aten.view.default, self.positions(version), shape)
+
+        row, col = along("row", ROWS), along("col", FULL)
+        mask = self.call(aten.le.Tensor, col, row)
+        if window < self.maximum:
+            first = self.call(aten.sub.Tensor, row, window)
+            mask = self.call(aten.logical_and.default, mask, self.call(aten.gt.Tensor, col, first))
+        if like.dtype == torch.bool:
             return mask if bool(seen) else self.call(aten.logical_not.default, mask)
         pair = [
-            self.call(aten.full.default, [], v.item(), dtype=longest.dtype) for v in (seen, unseen)
+            self.call(aten.full.default, [], v.item(), dtype=like.dtype) for v in (seen, unseen)
         ]
         return self.call(aten.where.self, mask, *pair)
-
-    def number_of(self, version: str) -> Node:
-        return self.count if version == ROWS else self.end
 
     def now(self, old: Node) -> Any:
         """A value of the length, computed for the T of the call; or one that depends on nothing."""
@@ -339,6 +363,7 @@ class Rewriter:
 
     def copy(self, old: Node, tensor: Callable[[Node], Any], version: str = NOW) -> Any:
         """The same call on other operands; lists become lists of nodes."""
+
         def operand(n: Node) -> Any:
             value = n.meta.get("val")
             if isinstance(value, (Tensor, list, tuple)):
@@ -359,6 +384,17 @@ class Rewriter:
         ]
 
 
+def _window(plane: Tensor) -> int | None:
+    """How many tokens each attends to, itself included, if a mask has one value for those and
+    another for all others."""
+    n = plane.shape[0]
+    seen = plane == plane[0, 0]
+    window = int(seen[-1].sum())
+    band = torch.ones(n, n, dtype=torch.bool).tril().triu(1 - window)
+    same = torch.equal(torch.where(band, plane[0, 0], plane[0, -1]), plane)
+    return window if same and window > 0 and plane[0, 0] != plane[0, -1] else None
+
+
 def map_arg_lists(args: Any, f: Callable[[Node], Any]) -> Any:
     """map_arg for functions that may give lists."""
     if isinstance(args, Node):
@@ -370,4 +406,15 @@ def map_arg_lists(args: Any, f: Callable[[Node], Any]) -> Any:
     return args
 
 
-__all__ = ["FIXED", "FULL", "LAST", "LENGTH", "NOW", "ROWS", "Rewriter", "SymInt", "depends_on", "map_arg"]
+__all__ = [
+    "FIXED",
+    "FULL",
+    "LAST",
+    "LENGTH",
+    "NOW",
+    "ROWS",
+    "Rewriter",
+    "SymInt",
+    "depends_on",
+    "map_arg",
+]

@@ -25,7 +25,7 @@ from executorch.exir.incremental.movement import (
     is_selection,
 )
 from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
-from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value
+from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value, arguments
 
 aten = torch.ops.aten
 
@@ -71,8 +71,10 @@ def is_elementwise(node: Node) -> bool:
 
 def can_repeat(node: Node) -> bool:
     """Whether computing the node anew for all tokens costs little beside what it saves to keep."""
-    return node.target in MOVES or node.target in (operator.getitem, aten.linear.default) or (
-        is_elementwise(node) and len(node.all_input_nodes) == 1
+    return (
+        node.target in MOVES
+        or node.target in (operator.getitem, aten.linear.default)
+        or (is_elementwise(node) and len(node.all_input_nodes) == 1)
     )
 
 
@@ -84,14 +86,17 @@ def classify(rw: Rewriter, node: Node) -> Any:
     if not isinstance(fake, (Tensor, list, tuple)):
         return LENGTH
     if node.target is operator.getitem:
-        known = rw.values[node.args[0]]  # type: ignore[index]
-        return known[node.args[1]] if isinstance(known, list) else known
+        known = rw.values[arguments(node)[0]]
+        return known[arguments(node)[1]] if isinstance(known, list) else known
     operands = [rw.values.get(n) for n in node.all_input_nodes]
     kinds = {v.kind for v in operands if isinstance(v, Value)}
     tokens = {Kind.ROWS, Kind.SCORES, Kind.WEIGHTS, Kind.LAST}
     if not kinds & tokens:
         return _without_tokens(rw, node, kinds, fake)
-    if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+    if (
+        isinstance(node.target, OpOverload)
+        and torch.Tag.nondeterministic_seeded in node.target.tags
+    ):
         _require_no_dropout(node)
     if Kind.LAST in kinds:
         if kinds & (tokens - {Kind.LAST}):
@@ -101,7 +106,10 @@ def classify(rw: Rewriter, node: Node) -> Any:
 
 
 def _without_tokens(rw: Rewriter, node: Node, kinds: set[Kind], fake: Any) -> Value:
-    if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+    if (
+        isinstance(node.target, OpOverload)
+        and torch.Tag.nondeterministic_seeded in node.target.tags
+    ):
         raise NotCausalError(node, "it is random")
     depends = Kind.LENGTH in kinds
     values = fake if isinstance(fake, (list, tuple)) else [fake]
@@ -133,7 +141,7 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
 
 
 def _operand(rw: Rewriter, node: Node, index: int) -> Value:
-    value = rw.values.get(node.args[index])  # type: ignore[arg-type]
+    value = rw.values.get(arguments(node)[index])
     return value if isinstance(value, Value) else FIXED
 
 
@@ -141,7 +149,7 @@ def _require_no_dropout(node: Node) -> None:
     if node.target in _ATTENTION:
         return  # it looks at its own probability
     if node.target in _RANDOM:
-        probability, training = node.args[1], node.args[2]
+        probability, training = arguments(node)[1], arguments(node)[2]
         if training is False or probability == 0:
             return
         raise NotCausalError(node, "dropout in training mode; export model.eval()")
@@ -199,21 +207,21 @@ def _check_table_dims(rw: Rewriter, node: Node, operand: Node, roles: dict[int, 
 
 
 def _classify_join(rw: Rewriter, node: Node) -> Value:
-    dim = node.args[1] if len(node.args) > 1 else 0
+    dim = arguments(node)[1] if len(arguments(node)) > 1 else 0
     rank = node.meta["val"].dim()
-    dim = dim % rank  # type: ignore[operator]
+    dim = dim % rank
     stacks = node.target is aten.stack.default
-    rows = {rw.values[n].row for n in node.args[0] if rw.values[n].kind is Kind.ROWS}  # type: ignore[union-attr]
-    if any(rw.values[n].kind in (Kind.SCORES, Kind.WEIGHTS) for n in node.args[0]):  # type: ignore[union-attr]
+    rows = {rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind is Kind.ROWS}
+    if any(rw.values[n].kind in (Kind.SCORES, Kind.WEIGHTS) for n in arguments(node)[0]):
         raise NotCausalError(node, "scores are joined")
     if len(rows) != 1:
         raise NotCausalError(node, "tokens lie along different dims of the operands")
     row = rows.pop()
     if not stacks and dim == row:
         raise NotCausalError(node, "values are joined along the tokens")
-    for operand in node.args[0]:  # type: ignore[union-attr]
-        if rw.values[operand].kind is not Kind.ROWS and token_dims(  # type: ignore[index]
-            operand.meta["val"],  # type: ignore[union-attr]
+    for operand in arguments(node)[0]:
+        if rw.values[operand].kind is not Kind.ROWS and token_dims(
+            operand.meta["val"],
             rw.symbol,
         ) != [row]:
             raise NotCausalError(node, f"{operand} has no dim of tokens where the others have")
@@ -227,16 +235,16 @@ def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
     value = _operand(rw, node, 0)
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores that were not made weights by a softmax over the keys")
-    rank = node.args[0].meta["val"].dim()  # type: ignore[union-attr]
-    given = node.args[1] if len(node.args) > 1 else None
+    rank = arguments(node)[0].meta["val"].dim()
+    given: Any = arguments(node)[1] if len(arguments(node)) > 1 else None
     if node.target in _NORMS:
-        dims = list(range(rank - len(given), rank))  # type: ignore[arg-type]
+        dims = list(range(rank - len(given), rank))
     elif node.target is aten.constant_pad_nd.default:
-        dims = list(range(rank - len(given) // 2, rank))  # type: ignore[arg-type]
+        dims = list(range(rank - len(given) // 2, rank))
     elif given is None or given == []:
         dims = list(range(rank)) if node.target is not aten.glu.default else [rank - 1]
     else:
-        dims = [d % rank for d in (given if isinstance(given, (list, tuple)) else [given])]  # type: ignore[operator]
+        dims = [d % rank for d in (given if isinstance(given, (list, tuple)) else [given])]
     if value.row in dims:
         raise NotCausalError(node, "it computes over the tokens")
     fake = node.meta["val"]
@@ -254,7 +262,7 @@ def _only_token_dim(rw: Rewriter, node: Node, fake: Tensor) -> int:
 
 def _classify_softmax(rw: Rewriter, node: Node) -> Value:
     value = _operand(rw, node, 0)
-    dim = node.args[1] % node.meta["val"].dim()  # type: ignore[operator]
+    dim = arguments(node)[1] % node.meta["val"].dim()
     if dim != value.col:
         raise NotCausalError(node, "softmax over the queries, or beside the keys")
     require_causal(rw, node, value.hidden)
@@ -268,18 +276,18 @@ def _classify_product(rw: Rewriter, node: Node) -> Value:
     if node.target is aten.linear.default:
         value = _operand(rw, node, 0)
         rank = node.meta["val"].dim()
-        weights = [_operand(rw, node, i).kind for i in range(1, len(node.args))]
+        weights = [_operand(rw, node, i).kind for i in range(1, len(arguments(node)))]
         if value.kind is not Kind.ROWS or value.row == rank - 1 or set(weights) - {Kind.FIXED}:
             raise NotCausalError(node, "a linear over the tokens, or whose weight depends on them")
         return value
     first = 1 if node.target in (aten.addmm.default, aten.baddbmm.default) else 0
-    value = _product_value(rw, node, node.args[first], node.args[first + 1])  # type: ignore[arg-type]
+    value = _product_value(rw, node, arguments(node)[first], arguments(node)[first + 1])
     if first == 1:
-        addend = node.args[0]
-        if rw.values[addend].kind not in (Kind.FIXED, Kind.LENGTH):  # type: ignore[index]
+        addend = arguments(node)[0]
+        if rw.values[addend].kind not in (Kind.FIXED, Kind.LENGTH):
             raise NotCausalError(node, "the addend of a product depends on tokens")
-        if rw.values[addend].kind is Kind.LENGTH:  # type: ignore[index]
-            _check_table_dims(rw, node, addend, value.dims())  # type: ignore[arg-type]
+        if rw.values[addend].kind is Kind.LENGTH:
+            _check_table_dims(rw, node, addend, value.dims())
     return value
 
 
@@ -311,14 +319,14 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
     """The call of `node` for its rows, or (FULL) for all tokens."""
     value = rw.values[node]
     if node.target is operator.getitem:
-        source = rw.new[version, node.args[0]]  # type: ignore[index]
-        return source[node.args[1]]  # type: ignore[index]
+        source = rw.new[version, arguments(node)[0]]
+        return source[arguments(node)[1]]
     if node.target in _ATTENTION:
         return make_attention(rw, node)
     if node.target in SIZED_MOVES:
-        operand = rw.new[version, node.args[0]]  # type: ignore[index]
+        operand = rw.new[version, arguments(node)[0]]
         sizes = rw.sizes(node, value, version)
-        return rw.call(node.target, operand, sizes, *node.args[2:], **node.kwargs)
+        return rw.call(node.target, operand, sizes, *arguments(node)[2:], **node.kwargs)
     return rw.copy(node, lambda n: operand_of(rw, node, n, version), version)
 
 
@@ -343,7 +351,7 @@ def _table_roles(rw: Rewriter, node: Node, operand: Node) -> dict[int, str]:
     value = rw.values[node]
     value = value[0] if isinstance(value, list) else value
     if node.target in _JOINS:
-        row = next(rw.values[n].row for n in node.args[0] if rw.values[n].kind is Kind.ROWS)  # type: ignore[union-attr]
+        row = next(rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind is Kind.ROWS)
         return {row: "row"}
     shift = _aligned(node, operand)
     return {d - shift: role for d, role in value.dims().items()}
@@ -354,9 +362,9 @@ def _is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
     if node.target not in _PRODUCTS or node.target is aten.linear.default:
         return False
     first = 1 if node.target in (aten.addmm.default, aten.baddbmm.default) else 0
-    if operand is not node.args[first + 1]:
+    if operand is not arguments(node)[first + 1]:
         return False
-    left = rw.values[node.args[first]].kind  # type: ignore[index]
+    left = rw.values[arguments(node)[first]].kind
     return left is Kind.WEIGHTS or rw.values[node].kind is Kind.SCORES
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 from torch import Tensor
+from torch.fx import Node
 
 
 class Kind(Enum):
@@ -36,6 +38,11 @@ class Value:
         if self.col is not None:
             found[self.col] = "col"
         return found
+
+
+def arguments(node: Node) -> Any:
+    """The arguments of a call, without fx's type of all that arguments may be."""
+    return node.args
 
 
 FIXED = Value(Kind.FIXED)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind
 
 from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
@@ -80,13 +81,19 @@ def _for_method(option: Any, name: str) -> Any:
     return option[name]
 
 
+def _keeps_state(program: ExportedProgram) -> bool:
+    """Whether buffers change: writing a few entries of one must not copy it."""
+    specs = program.graph_signature.output_specs
+    return any(s.kind is OutputKind.BUFFER_MUTATION for s in specs)
+
+
 def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig) -> ExportedProgram:
     """One method up to and including memory planning."""
     if config.do_quant_fusion_and_const_prop:
         from executorch.exir.passes.quant_fusion_pass import quant_fusion_and_const_prop_pass
 
         program = quant_fusion_and_const_prop_pass(program)
-    if config.run_reinplace_pass or config.reinplace_extra_ops:
+    if config.run_reinplace_pass or config.reinplace_extra_ops or _keeps_state(program):
         from executorch.exir.passes.reinplace import reinplace_pass
 
         program = reinplace_pass(program, config.reinplace_extra_ops)

@@ -1,0 +1,180 @@
+"""Incremental programs against the models they were made of, in eager mode and in the runtime."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram, export
+
+from executorch.exir import NotCausalError, make_incremental, to_edge, to_edge_transform_and_lower
+from executorch.runtime import Runtime
+from tests.incremental.models import (
+    CAUSAL,
+    MOST_TOKENS,
+    NOT_CAUSAL,
+    VOCABULARY,
+    AllPositions,
+    Model,
+    Triangle,
+)
+
+# Sums of 32 products, two layers, scores of order one.
+TOLERANCE = 1e-5
+
+
+def exported(model: nn.Module, example: int = 9) -> ExportedProgram:
+    torch.manual_seed(0)
+    ids = torch.randint(0, VOCABULARY, (1, example))
+    return export(model.eval(), (ids,), dynamic_shapes=({1: Dim("tokens", max=MOST_TOKENS)},))
+
+
+def made(kind: type[nn.Module]) -> nn.Module:
+    torch.manual_seed(0)
+    return kind().eval()
+
+
+def texts(steps: int) -> Iterator[list[int]]:
+    """A text that grows, is cut, is changed in the middle, or is another; all lengths."""
+    source = random.Random(1)
+    ids = [source.randrange(VOCABULARY) for _ in range(6)]
+    for _ in range(steps):
+        what = source.random()
+        if what < 0.6 and len(ids) < MOST_TOKENS:
+            ids = [*ids, source.randrange(VOCABULARY)]
+        elif what < 0.75:
+            ids = ids[: source.randrange(1, len(ids) + 1)]
+        elif what < 0.9:
+            ids = list(ids)
+            ids[source.randrange(len(ids))] = source.randrange(VOCABULARY)
+        else:
+            ids = [
+                source.randrange(VOCABULARY) for _ in range(source.randrange(1, MOST_TOKENS + 1))
+            ]
+        yield ids
+
+
+def first(result: Tensor | tuple | list) -> Tensor:
+    return result if isinstance(result, Tensor) else result[0]
+
+
+def check(model: nn.Module, run: Callable[[Tensor], Tensor], steps: int = 60) -> None:
+    for ids in texts(steps):
+        given = torch.tensor([ids])
+        expected = first(model(given))
+        found = first(run(given))
+        assert found.shape == expected.shape, ids
+        torch.testing.assert_close(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", CAUSAL, ids=lambda k: k.__name__)
+def test_results_are_those_of_the_model(kind: type[nn.Module]) -> None:
+    model = made(kind)
+    check(model, make_incremental(exported(model)).module())
+
+
+@pytest.mark.parametrize("kind", CAUSAL, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("backend", ["portable", "xnnpack"])
+def test_programs_run(kind: type[nn.Module], backend: str) -> None:
+    model = made(kind)
+    incremental = make_incremental(exported(model))
+    if backend == "xnnpack":
+        from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+        edge = to_edge_transform_and_lower(incremental, partitioner=[XnnpackPartitioner()])
+    else:
+        edge = to_edge(incremental)
+    program = Runtime.get().load_program(edge.to_executorch().buffer)
+    method = program.load_method("forward")
+    check(model, lambda ids: method.execute([ids]))
+
+
+@pytest.mark.parametrize("kind", NOT_CAUSAL, ids=lambda k: k.__name__)
+def test_what_looks_ahead_is_refused_with_node_and_line(kind: type[nn.Module]) -> None:
+    program = exported(made(kind))
+    before = str(program.graph)
+    with pytest.raises(NotCausalError, match=NOT_CAUSAL[kind]) as error:
+        make_incremental(program)
+    assert error.value.node_name in {n.name for n in program.graph.nodes}
+    assert "models.py:" in str(error.value)
+    assert str(program.graph) == before
+
+
+def test_only_new_tokens_are_computed() -> None:
+    """The caches of unchanged tokens are not written: poison in them would be seen."""
+    model = made(Model)
+    program = make_incremental(exported(model))
+    module = program.module()
+    ids = torch.arange(12)[None] % VOCABULARY
+    module(ids[:, :10])
+    caches = {n: b for n, b in module.named_buffers() if "cache" in n}
+    assert len(caches) == 4
+    kept = {n: b.clone() for n, b in caches.items()}
+    module(ids)
+    for name, cache in caches.items():
+        assert torch.equal(cache[:, :, :10], kept[name][:, :, :10])
+        assert not torch.equal(cache[:, :, 10:12], kept[name][:, :, 10:12])
+    for cache in caches.values():
+        cache[:, :, :12] = float("nan")
+    assert module(ids).isnan().all()  # they are what the last token attends to
+    assert not module(ids.flip(1)).isnan().any()  # another text: all is computed anew
+
+
+def test_a_call_that_did_not_end_is_not_trusted() -> None:
+    model = made(Model)
+    module = make_incremental(exported(model)).module()
+    ids = torch.arange(12)[None]
+    module(ids)
+    buffers = dict(module.named_buffers())
+    next(b for n, b in buffers.items() if "complete" in n).zero_()
+    for name, buffer in buffers.items():
+        if "cache" in name:
+            buffer.fill_(float("nan"))
+    torch.testing.assert_close(module(ids), model(ids), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_last_only_returns_the_last_position() -> None:
+    model = made(AllPositions)
+    module = make_incremental(exported(model), last_only=True).module()
+    for ids in texts(20):
+        found = module(torch.tensor([ids]))
+        expected = model(torch.tensor([ids]))[:, -1:]
+        torch.testing.assert_close(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_half_precision_caches_are_half_as_large_and_nearly_as_good() -> None:
+    model = made(Triangle)
+    program = make_incremental(exported(model), cache_dtype=torch.float16)
+    caches = [t for n, t in program.state_dict.items() if "cache" in n]
+    assert caches and all(t.dtype == torch.float16 for t in caches)
+    module = program.module()
+    for ids in texts(30):
+        given = torch.tensor([ids])
+        torch.testing.assert_close(module(given), model(given), rtol=2e-3, atol=2e-3)
+
+
+def test_positions_are_slices_of_the_parameter_and_masks_are_computed() -> None:
+    program = make_incremental(exported(made(Model)))
+    assert not [n for n in program.state_dict if "table" in n]
+
+
+def test_programs_without_token_ids_are_refused() -> None:
+    class TwoInputs(Model):
+        def forward(self, ids: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(ids) * mask
+
+    ids = torch.zeros(1, 9, dtype=torch.int64)
+    two = export(
+        TwoInputs().eval(),
+        (ids, torch.ones(1)),
+        dynamic_shapes=({1: Dim("tokens", max=MOST_TOKENS)}, None),
+    )
+    with pytest.raises(ValueError, match="one input of token ids is expected; found ids, mask"):
+        make_incremental(two)
+    with pytest.raises(ValueError, match="static batch and a dynamic T"):
+        make_incremental(export(Model().eval(), (ids,)))
+    with pytest.raises(ValueError, match="cache_dtype"):
+        make_incremental(exported(Model()), cache_dtype=torch.int32)

@@ -1,0 +1,220 @@
+"""Small language models, each with another way to write causal attention and positions; and models
+that look ahead, each in another way."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+VOCABULARY, WIDTH, HEADS, BLOCK = 50, 32, 4, 41
+MOST_TOKENS = BLOCK - 1  # a dim as large as a mask's buffer would be exported as static
+
+
+class Model(nn.Module):
+    """Two layers, learned positions, the logits of the last token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.position = nn.Embedding(BLOCK, WIDTH)
+        self.layers = nn.ModuleList(
+            nn.ModuleList([nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)]) for _ in range(2)
+        )
+        self.norm = nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+        self.register_buffer("triangle", torch.ones(BLOCK, BLOCK).tril().view(1, 1, BLOCK, BLOCK))
+
+    def positions(self, n: int) -> Tensor:
+        return self.position(torch.arange(n))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        b, n = ids.shape
+        x = self.embedding(ids) + self.positions(n)
+        for qkv, out in self.layers:  # type: ignore[misc]
+            parts = qkv(self.norm(x)).split(WIDTH, 2)
+            q, k, v = (t.view(b, n, HEADS, WIDTH // HEADS).transpose(1, 2) for t in parts)
+            y = self.attend(q, k, v, n)
+            x = x + out(y.transpose(1, 2).reshape(b, n, WIDTH))
+        return x
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.hidden(ids)[:, -1])
+
+
+def _causal(n: int) -> Tensor:
+    i = torch.arange(n)
+    return i[None, :] <= i[:, None]
+
+
+class Triangle(Model):
+    """A buffer of zeros and ones, masked fill."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(WIDTH // HEADS))
+        scores = scores.masked_fill(self.triangle[:, :, :n, :n] == 0, float("-inf"))
+        return F.softmax(scores, -1) @ v
+
+
+class SoftCap(Model):
+    """tanh, an additive mask of the lowest number."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = torch.tanh(torch.matmul(q, k.transpose(2, 3)) * 0.3 / 20) * 20
+        mask = torch.where(_causal(n), 0.0, torch.finfo(torch.float32).min)
+        weights = F.softmax(scores + mask[None, None], -1, dtype=torch.float32)
+        return weights.to(q.dtype) @ v
+
+
+class Window(Model):
+    """Each token attends to five."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        i = torch.arange(n)
+        mask = _causal(n) & (i[None, :] > i[:, None] - 5)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+class Alibi(Model):
+    """Scores that fall with distance, through baddbmm; no positions."""
+
+    def positions(self, n: int) -> Tensor:
+        return torch.zeros(n, WIDTH)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        slope = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+        bias = (slope[:, None] * torch.arange(n)[None, :]).view(HEADS, 1, n)
+        q, k, v = (t.reshape(-1, n, WIDTH // HEADS) for t in (q, k, v))
+        scores = torch.baddbmm(bias, q, k.transpose(1, 2), beta=1.0, alpha=0.3)
+        scores = torch.where(_causal(n)[None], scores, torch.tensor(float("-inf")))
+        return torch.bmm(F.softmax(scores, -1), v).view(1, HEADS, n, WIDTH // HEADS)
+
+
+class Rotary(Model):
+    """Rotary positions, two heads of keys for four of queries."""
+
+    def positions(self, n: int) -> Tensor:
+        return torch.zeros(n, WIDTH)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        frequency = 1.0 / (10000 ** (torch.arange(0, 8, 2) / 8))
+        angle = torch.outer(torch.arange(n).float(), frequency)
+        angle = torch.cat([angle, angle], -1)
+
+        def turn(x: Tensor) -> Tensor:
+            half = torch.cat([-x[..., 4:], x[..., :4]], -1)
+            return x * angle.cos() + half * angle.sin()
+
+        k, v = (t[:, :2].repeat_interleave(2, dim=1) for t in (turn(k), v))
+        return F.scaled_dot_product_attention(turn(q), k, v, is_causal=True)
+
+
+class AllPositions(Triangle):
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.hidden(ids))
+
+
+class LastByIndex(Model):
+    def forward(self, ids: Tensor) -> tuple[Tensor, None]:
+        return self.head(self.hidden(ids)[:, [-1], :]), None
+
+
+CAUSAL = (Model, Triangle, SoftCap, Window, Alibi, Rotary, AllPositions, LastByIndex)
+
+
+class LooksAheadAtOneLength(Triangle):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        i = torch.arange(n)
+        next_one = (i[None, :] == i[:, None] + 1) * (n == 17)
+        mask = self.triangle[:, :, :n, :n] + next_one
+        scores = (q @ k.transpose(-2, -1)).masked_fill(mask == 0, float("-inf"))
+        return F.softmax(scores, -1) @ v
+
+
+class Bidirectional(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class OneAhead(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        i = torch.arange(n)
+        mask = i[None, :] <= i[:, None] + 1
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+class NoMask(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.softmax(q @ k.transpose(-2, -1), -1) @ v
+
+
+class WeakMask(Model):
+    """Scores of -10 are small, not absent."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        mask = torch.where(_causal(n), 0.0, -10.0)
+        return F.softmax(q @ k.transpose(-2, -1) + mask, -1) @ v
+
+
+class MeanOverTokens(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.hidden(ids)
+        return self.head(x - x.mean(1, keepdim=True))[:, -1]
+
+
+class TableThatChanges(Model):
+    def positions(self, n: int) -> Tensor:
+        return self.position(torch.arange(n)) * (torch.arange(n) / n)[:, None]
+
+
+class Convolution(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.convolution(self.hidden(ids).transpose(1, 2)).transpose(1, 2)
+        return self.head(x)[:, -1]
+
+
+class FirstToken(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.hidden(ids)[:, 0])
+
+
+class Dropout(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(F.dropout(self.hidden(ids), 0.1, True))[:, -1]
+
+
+class Backwards(Model):
+    def hidden(self, ids: Tensor) -> Tensor:
+        return super().hidden(ids.flip(1))
+
+
+class LastAddedToAll(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.hidden(ids)
+        return self.head(x + x[:, -1:])
+
+
+# What the message must name.
+NOT_CAUSAL = {
+    LooksAheadAtOneLength: "its value changes with the number of tokens: for 17",
+    Bidirectional: "no mask keeps a token from attending to later ones",
+    OneAhead: "the mask lets token 0 attend to token 1",
+    NoMask: "no mask keeps a token from attending to later ones",
+    WeakMask: "the mask lets token 0 attend to token 1",
+    MeanOverTokens: "it computes over the tokens",
+    TableThatChanges: "its value changes with the number of tokens",
+    Convolution: "not known how this operator moves values between tokens",
+    FirstToken: "picks a token other than the last",
+    Dropout: "dropout in training mode",
+    Backwards: "does not keep tokens apart, or in their order",
+    LastAddedToAll: "what the last token gave would reach earlier ones",
+}
