@@ -4,6 +4,7 @@ python tests/fuzz/make_seeds.py FOLDER
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -16,7 +17,12 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     XNNPACKQuantizer,
     get_symmetric_quantization_config,
 )
-from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir import (
+    EdgeProgramManager,
+    ExecutorchBackendConfig,
+    to_edge,
+    to_edge_transform_and_lower,
+)
 from executorch.exir.backend.test.backend_with_compiler_demo import (
     BackendWithCompilerDemo,  # noqa: F401  (found by name)
 )
@@ -162,6 +168,17 @@ def main(folder: Path) -> None:
     }
     for name, program in programs.items():
         program.to_executorch(ExecutorchBackendConfig()).save(str(folder / f"{name}.pte"))
+    save_with_external_data(to_edge(dense), folder / "external")
+
+
+def save_with_external_data(program: EdgeProgramManager, path: Path) -> None:
+    """A program whose constants are in a file beside it."""
+    lowered = program.to_executorch(ExecutorchBackendConfig(external_constants=True))
+    lowered.save(str(path.with_suffix(".pte")))
+    with tempfile.TemporaryDirectory() as folder:
+        lowered.write_tensor_data_to_file(folder)
+        (data,) = Path(folder).iterdir()
+        path.with_suffix(".ptd").write_bytes(data.read_bytes())
 
 
 if __name__ == "__main__":

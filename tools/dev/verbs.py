@@ -165,6 +165,23 @@ def verb_fuzz(args: list[str]) -> int:
     return show([*fuzzed, *payloads]) or flipped
 
 
+def verb_allocations(args: list[str]) -> int:
+    """Load and run small programs with every allocation failing once: ./dev allocations
+    [--program NAME] [--way NAME] [--at N]. Also under sanitizers, which see what leaks."""
+    setup()
+    build("dev", *PYTHON_TARGETS)
+    programs = OUTPUT / "allocations"
+    programs.mkdir(parents=True, exist_ok=True)
+    step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(programs)])
+    paths = sorted(str(p) for p in programs.glob("*.pte"))
+    failed = 0
+    for preset in ("dev", "asan"):
+        folder = build(preset, "allocation_failures")
+        print(f"build/{preset}:")
+        failed |= show([str(folder / "tests" / "fuzz" / "allocation_failures"), *args, *paths])
+    return failed
+
+
 def verb_size(args: list[str]) -> int:
     """Print the size of the smallest runtime: verification on, no kernels."""
     setup()
