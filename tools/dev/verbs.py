@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -150,19 +151,39 @@ def verb_arm64(args: list[str]) -> int:
 
 
 def verb_fuzz(args: list[str]) -> int:
-    """Damage small programs and their delegates' payloads, under sanitizers: ./dev fuzz
-    [--seconds N]."""
+    """Damage programs and delegates' payloads: ./dev fuzz [--seconds N] [--operators REGEX]
+    [--json FILE] [--release]. Bytes of small programs, several fields of each operator's calls at
+    once, payloads; under sanitizers, or with --release quickly, between guard pages. `--operators`
+    runs the second alone, for the operators that match."""
+    options = argparse.ArgumentParser("./dev fuzz", description=verb_fuzz.__doc__)
+    options.add_argument("--seconds", type=float, default=60, metavar="N", help="of each of three")
+    options.add_argument("--operators", metavar="REGEX", help="names as in exir/operators.txt")
+    options.add_argument("--json", metavar="FILE", help="outcomes by operator, and findings")
+    options.add_argument("--release", action="store_true", help="guard pages, no sanitizers")
+    options.add_argument("--workers", type=int, default=2, metavar="N", help="processes")
+    chosen = options.parse_args(args)
     setup()
     build("dev", *PYTHON_TARGETS)
-    folder = build("asan", "pte_flip", "delegate_fuzz")
-    seeds = OUTPUT / "fuzz"
-    seeds.mkdir(parents=True, exist_ok=True)
-    step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(seeds)])
-    programs = sorted(str(p) for p in seeds.glob("*.pte"))
-    flipped = show([str(folder / "tests" / "fuzz" / "pte_flip"), *args, *programs])
+    preset = "dev" if chosen.release else "asan"
+    folder = build(preset, "pte_flip", "program_fuzz", "delegate_fuzz") / "tests" / "fuzz"
+    models, operators = OUTPUT / "fuzz", OUTPUT / "fuzz" / "operators"
+    models.mkdir(parents=True, exist_ok=True)
+    if not list(models.glob("*.pte")):
+        step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(models)])
+    if python("-m", "tests.fuzz.operator_seeds", str(operators)):
+        return 1
+    programs = sorted(str(p) for p in models.glob("*.pte"))
+    seconds = ["--seconds", str(chosen.seconds)]
+    fields = [str(folder / "program_fuzz"), *seconds, "--workers", str(chosen.workers)]
+    fields += ["--findings", str(OUTPUT / "fuzz" / "findings")]
+    fields += ["--operators", chosen.operators] if chosen.operators else []
+    fields += ["--json", str(Path(chosen.json).resolve())] if chosen.json else []
+    changed = show([*fields, str(operators), *programs])
+    if chosen.operators:
+        return changed
+    flipped = show([str(folder / "pte_flip"), *seconds, *programs])
     payloads = [p for p in programs if "delegated" in p]
-    fuzzed = [str(folder / "tests" / "fuzz" / "delegate_fuzz"), *(args or ["--seconds", "60"])]
-    return show([*fuzzed, *payloads]) or flipped
+    return show([str(folder / "delegate_fuzz"), *seconds, *payloads]) or changed or flipped
 
 
 def verb_allocations(args: list[str]) -> int:
