@@ -1,9 +1,9 @@
 /// The run-time half: two backends that read different texts and run the same steps.
 #include <executorch/backends/example/runtime/text.h>
 #include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 
-#include <new>
 #include <string_view>
 
 namespace {
@@ -16,6 +16,7 @@ using executorch::runtime::Backend;
 using executorch::runtime::BackendExecutionContext;
 using executorch::runtime::BackendInitContext;
 using executorch::runtime::BackendInterface;
+using executorch::runtime::catch_allocation_failure;
 using executorch::runtime::CompileSpec;
 using executorch::runtime::DelegateHandle;
 using executorch::runtime::Error;
@@ -31,17 +32,23 @@ class StepsBackend : public BackendInterface {
   Result<DelegateHandle*> init(BackendInitContext& context, FreeableBuffer* processed,
                                ArrayRef<CompileSpec> /*compile_specs*/) const override {
     const std::string_view text(static_cast<const char*>(processed->data()), processed->size());
-    Result<Steps> steps = read(text, context);
-    processed->Free();  // all that is needed of it has been read
-    if (!steps.ok()) return steps.error();
-    auto* const handle = new (std::nothrow) Steps(std::move(*steps));
-    if (handle == nullptr) return Error::MemoryAllocationFailed;
-    return static_cast<DelegateHandle*>(handle);
+    // Containers, which throw without memory, are used here only: while the program is loaded.
+    return catch_allocation_failure("ExampleBackend", [&]() -> Result<DelegateHandle*> {
+      Result<Steps> steps = read(text, context);
+      if (!steps.ok()) return steps.error();
+      auto* const handle = new Steps(std::move(*steps));
+      processed->Free();  // all that is needed of it has been read
+      return handle;
+    });
   }
 
   Error execute(BackendExecutionContext& context, DelegateHandle* handle,
                 Span<EValue*> args) const override {
     return static_cast<const Steps*>(handle)->run(context, args);
+  }
+
+  bool writes_argument(const DelegateHandle* handle, size_t index, size_t n_args) const override {
+    return static_cast<const Steps*>(handle)->writes_argument(index, n_args);
   }
 
   void destroy(DelegateHandle* handle) const override { delete static_cast<Steps*>(handle); }

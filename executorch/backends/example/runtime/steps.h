@@ -24,13 +24,18 @@ struct Step {
   uint32_t operands[2];
 };
 
-/// Row by row; `bytes` holds the elements and is kept as long as the part.
+constexpr size_t kMaxRank = 16;
+
+/// Row by row; its elements are an entry of Steps::data.
 struct Constant {
-  std::vector<int32_t> sizes;
-  runtime::FreeableBuffer bytes;
+  size_t rank = 0;
+  int32_t sizes[kMaxRank] = {};
+  size_t data = 0;
 };
 
 struct Steps {
+  /// What constants borrow from.
+  std::vector<runtime::FreeableBuffer> data;
   std::vector<Constant> constants;
   std::vector<Step> steps;
   std::vector<uint32_t> outputs;
@@ -38,8 +43,13 @@ struct Steps {
   /// InvalidProgram unless every number names a value that is there when it is read.
   runtime::Error check(size_t n_inputs) const;
 
+  /// Whether run() writes argument `index` of `n_args`.
+  bool writes_argument(size_t index, size_t n_args) const {
+    return outputs.size() <= n_args && index >= n_args - outputs.size();
+  }
+
   /// Runs the steps. `args` are the inputs, then the outputs, which are resized and written.
-  /// Results that are no outputs lie in the context's temporary memory.
+  /// All that a run needs lies in the context's temporary memory.
   /// InvalidArgument for tensors of another type or order, or shapes that do not fit.
   runtime::Error run(runtime::BackendExecutionContext& context,
                      runtime::Span<runtime::EValue*> args) const;

@@ -1,8 +1,11 @@
 #include <executorch/backends/example/runtime/text.h>
+#include <executorch/cpu/size.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <utility>
 
 namespace executorch::backends::example {
@@ -13,7 +16,6 @@ using runtime::Result;
 
 // Larger texts come from no exporter of ours.
 constexpr uint32_t kMaxSteps = 1 << 20;
-constexpr size_t kMaxRank = 16;
 
 struct Name {
   std::string_view text;
@@ -96,7 +98,21 @@ bool add_step(Op op, const std::vector<uint32_t>& operands, Steps& out) {
   return true;
 }
 
-Error read_constant(Reader& line, const runtime::NamedDataMap* data, Steps& out) {
+// Named data by key: a loader may read it from a file whenever it is asked for.
+using Known = std::map<std::string_view, size_t>;
+
+Result<size_t> find_data(std::string_view key, const runtime::NamedDataMap* data, Known& known,
+                         Steps& out) {
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  if (data == nullptr) return Error::NotFound;
+  Result<runtime::FreeableBuffer> bytes = data->get_data(key);
+  if (!bytes.ok()) return bytes.error();
+  out.data.push_back(std::move(*bytes));
+  return known[key] = out.data.size() - 1;
+}
+
+Error read_constant(Reader& line, const runtime::NamedDataMap* data, Known& known, Steps& out) {
   const std::string_view key = line.word();
   std::vector<uint32_t> sizes;  // none of a number
   if ((!line.done() && !line.numbers(' ', sizes)) || !line.done() || sizes.size() > kMaxRank) {
@@ -104,21 +120,20 @@ Error read_constant(Reader& line, const runtime::NamedDataMap* data, Steps& out)
            static_cast<int>(key.size()), key.data());
     return Error::DelegateInvalidCompatibility;
   }
-  if (data == nullptr) return Error::NotFound;
-  Result<runtime::FreeableBuffer> bytes = data->get_data(key);
-  if (!bytes.ok()) return bytes.error();
-  uint64_t numel = 1;
-  for (const uint32_t size : sizes) {
-    if (__builtin_mul_overflow(numel, uint64_t{size}, &numel)) {
-      return Error::DelegateInvalidCompatibility;
-    }
-  }
-  if (bytes->size() % sizeof(float) != 0 || bytes->size() / sizeof(float) != numel) {
+  const Result<size_t> index = find_data(key, data, known, out);
+  if (!index.ok()) return index.error();
+  const runtime::FreeableBuffer& bytes = out.data[*index];
+  cpu::Size expected = sizeof(float);
+  for (const uint32_t size : sizes) expected *= size;
+  if (!expected.fits<size_t>() || bytes.size() != static_cast<size_t>(expected.value()) ||
+      reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0) {
     ET_LOG(Error, "ExampleBackend: constant %.*s has %zu bytes, which its shape does not fill",
-           static_cast<int>(key.size()), key.data(), bytes->size());
+           static_cast<int>(key.size()), key.data(), bytes.size());
     return Error::DelegateInvalidCompatibility;
   }
-  out.constants.push_back({{sizes.begin(), sizes.end()}, std::move(*bytes)});
+  Constant constant{sizes.size(), {}, *index};
+  std::copy(sizes.begin(), sizes.end(), constant.sizes);
+  out.constants.push_back(constant);
   return Error::Ok;
 }
 
@@ -127,6 +142,7 @@ Error read_constant(Reader& line, const runtime::NamedDataMap* data, Steps& out)
 Result<Steps> read_example(std::string_view text, const runtime::NamedDataMap* data) {
   Reader reader(text);
   Steps out;
+  Known known;
   std::string_view line;
   while (reader.until('\n', line)) {
     Reader words(line);
@@ -135,7 +151,7 @@ Result<Steps> read_example(std::string_view text, const runtime::NamedDataMap* d
     std::vector<uint32_t> numbers;
     if (!words.until(' ', name)) break;
     if (name == "constant") {
-      const Error error = read_constant(words, data, out);
+      const Error error = read_constant(words, data, known, out);
       if (error != Error::Ok) return error;
     } else if (!words.numbers(' ', numbers) || !words.done()) {
       break;

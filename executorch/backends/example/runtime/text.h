@@ -13,6 +13,7 @@ namespace executorch::backends::example {
 ///   NAME OPERAND...        a step: add, sub, mul, mm, relu, sin
 ///   outputs NUMBER...      the last line
 /// DelegateInvalidCompatibility for anything else, NotFound for a constant that is not there.
+/// Throws where a container finds no memory, as the other does.
 runtime::Result<Steps> read_example(std::string_view text, const runtime::NamedDataMap* data);
 
 /// Reads what executorch/exir/backend/test/backend_with_compiler_demo.py writes.

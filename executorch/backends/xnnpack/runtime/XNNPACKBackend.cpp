@@ -2,6 +2,7 @@
 #include <executorch/backends/xnnpack/runtime/delegate_scratch.h>
 #include <executorch/backends/xnnpack/runtime/executor.h>
 #include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/core/allocation_failure.h>
 
 #include <atomic>
 #include <cstring>
@@ -27,16 +28,27 @@ class XnnpackBackend final : public runtime::BackendInterface {
 
   Result<DelegateHandle*> init(BackendInitContext& context, runtime::FreeableBuffer* processed,
                                runtime::ArrayRef<runtime::CompileSpec>) const override {
-    auto graph = read_graph(processed->data(), processed->size(), context.get_named_data_map());
-    ET_CHECK_OK_OR_RETURN_ERROR(graph.error());
-    if (!(*graph)->uses_payload) processed->Free();
-    return new Executor(std::move(*graph));
+    return runtime::catch_allocation_failure(xnnpack_backend_key, [&]() -> Result<DelegateHandle*> {
+      auto graph = read_graph(processed->data(), processed->size(), context.get_named_data_map());
+      ET_CHECK_OK_OR_RETURN_ERROR(graph.error());
+      const bool uses_payload = (*graph)->uses_payload;
+      auto* const executor = new Executor(std::move(*graph));
+      if (!uses_payload) processed->Free();
+      return executor;
+    });
   }
 
   Error execute(BackendExecutionContext& context, DelegateHandle* handle,
                 runtime::Span<runtime::EValue*> args) const override {
     DelegateScratch scratch(context);
-    return static_cast<Executor*>(handle)->execute(args, context.event_tracer(), scratch);
+    return runtime::catch_allocation_failure(xnnpack_backend_key, [&] {
+      return static_cast<Executor*>(handle)->execute(args, context.event_tracer(), scratch);
+    });
+  }
+
+  bool writes_argument(const DelegateHandle* handle, size_t index, size_t) const override {
+    const auto& executor = *static_cast<const Executor*>(handle);
+    return index < executor.n_arguments() && executor.writes_argument(index);
   }
 
   void destroy(DelegateHandle* handle) const override { delete static_cast<Executor*>(handle); }

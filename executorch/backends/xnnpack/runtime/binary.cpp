@@ -139,7 +139,7 @@ bool infer_binary(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_binary(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_binary(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
   const int64_t total = y.shape.numel();
   if (total == 0) return true;

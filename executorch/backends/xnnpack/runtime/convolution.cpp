@@ -6,7 +6,6 @@
 #include <executorch/cpu/nn/conv.h>
 #include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <vector>
@@ -58,11 +57,12 @@ struct Layer {
   }
 };
 
-/// All elements as floats, in memory of the thread's unless they are.
-const float* floats(const Value& value, cpu::Workspace& workspace) {
+/// All elements as floats, in memory of the call unless they are; null if it is refused.
+const float* floats(const Value& value, cpu::Scratch& scratch) {
   const int64_t n = value.shape.numel();
   if (value.type == Type::fp32) return value.as<float>();
-  float* const room = workspace.floats(static_cast<size_t>(n));
+  float* const room = scratch.array<float>(n);
+  if (room == nullptr) return nullptr;
   cpu::parallel_for(n, kElementsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i += kRun) {
       read_run(value, i, std::min(kRun, end - i), room + i);
@@ -71,8 +71,7 @@ const float* floats(const Value& value, cpu::Workspace& workspace) {
   return room;
 }
 
-void run_float(const Layer& layer, const Node& node) {
-  static thread_local cpu::Workspace x_room, bias_room, y_room;
+bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   const Shape &x = layer.x.shape, &y = layer.y.shape;
   cpu::Conv<float> conv;
   for (size_t d = 0; d < 2; ++d) conv.axis[1 + d] = layer.axis(d);
@@ -81,27 +80,30 @@ void run_float(const Layer& layer, const Node& node) {
   conv.groups = layer.groups;
   conv.group_in = layer.inputs;
   conv.group_out = layer.outputs;
-  conv.input = floats(layer.x, x_room);
+  conv.input = floats(layer.x, scratch);
   conv.in_batch = x.product(1, 4);
   conv.in_channel = layer.is_planar() ? x.product(2, 4) : 1;
   conv.weight = layer.w.as<float>();
   conv.weight_out = layer.depthwise ? 1 : layer.terms();
   conv.weight_group = layer.outputs * conv.weight_out;
   conv.weight_in = 1;
-  conv.bias = layer.bias == nullptr ? nullptr : floats(*layer.bias, bias_room);
+  conv.bias = layer.bias == nullptr ? nullptr : floats(*layer.bias, scratch);
   const int64_t n = y.numel();
   const bool direct = layer.y.type == Type::fp32;
-  conv.out = direct ? layer.y.as<float>() : y_room.floats(static_cast<size_t>(n));
+  conv.out = direct ? layer.y.as<float>() : scratch.array<float>(n);
+  if (conv.input == nullptr || conv.out == nullptr) return false;
+  if (layer.bias != nullptr && conv.bias == nullptr) return false;
   conv.out_batch = y.product(1, 4);
   conv.out_channel = layer.is_planar() ? y.product(2, 4) : 1;
   conv.act = {cpu::Activation::Kind::Clamp, node.low, node.high};
   conv.run();
-  if (direct) return;
+  if (direct) return true;
   cpu::parallel_for(n, kElementsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i += kRun) {
       write_run(layer.y, i, std::min(kRun, end - i), conv.out + i);
     }
   });
+  return true;
 }
 
 /// A depthwise filter, [taps, channels], and back.
@@ -113,34 +115,33 @@ std::vector<int8_t> turned(const int8_t* filter, int64_t rows, int64_t columns) 
   return result;
 }
 
-void run_integer(const Graph& graph, const Layer& layer, Node& node) {
-  const int64_t k = layer.terms(), n = layer.channels_out();
-  const auto* filter = layer.w.as<int8_t>();
-  std::vector<int8_t> rows, taps;
-  const bool first = node.filter.empty();
-  if (first && layer.depthwise) rows = turned(filter, k, n);
+/// All but the activations and the results; the filter is `rows`, a row for each output channel.
+cpu::Int8Conv integer_convolution(const Graph& graph, const Layer& layer, const Node& node,
+                                  const int8_t* rows) {
   cpu::Int8Conv conv;
-  const bool dynamic = layer.x.type == Type::qdint8;
-  conv.depthwise = layer.inputs == 1 && layer.outputs == 1 && !layer.transposed && !dynamic;
-  conv.product = integer_product(graph, node, n, k, rows.empty() ? filter : rows.data());
+  conv.depthwise =
+      layer.inputs == 1 && layer.outputs == 1 && !layer.transposed && layer.x.type != Type::qdint8;
+  conv.product = integer_product(graph, node, layer.channels_out(), layer.terms(), rows);
   conv.product.n = layer.outputs;
-  if (first && conv.depthwise) {
-    if (!layer.depthwise) taps = turned(filter, n, k);
-    conv.product.b.data = reinterpret_cast<const uint8_t*>(layer.depthwise ? filter : taps.data());
-  }
   for (size_t d = 0; d < 2; ++d) conv.axis[d] = layer.axis(d);
   conv.transposed = layer.transposed;
   conv.batch = layer.x.shape[0];
   conv.groups = layer.groups;
   conv.group_in = layer.inputs;
   conv.group_out = layer.outputs;
+  return conv;
+}
+
+bool run_integer(const Graph& graph, const Layer& layer, const Node& node) {
+  cpu::Int8Conv conv = integer_convolution(graph, layer, node, layer.w.as<int8_t>());
+  const bool dynamic = layer.x.type == Type::qdint8;
   const RowQuantization all{layer.x.scale, layer.x.zero_point};
   conv.product.a = layer.x.as<int8_t>();
   conv.product.rows = dynamic ? layer.x.row_quantization() : &all;
   conv.product.rows_share = dynamic ? 1 : conv.batch;
   conv.product.c = layer.y.data;
-  if (first) conv.pack(node.filter);
   conv.run(node.filter);
+  return true;
 }
 
 }  // namespace
@@ -205,15 +206,30 @@ bool infer_convolution(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_convolution(const Graph& graph, Node& node, cpu::Scratch&) {
+void prepare_convolution(const Graph& graph, Node& node) {
   const Layer layer(graph, node);
-  if (layer.y.shape.numel() == 0) return true;
-  if (layer.w.type == Type::fp32) {
-    run_float(layer, node);
-  } else {
-    run_integer(graph, layer, node);
+  if (layer.w.type == Type::fp32) return;
+  const int64_t k = layer.terms(), n = layer.channels_out();
+  const auto* const filter = layer.w.as<int8_t>();
+  // Depthwise filters are [taps, channels]: as they lie, or turned, or back.
+  std::vector<int8_t> rows, taps;
+  if (layer.depthwise) rows = turned(filter, k, n);
+  const int8_t* const by_channel = layer.depthwise ? rows.data() : filter;
+  prepare_integer_product(graph, node, n, k, by_channel);
+  cpu::Int8Conv conv = integer_convolution(graph, layer, node, by_channel);
+  const RowQuantization all{layer.x.scale, layer.x.zero_point};
+  conv.product.rows = &all;
+  if (conv.depthwise) {
+    if (!layer.depthwise) taps = turned(filter, n, k);
+    conv.product.b.data = reinterpret_cast<const uint8_t*>(layer.depthwise ? filter : taps.data());
   }
-  return true;
+  conv.pack(node.filter);
+}
+
+bool run_convolution(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
+  const Layer layer(graph, node);
+  if (layer.w.type == Type::fp32) return run_float(layer, node, scratch);
+  return run_integer(graph, layer, node);
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -1,12 +1,15 @@
 #include <executorch/backends/xnnpack/runtime/executor.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/planar.h>
+#include <executorch/backends/xnnpack/runtime/work.h>
 #include <executorch/runtime/core/event_tracer_hooks.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/platform.h>
 
 #include <cinttypes>
+#include <cstring>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -38,7 +41,7 @@ bool holds(ScalarType tensor, const Value& value) {
 
 runtime::Result<const Tensor*> tensor_of(runtime::Span<runtime::EValue*> args, uint32_t slot,
                                          const Value& value) {
-  ET_CHECK_OR_RETURN_ERROR(slot < args.size() && args[slot]->isTensor(), InvalidArgument,
+  ET_CHECK_OR_RETURN_ERROR(args[slot]->isTensor(), InvalidArgument,
                            "XnnpackBackend: argument %u of %zu is not a tensor", slot, args.size());
   const Tensor& tensor = args[slot]->toTensor();
   ET_CHECK_OR_RETURN_ERROR(holds(tensor.scalar_type(), value), InvalidArgument,
@@ -63,8 +66,14 @@ void widen_to_long(int32_t* data, int64_t n) {
 
 Executor::Executor(std::unique_ptr<Graph> graph)
     : graph_(std::move(graph)), plan_(choose_planar_values(*graph_)) {
-  // For the upper bounds, so that later shapes need no other layout.
-  plan_.lay_out(*graph_);
+  // For the upper bounds, so that later shapes need no other layout. Where they are too large, the
+  // shapes of the calls need not be.
+  (void)plan_.fit(*graph_, max_arena_bytes(*graph_));
+}
+
+bool Executor::writes_argument(size_t index) const {
+  const uint32_t id = graph_->externals[index];
+  return id != kNoId && graph_->values[id].place == Value::Place::Output;
 }
 
 Error Executor::bind_inputs(runtime::Span<runtime::EValue*> args, bool& changed) {
@@ -107,40 +116,70 @@ Error Executor::bind_outputs(runtime::Span<runtime::EValue*> args) {
     }
     const Error error = runtime::resize_tensor(tensor, {sizes, order.size()});
     ET_CHECK_OK_OR_RETURN_ERROR(error, "XnnpackBackend: output %u cannot take its shape", slot);
-    value.data = tensor.mutable_data_ptr();
-    ET_CHECK_OR_RETURN_ERROR(value.data != nullptr || value.shape.numel() == 0, InvalidArgument,
-                             "XnnpackBackend: output %u has no memory", slot);
+    auto data = runtime::internal::writable_data(tensor);
+    ET_CHECK_OK_OR_RETURN_ERROR(data.error(), "XnnpackBackend: output %u cannot be written", slot);
+    value.data = *data;
   }
+  return Error::Ok;
+}
+
+Error Executor::run_node(size_t i, cpu::Scratch& scratch) {
+  Node& node = graph_->nodes[i];
+  if (plan_.is_elided(i)) return Error::Ok;
+  const Value& out = graph_->out(node);
+  // Rows of nothing have their quantisation all the same.
+  if (out.shape.numel() == 0 && out.type != Type::qdint8) return Error::Ok;
+  if (!node.prepared && node.operation->prepare != nullptr) node.operation->prepare(*graph_, node);
+  node.prepared = true;
+  const cpu::Scratch::Frame frame(scratch);
+  ET_CHECK_OR_RETURN_ERROR(node.operation->run(*graph_, node, scratch), MemoryAllocationFailed,
+                           "XnnpackBackend: %s #%u: no scratch memory for these sizes",
+                           node.operation->name, node.index);
   return Error::Ok;
 }
 
 Error Executor::run_nodes(runtime::EventTracer* given, cpu::Scratch& scratch) {
   runtime::EventTracer* const tracer = runtime::internal::attached(given);
   for (size_t i = 0; i < graph_->nodes.size(); ++i) {
+    if (tracer == nullptr) {
+      ET_CHECK_OK_OR_RETURN_ERROR(run_node(i, scratch));
+      continue;
+    }
     if (plan_.is_elided(i)) continue;
-    Node& node = graph_->nodes[i];
-    const auto start = tracer == nullptr ? 0 : runtime::pal_current_ticks();
-    ET_CHECK_OR_RETURN_ERROR(node.operation->run(*graph_, node, scratch), MemoryAllocationFailed,
-                             "XnnpackBackend: %s: no scratch memory for these sizes",
-                             node.operation->name);
-    if (tracer != nullptr) reports_.log(*tracer, *graph_, i, start);
+    const auto start = runtime::pal_current_ticks();
+    ET_CHECK_OK_OR_RETURN_ERROR(run_node(i, scratch));
+    ET_CHECK_OR_RETURN_ERROR(reports_.log(*tracer, *graph_, i, start, scratch),
+                             MemoryAllocationFailed,
+                             "XnnpackBackend: no scratch memory to log what a node gave");
   }
+  return Error::Ok;
+}
+
+Error Executor::fit_shapes() {
+  reports_.forget();
+  ET_CHECK_OK_OR_RETURN_ERROR(infer_shapes(*graph_));
+  ET_CHECK_OK_OR_RETURN_ERROR(check_work(*graph_));
+  const int64_t most = max_arena_bytes(*graph_);
+  ET_CHECK_OR_RETURN_ERROR(plan_.fit(*graph_, most), MemoryAllocationFailed,
+                           "XnnpackBackend: results inside the graph need more than %" PRId64
+                           " bytes, out of all proportion to its operands",
+                           most);
+  user_.set_bytes(static_cast<size_t>(plan_.arena_bytes()));
   return Error::Ok;
 }
 
 Error Executor::execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer,
                         cpu::Scratch& scratch) {
-  bool changed = !inferred_;
-  inferred_ = false;
+  ET_CHECK_OR_RETURN_ERROR(args.size() == graph_->n_externals, InvalidArgument,
+                           "XnnpackBackend: %zu arguments, expected %u", args.size(),
+                           graph_->n_externals);
+  bool changed = !fitted_;
+  fitted_ = false;
   ET_CHECK_OK_OR_RETURN_ERROR(bind_inputs(args, changed));
-  if (changed) {
-    reports_.forget();
-    ET_CHECK_OK_OR_RETURN_ERROR(infer_shapes(*graph_));
-    if (!plan_.fits(*graph_)) plan_.lay_out(*graph_);
-  }
-  inferred_ = true;
+  if (changed) ET_CHECK_OK_OR_RETURN_ERROR(fit_shapes());
+  fitted_ = true;
   ET_CHECK_OK_OR_RETURN_ERROR(bind_outputs(args));
-  const SharedArena arena(static_cast<size_t>(plan_.arena_bytes()));
+  const SharedArena arena(user_);
   ET_CHECK_OR_RETURN_ERROR(arena.data() != nullptr, MemoryAllocationFailed,
                            "XnnpackBackend: no memory for %" PRId64 " bytes of results",
                            plan_.arena_bytes());

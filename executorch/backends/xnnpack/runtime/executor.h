@@ -12,27 +12,37 @@
 
 namespace executorch::backends::xnnpack {
 
-/// One call at a time; different executors are independent.
+/// One call at a time; different executors are independent. What throws leaves it usable.
 class Executor {
  public:
+  /// Throws where a container finds no memory.
   explicit Executor(std::unique_ptr<Graph> graph);
 
   /// `args` by external slot. Checks the tensors' types and ranks, infers shapes when those of the
-  /// inputs changed, resizes the outputs and computes them. Logs what is wrong.
+  /// inputs changed, resizes the outputs and computes them. Memory of the call beside results
+  /// comes from `scratch`. Logs what is wrong. Throws where shapes changed, or the first call
+  /// prepares constants, and a container finds no memory.
   Error execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer,
                 cpu::Scratch& scratch);
 
+  uint32_t n_arguments() const { return graph_->n_externals; }
+  /// Of n_arguments().
+  bool writes_argument(size_t index) const;
+
  private:
   Error bind_inputs(runtime::Span<runtime::EValue*> args, bool& changed);
+  Error fit_shapes();
   Error bind_outputs(runtime::Span<runtime::EValue*> args);
+  Error run_node(size_t i, cpu::Scratch& scratch);
   Error run_nodes(runtime::EventTracer* tracer, cpu::Scratch& scratch);
 
   std::unique_ptr<Graph> graph_;
   MemoryPlan plan_;
   NodeReports reports_;
   SharedArenaUser user_;
-  /// The shapes of internal values are those that follow from the inputs'.
-  bool inferred_ = true;
+  /// The shapes of internal values are those that follow from the inputs', and there is a place for
+  /// each.
+  bool fitted_ = false;
 };
 
 }  // namespace executorch::backends::xnnpack

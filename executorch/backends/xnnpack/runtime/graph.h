@@ -13,6 +13,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -103,6 +104,11 @@ struct Window {
   int64_t before[2] = {0, 0};  // padding top, left
   int64_t after[2] = {0, 0};
   int64_t adjustment[2] = {0, 0};
+
+  /// Taps that lie inside an image of that extent at one time, at most.
+  int64_t taps_inside(size_t axis, int64_t extent) const {
+    return std::min(size[axis], (extent + dilation[axis] - 1) / dilation[axis]);
+  }
 };
 
 struct Operation;
@@ -129,7 +135,8 @@ struct Node {
   float number = 0;
   Window window;
   int64_t groups = 1, group_inputs = 1, group_outputs = 1;
-  /// What the operation computes from constants on its first run.
+  /// What the operation computes from constants before its first run.
+  bool prepared = false;
   std::vector<int32_t> weight_sums;
   std::vector<float> group_sums, weight_scales;
   std::vector<int8_t> turned;
@@ -145,6 +152,8 @@ struct Graph {
   /// What constants borrow from: named data, copies of what was not aligned, legacy storage.
   std::vector<runtime::FreeableBuffer> buffers;
   std::vector<std::unique_ptr<uint64_t[]>> copies;
+  /// Of the payload, and of the named data that it uses.
+  int64_t constant_bytes = 0;
   /// Constants lie in the payload too, which then has to outlive the graph.
   bool uses_payload = false;
 
@@ -156,7 +165,7 @@ struct Graph {
 
 /// Reads and checks a payload of `size` bytes. `data` may be null. DelegateInvalidCompatibility: of
 /// another format; NotSupported: valid, but not run here; else InvalidProgram or NotFound (named
-/// data). The reason is logged.
+/// data). The reason is logged. Throws where a container finds no memory.
 runtime::Result<std::unique_ptr<Graph>> read_graph(const void* payload, size_t size,
                                                    const runtime::NamedDataMap* data);
 

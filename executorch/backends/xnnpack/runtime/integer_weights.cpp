@@ -51,41 +51,45 @@ Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int
 
 namespace {
 
-/// The value's own, or node.weight_scales filled with the one of all.
-const float* weight_scales(const Value& w, Node& node, int64_t n) {
-  if (w.type != Type::qint8) return w.channel_scales;
-  if (node.weight_scales.empty()) node.weight_scales.assign(static_cast<size_t>(n), w.scale);
-  return node.weight_scales.data();
+cpu::Int8Weights weights_of(const Value& w, const Node& node, int64_t k, const void* rows) {
+  cpu::Int8Weights b;
+  b.data = static_cast<const uint8_t*>(rows);
+  b.nibbles = w.type == Type::qcint4 || w.type == Type::qbint4;
+  b.row_bytes = b.nibbles ? (k + 1) / 2 : k;
+  if (w.type == Type::qbint4) {
+    b.group_scales = reinterpret_cast<const cpu::BF16*>(w.group_scales);
+    b.group_size = w.group_size;
+  } else {
+    b.scales = w.type == Type::qint8 ? node.weight_scales.data() : w.channel_scales;
+  }
+  return b;
 }
 
 }  // namespace
 
-cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
+void prepare_integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
+                             const void* rows) {
+  const Value& w = graph.in(node, 1);
+  const auto size = static_cast<size_t>(n);
+  if (w.type == Type::qint8) node.weight_scales.assign(size, w.scale);
+  if (w.type == Type::qbint4) {
+    node.group_sums.resize(size);
+  } else {
+    node.weight_sums.resize(size);
+  }
+  cpu::sum_rows(weights_of(w, node, k, rows), n, k, node.weight_sums.data(),
+                node.group_sums.data());
+}
+
+cpu::Int8Gemm integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
                               const void* rows) {
   const Value &w = graph.in(node, 1), &y = graph.out(node);
   cpu::Int8Gemm gemm;
   gemm.n = n;
   gemm.k = gemm.lda = k;
   gemm.ldc = n;
-  gemm.b.data = static_cast<const uint8_t*>(rows);
+  gemm.b = weights_of(w, node, k, rows);
   gemm.unsigned_a = graph.in(node, 0).type == Type::quint8;
-  gemm.b.nibbles = w.type == Type::qcint4 || w.type == Type::qbint4;
-  gemm.b.row_bytes = gemm.b.nibbles ? (k + 1) / 2 : k;
-  if (w.type == Type::qbint4) {
-    gemm.b.group_scales = reinterpret_cast<const cpu::BF16*>(w.group_scales);
-    gemm.b.group_size = w.group_size;
-  } else {
-    gemm.b.scales = weight_scales(w, node, n);
-  }
-  if (node.weight_sums.empty() && node.group_sums.empty()) {
-    const auto size = static_cast<size_t>(n);
-    if (w.type == Type::qbint4) {
-      node.group_sums.resize(size);
-    } else {
-      node.weight_sums.resize(size);
-    }
-    cpu::sum_rows(gemm.b, n, k, node.weight_sums.data(), node.group_sums.data());
-  }
   gemm.sums = node.weight_sums.data();
   gemm.group_sums = node.group_sums.data();
   if (graph.has_input(node, 2)) {

@@ -12,9 +12,12 @@ namespace executorch::backends::xnnpack {
 Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
                             uint32_t channel_dim, int64_t matrices = 1);
 
-/// The product but for the activations: m, a, lda, rows, c, and ldc if it is not n. Sums the
-/// weights, `rows` of k, on the node's first run.
-cpu::Int8Gemm integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
+/// Keeps in the node the sums and scales of its weights, `rows` of k; what integer_product() needs.
+void prepare_integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
+                             const void* rows);
+
+/// The product but for the activations: m, a, lda, rows, c, and ldc if it is not n.
+cpu::Int8Gemm integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
                               const void* rows);
 
 }  // namespace executorch::backends::xnnpack

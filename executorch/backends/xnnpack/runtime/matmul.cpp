@@ -55,8 +55,10 @@ bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
 /// refused.
 bool floats(const Value& value, int64_t first, int64_t n, cpu::Scratch& scratch,
             const float*& result) {
-  result = value.as<float>() + first;
-  if (value.type == Type::fp32) return true;
+  if (value.type == Type::fp32) {
+    result = value.as<float>() + first;
+    return true;
+  }
   float* const room = scratch.array<float>(n);
   if (room == nullptr) return false;
   result = room;
@@ -70,7 +72,6 @@ bool floats(const Value& value, int64_t first, int64_t n, cpu::Scratch& scratch,
 bool run_mixed(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   constexpr int64_t kChannels = 64;
   const int64_t m = layer.m(), k = layer.k, n = layer.n;
-  const cpu::Scratch::Frame frame(scratch);
   float* const result = scratch.array<float>(cpu::Size(m) * kChannels);
   const float *x = nullptr, *bias = nullptr, *all_weights = nullptr;
   if (result == nullptr || !floats(layer.x, 0, m * k, scratch, x) ||
@@ -106,7 +107,7 @@ bool run_mixed(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   return true;
 }
 
-void run_integer(const Graph& graph, const Layer& layer, Node& node) {
+bool run_integer(const Graph& graph, const Layer& layer, const Node& node) {
   cpu::Int8Gemm gemm = integer_product(graph, node, layer.n, layer.k, layer.w.data);
   gemm.m = layer.m();
   gemm.a = layer.x.as<int8_t>();
@@ -116,6 +117,7 @@ void run_integer(const Graph& graph, const Layer& layer, Node& node) {
   gemm.rows_share = dynamic ? 1 : gemm.m;
   gemm.c = layer.y.data;
   gemm.run();
+  return true;
 }
 
 /// Leading dims of a batched product: how many, and the operands' matrix of each.
@@ -172,22 +174,30 @@ bool run_batches(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   return true;
 }
 
-/// Rows of a by constant weights, each matrix of which is summed, and turned, once.
-void run_integer_batches(const Graph& graph, Node& node) {
-  const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
-  const int64_t m = y.shape.from_end(1), n = y.shape.last(), k = a.shape.last();
-  const int64_t matrices = b.shape.product(0, b.shape.rank - 2);
-  const auto* rows = b.as<int8_t>();
-  if (node.flags != kTransposedWeights) {
-    if (node.turned.empty()) {
-      for (int64_t i = 0; i < matrices * n * k; ++i) {
-        const int64_t from = i / (n * k) * n * k + i % k * n + i / k % n;
-        node.turned.push_back(rows[from]);
-      }
-    }
-    rows = node.turned.data();
+/// Constant weights of a batched product: matrices of n output channels with k weights each.
+struct IntegerMatrices {
+  const Value& w;
+  bool transposed;
+  int64_t n, k, count;
+
+  IntegerMatrices(const Graph& graph, const Node& node)
+      : w(graph.in(node, 1)),
+        transposed(node.flags == kTransposedWeights),
+        n(w.shape.from_end(transposed ? 1 : 0)),
+        k(w.shape.from_end(transposed ? 0 : 1)),
+        count(w.shape.product(0, w.shape.rank - 2)) {}
+  /// Channel by channel.
+  const int8_t* rows(const Node& node) const {
+    return transposed ? w.as<int8_t>() : node.turned.data();
   }
-  const cpu::Int8Gemm all = integer_product(graph, node, matrices * n, k, rows);
+};
+
+/// Rows of a by constant weights.
+bool run_integer_batches(const Graph& graph, const Node& node) {
+  const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
+  const IntegerMatrices w(graph, node);
+  const int64_t m = y.shape.from_end(1), n = w.n, k = w.k;
+  const cpu::Int8Gemm all = integer_product(graph, node, w.count * n, k, w.rows(node));
   const Batch batch{a.shape, b.shape, y.shape};
   for (int64_t i = 0; i < batch.count(); ++i) {
     const int64_t left = batch.matrix_of(a.shape, i), right = batch.matrix_of(b.shape, i);
@@ -202,6 +212,7 @@ void run_integer_batches(const Graph& graph, Node& node) {
     gemm.c = y.as<uint8_t>() + i * m * n * static_cast<int64_t>(element_size(y.type));
     gemm.run();
   }
+  return true;
 }
 
 }  // namespace
@@ -233,12 +244,15 @@ bool infer_fully_connected(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_fully_connected(const Graph& graph, Node& node, cpu::Scratch& scratch) {
+void prepare_fully_connected(const Graph& graph, Node& node) {
   const Layer layer(graph, node);
-  if (!is_float(layer.w.type)) {
-    run_integer(graph, layer, node);
-    return true;
-  }
+  if (is_float(layer.w.type)) return;
+  prepare_integer_product(graph, node, layer.n, layer.k, layer.w.data);
+}
+
+bool run_fully_connected(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
+  const Layer layer(graph, node);
+  if (!is_float(layer.w.type)) return run_integer(graph, layer, node);
   const Type type = layer.x.type;
   const bool same = layer.w.type == type && layer.y.type == type &&
                     (layer.bias == nullptr || layer.bias->type == type);
@@ -280,13 +294,26 @@ bool infer_batch_matmul(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_batch_matmul(const Graph& graph, Node& node, cpu::Scratch& scratch) {
+void prepare_batch_matmul(const Graph& graph, Node& node) {
+  if (is_float(graph.in(node).type)) return;
+  const IntegerMatrices w(graph, node);
+  const int64_t n = w.n, k = w.k, total = w.count * n * k;
+  if (!w.transposed) {
+    node.turned.resize(static_cast<size_t>(total));
+    for (int64_t i = 0; i < total; ++i) {
+      const int64_t from = i / (n * k) * n * k + i % k * n + i / k % n;
+      node.turned[static_cast<size_t>(i)] = w.w.as<int8_t>()[from];
+    }
+  }
+  prepare_integer_product(graph, node, w.count * n, k, w.rows(node));
+}
+
+bool run_batch_matmul(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Type type = graph.in(node).type;
   if (type == Type::fp32) return run_batches<float>(graph, node, scratch);
   if (type == Type::fp16) return run_batches<cpu::F16>(graph, node, scratch);
   if (type == Type::bf16) return run_batches<cpu::BF16>(graph, node, scratch);
-  run_integer_batches(graph, node);
-  return true;
+  return run_integer_batches(graph, node);
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -2,6 +2,9 @@
 #include <executorch/backends/xnnpack/runtime/operation.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -11,6 +14,67 @@ constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector
 int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
+
+/// Blocks of an arena that grows as needed.
+class Blocks {
+ public:
+  /// Bytes of the arena.
+  int64_t end() const { return end_; }
+
+  /// The offset of a block, of the smallest free one that is large enough, or behind all.
+  int64_t take(int64_t bytes) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best != by_size_.end()) {
+      const auto [size, offset] = *best;
+      remove(free_.find(offset));
+      add(offset + bytes, size - bytes);
+      return offset;
+    }
+    int64_t offset = end_;
+    if (!free_.empty()) {
+      const auto last = std::prev(free_.end());
+      if (last->first + last->second == end_) {
+        offset = last->first;
+        remove(last);
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+
+  void give_back(int64_t offset, int64_t bytes) {
+    if (bytes == 0) return;
+    const auto next = free_.lower_bound(offset);
+    if (next != free_.begin()) {
+      const auto previous = std::prev(next);
+      if (previous->first + previous->second == offset) {
+        offset = previous->first;
+        bytes += previous->second;
+        remove(previous);
+      }
+    }
+    if (next != free_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next);
+    }
+    add(offset, bytes);
+  }
+
+ private:
+  void add(int64_t offset, int64_t bytes) {
+    if (bytes == 0) return;
+    free_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(std::map<int64_t, int64_t>::iterator block) {
+    by_size_.erase({block->second, block->first});
+    free_.erase(block);
+  }
+
+  std::map<int64_t, int64_t> free_;                // bytes by offset
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // with offsets
+  int64_t end_ = 0;
+};
 
 }  // namespace
 
@@ -64,69 +128,47 @@ bool MemoryPlan::in_arena(const Graph& graph, size_t id) const {
          graph.values[id].place == Value::Place::Internal;
 }
 
-bool MemoryPlan::fits(const Graph& graph) const {
+bool MemoryPlan::has_room(const Graph& graph) const {
   for (size_t id = 0; id < root_.size(); ++id) {
     if (in_arena(graph, id) && nbytes(graph.values[id]) > bytes_[id]) return false;
   }
-  return true;
+  return is_laid_out_;
 }
 
-void MemoryPlan::lay_out(const Graph& graph) {
-  for (size_t id = 0; id < root_.size(); ++id) {
-    bytes_[id] = std::max(bytes_[id], nbytes(graph.values[id]));
+bool MemoryPlan::fit(const Graph& graph, int64_t max_bytes) {
+  if (arena_bytes_ <= max_bytes && has_room(graph)) return true;
+  is_laid_out_ = false;
+  for (const bool keeps_larger : {true, false}) {
+    for (size_t id = 0; id < root_.size(); ++id) {
+      bytes_[id] = std::max(keeps_larger ? bytes_[id] : 0, nbytes(graph.values[id]));
+    }
+    if (lay_out(graph, max_bytes)) return is_laid_out_ = true;
   }
-  free_.clear();
   arena_bytes_ = 0;
-  // Blocks by the node after which they are free.
-  std::vector<std::vector<Block>> ending(graph.nodes.size());
+  return false;
+}
+
+bool MemoryPlan::lay_out(const Graph& graph, int64_t max_bytes) {
+  Blocks blocks;
+  // The values that a node is the last to use, as lists.
+  std::vector<uint32_t> first(graph.nodes.size(), kNoId), next(root_.size(), kNoId);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     for (uint32_t j = 0; j < node.n_outputs; ++j) {
       const uint32_t id = node.output[j];
       if (!in_arena(graph, id)) continue;
-      const int64_t bytes = aligned(bytes_[id]);
-      offset_[id] = take_block(bytes);
-      ending[last_use_[id]].push_back({offset_[id], bytes});
+      if (bytes_[id] > max_bytes) return false;
+      offset_[id] = blocks.take(aligned(bytes_[id]));
+      if (blocks.end() > max_bytes) return false;
+      next[id] = first[last_use_[id]];
+      first[last_use_[id]] = id;
     }
-    for (const Block& block : ending[i]) free_block(block.offset, block.bytes);
-  }
-}
-
-int64_t MemoryPlan::take_block(int64_t bytes) {
-  auto best = free_.end();
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
-    if (it->bytes >= bytes && (best == free_.end() || it->bytes < best->bytes)) best = it;
-  }
-  if (best == free_.end()) {
-    // The arena grows, from its last block if that is free.
-    if (!free_.empty() && free_.back().offset + free_.back().bytes == arena_bytes_) {
-      const int64_t offset = free_.back().offset;
-      free_.pop_back();
-      arena_bytes_ = offset + bytes;
-      return offset;
+    for (uint32_t id = first[i]; id != kNoId; id = next[id]) {
+      blocks.give_back(offset_[id], aligned(bytes_[id]));
     }
-    arena_bytes_ += bytes;
-    return arena_bytes_ - bytes;
   }
-  const int64_t offset = best->offset;
-  *best = {offset + bytes, best->bytes - bytes};
-  if (best->bytes == 0) free_.erase(best);
-  return offset;
-}
-
-void MemoryPlan::free_block(int64_t offset, int64_t bytes) {
-  if (bytes == 0) return;
-  auto next = std::find_if(free_.begin(), free_.end(),
-                           [offset](const Block& block) { return block.offset > offset; });
-  const bool joins_next = next != free_.end() && offset + bytes == next->offset;
-  if (next != free_.begin() && (next - 1)->offset + (next - 1)->bytes == offset) {
-    (next - 1)->bytes += bytes + (joins_next ? next->bytes : 0);
-    if (joins_next) free_.erase(next);
-  } else if (joins_next) {
-    *next = {offset, bytes + next->bytes};
-  } else {
-    free_.insert(next, {offset, bytes});
-  }
+  arena_bytes_ = blocks.end();
+  return true;
 }
 
 void MemoryPlan::resolve(Graph& graph, uint8_t* arena) const {

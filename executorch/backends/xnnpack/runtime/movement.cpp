@@ -79,7 +79,7 @@ Error check_moved(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-bool run_copy(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_copy(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   if (x.data != y.data && x.shape.numel() != 0) {
     std::memcpy(y.data, x.data, static_cast<size_t>(nbytes(x)));
@@ -106,7 +106,7 @@ bool infer_transpose(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_transpose(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_transpose(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const Strides own = strides_of(x.shape);
   Strides turned{};
@@ -152,7 +152,7 @@ bool infer_slice(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_slice(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_slice(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const Strides from = strides_of(x.shape);
   copy_box(y.shape, x, dot(from, node.list), from, y, 0, strides_of(y.shape));
@@ -168,7 +168,7 @@ bool infer_pad(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_pad(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_pad(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   fill(y, node.number);
   const Strides to = strides_of(y.shape);
@@ -210,7 +210,7 @@ bool infer_concatenate(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_concatenate(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_concatenate(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value& y = graph.out(node);
   const size_t axis = axis_of(node, y.shape);
   const Strides to = strides_of(y.shape);

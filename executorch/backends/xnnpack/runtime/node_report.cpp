@@ -157,44 +157,56 @@ std::vector<bool> find_images(const Graph& graph) {
 }
 
 template <class T>
-void append_affine(const Value& value, std::vector<float>& reals) {
+void dequantize(const Value& value, float* reals) {
   for (int64_t i = 0; i < value.shape.numel(); ++i) {
-    reals.push_back(static_cast<float>(value.as<T>()[i] - value.zero_point) * value.scale);
+    reals[i] = static_cast<float>(value.as<T>()[i] - value.zero_point) * value.scale;
   }
 }
 
-/// What quantised elements stand for; empty for others.
-std::vector<float> meaning_of(const Value& value) {
-  std::vector<float> reals;
-  if (value.type == Type::qint8) append_affine<int8_t>(value, reals);
-  if (value.type == Type::quint8) append_affine<uint8_t>(value, reals);
-  if (value.type != Type::qdint8) return reals;
+bool is_quantized(Type type) {
+  return is_affine(type) || type == Type::qdint8;
+}
+
+/// What quantised elements stand for.
+void dequantize(const Value& value, float* reals) {
+  if (value.type == Type::qint8) return dequantize<int8_t>(value, reals);
+  if (value.type == Type::quint8) return dequantize<uint8_t>(value, reals);
   const int64_t n_rows = value.rows(), n = n_rows == 0 ? 0 : value.shape.numel() / n_rows;
   for (int64_t i = 0; i < n_rows * n; ++i) {
     const RowQuantization& row = value.row_quantization()[i / n];
-    reals.push_back(static_cast<float>(value.as<int8_t>()[i] - row.zero_point) * row.scale);
+    reals[i] = static_cast<float>(value.as<int8_t>()[i] - row.zero_point) * row.scale;
   }
-  return reals;
 }
 
-/// As floats, or as it is where it is not quantised; images as NCHW.
-void log_value(runtime::EventTracer& tracer, const char* name, const Value& value, bool is_image) {
+/// NHWC elements as NCHW.
+void part_channels(const Shape& shape, size_t size, const void* from, void* to) {
+  const int64_t pixels = shape[1] * shape[2], channels = shape[3];
+  const cpu::Copy::Dim dims[] = {{shape[0], pixels * channels, pixels * channels},
+                                 {channels, 1, pixels},
+                                 {pixels, channels, 1}};
+  cpu::Copy{dims, 3, size, from, to}.run();
+}
+
+/// As floats, or as it is where it is not quantised; images as NCHW. False without memory for it.
+bool log_value(runtime::EventTracer& tracer, const char* name, const Value& value, bool is_image,
+               cpu::Scratch& scratch) {
   const Shape& shape = value.shape;
-  std::vector<float> reals = meaning_of(value);
-  const bool is_quantized = !reals.empty();
-  void* data = is_quantized ? reals.data() : value.data;
-  const auto type = is_quantized ? ScalarType::Float : scalar_type(value.type);
+  void* data = value.data;
+  auto type = scalar_type(value.type);
+  if (is_quantized(value.type) && shape.numel() > 0) {
+    auto* const reals = scratch.array<float>(shape.numel());
+    if (reals == nullptr) return false;
+    dequantize(value, reals);
+    data = reals;
+    type = ScalarType::Float;
+  }
   const bool is_dense = is_image && !value.planar;
-  std::vector<uint8_t> planes;
   if (is_dense) {
     const size_t size = runtime::elementSize(type);
-    planes.resize(static_cast<size_t>(shape.numel()) * size);
-    const int64_t pixels = shape[1] * shape[2], channels = shape[3];
-    const cpu::Copy::Dim dims[] = {{shape[0], pixels * channels, pixels * channels},
-                                   {channels, 1, pixels},
-                                   {pixels, channels, 1}};
-    cpu::Copy{dims, 3, size, data, planes.data()}.run();
-    data = planes.data();
+    auto* const planes = scratch.array<uint8_t>(cpu::Size(shape.numel()) * size);
+    if (planes == nullptr) return false;
+    part_channels(shape, size, data, planes);
+    data = planes;
   }
   aten::SizesType sizes[kMaxRank];
   aten::DimOrderType order[kMaxRank];
@@ -202,7 +214,7 @@ void log_value(runtime::EventTracer& tracer, const char* name, const Value& valu
   int64_t stride = 1;
   for (uint32_t d = shape.rank; d-- > 0;) {
     const int64_t extent = shape[is_dense ? kFromDense[d] : d];
-    if (extent > INT32_MAX || stride > INT32_MAX) return;
+    if (extent > INT32_MAX || stride > INT32_MAX) return true;  // no tensor
     order[d] = static_cast<aten::DimOrderType>(d);
     sizes[d] = static_cast<aten::SizesType>(extent);
     strides[d] = static_cast<aten::StridesType>(stride);
@@ -211,29 +223,39 @@ void log_value(runtime::EventTracer& tracer, const char* name, const Value& valu
   aten::TensorImpl impl(type, shape.rank, sizes, data, order, strides);
   runtime::event_tracer_log_output_delegate(&tracer, name, runtime::kUnsetDelegateDebugIntId,
                                             aten::Tensor(&impl));
+  return true;
 }
 
 }  // namespace
 
-void NodeReports::log(runtime::EventTracer& tracer, const Graph& graph, size_t number,
-                      et_timestamp_t start) {
-  const auto end = runtime::pal_current_ticks();
-  if (reports_.empty()) {
-    images_ = find_images(graph);
-    for (const Node& node : graph.nodes) {
-      std::string name = node.operation->name;
-      name.append(node.inserted ? " before #" : " #").append(std::to_string(node.index));
-      reports_.push_back({std::move(name), describe_work(graph, node, images_[node.output[0]])});
-    }
+void NodeReports::make(const Graph& graph) {
+  std::vector<Report> reports;
+  images_ = find_images(graph);
+  for (const Node& node : graph.nodes) {
+    std::string name = node.operation->name;
+    name.append(node.inserted ? " before #" : " #").append(std::to_string(node.index));
+    reports.push_back({std::move(name), describe_work(graph, node, images_[node.output[0]])});
   }
+  reports_ = std::move(reports);
+}
+
+bool NodeReports::log(runtime::EventTracer& tracer, const Graph& graph, size_t number,
+                      et_timestamp_t start, cpu::Scratch& scratch) {
+  const auto end = runtime::pal_current_ticks();
+  if (reports_.empty()) make(graph);
   const Report& report = reports_[number];
   tracer.log_profiling_delegate(report.name.c_str(), runtime::kUnsetDelegateDebugIntId, start, end,
                                 report.work.data(), report.work.size());
   const Node& node = graph.nodes[number];
-  if (!tracer.intermediate_outputs_logging_status()) return;
+  if (!tracer.intermediate_outputs_logging_status()) return true;
   for (uint32_t i = 0; i < node.n_outputs; ++i) {
-    log_value(tracer, report.name.c_str(), graph.out(node, i), images_[node.output[i]]);
+    const cpu::Scratch::Frame frame(scratch);
+    if (!log_value(tracer, report.name.c_str(), graph.out(node, i), images_[node.output[i]],
+                   scratch)) {
+      return false;
+    }
   }
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/cpu/scratch.h>
 #include <executorch/runtime/core/event_tracer.h>
 
 #include <string>
@@ -22,12 +23,16 @@ class NodeReports {
   /// elsewhere, none where data only move. bytes: every operand and result once.
   /// Values are logged as the exporter's graph has them: quantised ones as the floats they stand
   /// for, images as NCHW. Where the payload has NHWC the metadata have "images":true.
-  void log(runtime::EventTracer& tracer, const Graph& graph, size_t node, et_timestamp_t start);
+  /// Throws where texts find no memory; false when values find none in `scratch`.
+  bool log(runtime::EventTracer& tracer, const Graph& graph, size_t node, et_timestamp_t start,
+           cpu::Scratch& scratch);
 
  private:
   struct Report {
     std::string name, work;
   };
+  void make(const Graph& graph);
+
   std::vector<Report> reports_;
   std::vector<bool> images_;  // by value
 };

@@ -45,6 +45,7 @@ constexpr Operation convolution(const char* name) {
           .form = Form::Convolution,
           .check = check_convolution,
           .infer = infer_convolution,
+          .prepare = prepare_convolution,
           .run = run_convolution};
 }
 
@@ -56,6 +57,7 @@ constexpr Operation kOperations[] = {
      .form = Form::FullyConnected,
      .check = check_fully_connected,
      .infer = infer_fully_connected,
+     .prepare = prepare_fully_connected,
      .run = run_fully_connected},
     {.name = "Softmax",
      .form = Form::Unary,
@@ -133,6 +135,7 @@ constexpr Operation kOperations[] = {
      .form = Form::Binary,
      .check = check_batch_matmul,
      .infer = infer_batch_matmul,
+     .prepare = prepare_batch_matmul,
      .run = run_batch_matmul},
     concatenate("Concatenate5"),
     convolution("ConvTranspose2d"),
@@ -201,7 +204,7 @@ bool same_type(const Value& a, const Value& b) {
 }
 
 bool is_sane(const Shape& shape) {
-  constexpr int64_t kMaxNumel = int64_t{1} << 40, kMaxExtent = int64_t{1} << 32;
+  constexpr int64_t kMaxNumel = int64_t{1} << 40, kMaxExtent = INT32_MAX;
   int64_t n = 1;
   for (size_t i = 0; i < shape.rank; ++i) {
     // An extent counts even beside an empty one, so that products of some of the dims are sane too.

@@ -33,8 +33,11 @@ struct Operation {
   Error (*check)(const Graph& graph, const Node& node) = nullptr;
   /// Sets the outputs' shapes; false when those of the inputs do not fit.
   bool (*infer)(Graph& graph, const Node& node) = nullptr;
-  /// Computes; false if memory is refused. The node keeps what is computed from constants once.
-  bool (*run)(const Graph& graph, Node& node, cpu::Scratch& scratch) = nullptr;
+  /// Keeps in the node what is computed from constants, before it runs for the first time; null
+  /// where there is nothing. The only part of a run that uses the C++ heap, and throws.
+  void (*prepare)(const Graph& graph, Node& node) = nullptr;
+  /// Computes; false if memory is refused.
+  bool (*run)(const Graph& graph, const Node& node, cpu::Scratch& scratch) = nullptr;
   /// The output may be written over the first input, which has as many bytes.
   bool in_place = false;
   /// The output is the input's bytes under another shape.
@@ -61,51 +64,54 @@ bool is_sane(const Shape& shape);
 Error check_unary(const Graph&, const Node&);
 Error check_convert(const Graph&, const Node&);
 bool infer_same(Graph&, const Node&);
-bool run_unary(const Graph&, Node&, cpu::Scratch&);
-bool run_convert(const Graph&, Node&, cpu::Scratch&);
+bool run_unary(const Graph&, const Node&, cpu::Scratch&);
+bool run_convert(const Graph&, const Node&, cpu::Scratch&);
 
 Error check_binary(const Graph&, const Node&);
 bool infer_binary(Graph&, const Node&);
-bool run_binary(const Graph&, Node&, cpu::Scratch&);
+bool run_binary(const Graph&, const Node&, cpu::Scratch&);
 bool infer_prelu(Graph&, const Node&);
 
 Error check_softmax(const Graph&, const Node&);
-bool run_softmax(const Graph&, Node&, cpu::Scratch&);
+bool run_softmax(const Graph&, const Node&, cpu::Scratch&);
 
 Error check_fully_connected(const Graph&, const Node&);
 bool infer_fully_connected(Graph&, const Node&);
-bool run_fully_connected(const Graph&, Node&, cpu::Scratch&);
+void prepare_fully_connected(const Graph&, Node&);
+bool run_fully_connected(const Graph&, const Node&, cpu::Scratch&);
 Error check_batch_matmul(const Graph&, const Node&);
 bool infer_batch_matmul(Graph&, const Node&);
-bool run_batch_matmul(const Graph&, Node&, cpu::Scratch&);
+void prepare_batch_matmul(const Graph&, Node&);
+bool run_batch_matmul(const Graph&, const Node&, cpu::Scratch&);
 
 Error check_convolution(const Graph&, const Node&);
 bool infer_convolution(Graph&, const Node&);
-bool run_convolution(const Graph&, Node&, cpu::Scratch&);
+void prepare_convolution(const Graph&, Node&);
+bool run_convolution(const Graph&, const Node&, cpu::Scratch&);
 
 Error check_pooling(const Graph&, const Node&);
 bool infer_pooling(Graph&, const Node&);
-bool run_pooling(const Graph&, Node&, cpu::Scratch&);
+bool run_pooling(const Graph&, const Node&, cpu::Scratch&);
 bool infer_global_pooling(Graph&, const Node&);
-bool run_global_pooling(const Graph&, Node&, cpu::Scratch&);
+bool run_global_pooling(const Graph&, const Node&, cpu::Scratch&);
 Error check_arg_max(const Graph&, const Node&);
-bool run_arg_max(const Graph&, Node&, cpu::Scratch&);
+bool run_arg_max(const Graph&, const Node&, cpu::Scratch&);
 Error check_resize(const Graph&, const Node&);
 bool infer_resize(Graph&, const Node&);
-bool run_resize(const Graph&, Node&, cpu::Scratch&);
+bool run_resize(const Graph&, const Node&, cpu::Scratch&);
 
 Error check_transpose(const Graph&, const Node&);
 bool infer_transpose(Graph&, const Node&);
-bool run_transpose(const Graph&, Node&, cpu::Scratch&);
+bool run_transpose(const Graph&, const Node&, cpu::Scratch&);
 Error check_moved(const Graph&, const Node&);
 bool infer_reshape(Graph&, const Node&);
-bool run_copy(const Graph&, Node&, cpu::Scratch&);
+bool run_copy(const Graph&, const Node&, cpu::Scratch&);
 bool infer_slice(Graph&, const Node&);
-bool run_slice(const Graph&, Node&, cpu::Scratch&);
+bool run_slice(const Graph&, const Node&, cpu::Scratch&);
 bool infer_pad(Graph&, const Node&);
-bool run_pad(const Graph&, Node&, cpu::Scratch&);
+bool run_pad(const Graph&, const Node&, cpu::Scratch&);
 Error check_concatenate(const Graph&, const Node&);
 bool infer_concatenate(Graph&, const Node&);
-bool run_concatenate(const Graph&, Node&, cpu::Scratch&);
+bool run_concatenate(const Graph&, const Node&, cpu::Scratch&);
 
 }  // namespace executorch::backends::xnnpack

@@ -16,13 +16,25 @@ constexpr uint32_t kPlanarDims[] = {0, 3, 1, 2}, kDenseDims[] = {0, 2, 3, 1};
 
 class Choice {
  public:
-  explicit Choice(Graph& graph) : graph_(graph), planar_(graph.values.size()) {
-    for (size_t id = 0; id < planar_.size(); ++id) {
-      const Value& value = graph.values[id];
-      planar_[id] = value.place == Value::Place::Internal && value.type == Type::fp32 &&
-                    value.shape.rank == 4;
+  explicit Choice(Graph& graph)
+      : graph_(graph), group_(graph.values.size()), planar_(graph.values.size()) {
+    for (uint32_t id = 0; id < group_.size(); ++id) group_[id] = id;
+    for (const Node& node : graph.nodes) {
+      if (!is_transpose(node)) join_values(node);
     }
-    while (restrict()) continue;
+    // A group is planar if all its values can be.
+    std::vector<bool> dense(group_.size());
+    for (uint32_t id = 0; id < group_.size(); ++id) {
+      const Value& value = graph.values[id];
+      const bool can_be = value.place == Value::Place::Internal && value.type == Type::fp32 &&
+                          value.shape.rank == 4;
+      if (!can_be) dense[group_of(id)] = true;
+    }
+    for (const Node& node : graph.nodes) {
+      const bool knows = is_transpose(node) || has_window(node) || is_elementwise(node);
+      if (!knows) dense[group_of(node.output[0])] = true;
+    }
+    for (uint32_t id = 0; id < group_.size(); ++id) planar_[id] = !dense[group_of(id)];
   }
 
   bool pays() const {
@@ -64,29 +76,24 @@ class Choice {
            node.kind == Kind::XNNCopy;
   }
 
-  // All values of a node get one layout, or a dense one where it knows no other. Whether something
-  // changed.
-  bool restrict() {
-    bool changed = false;
-    for (const Node& node : graph_.nodes) {
-      if (is_transpose(node)) continue;
-      std::vector<uint32_t> values(node.output, node.output + node.n_outputs);
-      bool planar = has_window(node) || is_elementwise(node);
-      const uint32_t n_images = has_window(node) ? 1 : node.n_inputs;
-      for (uint32_t i = 0; i < n_images; ++i) {
-        const uint32_t id = node.input[i];
-        const bool number = id != kNoId && graph_.values[id].place == Value::Place::Constant &&
-                            graph_.values[id].shape.numel() == 1;
-        if (id != kNoId && !number) values.push_back(id);
-      }
-      for (const uint32_t id : values) planar &= planar_[id];
-      if (planar) continue;
-      for (const uint32_t id : values) {
-        changed |= planar_[id];
-        planar_[id] = false;
-      }
+  uint32_t group_of(uint32_t id) {
+    while (group_[id] != id) id = group_[id] = group_[group_[id]];
+    return id;
+  }
+
+  // All values of a node get one layout.
+  void join_values(const Node& node) {
+    const uint32_t group = group_of(node.output[0]);
+    const auto join = [&](uint32_t id) { group_[group_of(id)] = group; };
+    for (uint32_t i = 1; i < node.n_outputs; ++i) join(node.output[i]);
+    const uint32_t n_images = has_window(node) ? 1 : node.n_inputs;
+    for (uint32_t i = 0; i < n_images; ++i) {
+      const uint32_t id = node.input[i];
+      if (id == kNoId) continue;
+      const Value& value = graph_.values[id];
+      // A number has none.
+      if (value.place != Value::Place::Constant || value.shape.numel() != 1) join(id);
     }
-    return changed;
   }
 
   void turn(Node& node) const {
@@ -98,7 +105,8 @@ class Choice {
   }
 
   Graph& graph_;
-  std::vector<bool> planar_;  // by value
+  std::vector<uint32_t> group_;  // by value: another of its group, or itself
+  std::vector<bool> planar_;     // by value
 };
 
 // `begin` and `count` have room for an entry per output.
@@ -129,9 +137,7 @@ Graph& choose_planar_values(Graph& graph) {
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const int64_t height = y.shape[2], width = y.shape[3], n = y.shape.numel();
-  if (n == 0) return true;
-  const cpu::Scratch::Frame frame(scratch);
-  auto* const room = scratch.array<int32_t>((cpu::Size(height) + width) * 2);
+  int32_t* const room = scratch.array<int32_t>((cpu::Size(height) + width) * 2);
   if (room == nullptr) return false;
   cpu::Pool2d pool;
   pool.max = true;
@@ -151,7 +157,7 @@ bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scra
   return true;
 }
 
-void run_planar_mean(const Graph& graph, const Node& node) {
+bool run_planar_mean(const Graph& graph, const Node& node) {
   constexpr int64_t kSums = 16;  // side by side, so that they can be vectors
   const Value &x = graph.in(node), &y = graph.out(node);
   const int64_t pixels = x.shape.product(2, 4), n = y.shape.numel();
@@ -167,6 +173,7 @@ void run_planar_mean(const Graph& graph, const Node& node) {
     }
     clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
   });
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

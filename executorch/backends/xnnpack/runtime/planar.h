@@ -27,6 +27,6 @@ Graph& choose_planar_values(Graph& graph);
 
 /// A max pooling and a global average pooling with kPlanar.
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch);
-void run_planar_mean(const Graph& graph, const Node& node);
+bool run_planar_mean(const Graph& graph, const Node& node);
 
 }  // namespace executorch::backends::xnnpack

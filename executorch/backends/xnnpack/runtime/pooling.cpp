@@ -18,9 +18,8 @@ constexpr uint32_t kAlignCorners = 8;
 /// Calls f(pixel, image, y, x, c0, n, result) for runs of channels of the pixels of `out`; what f
 /// leaves in result[0, n) is bounded and stored.
 template <class F>
-void for_each_run(const Value& out, const Node& node, int64_t cost, const F& f) {
+bool for_each_run(const Value& out, const Node& node, int64_t cost, const F& f) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
-  if (out.shape.numel() == 0) return;
   const int64_t grain =
       std::max<int64_t>(1, kElementsPerTask / channels / std::max<int64_t>(cost, 1));
   cpu::parallel_for(out.shape[0] * height * width, grain, [&](int64_t begin, int64_t end) {
@@ -35,6 +34,7 @@ void for_each_run(const Value& out, const Node& node, int64_t cost, const F& f) 
       }
     }
   });
+  return true;
 }
 
 int64_t element(const Shape& x, int64_t image, int64_t in_y, int64_t in_x, int64_t c) {
@@ -94,68 +94,68 @@ bool infer_pooling(Graph& graph, const Node& node) {
 
 namespace {
 
-void pool_integers(const Value& x, const Value& out, const Node& node) {
+bool pool_integers(const Value& x, const Value& out, const Node& node, cpu::Scratch& scratch) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
   const Window& w = node.window;
-  const auto taps = static_cast<size_t>(w.size[0] * w.size[1]);
+  const int64_t taps = w.taps_inside(0, x.shape[1]) * w.taps_inside(1, x.shape[2]);
   cpu::Int8Maximum all;
   all.n = channels;
   all.is_unsigned = x.type == Type::quint8;
   all.low = static_cast<uint8_t>(quantise(node.low, out));
   all.high = static_cast<uint8_t>(quantise(node.high, out));
-  const int64_t cost = std::max<int64_t>(channels * static_cast<int64_t>(taps), 1);
+  const int64_t cost = std::max<int64_t>(channels * taps, 1);
   const int64_t grain = std::max<int64_t>(1, 8 * kElementsPerTask / cost);
-  cpu::parallel_for(out.shape[0] * height * width, grain, [&](int64_t begin, int64_t end) {
-    std::vector<const void*> places(taps);
+  const cpu::ThreadScratch<const void*> rooms(scratch, taps);
+  if (!rooms) return false;
+  const auto pool = [&](int64_t begin, int64_t end, const void** places) {
     cpu::Int8Maximum some = all;
-    some.rows = places.data();
+    some.rows = places;
     for (int64_t pixel = begin; pixel < end; ++pixel) {
       const Taps rows(w, 0, pixel / width % height, x.shape[1]);
       const Taps columns(w, 1, pixel % width, x.shape[2]);
       some.n_rows = 0;
       for (int64_t i = rows.begin; i < rows.end; ++i) {
         for (int64_t j = columns.begin; j < columns.end; ++j) {
-          places[static_cast<size_t>(some.n_rows++)] =
-              x.as<uint8_t>() +
-              element(x.shape, pixel / width / height, rows.source(i), columns.source(j), 0);
+          places[some.n_rows++] = x.as<uint8_t>() + element(x.shape, pixel / width / height,
+                                                            rows.source(i), columns.source(j), 0);
         }
       }
       some.y = out.as<uint8_t>() + pixel * channels;
       some.run();
     }
-  });
+  };
+  rooms.parallel_for(out.shape[0] * height * width, grain, pool);
+  return true;
 }
 
 }  // namespace
 
-bool run_pooling(const Graph& graph, Node& node, cpu::Scratch& scratch) {
+bool run_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   if ((node.flags & kPlanar) != 0) return run_planar_pooling(graph, node, scratch);
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   if (node.kind == Kind::XNNMaxPooling2d && is_affine(x.type) && same_type(x, out)) {
-    pool_integers(x, out, node);
-    return true;
+    return pool_integers(x, out, node, scratch);
   }
   const bool average = node.kind == Kind::XNNAvgPooling2d;
   const Window& w = node.window;
-  for_each_run(graph.out(node), node, w.size[0] * w.size[1],
-               [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
-                 const Taps rows(w, 0, y, x.shape[1]), columns(w, 1, x_out, x.shape[2]);
-                 float room[kRun];
-                 std::fill_n(result, n, average ? 0.0f : -std::numeric_limits<float>::infinity());
-                 for (int64_t i = rows.begin; i < rows.end; ++i) {
-                   for (int64_t j = columns.begin; j < columns.end; ++j) {
-                     const int64_t at =
-                         element(x.shape, image, rows.source(i), columns.source(j), c);
-                     (average ? add_run : max_run)(read_run(x, at, n, room), n, result);
-                   }
-                 }
-                 if (!average) return;
-                 // Padding does not count.
-                 const auto count = static_cast<float>(rows.count() * columns.count());
-                 for (int64_t i = 0; i < n; ++i) result[i] /= count;
-               });
-  return true;
+  return for_each_run(
+      graph.out(node), node, w.size[0] * w.size[1],
+      [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
+        const Taps rows(w, 0, y, x.shape[1]), columns(w, 1, x_out, x.shape[2]);
+        float room[kRun];
+        std::fill_n(result, n, average ? 0.0f : -std::numeric_limits<float>::infinity());
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          for (int64_t j = columns.begin; j < columns.end; ++j) {
+            const int64_t at = element(x.shape, image, rows.source(i), columns.source(j), c);
+            (average ? add_run : max_run)(read_run(x, at, n, room), n, result);
+          }
+        }
+        if (!average) return;
+        // Padding does not count.
+        const auto count = static_cast<float>(rows.count() * columns.count());
+        for (int64_t i = 0; i < n; ++i) result[i] /= count;
+      });
 }
 
 bool infer_global_pooling(Graph& graph, const Node& node) {
@@ -171,7 +171,7 @@ namespace {
 
 /// Sums are exact, so that a mean half-way between two integers is rounded as such.
 template <class T>
-void average_integers(const Value& x, const Value& y, const Node& node) {
+bool average_integers(const Value& x, const Value& y, const Node& node) {
   const int64_t pixels = x.shape[1] * x.shape[2], channels = x.shape[3];
   const float factor = x.scale / y.scale / static_cast<float>(pixels);
   const int64_t zero = pixels * x.zero_point, runs = (channels + kRun - 1) / kRun;
@@ -192,34 +192,31 @@ void average_integers(const Value& x, const Value& y, const Node& node) {
       cpu::quantize(means, n, of, y.as<T>() + image * channels + c);
     }
   });
+  return true;
 }
 
 }  // namespace
 
-bool run_global_pooling(const Graph& graph, Node& node, cpu::Scratch&) {
-  if ((node.flags & kPlanar) != 0) {
-    run_planar_mean(graph, node);
-    return true;
-  }
+bool run_global_pooling(const Graph& graph, const Node& node, cpu::Scratch&) {
+  if ((node.flags & kPlanar) != 0) return run_planar_mean(graph, node);
   const Value& x = graph.in(node);
   const Value& y = graph.out(node);
   constexpr int64_t kMostPixels = 1 << 23;  // whose bytes add up in 32 bits
   if (is_affine(x.type) && x.type == y.type && x.shape[1] * x.shape[2] <= kMostPixels) {
-    (x.type == Type::qint8 ? average_integers<int8_t> : average_integers<uint8_t>)(x, y, node);
-    return true;
+    return x.type == Type::qint8 ? average_integers<int8_t>(x, y, node)
+                                 : average_integers<uint8_t>(x, y, node);
   }
   const int64_t pixels = x.shape[1] * x.shape[2];
-  for_each_run(graph.out(node), node, pixels,
-               [&](int64_t image, int64_t, int64_t, int64_t c, int64_t n, float* result) {
-                 float room[kRun];
-                 std::fill_n(result, n, 0.0f);
-                 for (int64_t i = 0; i < pixels; ++i) {
-                   const int64_t first = (image * pixels + i) * x.shape[3] + c;
-                   add_run(read_run(x, first, n, room), n, result);
-                 }
-                 for (int64_t i = 0; i < n; ++i) result[i] /= static_cast<float>(pixels);
-               });
-  return true;
+  return for_each_run(graph.out(node), node, pixels,
+                      [&](int64_t image, int64_t, int64_t, int64_t c, int64_t n, float* result) {
+                        float room[kRun];
+                        std::fill_n(result, n, 0.0f);
+                        for (int64_t i = 0; i < pixels; ++i) {
+                          const int64_t first = (image * pixels + i) * x.shape[3] + c;
+                          add_run(read_run(x, first, n, room), n, result);
+                        }
+                        for (int64_t i = 0; i < n; ++i) result[i] /= static_cast<float>(pixels);
+                      });
 }
 
 Error check_arg_max(const Graph& graph, const Node& node) {
@@ -233,30 +230,30 @@ Error check_arg_max(const Graph& graph, const Node& node) {
   return check_pooling(graph, node);
 }
 
-bool run_arg_max(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_arg_max(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value& x = graph.in(node);
   auto* indices = graph.out(node, 1).as<int32_t>();
   const Window& w = node.window;
   const Shape& out = graph.out(node).shape;
-  for_each_run(graph.out(node), node, w.size[0] * w.size[1],
-               [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
-                 int32_t* index = indices + element(out, image, y, x_out, c);
-                 float room[kRun];
-                 for (int64_t tap = 0; tap < w.size[0] * w.size[1]; ++tap) {
-                   const int64_t at = element(x.shape, image, y * w.size[0] + tap / w.size[1],
-                                              x_out * w.size[1] + tap % w.size[1], c);
-                   const float* v = read_run(x, at, n, room);
-                   for (int64_t i = 0; i < n; ++i) {
-                     // The first of the largest, and the first NaN.
-                     const bool is_new =
-                         tap == 0 || v[i] > result[i] || (v[i] != v[i] && result[i] == result[i]);
-                     if (!is_new) continue;
-                     result[i] = v[i];
-                     index[i] = static_cast<int32_t>(tap);
-                   }
-                 }
-               });
-  return true;
+  return for_each_run(
+      graph.out(node), node, w.size[0] * w.size[1],
+      [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
+        int32_t* index = indices + element(out, image, y, x_out, c);
+        float room[kRun];
+        for (int64_t tap = 0; tap < w.size[0] * w.size[1]; ++tap) {
+          const int64_t at = element(x.shape, image, y * w.size[0] + tap / w.size[1],
+                                     x_out * w.size[1] + tap % w.size[1], c);
+          const float* v = read_run(x, at, n, room);
+          for (int64_t i = 0; i < n; ++i) {
+            // The first of the largest, and the first NaN.
+            const bool is_new =
+                tap == 0 || v[i] > result[i] || (v[i] != v[i] && result[i] == result[i]);
+            if (!is_new) continue;
+            result[i] = v[i];
+            index[i] = static_cast<int32_t>(tap);
+          }
+        }
+      });
 }
 
 Error check_resize(const Graph& graph, const Node& node) {
@@ -292,30 +289,29 @@ struct Between {
 
 }  // namespace
 
-bool run_resize(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_resize(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   const bool corners = node.flags == kAlignCorners;
-  for_each_run(out, node, 4,
-               [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
-                 const Between rows(y, out.shape[1], x.shape[1], corners);
-                 const Between columns(x_out, out.shape[2], x.shape[2], corners);
-                 float room[4][kRun];
-                 const float* corner[4];
-                 for (int i = 0; i < 4; ++i) {
-                   corner[i] = read_run(x,
-                                        element(x.shape, image, i < 2 ? rows.low : rows.high,
-                                                i % 2 == 0 ? columns.low : columns.high, c),
-                                        n, room[i]);
-                 }
-                 for (int64_t i = 0; i < n; ++i) {
-                   const float top = corner[0][i] + (corner[1][i] - corner[0][i]) * columns.weight;
-                   const float bottom =
-                       corner[2][i] + (corner[3][i] - corner[2][i]) * columns.weight;
-                   result[i] = top + (bottom - top) * rows.weight;
-                 }
-               });
-  return true;
+  return for_each_run(
+      out, node, 4,
+      [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
+        const Between rows(y, out.shape[1], x.shape[1], corners);
+        const Between columns(x_out, out.shape[2], x.shape[2], corners);
+        float room[4][kRun];
+        const float* corner[4];
+        for (int i = 0; i < 4; ++i) {
+          corner[i] = read_run(x,
+                               element(x.shape, image, i < 2 ? rows.low : rows.high,
+                                       i % 2 == 0 ? columns.low : columns.high, c),
+                               n, room[i]);
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          const float top = corner[0][i] + (corner[1][i] - corner[0][i]) * columns.weight;
+          const float bottom = corner[2][i] + (corner[3][i] - corner[2][i]) * columns.weight;
+          result[i] = top + (bottom - top) * rows.weight;
+        }
+      });
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -6,6 +6,8 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string_view>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -16,6 +18,7 @@ using Bytes = runtime::Span<const uint8_t>;
 
 constexpr uint32_t kMaxExternals = 4096;
 constexpr uint32_t kExternalInput = 1, kExternalOutput = 2;
+constexpr uint32_t kMaxKeyBytes = 1024;
 
 #define ET_REQUIRE_VALUE(condition, format, ...)                                                \
   ET_CHECK_OR_RETURN_ERROR(condition, InvalidProgram, "XnnpackBackend: value %u: " format, id_, \
@@ -161,8 +164,9 @@ class Reader {
       ET_REQUIRE_VALUE(length(quant.scale()) == n, "%u scales for %" PRId64 " channels",
                        length(quant.scale()), n);
       const float* scales = n == 0 ? nullptr : quant.scale()->data();
-      value.channel_scales = reinterpret_cast<const float*>(
-          copy(reinterpret_cast<const uint8_t*>(scales), static_cast<size_t>(n) * 4));
+      auto bytes = copy(scales, static_cast<size_t>(n) * 4);
+      ET_CHECK_OK_OR_RETURN_ERROR(bytes.error());
+      value.channel_scales = reinterpret_cast<const float*>(*bytes);
       return Error::Ok;
     }
     ET_REQUIRE_VALUE(quant.num_scales() == n, "%u scales for %" PRId64 " channels",
@@ -186,7 +190,9 @@ class Reader {
     if (quant.scale_buffer_idx() == 0) {
       ET_REQUIRE_VALUE(length(quant.scale()) == n, "%u scales, expected %" PRId64,
                        length(quant.scale()), n);
-      auto* scales = reinterpret_cast<uint16_t*>(copy(nullptr, static_cast<size_t>(n) * 2));
+      auto bytes = copy(nullptr, static_cast<size_t>(n) * 2);
+      ET_CHECK_OK_OR_RETURN_ERROR(bytes.error());
+      auto* scales = reinterpret_cast<uint16_t*>(*bytes);
       for (uint32_t i = 0; i < n; ++i) scales[i] = bfloat16_of(quant.scale()->Get(i));
       value.group_scales = scales;
       return Error::Ok;
@@ -240,7 +246,9 @@ class Reader {
     ET_REQUIRE_VALUE(bytes.size() >= static_cast<uint64_t>(n),
                      "constant %u has %zu bytes, expected %" PRId64, index, bytes.size(), n);
     if (reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0) return bytes.data();
-    return static_cast<const uint8_t*>(copy(bytes.data(), static_cast<size_t>(n)));
+    auto copied = copy(bytes.data(), static_cast<size_t>(n));
+    ET_CHECK_OK_OR_RETURN_ERROR(copied.error());
+    return static_cast<const uint8_t*>(*copied);
   }
 
   Result<Bytes> find_constant(uint32_t index) {
@@ -254,17 +262,7 @@ class Reader {
     }
     ET_REQUIRE_VALUE(index < n, "constant %u of %u", index, n);
     const auto* entry = fb_.constant_data()->Get(index);
-    if (const auto* key = entry->named_key()) {
-      ET_REQUIRE_VALUE(data_ != nullptr, "needs named data '%s', and there is none", key->c_str());
-      auto buffer = data_->get_data({key->c_str(), key->size()});
-      ET_CHECK_OK_OR_RETURN_ERROR(buffer.error(), "XnnpackBackend: value %u needs named data '%s'",
-                                  id_, key->c_str());
-      graph_.buffers.push_back(std::move(*buffer));
-      const auto& kept = graph_.buffers.back();
-      auto data = kept.data_safe();
-      ET_CHECK_OK_OR_RETURN_ERROR(data.error());
-      return Bytes{static_cast<const uint8_t*>(*data), kept.size()};
-    }
+    if (const auto* key = entry->named_key()) return find_named(key->string_view());
     ET_REQUIRE_VALUE(
         entry->offset() <= region_.size() && entry->size() <= region_.size() - entry->offset(),
         "constant %u is [%" PRIu64 ", +%" PRIu64 ") of %zu bytes", index, entry->offset(),
@@ -273,11 +271,33 @@ class Reader {
     return Bytes{region_.data() + entry->offset(), static_cast<size_t>(entry->size())};
   }
 
-  /// Memory of the graph with a copy of `bytes`, unless that is null.
-  uint8_t* copy(const uint8_t* bytes, size_t n) {
-    graph_.copies.emplace_back(new uint64_t[n / 8 + 1]);
+  /// Each key is asked for once: a loader may read it from a file every time.
+  Result<Bytes> find_named(std::string_view key) {
+    ET_REQUIRE_VALUE(key.size() <= kMaxKeyBytes, "a key of %zu bytes", key.size());
+    if (const auto known = named_.find(key); known != named_.end()) return known->second;
+    ET_REQUIRE_VALUE(data_ != nullptr, "needs named data '%s', and there is none", key.data());
+    auto buffer = data_->get_data(key);
+    ET_CHECK_OK_OR_RETURN_ERROR(buffer.error(), "XnnpackBackend: value %u needs named data '%s'",
+                                id_, key.data());
+    auto data = buffer->data_safe();
+    ET_CHECK_OK_OR_RETURN_ERROR(data.error());
+    const Bytes bytes{static_cast<const uint8_t*>(*data), buffer->size()};
+    graph_.buffers.push_back(std::move(*buffer));
+    graph_.constant_bytes += static_cast<int64_t>(bytes.size());
+    named_.emplace(key, bytes);
+    return bytes;
+  }
+
+  /// Memory of the graph with a copy of `bytes`, unless that is null. Values that share unaligned
+  /// constants may not make more of them than there are.
+  Result<uint8_t*> copy(const void* bytes, size_t n) {
+    copied_ += static_cast<int64_t>(n);
+    ET_REQUIRE_VALUE(copied_ <= 2 * graph_.constant_bytes,
+                     "copies of %" PRId64 " bytes of constants, which are %" PRId64, copied_,
+                     graph_.constant_bytes);
+    graph_.copies.push_back(std::make_unique<uint64_t[]>(n / 8 + 1));
     auto* data = reinterpret_cast<uint8_t*>(graph_.copies.back().get());
-    if (bytes != nullptr) std::memcpy(data, bytes, n);
+    if (bytes != nullptr && n != 0) std::memcpy(data, bytes, n);
     return data;
   }
 
@@ -299,6 +319,8 @@ class Reader {
   const runtime::NamedDataMap* data_;
   Graph& graph_;
   uint32_t id_ = 0;  // of the value that is being read
+  int64_t copied_ = 0;
+  std::map<std::string_view, Bytes> named_;
   std::vector<uint32_t> quantised_on_entry_;
 };
 
@@ -309,10 +331,11 @@ Result<std::unique_ptr<Graph>> read_graph(const void* payload, size_t size,
   auto parts = split_payload(payload, size);
   ET_CHECK_OK_OR_RETURN_ERROR(parts.error());
   auto graph = std::make_unique<Graph>();
+  graph->constant_bytes = static_cast<int64_t>(size);
   Bytes bytes = parts->flatbuffer;
   constexpr size_t kAlignment = alignof(uint64_t);
   if (reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment != 0) {
-    graph->copies.emplace_back(new uint64_t[bytes.size() / 8 + 1]);
+    graph->copies.push_back(std::make_unique<uint64_t[]>(bytes.size() / 8 + 1));
     std::memcpy(graph->copies.back().get(), bytes.data(), bytes.size());
     bytes = {reinterpret_cast<const uint8_t*>(graph->copies.back().get()), bytes.size()};
   }

@@ -3,74 +3,124 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <vector>
 
 namespace executorch::backends::xnnpack {
-namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr size_t kLine = 64;
 
-struct Arena {
-  uint8_t* data;
+/// Stands before its bytes.
+struct alignas(kLine) SharedArena::Block {
   size_t bytes;
+  Block* next;
 };
 
-struct Idle {
+/// What is kept between calls. Lists run through the arenas and users themselves, so that giving an
+/// arena back cannot fail.
+struct IdleArenas {
   std::mutex mutex;
-  std::vector<Arena> arenas;
-  size_t users = 0;
-};
-Idle& idle() {
-  static Idle instance;
-  return instance;
-}
+  SharedArena::Block* arenas = nullptr;
+  SharedArenaUser* users = nullptr;
+  size_t largest_need = 0;
 
-void free_arena(uint8_t* data) {
-  ::operator delete(data, kAlignment);
-}
+  static IdleArenas& instance() {
+    static IdleArenas kept;
+    return kept;
+  }
 
-}  // namespace
+  /// The smallest idle one of at least `bytes`, else the largest, or null.
+  SharedArena::Block* take(size_t bytes) {
+    SharedArena::Block** best = nullptr;
+    for (auto** at = &arenas; *at != nullptr; at = &(*at)->next) {
+      if (best == nullptr || is_better((*at)->bytes, (*best)->bytes, bytes)) best = at;
+    }
+    if (best == nullptr) return nullptr;
+    SharedArena::Block* const taken = *best;
+    *best = taken->next;
+    return taken;
+  }
 
-SharedArena::SharedArena(size_t bytes) {
-  Idle& kept = idle();
-  {
-    // The smallest that is large enough, else the largest is given up for a new one.
-    std::lock_guard lock(kept.mutex);
-    auto& arenas = kept.arenas;
-    if (!arenas.empty()) {
-      auto best =
-          std::min_element(arenas.begin(), arenas.end(), [&](const Arena& a, const Arena& b) {
-            const bool a_fits = a.bytes >= bytes, b_fits = b.bytes >= bytes;
-            return a_fits != b_fits ? a_fits : a_fits ? a.bytes < b.bytes : a.bytes > b.bytes;
-          });
-      data_ = best->data;
-      bytes_ = best->bytes;
-      arenas.erase(best);
+  void give_back(SharedArena::Block* block) {
+    if (block->bytes > largest_need) return free(block);
+    block->next = arenas;
+    arenas = block;
+  }
+
+  /// A user came, went, or needs another size.
+  void update() {
+    largest_need = 0;
+    for (auto* user = users; user != nullptr; user = user->next_) {
+      largest_need = std::max(largest_need, user->bytes_);
+    }
+    for (auto** at = &arenas; *at != nullptr;) {
+      SharedArena::Block* const block = *at;
+      if (users != nullptr && block->bytes <= largest_need) {
+        at = &block->next;
+        continue;
+      }
+      *at = block->next;
+      free(block);
     }
   }
-  if (data_ != nullptr && bytes_ >= bytes) return;
-  if (data_ != nullptr) free_arena(data_);
-  bytes_ = bytes;
-  data_ =
-      static_cast<uint8_t*>(::operator new(std::max<size_t>(bytes, 1), kAlignment, std::nothrow));
-}
 
-SharedArena::~SharedArena() {
-  if (data_ == nullptr) return;
-  std::lock_guard lock(idle().mutex);
-  idle().arenas.push_back({data_, bytes_});
-}
+  static void free(SharedArena::Block* block) {
+    ::operator delete (static_cast<void*>(block), std::align_val_t{kLine});
+  }
+
+ private:
+  static bool is_better(size_t a, size_t b, size_t wanted) {
+    const bool a_fits = a >= wanted, b_fits = b >= wanted;
+    return a_fits != b_fits ? a_fits : a_fits ? a < b : a > b;
+  }
+};
 
 SharedArenaUser::SharedArenaUser() {
-  std::lock_guard lock(idle().mutex);
-  ++idle().users;
+  auto& kept = IdleArenas::instance();
+  const std::lock_guard lock(kept.mutex);
+  next_ = kept.users;
+  if (next_ != nullptr) next_->previous_ = this;
+  kept.users = this;
 }
 
 SharedArenaUser::~SharedArenaUser() {
-  std::lock_guard lock(idle().mutex);
-  if (--idle().users > 0) return;
-  for (const Arena& arena : idle().arenas) free_arena(arena.data);
-  idle().arenas.clear();
+  auto& kept = IdleArenas::instance();
+  const std::lock_guard lock(kept.mutex);
+  (previous_ == nullptr ? kept.users : previous_->next_) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+  kept.update();
+}
+
+void SharedArenaUser::set_bytes(size_t bytes) {
+  auto& kept = IdleArenas::instance();
+  const std::lock_guard lock(kept.mutex);
+  bytes_ = bytes;
+  kept.update();
+}
+
+SharedArena::SharedArena(const SharedArenaUser& user) {
+  auto& kept = IdleArenas::instance();
+  const size_t bytes = user.bytes_;
+  {
+    const std::lock_guard lock(kept.mutex);
+    block_ = kept.take(bytes);
+  }
+  if (block_ != nullptr && block_->bytes >= bytes) return;
+  if (block_ != nullptr) IdleArenas::free(block_);
+  block_ = nullptr;
+  if (bytes > SIZE_MAX - sizeof(Block)) return;
+  void* const memory =
+      ::operator new (sizeof(Block) + bytes, std::align_val_t{kLine}, std::nothrow);
+  if (memory != nullptr) block_ = new (memory) Block{bytes, nullptr};
+}
+
+SharedArena::~SharedArena() {
+  if (block_ == nullptr) return;
+  auto& kept = IdleArenas::instance();
+  const std::lock_guard lock(kept.mutex);
+  kept.give_back(block_);
+}
+
+uint8_t* SharedArena::data() const {
+  return block_ == nullptr ? nullptr : reinterpret_cast<uint8_t*>(block_ + 1);
 }
 
 }  // namespace executorch::backends::xnnpack

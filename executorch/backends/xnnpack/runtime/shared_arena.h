@@ -6,27 +6,39 @@
 
 namespace executorch::backends::xnnpack {
 
-/// An arena for the time of one call; 64-byte aligned. Empty when there is no memory.
-class SharedArena {
- public:
-  explicit SharedArena(size_t bytes);
-  ~SharedArena();
-  SharedArena(const SharedArena&) = delete;
-  SharedArena& operator=(const SharedArena&) = delete;
-  uint8_t* data() const { return data_; }
-
- private:
-  uint8_t* data_ = nullptr;
-  size_t bytes_ = 0;
-};
-
-/// While one lives, arenas are kept from call to call.
+/// Who uses arenas, and how large they have to be. Those that are idle live as long as one that
+/// lives may need them: none is kept that is larger than every user's.
 class SharedArenaUser {
  public:
   SharedArenaUser();
   ~SharedArenaUser();
   SharedArenaUser(const SharedArenaUser&) = delete;
   SharedArenaUser& operator=(const SharedArenaUser&) = delete;
+
+  /// Of its calls from now on.
+  void set_bytes(size_t bytes);
+
+ private:
+  friend class SharedArena;
+  friend struct IdleArenas;
+  size_t bytes_ = 0;
+  SharedArenaUser *previous_ = nullptr, *next_ = nullptr;
+};
+
+/// An arena of the user's size for the time of one call; 64-byte aligned.
+class SharedArena {
+ public:
+  explicit SharedArena(const SharedArenaUser& user);
+  ~SharedArena();
+  SharedArena(const SharedArena&) = delete;
+  SharedArena& operator=(const SharedArena&) = delete;
+  /// Null when there is no memory.
+  uint8_t* data() const;
+
+ private:
+  struct Block;
+  friend struct IdleArenas;
+  Block* block_ = nullptr;
 };
 
 }  // namespace executorch::backends::xnnpack

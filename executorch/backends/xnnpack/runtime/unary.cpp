@@ -69,18 +69,22 @@ void compute(const Node& node, const float* x, float* y, int64_t n) {
   }
 }
 
-void convert_rows(const Value& x, const Value& y) {
+/// Whether there was memory for it.
+bool convert_rows(const Value& x, const Value& y, cpu::Scratch& scratch) {
   const int64_t rows = y.rows();
-  if (rows == 0) return;
+  if (rows == 0) return true;
   const int64_t n = y.shape.numel() / rows;
-  cpu::parallel_for(rows, std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(n, 1)),
-                    [&](int64_t begin, int64_t end) {
-                      std::vector<float> room(static_cast<size_t>(x.type == Type::fp32 ? 0 : n));
-                      for (int64_t r = begin; r < end; ++r) {
-                        const float* row = read_run(x, r * n, n, room.data());
-                        y.row_quantization()[r] = cpu::quantize_row(row, n, y.as<int8_t>() + r * n);
-                      }
-                    });
+  const cpu::ThreadScratch<float> rooms(scratch, x.type == Type::fp32 ? 0 : n);
+  if (!rooms) return false;
+  rooms.parallel_for(rows, std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(n, 1)),
+                     [&](int64_t begin, int64_t end, float* room) {
+                       for (int64_t r = begin; r < end; ++r) {
+                         const float* row = read_run(x, r * n, n, room);
+                         y.row_quantization()[r] =
+                             cpu::quantize_row(row, n, y.as<int8_t>() + r * n);
+                       }
+                     });
+  return true;
 }
 
 }  // namespace
@@ -97,7 +101,7 @@ Error check_unary(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-bool run_unary(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_unary(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   cpu::parallel_for(x.shape.numel(), kElementsPerTask, [&](int64_t begin, int64_t end) {
     float x_room[kRun], y_room[kRun];
@@ -118,7 +122,7 @@ Error check_softmax(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-bool run_softmax(const Graph& graph, Node& node, cpu::Scratch&) {
+bool run_softmax(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value& x = graph.in(node);
   cpu::Softmax softmax;
   softmax.type = engine_type(x.type);
@@ -138,13 +142,10 @@ Error check_convert(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-bool run_convert(const Graph& graph, Node& node, cpu::Scratch& scratch) {
-  if (graph.out(node).type == Type::qdint8) {
-    convert_rows(graph.in(node), graph.out(node));
-    return true;
-  }
-  const bool moves = same_type(graph.in(node), graph.out(node));
-  return (moves ? run_copy : run_unary)(graph, node, scratch);
+bool run_convert(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
+  const Value &x = graph.in(node), &y = graph.out(node);
+  if (y.type == Type::qdint8) return convert_rows(x, y, scratch);
+  return (same_type(x, y) ? run_copy : run_unary)(graph, node, scratch);
 }
 
 }  // namespace executorch::backends::xnnpack

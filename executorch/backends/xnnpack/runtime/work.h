@@ -1,0 +1,20 @@
+/// How much memory and time a graph may take with its present shapes.
+///
+/// A payload of a few bytes can name values of any size: a pad or a window that is made to takes
+/// hours, or all memory there is. So the graph is held to what it brings, the elements of its
+/// inputs and outputs, for which the caller has memory, and the bytes of its constants. The bounds
+/// are far above what models need, which grows with pixels times weights.
+#pragma once
+
+#include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/cpu/size.h>
+
+namespace executorch::backends::xnnpack {
+
+/// Bytes that results inside the graph may have at one time.
+int64_t max_arena_bytes(const Graph& graph);
+
+/// NotSupported, logged, when the nodes take out of all proportion long.
+Error check_work(const Graph& graph);
+
+}  // namespace executorch::backends::xnnpack
