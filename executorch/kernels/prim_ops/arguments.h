@@ -28,4 +28,13 @@ inline bool fail_type(KernelRuntimeContext& ctx, const char* op, const char* exp
   return false;
 }
 
+/// check_count() for an operator whose last argument takes a number. It may not be where a tensor
+/// or list is, which other instructions, inputs and outputs know as one.
+inline bool check_number_call(KernelRuntimeContext& ctx, const char* op, Span<EValue*> args,
+                              size_t n) {
+  if (!check_count(ctx, op, args, n)) return false;
+  const EValue& slot = *args[n - 1];
+  return slot.isScalar() || slot.isNone() || fail_type(ctx, op, "a slot for a number", slot);
+}
+
 }  // namespace torch::executor::function

@@ -141,6 +141,22 @@ TEST(PrimArguments, AWrongCountIsAnInvalidProgram) {
   EXPECT_EQ(error_of("aten::sym_size.int", {i(1)}), Error::InvalidProgram);
 }
 
+TEST(PrimArguments, ANumberDoesNotTakeThePlaceOfATensorOrList) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor t = tf.ones({2});
+  const double items[] = {1};
+  executorch::aten::ArrayRef<double> list(items, 1);
+  for (const EValue& slot : {EValue(t), EValue(&list)}) {
+    std::vector<EValue> add = {i(1), i(2), slot};
+    EXPECT_EQ(call("executorch_prim::add.Scalar", add), Error::InvalidType);
+    EXPECT_EQ(add[2].tag, slot.tag);
+    std::vector<EValue> size = {t, i(0), slot};
+    EXPECT_EQ(call("aten::sym_size.int", size), Error::InvalidType);
+    std::vector<EValue> select = {EValue(true), i(1), i(2), slot};
+    EXPECT_EQ(call("executorch_prim::sym_ite.Scalar", select), Error::InvalidType);
+  }
+}
+
 TEST(PrimTensor, ReadsSizesStridesAndElements) {
   TensorFactory<ScalarType::Int> tf;
   TensorFactory<ScalarType::Bool> bools;
@@ -193,6 +209,15 @@ TEST(PrimView, CannotGrowBeyondItsBaseNorMakeItWritable) {
   EXPECT_EQ(executorch::runtime::resize_tensor(
                 out, executorch::aten::ArrayRef<executorch::aten::SizesType>(larger)),
             Error::NotSupported);
+}
+
+TEST(PrimView, LeavesAResultThatCannotTakeTheShapeItsMemory) {
+  TensorFactory<ScalarType::Float> tf;
+  Tensor self = tf.ones({2, 3});
+  Tensor out = tf.zeros({2, 3});  // static
+  const void* const own = out.const_data_ptr();
+  EXPECT_NE(view(self, {3, 2}, out), Error::Ok);
+  EXPECT_EQ(out.const_data_ptr(), own);
 }
 
 TEST(PrimView, SeesChannelsLastMemoryWhereTheOrderOfElementsStays) {

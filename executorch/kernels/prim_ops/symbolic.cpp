@@ -88,7 +88,7 @@ struct FloorDiv {
 template <class Op>
 void arithmetic(KernelRuntimeContext& ctx, Span<EValue*> args) {
   Number a, b;
-  if (!check_count(ctx, Op::kName, args, 3) || !read_number(ctx, Op::kName, *args[0], a) ||
+  if (!check_number_call(ctx, Op::kName, args, 3) || !read_number(ctx, Op::kName, *args[0], a) ||
       !read_number(ctx, Op::kName, *args[1], b)) {
     return;
   }
@@ -103,7 +103,7 @@ void arithmetic(KernelRuntimeContext& ctx, Span<EValue*> args) {
 void truediv(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::truediv.Scalar";
   Number a, b;
-  if (!check_count(ctx, kName, args, 3) || !read_number(ctx, kName, *args[0], a) ||
+  if (!check_number_call(ctx, kName, args, 3) || !read_number(ctx, kName, *args[0], a) ||
       !read_number(ctx, kName, *args[1], b)) {
     return;
   }
@@ -144,7 +144,7 @@ struct SymMin {
 
 template <class Op>
 void on_ints(KernelRuntimeContext& ctx, Span<EValue*> args) {
-  if (!check_count(ctx, Op::kName, args, 3)) return;
+  if (!check_number_call(ctx, Op::kName, args, 3)) return;
   for (size_t i = 0; i < 2; ++i) {
     if (!args[i]->isInt()) return void(fail_type(ctx, Op::kName, "an Int", *args[i]));
   }
@@ -191,7 +191,7 @@ struct Le {
 
 template <class Op>
 void compare(KernelRuntimeContext& ctx, Span<EValue*> args) {
-  if (!check_count(ctx, Op::kName, args, 3)) return;
+  if (!check_number_call(ctx, Op::kName, args, 3)) return;
   if (args[0]->isBool() && args[1]->isBool()) {
     *args[2] = EValue(Op::template holds<int>(args[0]->toBool(), args[1]->toBool()));
     return;
@@ -206,7 +206,7 @@ void compare(KernelRuntimeContext& ctx, Span<EValue*> args) {
 void neg(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::neg.Scalar";
   Number a;
-  if (!check_count(ctx, kName, args, 2) || !read_number(ctx, kName, *args[0], a)) return;
+  if (!check_number_call(ctx, kName, args, 2) || !read_number(ctx, kName, *args[0], a)) return;
   if (!a.is_int) {
     *args[1] = EValue(-a.d);
     return;
@@ -237,7 +237,7 @@ struct Trunc {
 
 template <class Op>
 void double_to_int(KernelRuntimeContext& ctx, Span<EValue*> args) {
-  if (!check_count(ctx, Op::kName, args, 2)) return;
+  if (!check_number_call(ctx, Op::kName, args, 2)) return;
   if (!args[0]->isDouble()) return void(fail_type(ctx, Op::kName, "a Double", *args[0]));
   int64_t result;
   if (to_int(ctx, Op::kName, Op::of(args[0]->toDouble()), result)) *args[1] = EValue(result);
@@ -245,7 +245,7 @@ void double_to_int(KernelRuntimeContext& ctx, Span<EValue*> args) {
 
 void sym_float(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::sym_float.Scalar";
-  if (!check_count(ctx, kName, args, 2)) return;
+  if (!check_number_call(ctx, kName, args, 2)) return;
   Number a;
   if (args[0]->isBool()) {
     *args[1] = EValue(args[0]->toBool() ? 1.0 : 0.0);
@@ -256,7 +256,7 @@ void sym_float(KernelRuntimeContext& ctx, Span<EValue*> args) {
 
 void sym_int(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::sym_int.Scalar";
-  if (!check_count(ctx, kName, args, 2)) return;
+  if (!check_number_call(ctx, kName, args, 2)) return;
   Number a;
   if (args[0]->isBool()) {
     *args[1] = EValue(static_cast<int64_t>(args[0]->toBool()));
@@ -268,14 +268,14 @@ void sym_int(KernelRuntimeContext& ctx, Span<EValue*> args) {
 
 void sym_not(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::sym_not.Scalar";
-  if (!check_count(ctx, kName, args, 2)) return;
+  if (!check_number_call(ctx, kName, args, 2)) return;
   if (!args[0]->isBool()) return void(fail_type(ctx, kName, "a Bool", *args[0]));
   *args[1] = EValue(!args[0]->toBool());
 }
 
 void sym_ite(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::sym_ite.Scalar";
-  if (!check_count(ctx, kName, args, 4)) return;
+  if (!check_number_call(ctx, kName, args, 4)) return;
   if (!args[0]->isBool()) return void(fail_type(ctx, kName, "a Bool", *args[0]));
   const EValue& chosen = args[0]->toBool() ? *args[1] : *args[2];
   if (!chosen.isScalar()) {

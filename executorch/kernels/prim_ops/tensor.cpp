@@ -26,7 +26,7 @@ bool check_int(KernelRuntimeContext& ctx, const char* op, const EValue& value) {
 /// (tensor, dim, result): reads one entry of the tensor's sizes or strides.
 template <class Entry>
 void entry_of_dim(KernelRuntimeContext& ctx, const char* op, Span<EValue*> args, Entry entry) {
-  if (!check_count(ctx, op, args, 3) || !check_tensor(ctx, op, *args[0]) ||
+  if (!check_number_call(ctx, op, args, 3) || !check_tensor(ctx, op, *args[0]) ||
       !check_int(ctx, op, *args[1])) {
     return;
   }
@@ -51,14 +51,14 @@ void sym_stride(KernelRuntimeContext& ctx, Span<EValue*> args) {
 
 void sym_numel(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "aten::sym_numel";
-  if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
+  if (!check_number_call(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
   *args[1] = EValue(static_cast<int64_t>(args[0]->toTensor().numel()));
 }
 
 // Data pointers are those of first elements, whatever storage eager had around them.
 void sym_storage_offset(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "aten::sym_storage_offset";
-  if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
+  if (!check_number_call(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
   *args[1] = EValue(int64_t{0});
 }
 
@@ -78,7 +78,7 @@ void set_number(KernelRuntimeContext& ctx, const char* op, T value, EValue& resu
 
 void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "aten::_local_scalar_dense";
-  if (!check_count(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
+  if (!check_number_call(ctx, kName, args, 2) || !check_tensor(ctx, kName, *args[0])) return;
   const Tensor& t = args[0]->toTensor();
   const ScalarType type = t.scalar_type();
   ET_REQUIRE(ctx, t.numel() >= 1, InvalidArgument, , "%s: the tensor of shape %s has no element",
@@ -183,9 +183,13 @@ void et_view(KernelRuntimeContext& ctx, Span<EValue*> args) {
   ET_REQUIRE(ctx, self.const_data_ptr() != nullptr || self.numel() == 0, InvalidState, ,
              "%s: self has no memory", kName);
   const auto& base = *self.unsafeGetTensorImpl();
-  out.unsafeGetTensorImpl()->borrow_data(base.mutable_data(), base.capacity(), base.is_read_only());
+  auto& seen = *out.unsafeGetTensorImpl();
+  void* const own = seen.mutable_data();
+  const size_t own_capacity = seen.capacity();
+  const bool own_read_only = seen.is_read_only();
+  seen.borrow_data(base.mutable_data(), base.capacity(), base.is_read_only());
   if (!native::internal::resize_out(ctx, kName, out, shape)) {
-    out.unsafeGetTensorImpl()->set_data(nullptr);  // its old shape may not fit the new memory
+    seen.borrow_data(own, own_capacity, own_read_only);  // its old shape may not fit the new memory
   }
 }
 

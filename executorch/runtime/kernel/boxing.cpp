@@ -87,6 +87,12 @@ bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const Ar
     context.fail(Error::InvalidProgram);
     return false;
   }
+  // Other instructions, inputs and outputs know a tensor or list as what it is.
+  if (returns_number && !args[n]->isScalar() && !args[n]->isNone()) {
+    ET_LOG(Error, "argument %zu takes a number, it is %s", n, tag_to_string(args[n]->tag));
+    context.fail(Error::InvalidType);
+    return false;
+  }
   for (size_t i = 0; i < n; ++i) {
     const Error error = check_argument(*args[i], kinds[i], i);
     if (error != Error::Ok) {

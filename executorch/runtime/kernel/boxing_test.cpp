@@ -161,6 +161,15 @@ TEST_F(BoxingTest, RowsAndFunctorsWrapTheSameFunction) {
   EXPECT_EQ(made.op_, &extension::WrapUnboxedIntoFunctor<EXECUTORCH_FN_TYPE(count)>::call);
 }
 
+TEST_F(BoxingTest, NumberDoesNotTakeThePlaceOfATensor) {
+  EValue* wrapped[] = {nullptr};
+  std::optional<Tensor> unwrapped[1];
+  BoxedEvalueList<std::optional<Tensor>> list(wrapped, unwrapped, 1);
+  EValue values[] = {&list, tf_.ones({2})};
+  EXPECT_EQ(call(boxed<&count>, values), Error::InvalidType);
+  EXPECT_TRUE(values[1].isTensor());
+}
+
 TEST(KernelRuntimeContext, TemporaryMemoryMayBeMissingOrUsedUp) {
   KernelRuntimeContext without;
   EXPECT_EQ(without.allocate_temp(1).error(), Error::NotFound);
