@@ -157,6 +157,7 @@ class Rewriter {
     const Prepared& call = prepared_[committed_++];
     instruction.kernel = run_fused;
     instruction.traces_itself = true;
+    instruction.points_last_argument = false;
     instruction.args = call.args;
     text_.append(std::to_string(node(n).number)).append(": ").append(node(n).fused->name);
     text_.append(" <- ").append(call.operators).append("\n");

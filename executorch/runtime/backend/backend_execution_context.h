@@ -3,31 +3,36 @@
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/memory_allocator.h>
+#include <executorch/runtime/core/temp_memory.h>
 
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
-/// What a backend's execute() may use. All pointers are borrowed and may be null.
+/// What a backend's execute() may use. All pointers are borrowed and may be null. `fallback` serves
+/// what `temp_allocator` has no room for.
 class BackendExecutionContext final {
  public:
   BackendExecutionContext(EventTracer* event_tracer = nullptr,
                           MemoryAllocator* temp_allocator = nullptr,
-                          const char* method_name = nullptr)
-      : event_tracer_(event_tracer), temp_allocator_(temp_allocator), method_name_(method_name) {}
+                          const char* method_name = nullptr, MemoryAllocator* fallback = nullptr)
+      : event_tracer_(event_tracer),
+        temp_memory_(temp_allocator, fallback),
+        method_name_(method_name) {}
 
   EventTracer* event_tracer() { return event_tracer_; }
 
-  /// Memory that lives until execute() returns; null when there is none left or no allocator.
+  /// Memory that lives until execute() returns; null when there is none left or no allocator, or
+  /// the sum of this call exceeds ET_MAX_SCRATCH_BYTES.
   void* allocate(size_t size, size_t alignment = MemoryAllocator::kDefaultAlignment) {
-    return temp_allocator_ != nullptr ? temp_allocator_->allocate(size, alignment) : nullptr;
+    return temp_memory_.allocator() != nullptr ? temp_memory_.allocate(size, alignment) : nullptr;
   }
-  MemoryAllocator* get_temp_allocator() { return temp_allocator_; }
+  MemoryAllocator* get_temp_allocator() { return temp_memory_.allocator(); }
 
   const char* get_method_name() const { return method_name_; }
 
  private:
   EventTracer* event_tracer_;
-  MemoryAllocator* temp_allocator_;
+  runtime::internal::TempMemory temp_memory_;
   const char* method_name_;
 };
 

@@ -1,12 +1,18 @@
 // Allocators, planned memory and device memory.
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <executorch/runtime/core/device_memory_buffer.h>
+#include <executorch/runtime/core/heap_allocator.h>
 #include <executorch/runtime/core/hierarchical_allocator.h>
 #include <executorch/runtime/core/memory_allocator.h>
+#include <executorch/runtime/core/temp_memory.h>
 #include <executorch/runtime/core/tensor_layout.h>
 
 namespace executorch {
@@ -46,6 +52,136 @@ TEST(MemoryAllocator, OverAlignmentBeyondTheEndIsRefused) {
   alignas(64) uint8_t buffer[64];
   MemoryAllocator allocator(8, buffer + 4);
   EXPECT_EQ(allocator.allocate(1, 64), nullptr);
+}
+
+// A heap that counts, and refuses what exceeds `largest`.
+struct Heap {
+  int pieces = 0;
+  int allocations = 0;
+  size_t largest = SIZE_MAX;
+} heap;
+void* count_allocation(size_t size) {
+  if (size > heap.largest) {
+    return nullptr;
+  }
+  ++heap.pieces;
+  ++heap.allocations;
+  return std::malloc(size);
+}
+void count_free(void* memory) {
+  heap.pieces -= memory != nullptr ? 1 : 0;
+  std::free(memory);
+}
+
+class HeapAllocatorTest : public ::testing::Test {
+ protected:
+  using Allocator = internal::HeapAllocator<&count_allocation, &count_free>;
+#ifdef ET_INTERNAL_ASAN
+  static constexpr bool kKeeps = false;
+#else
+  static constexpr bool kKeeps = true;
+#endif
+  void SetUp() override {
+    heap = Heap{};
+  }
+
+  // Allocations of the heap that a round of `sizes` takes.
+  int round(const std::vector<size_t>& sizes) {
+    const int before = heap.allocations;
+    for (const size_t size : sizes) {
+      void* const memory = allocator_->allocate(size, 64);
+      EXPECT_NE(memory, nullptr);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+      std::memset(memory, 0xab, size);
+    }
+    allocator_->reset();
+    return heap.allocations - before;
+  }
+
+  std::optional<Allocator> allocator_{std::in_place};
+};
+
+TEST_F(HeapAllocatorTest, KeepsOneBlockOfWhatARoundNeeds) {
+  EXPECT_EQ(round({100, 5000, 1}), 3);
+  EXPECT_EQ(heap.pieces, 0);
+  EXPECT_EQ(round({100, 5000, 1}), kKeeps ? 1 : 3);
+  EXPECT_EQ(round({100, 5000, 1}), kKeeps ? 0 : 3);
+  EXPECT_EQ(round({5000, 100}), kKeeps ? 0 : 2);
+  EXPECT_EQ(heap.pieces, kKeeps ? 1 : 0);
+  allocator_.reset();
+  EXPECT_EQ(heap.pieces, 0);
+}
+
+TEST_F(HeapAllocatorTest, GrowsInStepsLargerThanTheNeed) {
+  int allocations = 0;
+  for (size_t i = 0; i < 1000; ++i) {
+    allocations += round({100000 + 64 * i});
+  }
+  EXPECT_LE(allocations, kKeeps ? 12 : 1000);
+}
+
+TEST_F(HeapAllocatorTest, GivesBackABlockThatIsMuchTooLarge) {
+  EXPECT_EQ(round({1 << 20}), 1);
+  EXPECT_EQ(round({1 << 20}), 1);
+  heap.largest = 1 << 16;  // the large block is never taken again
+  for (int i = 0; i < 40000; ++i) {
+    round({1000});
+  }
+  EXPECT_EQ(round({1000}), kKeeps ? 0 : 1);
+  EXPECT_EQ(heap.pieces, kKeeps ? 1 : 0);
+  EXPECT_EQ(heap.allocations, kKeeps ? 3 : 40003);
+}
+
+TEST_F(HeapAllocatorTest, RefusesWhatCannotBe) {
+  round({1000});
+  for (int kept = 0; kept < 2; ++kept) {
+    EXPECT_EQ(allocator_->allocate(8, 0), nullptr);
+    EXPECT_EQ(allocator_->allocate(8, 12), nullptr);
+    EXPECT_EQ(allocator_->allocate(SIZE_MAX, 64), nullptr);
+    EXPECT_EQ(allocator_->allocate(SIZE_MAX - 64, 64), nullptr);
+    EXPECT_NE(allocator_->allocate(0, 1), nullptr);
+    EXPECT_NE(allocator_->allocate(1, 1), nullptr);
+  }
+  heap.largest = 0;
+  EXPECT_EQ(allocator_->allocate(100000), nullptr);
+}
+
+TEST_F(HeapAllocatorTest, GoesOnWithoutTheBlockIfTheHeapHasNone) {
+  heap.largest = 6000;
+  round({5000, 5000});
+  EXPECT_EQ(round({5000, 5000}), 2);
+  EXPECT_EQ(heap.pieces, 0);
+}
+
+TEST_F(HeapAllocatorTest, ServesWhatTheCallersBufferCannot) {
+  alignas(64) uint8_t buffer[64];
+  MemoryAllocator small(sizeof(buffer), buffer);
+  internal::TempMemory memory(&small, &*allocator_);
+  EXPECT_EQ(memory.allocator(), &small);
+  EXPECT_EQ(memory.allocate(32, 8), buffer);
+  EXPECT_NE(memory.allocate(64, 8), nullptr);
+  EXPECT_EQ(heap.pieces, 1);
+  EXPECT_EQ(memory.allocate(8, 8), buffer + 32);
+
+  internal::TempMemory without(nullptr, &*allocator_);
+  EXPECT_EQ(without.allocator(), &*allocator_);
+  EXPECT_NE(without.allocate(64, 8), nullptr);
+  EXPECT_EQ(heap.pieces, 2);
+}
+
+TEST_F(HeapAllocatorTest, ACallMayTakeSoMuchInAll) {
+  constexpr size_t kMost = size_t{1} << 30;
+  internal::TempMemory memory(nullptr, &*allocator_);
+  heap.largest = 1000;  // whatever the machine has
+  EXPECT_EQ(memory.allocate(SIZE_MAX, 8), nullptr);
+  EXPECT_EQ(memory.allocate(kMost + 1, 8), nullptr);
+  EXPECT_EQ(memory.allocate(kMost, 8), nullptr);  // the heap's refusal counts nothing
+  ASSERT_NE(memory.allocate(100, 8), nullptr);
+  heap.largest = SIZE_MAX;
+  EXPECT_EQ(memory.allocate(kMost - 99, 8), nullptr);
+  EXPECT_EQ(heap.pieces, 1);
+  internal::TempMemory next(nullptr, &*allocator_);
+  EXPECT_NE(next.allocate(100, 8), nullptr);
 }
 
 TEST(HierarchicalAllocator, AddressIsBufferPlusOffset) {

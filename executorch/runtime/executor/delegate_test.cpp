@@ -1,7 +1,9 @@
 #include <executorch/runtime/backend/backend_execution_context.h>
 #include <executorch/runtime/backend/backend_init_context.h>
+#include <executorch/runtime/executor/merged_data_map.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -19,6 +21,7 @@ using Floats = std::vector<float>;
 struct Seen {
   std::string blob, specs, data, method;
   int alive = 0;
+  size_t n_outputs = 1;
   bool fails = false;
 } seen;
 
@@ -54,6 +57,9 @@ class Adder final : public BackendInterface {
     args[1]->toTensor().mutable_data_ptr<float>()[0] =
         args[0]->toTensor().const_data_ptr<float>()[0] + *static_cast<uint8_t*>(handle);
     return Error::Ok;
+  }
+  bool writes_argument(const DelegateHandle*, size_t index, size_t n_args) const override {
+    return index + seen.n_outputs >= n_args;
   }
   void destroy(DelegateHandle*) const override { --seen.alive; }
 };
@@ -190,6 +196,70 @@ TEST_F(DelegateTest, RefusalOfTheBlobFailsTheLoad) {
   EXPECT_EQ(LoadedMethod(builder.build()).error, Error::DelegateInvalidCompatibility);
 }
 
+TEST_F(DelegateTest, WrittenArgumentsAreCheckedWhenTheMethodIsLoaded) {
+  const auto error = [](const std::function<void(PlanBuilder&, int32_t, int32_t)>& fill) {
+    ProgramBuilder builder;
+    builder.constants.push_back(ProgramBuilder::bytes<float>({1}));
+    PlanBuilder& plan = builder.method();
+    const int32_t x = plan.tensor({.sizes = {1}, .memory_id = 1});
+    const int32_t constant = plan.tensor({.sizes = {1}, .data = 1});
+    plan.delegates = {{"Adder", {5}}};
+    plan.arenas = {0, 32};
+    fill(plan, x, constant);
+    const Error result = LoadedMethod(builder.build()).error;
+    EXPECT_EQ(seen.alive, 0);
+    return result;
+  };
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t c) {
+              plan.call_delegate(0, {c, x});
+            }),
+            Error::Ok);
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t) {
+              plan.call_delegate(0, {x, x});
+            }),
+            Error::Ok);
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t c) {
+              plan.call_delegate(0, {x, c});
+            }),
+            Error::InvalidProgram);
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t) {
+              plan.call_delegate(0, {x, plan.integer(1)});
+            }),
+            Error::InvalidProgram);
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t) {
+              plan.call_delegate(0, {x, plan.tensors({x})});
+            }),
+            Error::InvalidProgram);
+  seen.n_outputs = 2;
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t) {
+              plan.call_delegate(0, {x, x});
+            }),
+            Error::InvalidProgram);
+  seen.n_outputs = 1;  // but two calls may write one tensor
+  EXPECT_EQ(error([](auto& plan, int32_t x, int32_t) {
+              plan.call_delegate(0, {x, x});
+              plan.call_delegate(0, {x, x});
+            }),
+            Error::Ok);
+}
+
+TEST_F(DelegateTest, DoesNotWriteAConstantThatWasMovedToItsOutput) {
+  ProgramBuilder builder;
+  builder.constants.push_back(ProgramBuilder::bytes<float>({1}));
+  PlanBuilder& plan = builder.method();
+  const int32_t constant = plan.tensor({.sizes = {1}, .data = 1});
+  const int32_t out = plan.tensor({.sizes = {1}, .memory_id = 1});
+  plan.delegates = {{"Adder", {5}}};
+  plan.move(constant, out);
+  plan.call_delegate(0, {constant, out});
+  plan.outputs = {constant};
+  plan.arenas = {0, 16};
+  LoadedMethod loaded(builder.build());
+  ASSERT_EQ(loaded.error, Error::Ok);
+  EXPECT_EQ(loaded.method->execute(), Error::InvalidProgram);
+  EXPECT_EQ(loaded.output(), (Floats{1}));
+}
+
 class ExternalDataTest : public ::testing::Test {
  protected:
   ExternalDataTest() {
@@ -228,6 +298,13 @@ TEST_F(ExternalDataTest, MissingFileKeyOrOtherShapeIsRefused) {
   EXPECT_EQ(load_error(), Error::InvalidExternalData);
   data_.entries.erase("w");
   EXPECT_EQ(load_error(), Error::NotFound);
+}
+
+TEST(MergedDataMap, TakesTwoMaps) {
+  FloatsByName map;
+  EXPECT_EQ(internal::MergedDataMap::load(nullptr, &map).error(), Error::InvalidArgument);
+  EXPECT_EQ(internal::MergedDataMap::load(&map, nullptr).error(), Error::InvalidArgument);
+  EXPECT_TRUE(internal::MergedDataMap::load(&map, &map).ok());
 }
 
 TEST_F(ExternalDataTest, FewerBytesThanTheLayoutSaysAreRefused) {

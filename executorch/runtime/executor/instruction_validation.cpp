@@ -168,9 +168,12 @@ Error validate_jump(const InstructionScope& scope, const fb::JumpFalseCall& call
 Error validate_free(const InstructionScope& scope, const fb::FreeCall& call) {
   ET_CHECK_OK_OR_RETURN_ERROR(validate_value_index(scope, call.value_index(), "the freed value"));
   const auto index = static_cast<uint32_t>(call.value_index());
-  ET_INSTRUCTION_CHECK(scope, scope.plan.tensor(index) != nullptr,
-                       "frees value %" PRIu32 ", a %s; expected a Tensor", index,
-                       fb::EnumNameKernelTypes(scope.plan.type(index)));
+  const auto* const tensor = scope.plan.tensor(index);
+  ET_INSTRUCTION_CHECK(scope, tensor != nullptr, "frees value %" PRIu32 ", a %s; expected a Tensor",
+                       index, fb::EnumNameKernelTypes(scope.plan.type(index)));
+  // It would lack its memory in the next execution.
+  ET_INSTRUCTION_CHECK(scope, tensor->allocation_info() == nullptr && !is_constant(*tensor),
+                       "frees value %" PRIu32 ", whose memory is planned or a constant's", index);
   return Error::Ok;
 }
 

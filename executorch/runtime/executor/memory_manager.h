@@ -14,8 +14,9 @@ class MemoryManager final {
   /// method_allocator  what lives as long as the method: values, instructions, delegates' state
   /// planned_memory    arena k holds memory id k + 1 of the program, at least
   ///                   MethodMeta::memory_planned_buffer_size(k) bytes; null if there are none
-  /// temp_allocator    scratch of kernels and delegates, reset after every instruction; null means
-  ///                   the platform's heap. Must not be the method allocator.
+  /// temp_allocator    scratch of kernels and delegates, reset after every instruction; the heap of
+  ///                   the platform serves what it has no room for, or all if it is null. Must
+  ///                   not be the method allocator.
   explicit MemoryManager(MemoryAllocator* method_allocator,
                          HierarchicalAllocator* planned_memory = nullptr,
                          MemoryAllocator* temp_allocator = nullptr)

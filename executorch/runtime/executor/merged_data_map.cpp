@@ -6,6 +6,8 @@ namespace runtime {
 namespace internal {
 
 Result<MergedDataMap> MergedDataMap::load(const NamedDataMap* first, const NamedDataMap* second) {
+  ET_CHECK_OR_RETURN_ERROR(first != nullptr && second != nullptr, InvalidArgument,
+                           "a named data map is null");
   ET_ASSIGN_OR_RETURN(const uint32_t first_keys, first->get_num_keys());
   ET_ASSIGN_OR_RETURN(const uint32_t second_keys, second->get_num_keys());
   for (uint32_t i = 0; i < first_keys; ++i) {

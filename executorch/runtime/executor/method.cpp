@@ -7,14 +7,44 @@
 #include <executorch/runtime/kernel/traced_call.h>
 #include <executorch/schema/program_generated.h>
 
-// The most instructions that one execute() may run: a program whose loop never ends is an error.
-#ifndef ET_MAX_INSTRUCTIONS
-#define ET_MAX_INSTRUCTIONS 10000000
-#endif
-
 namespace executorch {
 namespace runtime {
 namespace {
+
+// What an instruction costs when it runs again, in units of a call with a few small arguments.
+constexpr uint64_t kElementsPerUnit = 1024;
+constexpr uint64_t kItemsPerUnit = 8;
+
+uint64_t work_of(const EValue& value);
+uint64_t work_of(aten::ArrayRef<EValue*> values) {
+  uint64_t work = values.size() / kItemsPerUnit;
+  for (const EValue* value : values) {
+    work += value == nullptr ? 0 : work_of(*value);
+  }
+  return work;
+}
+
+uint64_t work_of(const EValue& value) {
+  const auto& list = value.payload.copyable_union;
+  switch (value.tag) {
+    case Tag::Tensor:
+      return static_cast<uint64_t>(value.payload.as_tensor.numel()) / kElementsPerUnit;
+    case Tag::ListTensor:
+      return work_of(list.as_tensor_list_ptr->values());
+    case Tag::ListOptionalTensor:
+      return work_of(list.as_list_optional_tensor_ptr->values());
+    case Tag::ListInt:
+      return work_of(list.as_int_list_ptr->values());
+    case Tag::ListDouble:
+      return list.as_double_list_ptr->size() / kItemsPerUnit;
+    case Tag::ListBool:
+      return list.as_bool_list_ptr->size() / kItemsPerUnit;
+    case Tag::String:
+      return list.as_string_ptr->size() / kItemsPerUnit;
+    default:
+      return 0;
+  }
+}
 
 bool lacks_data(const aten::Tensor& tensor) {
   return tensor.const_data_ptr() == nullptr && tensor.numel() > 0;
@@ -45,7 +75,8 @@ bool lacks_data(const EValue& value) {
 }
 
 void log_arguments(InstructionArgs args) {
-  for (size_t i = 0; i < args.size(); ++i) {
+  constexpr size_t kMost = 32;  // a file may have more than anybody reads
+  for (size_t i = 0; i < args.size() && i < kMost; ++i) {
     const EValue& value = *args[i];
     if (value.isTensor()) {
       const aten::Tensor& tensor = value.toTensor();
@@ -64,7 +95,7 @@ void log_arguments(InstructionArgs args) {
 }  // namespace
 
 const char* Method::name() const {
-  return state_.plan->name()->c_str();
+  return state_.plan == nullptr ? "a moved-from method" : state_.plan->name()->c_str();
 }
 
 bool Method::instruction_origin(size_t chain, size_t instruction, InstructionOrigin& out) const {
@@ -79,28 +110,48 @@ Error Method::execute() {
   const Error error = run_chains();
   state_.chain = 0;
   state_.instruction = 0;
-  if (error == Error::Ok) {
-    log_outputs();
-  }
-  return error;
+  return error == Error::Ok ? finish() : error;
 }
 
 Error Method::run_chains() {
   internal::EventTracerProfileMethodScope scope(state_.event_tracer, "Method::execute");
-  ET_CHECK_OK_OR_RETURN_ERROR(check_ready());
-  state_.temp_allocator->reset();
-  for (size_t count = 0; state_.chain < state_.chains.size();) {
-    if (state_.instruction == state_.chains[state_.chain].size()) {
-      ++state_.chain;
-      state_.instruction = 0;
-      continue;
+  ET_CHECK_OK_OR_RETURN_ERROR(begin());
+  free_temp_memory();
+  uint64_t work_left = state_.max_work;
+  for (; state_.chain < state_.chains.size(); ++state_.chain, state_.instruction = 0) {
+    const Chain& chain = state_.chains[state_.chain];
+    for (size_t n_reached = 0; state_.instruction < chain.size();) {
+      if (state_.instruction >= n_reached) {
+        n_reached = state_.instruction + 1;  // what runs once is as long as the file
+      } else {
+        const InstructionArgs args = chain[state_.instruction].args;
+        const uint64_t work = 1 + work_of({args.data(), args.size()});
+        ET_CHECK_OR_RETURN_ERROR(work <= work_left, InvalidProgram,
+                                 "%s: stopped after %" PRIu64
+                                 " units of work in loops; a loop does not end, or needs more "
+                                 "(ET_MAX_WORK, a macro, or Method::set_max_work())",
+                                 name(), state_.max_work);
+        work_left -= work;
+      }
+      ET_CHECK_OK_OR_RETURN_ERROR(run_instruction());
     }
-    ET_CHECK_OR_RETURN_ERROR(count++ < ET_MAX_INSTRUCTIONS, InvalidProgram,
-                             "%s: stopped after %d instructions; a loop does not end", name(),
-                             ET_MAX_INSTRUCTIONS);
-    ET_CHECK_OK_OR_RETURN_ERROR(run_instruction());
   }
   return Error::Ok;
+}
+
+// Before the first instruction.
+Error Method::begin() {
+  ET_CHECK_OR_RETURN_ERROR(state_.plan != nullptr, InvalidState, "the method was moved away");
+  // Views of the last execution may lead to what its caller has freed since.
+  for (const Chain& chain : state_.chains) {
+    for (const Instruction& instruction : chain) {
+      if (instruction.kind == Instruction::Kind::Kernel && instruction.points_last_argument &&
+          instruction.pointed != nullptr) {
+        instruction.pointed->set_data(nullptr);
+      }
+    }
+  }
+  return check_ready();
 }
 
 Error Method::check_ready() const {
@@ -141,7 +192,7 @@ Error Method::run_step() {
     return Error::EndOfMethod;
   }
   if (!is_in_progress()) {
-    ET_CHECK_OK_OR_RETURN_ERROR(check_ready());
+    ET_CHECK_OK_OR_RETURN_ERROR(begin());
   }
   if (state_.chains[state_.chain].size() > 0) {
     ET_CHECK_OK_OR_RETURN_ERROR(run_instruction());
@@ -149,9 +200,8 @@ Error Method::run_step() {
   if (state_.instruction == state_.chains[state_.chain].size()) {
     state_.instruction = 0;
     ++state_.chain;
-    log_outputs();
   }
-  return Error::Ok;
+  return state_.chain == state_.chains.size() ? finish() : Error::Ok;
 }
 
 Error Method::restart() {
@@ -199,7 +249,7 @@ Error Method::run_instruction() {
     case Instruction::Kind::Skip:
       break;
   }
-  state_.temp_allocator->reset();
+  free_temp_memory();
   if (error == Error::Ok) {
     state_.instruction = next;
   } else {
@@ -207,6 +257,13 @@ Error Method::run_instruction() {
     log_arguments(failure.args);
   }
   return error;
+}
+
+void Method::free_temp_memory() {
+  state_.temp_allocator->reset();
+  if (state_.heap != state_.temp_allocator) {
+    state_.heap->reset();
+  }
 }
 
 // Under the lines that say what is wrong with an instruction: whose it is.
@@ -232,7 +289,12 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
   if (state_.checks_data) {
     ET_CHECK_OK_OR_RETURN_ERROR(check_data(instruction));
   }
-  KernelRuntimeContext context(state_.event_tracer, state_.temp_allocator);
+  // What was moved here has memory that outlives the call.
+  ET_CHECK_OR_RETURN_ERROR(
+      !instruction.points_last_argument || instruction.pointed == last_tensor(instruction.args),
+      InvalidProgram, "%s: instruction %zu makes a view of what was moved there", name(),
+      state_.instruction);
+  KernelRuntimeContext context(state_.event_tracer, state_.temp_allocator, state_.heap);
   if (internal::attached(state_.event_tracer) == nullptr || instruction.traces_itself) {
     instruction.kernel(context, instruction.args);
   } else {
@@ -262,7 +324,8 @@ Error Method::run_delegate(const Instruction& instruction) {
     ET_CHECK_OK_OR_RETURN_ERROR(check_data(instruction));
   }
   Delegate& delegate = state_.delegates[instruction.target];
-  BackendExecutionContext context(state_.event_tracer, state_.temp_allocator, name());
+  ET_CHECK_OK_OR_RETURN_ERROR(check_written(instruction));
+  BackendExecutionContext context(state_.event_tracer, state_.temp_allocator, name(), state_.heap);
   const Error error = delegate.backend->execute(context, delegate.handle, instruction.args);
   if (error != Error::Ok) {
     ET_LOG(Error, "%s: instruction %zu, delegate %" PRIu32 " (%s), failed: %s", name(),
@@ -298,13 +361,17 @@ Result<bool> Method::read_condition(const EValue& condition) const {
   return true;
 }
 
-void Method::log_outputs() {
-  if (internal::attached(state_.event_tracer) == nullptr) {
-    return;
+// After the last instruction: whoever reads an output may rely on its memory.
+Error Method::finish() {
+  for (size_t i = 0; state_.checks_data && i < outputs_size(); ++i) {
+    ET_CHECK_OR_RETURN_ERROR(!lacks_data(output_value(i)), InvalidState,
+                             "%s: output %zu has no memory at the end", name(), i);
   }
-  for (size_t i = 0; i < outputs_size(); ++i) {
+  for (size_t i = 0; internal::attached(state_.event_tracer) != nullptr && i < outputs_size();
+       ++i) {
     internal::event_tracer_log_evalue_output(state_.event_tracer, output_value(i));
   }
+  return Error::Ok;
 }
 
 }  // namespace runtime

@@ -45,7 +45,7 @@ using deserialization::NamedData;
 /// several methods of one program may run at once in memory of their own.
 class Method final {
  public:
-  /// `rhs` may then only be destroyed.
+  /// `rhs` may then only be destroyed; executing it is InvalidState.
   Method(Method&& rhs) noexcept : state_(std::exchange(rhs.state_, State{})) {}
   Method(const Method&) = delete;
   Method& operator=(const Method&) = delete;
@@ -80,11 +80,16 @@ class Method final {
 
   /// Runs the method from its beginning.
   ///   InvalidArgument  a tensor input was never set
-  ///   InvalidState     an output needs memory (set_output_data_ptr)
-  ///   InvalidProgram   more than ET_MAX_INSTRUCTIONS instructions, or a jump on no condition
+  ///   InvalidState     an output needs memory (set_output_data_ptr), or is left without
+  ///   InvalidProgram   loops do more work than they may, or a jump on no condition
   ///   others           from a kernel or delegate; instruction, operator and arguments are logged
   /// After an error the outputs are undefined and the method can be executed again.
   ET_NODISCARD Error execute();
+
+  /// The work that loops of one execute() may do, so that none runs for ever. An instruction that
+  /// runs again costs 1 + (elements of its tensors) / 1024; what runs once is free. ET_MAX_WORK, a
+  /// macro, at first.
+  void set_max_work(uint64_t units) { state_.max_work = units; }
 
   /// Runs one instruction; EndOfMethod if there is none left. An instruction that fails is run
   /// again by the next call.
@@ -146,11 +151,13 @@ class Method final {
     const executorch_flatbuffer::ExecutionPlan* plan = nullptr;
     const Program* program = nullptr;
     MemoryManager* memory_manager = nullptr;
+    /// The caller's; `heap` where there is none.
     MemoryAllocator* temp_allocator = nullptr;
-    /// True if the temporary allocator is the method's own.
-    bool owns_temp_allocator = false;
+    /// The method's own, for what the caller's has no room for.
+    MemoryAllocator* heap = nullptr;
     /// True if tensors may be without memory when an instruction is reached.
     bool checks_data = false;
+    uint64_t max_work = 0;
     EventTracer* event_tracer = nullptr;
     /// External data over the program's own, where a program has both.
     NamedDataMap* merged_data = nullptr;
@@ -174,6 +181,12 @@ class Method final {
                                           const LoadBackendOptionsMap* backend_options,
                                           Span<const Kernel> kernels);
 
+  /// Null if the last argument is none.
+  static aten::TensorImpl* last_tensor(InstructionArgs args) {
+    const EValue* const last = args.empty() ? nullptr : args[args.size() - 1];
+    return last != nullptr && last->isTensor() ? last->toTensor().unsafeGetTensorImpl() : nullptr;
+  }
+
   // Loading, in this order (method_init.cpp, method_delegates.cpp, method_instructions.cpp).
   Error init(const NamedDataMap* external_data, const LoadBackendOptionsMap* backend_options,
              Span<const Kernel> kernels);
@@ -186,6 +199,9 @@ class Method final {
                       const LoadBackendOptionsMap* backend_options);
   Result<const NamedDataMap*> merge_data(const NamedDataMap* external_data);
   Error init_instructions(Span<const Kernel> kernels);
+  Error check_delegate_calls();
+  Error check_written(const Instruction& instruction, uint32_t* calls = nullptr,
+                      uint32_t call = 0) const;
   void rewrite();
 
   // Inputs and outputs (method_io.cpp).
@@ -195,7 +211,9 @@ class Method final {
 
   // Execution (method.cpp).
   Error run_chains();
+  Error begin();
   Error check_ready() const;
+  Error finish();
   Error run_step();
   Error run_instruction();
   struct Failure {
@@ -204,12 +222,12 @@ class Method final {
   };
   Error run_kernel(const Instruction& instruction, Failure& failure);
   Error run_delegate(const Instruction& instruction);
+  void free_temp_memory();
   Result<bool> read_condition(const EValue& condition) const;
   Error check_data(const Instruction& instruction) const;
   bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }
   Error restart();
   void log_origin(size_t instruction) const;
-  void log_outputs();
   const char* name() const;
 
   State state_;

@@ -4,6 +4,7 @@
 #include <executorch/runtime/executor/program.h>
 #include <executorch/schema/program_generated.h>
 
+#include <cstring>
 #include <new>
 
 namespace executorch {
@@ -115,6 +116,56 @@ Error Method::init_delegate(Delegate& delegate, uint32_t index, const NamedDataM
   ET_CHECK_OK_OR_RETURN_ERROR(handle.error(), "%s: delegate %" PRIu32 " (%s) failed to load: %s",
                               name(), index, id, to_string(handle.error()));
   delegate.handle = *handle;
+  return Error::Ok;
+}
+
+// What the backends write is not a constant, and no call writes a tensor twice.
+Error Method::check_delegate_calls() {
+  if (state_.delegates.empty()) {
+    return Error::Ok;
+  }
+  const size_t n_values = state_.values.size();
+  auto* const calls = state_.heap->allocateList<uint32_t>(n_values);
+  ET_CHECK_OR_RETURN_ERROR(calls != nullptr, MemoryAllocationFailed, "%s: no memory for a check",
+                           name());
+  std::memset(calls, 0, n_values * sizeof(uint32_t));
+  Error error = Error::Ok;
+  uint32_t call = 0;
+  for (const Chain& chain : state_.chains) {
+    for (size_t i = 0; i < chain.size() && error == Error::Ok; ++i) {
+      state_.instruction = i;  // for messages
+      error = chain[i].kind == Instruction::Kind::Delegate ? check_written(chain[i], calls, ++call)
+                                                           : Error::Ok;
+    }
+  }
+  state_.instruction = 0;
+  state_.heap->reset();
+  return error;
+}
+
+// `calls`: the last call that wrote each value, before this one, number `call`.
+Error Method::check_written(const Instruction& instruction, uint32_t* calls, uint32_t call) const {
+  const Delegate& delegate = state_.delegates[instruction.target];
+  const InstructionArgs args = instruction.args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!delegate.backend->writes_argument(delegate.handle, i, args.size())) {
+      continue;
+    }
+    const bool is_tensor = args[i]->isTensor();
+    ET_CHECK_OR_RETURN_ERROR(
+        is_tensor && !args[i]->toTensor().unsafeGetTensorImpl()->is_read_only(), InvalidProgram,
+        "%s: instruction %zu: delegate %" PRIu32 " writes argument %zu, %s", name(),
+        state_.instruction, instruction.target, i,
+        is_tensor ? "a constant" : tag_to_string(args[i]->tag));
+    if (calls != nullptr) {
+      uint32_t& last = calls[args[i] - state_.values.data()];
+      ET_CHECK_OR_RETURN_ERROR(last != call, InvalidProgram,
+                               "%s: instruction %zu: delegate %" PRIu32
+                               " writes argument %zu, which it writes already",
+                               name(), state_.instruction, instruction.target, i);
+      last = call;
+    }
+  }
   return Error::Ok;
 }
 

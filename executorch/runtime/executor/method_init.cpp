@@ -7,6 +7,11 @@
 #include <new>
 #include <optional>
 
+// The work that loops may do: some seconds.
+#ifndef ET_MAX_WORK
+#define ET_MAX_WORK 10000000
+#endif
+
 namespace executorch {
 namespace runtime {
 namespace {
@@ -17,32 +22,96 @@ using internal::allocate_list;
 
 MethodRewriter method_rewriter = nullptr;
 
-// The runtime's list values point at an ArrayRef over the program's own items.
-template <typename T, typename Item>
-Result<EValue> make_view(MemoryAllocator& allocator, const Item* items, size_t count) {
-  ET_ASSIGN_OR_RETURN(auto* const view, allocate_list<aten::ArrayRef<T>>(allocator, 1));
-  static_assert(sizeof(T) == sizeof(Item));
-  new (view) aten::ArrayRef<T>(reinterpret_cast<const T*>(items), count);
-  return EValue(view);
+// The items of a list value: numbers and characters themselves, or indices of other values.
+struct Items {
+  const void* data;
+  size_t count;
+  bool are_indices;
+};
+
+template <typename T>
+Items items_of(const flatbuffers::Vector<T>* items, bool are_indices) {
+  return {items->data(), items->size(), are_indices};
 }
 
-// A list of other values: pointers to them, and room to gather their contents in.
-template <typename T, typename Item>
-Result<EValue> make_boxed(MemoryAllocator& allocator, Span<EValue> values,
-                          const flatbuffers::Vector<Item>& items) {
-  ET_ASSIGN_OR_RETURN(auto* const wrapped, allocate_list<EValue*>(allocator, items.size()));
-  ET_ASSIGN_OR_RETURN(auto* const unwrapped, allocate_list<T>(allocator, items.size()));
-  for (uint32_t i = 0; i < items.size(); ++i) {
-    wrapped[i] = items.Get(i) < 0 ? nullptr : &values[static_cast<size_t>(items.Get(i))];
+Items items_of(const fb::EValue& value) {
+  switch (value.val_type()) {
+    case KernelTypes::DoubleList:
+      return items_of(value.val_as_DoubleList()->items(), false);
+    case KernelTypes::BoolList:
+      return items_of(value.val_as_BoolList()->items(), false);
+    case KernelTypes::IntList:
+      return items_of(value.val_as_IntList()->items(), true);
+    case KernelTypes::TensorList:
+      return items_of(value.val_as_TensorList()->items(), true);
+    case KernelTypes::OptionalTensorList:
+      return items_of(value.val_as_OptionalTensorList()->items(), true);
+    default:
+      return {value.val_as_String()->string_val()->c_str(),
+              value.val_as_String()->string_val()->size(), false};
   }
-  ET_ASSIGN_OR_RETURN(auto* const list, allocate_list<BoxedEvalueList<T>>(allocator, 1));
-  new (list) BoxedEvalueList<T>(wrapped, unwrapped, static_cast<int>(items.size()));
-  return EValue(list);
+}
+
+// Room for a pointer to an item and its contents; a list itself takes no more.
+struct Slot {
+  EValue* value;
+  void* contents[2];
+};
+template <typename List>
+void* fitting(Slot* slot) {
+  static_assert(sizeof(List) <= sizeof(Slot) && alignof(List) <= alignof(Slot));
+  return slot;
+}
+
+template <typename T>
+EValue make_view(const Items& items, Slot* slots) {
+  using List = aten::ArrayRef<T>;
+  return EValue(new (fitting<List>(slots)) List(static_cast<const T*>(items.data), items.count));
+}
+
+// Of values: pointers to them, room to gather their contents in, and the list.
+template <typename T>
+EValue make_boxed(const Items& items, Slot* slots) {
+  using List = BoxedEvalueList<T>;
+  static_assert(sizeof(T) <= sizeof(Slot::contents) && alignof(T) <= alignof(Slot));
+  auto** const wrapped = reinterpret_cast<EValue**>(slots);
+  auto* const unwrapped = reinterpret_cast<T*>(wrapped + items.count);
+  return EValue(new (fitting<List>(slots + items.count))
+                    List(wrapped, unwrapped, static_cast<int>(items.count)));
+}
+
+Result<EValue> make_list(const fb::EValue& value, MemoryAllocator& allocator, Span<EValue> values) {
+  const KernelTypes type = value.val_type();
+  const Items items = items_of(value);
+  ET_ASSIGN_OR_RETURN(auto* const slots,
+                      allocate_list<Slot>(allocator, items.are_indices ? items.count + 1 : 1));
+  auto** const wrapped = reinterpret_cast<EValue**>(slots);
+  for (size_t i = 0; items.are_indices && i < items.count; ++i) {
+    const int64_t index = type == KernelTypes::IntList ? static_cast<const int64_t*>(items.data)[i]
+                                                       : static_cast<const int32_t*>(items.data)[i];
+    wrapped[i] = index < 0 ? nullptr : &values[static_cast<size_t>(index)];
+  }
+  switch (type) {
+    case KernelTypes::DoubleList:
+      return make_view<double>(items, slots);
+    case KernelTypes::BoolList:
+      return make_view<bool>(items, slots);
+    case KernelTypes::IntList:
+      return make_boxed<int64_t>(items, slots);
+    case KernelTypes::TensorList:
+      return make_boxed<aten::Tensor>(items, slots);
+    case KernelTypes::OptionalTensorList:
+      return make_boxed<std::optional<aten::Tensor>>(items, slots);
+    default:
+      return make_view<char>(items, slots);
+  }
 }
 
 Result<EValue> make_value(const fb::EValue& value, uint32_t index, MemoryAllocator& allocator,
                           Span<EValue> values, deserialization::TensorParser& parser) {
   switch (value.val_type()) {
+    case KernelTypes::Null:
+      return EValue();
     case KernelTypes::Int:
       return EValue(value.val_as_Int()->int_val());
     case KernelTypes::Bool:
@@ -53,27 +122,8 @@ Result<EValue> make_value(const fb::EValue& value, uint32_t index, MemoryAllocat
       ET_ASSIGN_OR_RETURN(const aten::Tensor tensor, parser.parse(index));
       return EValue(tensor);
     }
-    case KernelTypes::String: {
-      const auto* text = value.val_as_String()->string_val();
-      return make_view<char>(allocator, text->c_str(), text->size());
-    }
-    case KernelTypes::DoubleList: {
-      const auto* items = value.val_as_DoubleList()->items();
-      return make_view<double>(allocator, items->data(), items->size());
-    }
-    case KernelTypes::BoolList: {
-      const auto* items = value.val_as_BoolList()->items();
-      return make_view<bool>(allocator, items->data(), items->size());
-    }
-    case KernelTypes::IntList:
-      return make_boxed<int64_t>(allocator, values, *value.val_as_IntList()->items());
-    case KernelTypes::TensorList:
-      return make_boxed<aten::Tensor>(allocator, values, *value.val_as_TensorList()->items());
-    case KernelTypes::OptionalTensorList:
-      return make_boxed<std::optional<aten::Tensor>>(allocator, values,
-                                                     *value.val_as_OptionalTensorList()->items());
     default:
-      return EValue();
+      return make_list(value, allocator, values);
   }
 }
 
@@ -89,6 +139,7 @@ Method::Method(const fb::ExecutionPlan& plan, const Program& program, MemoryMana
   state_.program = &program;
   state_.memory_manager = memory_manager;
   state_.event_tracer = event_tracer;
+  state_.max_work = ET_MAX_WORK;
 }
 
 Result<Method> Method::load(const fb::ExecutionPlan& plan, const Program& program,
@@ -111,6 +162,7 @@ Error Method::init(const NamedDataMap* external_data, const LoadBackendOptionsMa
   ET_CHECK_OK_OR_RETURN_ERROR(init_values(external_data));
   ET_CHECK_OK_OR_RETURN_ERROR(init_delegates(external_data, backend_options));
   ET_CHECK_OK_OR_RETURN_ERROR(init_instructions(kernels));
+  ET_CHECK_OK_OR_RETURN_ERROR(check_delegate_calls());
   rewrite();
   return Error::Ok;
 }
@@ -131,14 +183,12 @@ void Method::rewrite() {
 }
 
 Error Method::init_temp_allocator() {
-  state_.temp_allocator = state_.memory_manager->temp_allocator();
-  if (state_.temp_allocator == nullptr) {
-    using internal::PlatformMemoryAllocator;
-    ET_ASSIGN_OR_RETURN(auto* const allocator, allocate_list<PlatformMemoryAllocator>(
-                                                   *state_.memory_manager->method_allocator(), 1));
-    state_.temp_allocator = new (allocator) PlatformMemoryAllocator;
-    state_.owns_temp_allocator = true;
-  }
+  using internal::PlatformMemoryAllocator;
+  ET_ASSIGN_OR_RETURN(auto* const allocator, allocate_list<PlatformMemoryAllocator>(
+                                                 *state_.memory_manager->method_allocator(), 1));
+  state_.heap = new (allocator) PlatformMemoryAllocator;
+  MemoryAllocator* const given = state_.memory_manager->temp_allocator();
+  state_.temp_allocator = given != nullptr ? given : state_.heap;
   return Error::Ok;
 }
 
@@ -191,8 +241,8 @@ Method::~Method() {
   if (state_.merged_data != nullptr) {
     state_.merged_data->~NamedDataMap();
   }
-  if (state_.owns_temp_allocator) {
-    state_.temp_allocator->~MemoryAllocator();
+  if (state_.heap != nullptr) {
+    state_.heap->~MemoryAllocator();
   }
 }
 

@@ -16,6 +16,9 @@ using internal::allocate_list;
 // Its result borrows the bytes of its operand.
 constexpr char kViewOperator[] = "executorch_prim::et_view.default";
 
+// Missing operators that are named; a file may call more than anybody reads.
+constexpr size_t kMostReported = 100;
+
 // "name.overload", or "name"; the length was checked with the program.
 struct OperatorName {
   explicit OperatorName(const fb::Operator& op) {
@@ -161,6 +164,10 @@ class Method::InstructionBuilder {
                                    : Missing{missing.calls + 1, missing.chain, missing.first};
     }
     out.points_last_argument = std::strcmp(name.text, kViewOperator) == 0;
+    if (out.points_last_argument) {
+      out.pointed = last_tensor(out.args);
+      state_.checks_data = true;
+    }
     return Error::Ok;
   }
 
@@ -175,8 +182,10 @@ class Method::InstructionBuilder {
     }
     ET_LOG(Error, "%s: no kernel is registered for the arguments of %zu operators:",
            state_.plan->name()->c_str(), count);
-    for (uint32_t i = 0; i < missing_.size(); ++i) {
+    size_t lines = 0;
+    for (uint32_t i = 0; i < missing_.size() && lines < kMostReported; ++i) {
       if (missing_[i].calls > 0) {
+        ++lines;
         report(OperatorName(*state_.plan->operators()->Get(i)).text, missing_[i]);
       }
     }

@@ -1,6 +1,7 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/executor/method.h>
 #include <executorch/runtime/executor/plan_validation.h>
 #include <executorch/schema/program_generated.h>
@@ -54,11 +55,11 @@ bool has_memory(const fb::Tensor& tensor) {
 }  // namespace
 
 size_t Method::inputs_size() const {
-  return state_.plan->inputs()->size();
+  return state_.plan == nullptr ? 0 : state_.plan->inputs()->size();
 }
 
 size_t Method::outputs_size() const {
-  return state_.plan->outputs()->size();
+  return state_.plan == nullptr ? 0 : state_.plan->outputs()->size();
 }
 
 EValue& Method::input_value(size_t index) const {
@@ -144,7 +145,7 @@ Error Method::set_input(const EValue& input_evalue, size_t input_idx) {
 Error Method::set_tensor_input(const Tensor& source, size_t index) {
   const auto value_index = static_cast<uint32_t>(state_.plan->inputs()->Get(index));
   const fb::Tensor& recorded = *state_.plan->values()->Get(value_index)->val_as_Tensor();
-  const Tensor& input = state_.values[value_index].toTensor();
+  ET_ASSIGN_OR_RETURN(const Tensor input, state_.values[value_index].tryToTensor());
   ET_CHECK_OR_RETURN_ERROR(source.scalar_type() == input.scalar_type(), InvalidArgument,
                            "%s: input %zu has element type %s, expected %s", name(), index,
                            toString(source.scalar_type()), toString(input.scalar_type()));
@@ -156,15 +157,18 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
                            "channels last) than the method was exported for",
                            name(), index);
   auto& impl = *input.unsafeGetTensorImpl();
-  ET_CHECK_OR_RETURN_ERROR(!impl.is_read_only(), InvalidProgram, "%s: input %zu is a constant",
-                           name(), index);
   const bool borrows = !has_memory(recorded);
-  if (borrows) {
-    impl.set_data(impl.mutable_data());  // the room of the last input is no bound for this one
+  if (!borrows) {  // a view of a constant may have taken its place
+    ET_CHECK_OK_OR_RETURN_ERROR(internal::writable_data(input).error(),
+                                "%s: input %zu cannot be set", name(), index);
+  }
+  const bool read_only = impl.is_read_only();
+  if (borrows) {  // the room of the last input is no bound for this one
+    impl.borrow_data(impl.mutable_data(), SIZE_MAX, read_only);
   }
   if (resize_tensor(input, source.sizes()) != Error::Ok) {
     if (borrows) {
-      impl.borrow_data(impl.mutable_data(), static_cast<size_t>(impl.numel()), false);
+      impl.borrow_data(impl.mutable_data(), static_cast<size_t>(impl.numel()), read_only);
     }
     const bool is_static = input.shape_dynamism() == TensorShapeDynamism::STATIC;
     ET_LOG(Error, "%s: input %zu has shape %s, expected %s%s", name(), index,
@@ -200,7 +204,10 @@ Error Method::set_output_data_ptr(void* buffer, size_t size, size_t output_idx) 
   ET_CHECK_OR_RETURN_ERROR(buffer != nullptr && size >= needed, InvalidArgument,
                            "%s: output %zu needs %zu bytes, found %zu at %p", name(), output_idx,
                            needed, size, buffer);
-  output.unsafeGetTensorImpl()->set_data(buffer);
+  auto& impl = *output.unsafeGetTensorImpl();
+  ET_CHECK_OR_RETURN_ERROR(!impl.is_read_only(), InvalidState,
+                           "%s: a constant was moved to output %zu", name(), output_idx);
+  impl.borrow_data(buffer, size / elementSize(impl.scalar_type()), false);
   return Error::Ok;
 }
 
@@ -223,9 +230,8 @@ Error Method::get_inputs(EValue* input_evalues, size_t length) {
 }
 
 Result<Tensor> Method::get_attribute(std::string_view attribute) {
-  const auto& entries = *state_.plan->values();
-  for (uint32_t i = 0; i < entries.size(); ++i) {
-    const auto* tensor = entries.Get(i)->val_as_Tensor();
+  for (uint32_t i = 0; i < state_.values.size(); ++i) {
+    const auto* tensor = state_.plan->values()->Get(i)->val_as_Tensor();
     const auto* extra = tensor == nullptr ? nullptr : tensor->extra_tensor_info();
     if (extra != nullptr && extra->fully_qualified_name() != nullptr &&
         extra->fully_qualified_name()->string_view() == attribute) {

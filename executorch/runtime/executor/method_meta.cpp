@@ -2,8 +2,6 @@
 #include <executorch/runtime/executor/method_meta.h>
 #include <executorch/schema/program_generated.h>
 
-#include <c10/util/safe_numerics.h>
-
 #include <string_view>
 
 namespace executorch {
@@ -79,12 +77,16 @@ Result<TensorInfo> TensorInfo::from(const fb::Tensor& tensor) {
   if (extra != nullptr && extra->fully_qualified_name() != nullptr) {
     info.name_ = extra->fully_qualified_name()->string_view();
   }
-  uint64_t nbytes = elementSize(info.scalar_type_);
+  // As strides do, an extent of 0 counts as 1: it hides no overflow of the others.
+  int64_t nbytes = static_cast<int64_t>(elementSize(info.scalar_type_));
+  bool is_empty = false;
   for (const int32_t size : info.sizes_) {
-    ET_CHECK_OR_RETURN_ERROR(!c10::mul_overflows(nbytes, static_cast<uint64_t>(size), &nbytes),
-                             InvalidArgument,
-                             "the tensor's upper bound has no size in bytes: it is open");
+    is_empty |= size == 0;
+    ET_CHECK_OR_RETURN_ERROR(
+        !__builtin_mul_overflow(nbytes, int64_t{size == 0 ? 1 : size}, &nbytes), InvalidArgument,
+        "the tensor's upper bound has no size in bytes: it is open");
   }
+  nbytes = is_empty ? 0 : nbytes;
   info.nbytes_ = static_cast<size_t>(nbytes);
   return info;
 }

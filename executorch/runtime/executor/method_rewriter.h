@@ -15,7 +15,8 @@ namespace runtime {
 struct Instruction {
   enum class Kind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free, Skip };
   Kind kind;
-  /// Kernel: its last argument gets its bytes from the call, so it may come without.
+  /// Kernel: its last argument gets its bytes from the call, so it may come without. A kernel that
+  /// takes another one's place clears this.
   bool points_last_argument;
   /// Kernel: it reports to the tracer what it does, as other operators do not.
   bool traces_itself;
@@ -24,6 +25,8 @@ struct Instruction {
   OpFunction kernel;
   /// Kernel, Delegate: arguments; Move: source, destination; JumpFalse, Free: the value.
   Span<EValue*> args;
+  /// Kernel that points its last argument: that tensor.
+  aten::TensorImpl* pointed = nullptr;
 };
 
 /// What a rewritten instruction stands for, as tools show it.

@@ -245,7 +245,8 @@ TEST(ProgramValidation, InstructionsMustReferToWhatThereIs) {
   EXPECT_EQ(plan_error([](PlanBuilder& p) { p.jump_if_false(1, 2); }), Error::InvalidProgram);
   EXPECT_EQ(plan_error([](PlanBuilder& p) { p.jump_if_false(1, -1); }), Error::InvalidProgram);
   EXPECT_EQ(plan_error([](PlanBuilder& p) { p.jump_if_false(2, 0); }), Error::InvalidProgram);
-  EXPECT_EQ(plan_error([](PlanBuilder& p) { p.free(2); }), Error::Ok);
+  EXPECT_EQ(plan_error([](PlanBuilder& p) { p.free(p.tensor({.sizes = {2}})); }), Error::Ok);
+  EXPECT_EQ(plan_error([](PlanBuilder& p) { p.free(2); }), Error::InvalidProgram);
   EXPECT_EQ(plan_error([](PlanBuilder& p) { p.free(0); }), Error::InvalidProgram);
 }
 

@@ -11,8 +11,11 @@ namespace fb = executorch_flatbuffer;
 
 // Deeper than any program: Program, plan, chain, instruction, call.
 constexpr flatbuffers::uoffset_t kMaxDepth = 16;
-// A list's items take at least a byte each; some lists may be shared.
-constexpr uint64_t kItemsPerByte = 16;
+// A list's items take 4 bytes each; some lists may be shared.
+constexpr uint64_t kItemsPerByte = 4;
+// Methods and named data are found by name, one after the other, as often as somebody asks.
+constexpr uint32_t kMaxNames = 1 << 16;
+constexpr uint32_t kMaxNameBytes = 1 << 10;
 
 Error validate_structure(const void* data, size_t size) {
   ET_CHECK_OR_RETURN_ERROR(size < FLATBUFFERS_MAX_BUFFER_SIZE, InvalidProgram,
@@ -81,11 +84,25 @@ Error validate_constants(const fb::Program& program) {
   return Error::Ok;
 }
 
+Error validate_count(uint32_t count, const char* what) {
+  ET_CHECK_OR_RETURN_ERROR(count <= kMaxNames, InvalidProgram,
+                           "%" PRIu32 " %s, at most %" PRIu32 " are supported", count, what,
+                           kMaxNames);
+  return Error::Ok;
+}
+
+Error validate_name(const flatbuffers::String* name, const char* what, uint32_t index) {
+  ET_CHECK_OR_RETURN_ERROR(name != nullptr && name->size() <= kMaxNameBytes, InvalidProgram,
+                           "%s %" PRIu32 " has no name, or one of more than %" PRIu32 " bytes",
+                           what, index, kMaxNameBytes);
+  return Error::Ok;
+}
+
 Error validate_named_data(const fb::Program& program) {
+  ET_CHECK_OK_OR_RETURN_ERROR(validate_count(size_of(program.named_data()), "named data"));
   for (uint32_t i = 0; i < size_of(program.named_data()); ++i) {
     const auto* entry = program.named_data()->Get(i);
-    ET_CHECK_OR_RETURN_ERROR(entry->key() != nullptr, InvalidProgram,
-                             "named data %" PRIu32 " has no key", i);
+    ET_CHECK_OK_OR_RETURN_ERROR(validate_name(entry->key(), "named data", i));
     ET_CHECK_OR_RETURN_ERROR(entry->segment_index() < size_of(program.segments()), InvalidProgram,
                              "named data %s: segment %" PRIu32 " of %" PRIu32,
                              entry->key()->c_str(), entry->segment_index(),
@@ -96,8 +113,7 @@ Error validate_named_data(const fb::Program& program) {
 
 Error validate_plan(const fb::Program& program, const fb::ExecutionPlan& plan, uint32_t index,
                     uint64_t& item_budget) {
-  ET_CHECK_OR_RETURN_ERROR(plan.name() != nullptr, InvalidProgram,
-                           "execution plan %" PRIu32 " has no name", index);
+  ET_CHECK_OK_OR_RETURN_ERROR(validate_name(plan.name(), "execution plan", index));
   const PlanScope scope{program, plan, plan.name()->c_str(), item_budget};
   ET_CHECK_OK_OR_RETURN_ERROR(validate_values(scope));
   ET_CHECK_OK_OR_RETURN_ERROR(validate_interface(scope));
@@ -114,6 +130,7 @@ Error validate_program(const void* data, const ProgramFile& file) {
   ET_CHECK_OK_OR_RETURN_ERROR(validate_named_data(program));
   ET_CHECK_OR_RETURN_ERROR(program.execution_plan() != nullptr, InvalidProgram,
                            "the program has no execution plans");
+  ET_CHECK_OK_OR_RETURN_ERROR(validate_count(program.execution_plan()->size(), "methods"));
   uint64_t item_budget = kItemsPerByte * file.program_bytes;
   for (uint32_t i = 0; i < program.execution_plan()->size(); ++i) {
     ET_CHECK_OK_OR_RETURN_ERROR(

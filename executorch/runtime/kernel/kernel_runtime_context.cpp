@@ -4,9 +4,9 @@ namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
 Result<void*> KernelRuntimeContext::allocate_temp(size_t size, size_t alignment) {
-  ET_CHECK_OR_RETURN_ERROR(temp_allocator_ != nullptr, NotFound,
+  ET_CHECK_OR_RETURN_ERROR(temp_memory_.allocator() != nullptr, NotFound,
                            "the kernel needs temporary memory; the method has no temp allocator");
-  void* memory = temp_allocator_->allocate(size, alignment);
+  void* memory = temp_memory_.allocate(size, alignment);
   ET_CHECK_OR_RETURN_ERROR(memory != nullptr, MemoryAllocationFailed,
                            "no room for %zu temporary bytes", size);
   return memory;

@@ -7,6 +7,7 @@
 #include <executorch/runtime/core/memory_allocator.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/span.h>
+#include <executorch/runtime/core/temp_memory.h>
 #include <executorch/runtime/platform/compiler.h>
 
 #include <cstdint>
@@ -18,10 +19,11 @@ namespace ET_RUNTIME_NAMESPACE {
 /// that lives until the call ends.
 class KernelRuntimeContext {
  public:
-  /// Both are borrowed and may be null.
+  /// All are borrowed and may be null. `fallback` serves what `temp_allocator` has no room for.
   KernelRuntimeContext(EventTracer* event_tracer = nullptr,
-                       MemoryAllocator* temp_allocator = nullptr)
-      : event_tracer_(event_tracer), temp_allocator_(temp_allocator) {}
+                       MemoryAllocator* temp_allocator = nullptr,
+                       MemoryAllocator* fallback = nullptr)
+      : event_tracer_(event_tracer), temp_memory_(temp_allocator, fallback) {}
 
   /// Makes the method fail with `error` once the kernel returns. The kernel logs why.
   void fail(Error error) { failure_state_ = error; }
@@ -44,12 +46,13 @@ class KernelRuntimeContext {
 
   EventTracer* internal_event_tracer() { return event_tracer_; }
 
-  /// NotFound without a temp allocator, MemoryAllocationFailed when it is exhausted.
+  /// NotFound without any allocator; MemoryAllocationFailed when it is exhausted, or the sum of
+  /// this call exceeds ET_MAX_SCRATCH_BYTES.
   Result<void*> allocate_temp(size_t size, size_t alignment = MemoryAllocator::kDefaultAlignment);
 
  private:
   EventTracer* event_tracer_;
-  MemoryAllocator* temp_allocator_;
+  runtime::internal::TempMemory temp_memory_;
   Error failure_state_ = Error::Ok;
   static constexpr uint32_t kItself = UINT32_MAX;
   uint32_t blamed_ = kItself;

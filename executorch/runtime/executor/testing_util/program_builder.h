@@ -66,6 +66,8 @@ class PlanBuilder {
   void move(int32_t from, int32_t to);
   void jump_if_false(int32_t condition, int32_t destination);
   void free(int32_t value);
+  /// The last instruction `n` times more, as one table of the file.
+  void repeat(size_t n) { instructions_.insert(instructions_.end(), n, instructions_.back()); }
 
  private:
   friend class ProgramBuilder;
