@@ -94,7 +94,7 @@ def verb_tiny(args: list[str]) -> int:
 
 
 def verb_lint(args: list[str]) -> int:
-    """Check formats, types and the layer table."""
+    """Check formats, types, the layer table, and that nothing aborts."""
     sources = _tracked("*.h", "*.cpp")
     checks = {
         "clang-format": ["clang-format", "--dry-run", "--Werror", *sources],
@@ -102,6 +102,7 @@ def verb_lint(args: list[str]) -> int:
         "ruff": [str(VENV / "bin" / "ruff"), "check", "-q", "."],
         "mypy": [str(PYTHON), "-m", "mypy", "executorch/exir"],
         "layers": [str(PYTHON), "tools/check_layers.py"],
+        "aborts": [str(PYTHON), "tools/check_aborts.py"],
     }
     failed = 0
     for name, command in checks.items():
