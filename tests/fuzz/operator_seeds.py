@@ -168,27 +168,33 @@ def programs_of(name: str) -> Iterator[tuple[str, bytes]]:
             yield label, builder.program()
 
 
-def stamp() -> str:
-    """Of everything that the seeds follow from."""
+def stamp_of(*sources: Path) -> str:
+    """Of everything that seeds follow from."""
     digest = hashlib.sha256(torch.__version__.encode())
-    sources = [OPERATORS, Path(__file__), *sorted((ROOT / "tests" / "ops").glob("*.py"))]
     for source in [*sources, ROOT / "executorch" / "schema" / "program.fbs"]:
         digest.update(source.read_bytes())
     return digest.hexdigest()
+
+
+def is_current(folder: Path, stamp: str) -> bool:
+    """Whether `folder` holds the seeds of that stamp; if not, it is emptied."""
+    note = folder / "stamp.txt"
+    if note.exists() and note.read_text() == stamp:
+        print(f"{folder.name}: {len(list(folder.glob('*.pte')))} programs are there")
+        return True
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in [*folder.glob("*.pte"), *folder.glob("stamp.txt")]:
+        old.unlink()
+    return False
 
 
 def write(folder: Path) -> None:
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    wanted = stamp()
-    note = folder / "stamp.txt"
-    if note.exists() and note.read_text() == wanted:
-        print(f"operator seeds: {len(list(folder.glob('*.pte')))} programs are there")
+    wanted = stamp_of(OPERATORS, Path(__file__), *sorted((ROOT / "tests" / "ops").glob("*.py")))
+    if is_current(folder, wanted):
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.pte"):
-        old.unlink()
     names = OPERATORS.read_text().split()
     count, missing = 0, []
     for i, name in enumerate(names):
@@ -205,7 +211,7 @@ def write(folder: Path) -> None:
         f"\roperator seeds: {count} programs of {len(names) - len(missing)} operators of "
         f"{len(names)}; without any: {', '.join(missing) or 'none'}"
     )
-    note.write_text(wanted)
+    (folder / "stamp.txt").write_text(wanted)
 
 
 if __name__ == "__main__":

@@ -167,19 +167,20 @@ def verb_fuzz(args: list[str]) -> int:
     build("dev", *PYTHON_TARGETS)
     preset = "dev" if chosen.release else "asan"
     folder = build(preset, "pte_flip", "program_fuzz", "delegate_fuzz") / "tests" / "fuzz"
-    models, operators = OUTPUT / "fuzz", OUTPUT / "fuzz" / "operators"
-    models.mkdir(parents=True, exist_ok=True)
-    if not list(models.glob("*.pte")):
-        step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(models)])
-    if python("-m", "tests.fuzz.operator_seeds", str(operators)):
-        return 1
-    programs = sorted(str(p) for p in models.glob("*.pte"))
+    seeds = OUTPUT / "fuzz"
+    seeds.mkdir(parents=True, exist_ok=True)
+    for kind in ("operators", "models"):
+        if python("-W", "ignore", "-m", f"tests.fuzz.{kind[:-1]}_seeds", str(seeds / kind)):
+            return 1
+    if not list(seeds.glob("*.pte")):
+        step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(seeds)])
+    programs = sorted(str(p) for p in seeds.glob("*.pte"))
     seconds = ["--seconds", str(chosen.seconds)]
     fields = [str(folder / "program_fuzz"), *seconds, "--workers", str(chosen.workers)]
-    fields += ["--findings", str(OUTPUT / "fuzz" / "findings")]
+    fields += ["--findings", str(seeds / "findings")]
     fields += ["--operators", chosen.operators] if chosen.operators else []
     fields += ["--json", str(Path(chosen.json).resolve())] if chosen.json else []
-    changed = show([*fields, str(operators), *programs])
+    changed = show([*fields, str(seeds / "operators"), str(seeds / "models"), *programs])
     if chosen.operators:
         return changed
     flipped = show([str(folder / "pte_flip"), *seconds, *programs])
