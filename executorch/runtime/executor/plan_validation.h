@@ -47,14 +47,6 @@ uint32_t size_of(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
-/// True if the items of a vector of 8-byte values lie on 8-byte boundaries, which the flatbuffer
-/// verifier leaves open. A vector without items has none to be misaligned.
-template <typename T>
-bool is_aligned(const flatbuffers::Vector<T>* vector) {
-  return vector == nullptr || vector->size() == 0 ||  // writers do not align what is empty
-         reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(T) == 0;
-}
-
 /// True if the bytes of `tensor` are a constant of the program or of an external file.
 inline bool is_constant(const executorch_flatbuffer::Tensor& tensor) {
   if (tensor.allocation_info() != nullptr) {

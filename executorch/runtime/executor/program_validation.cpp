@@ -1,6 +1,7 @@
 #include <executorch/runtime/executor/plan_validation.h>
 #include <executorch/runtime/executor/program_validation.h>
 #include <executorch/schema/program_generated.h>
+#include <executorch/schema/program_structure.h>
 
 namespace executorch {
 namespace runtime {
@@ -10,7 +11,7 @@ namespace {
 namespace fb = executorch_flatbuffer;
 
 // Deeper than any program: Program, plan, chain, instruction, call.
-constexpr flatbuffers::uoffset_t kMaxDepth = 16;
+constexpr uint32_t kMaxDepth = 16;
 // A list's items take 4 bytes each; some lists may be shared.
 constexpr uint64_t kItemsPerByte = 4;
 // Methods and named data are found by name, one after the other, as often as somebody asks.
@@ -22,12 +23,11 @@ Error validate_structure(const void* data, size_t size) {
                            "program of %zu bytes; at most %zu are possible", size,
                            static_cast<size_t>(FLATBUFFERS_MAX_BUFFER_SIZE));
   // Each reference to a table takes 4 bytes: more tables than that are shared to waste time.
-  const auto max_tables = static_cast<flatbuffers::uoffset_t>(size / 4 + 1);
-  flatbuffers::Verifier verifier(static_cast<const uint8_t*>(data), size, kMaxDepth, max_tables);
-  ET_CHECK_OR_RETURN_ERROR(fb::VerifyProgramBuffer(verifier), InvalidProgram,
-                           "the program's %zu bytes are not a well-formed flatbuffer: damaged or "
-                           "truncated",
-                           size);
+  const auto max_tables = static_cast<uint32_t>(size / 4 + 1);
+  ET_CHECK_OR_RETURN_ERROR(
+      schema::is_program_structure(static_cast<const uint8_t*>(data), size, kMaxDepth, max_tables),
+      InvalidProgram,
+      "the program's %zu bytes are not a well-formed flatbuffer: damaged or truncated", size);
   return Error::Ok;
 }
 
@@ -56,8 +56,6 @@ Error validate_subsegments(const fb::Program& program, const fb::SubsegmentOffse
   ET_CHECK_OR_RETURN_ERROR(index < size_of(program.segments()), InvalidProgram,
                            "%s: segment %" PRIu32 " of %" PRIu32, what, index,
                            size_of(program.segments()));
-  ET_CHECK_OR_RETURN_ERROR(is_aligned(table->offsets()), InvalidProgram,
-                           "%s: offsets are misaligned", what);
   const uint64_t segment_bytes = program.segments()->Get(index)->size();
   for (uint32_t i = 0; i < table->offsets()->size(); ++i) {
     const uint64_t offset = table->offsets()->Get(i);

@@ -15,8 +15,6 @@ const char* type_name(const PlanScope& scope, uint32_t index) {
 Error validate_arenas(const PlanScope& scope) {
   const auto* sizes = scope.plan.non_const_buffer_sizes();
   const uint32_t count = size_of(sizes);
-  ET_CHECK_OR_RETURN_ERROR(is_aligned(sizes), InvalidProgram,
-                           "%s: sizes of planned memory are misaligned", scope.name);
   for (uint32_t i = 0; i < count; ++i) {
     // Entry 0 is reserved: memory ids start at 1.
     ET_CHECK_OR_RETURN_ERROR(i == 0 ? sizes->Get(0) == 0 : sizes->Get(i) >= 0, InvalidProgram,
@@ -43,9 +41,9 @@ Error validate_arenas(const PlanScope& scope) {
 template <typename Item>
 Error validate_items(const PlanScope& scope, uint32_t index, const flatbuffers::Vector<Item>* items,
                      KernelTypes item_type, bool optional) {
-  ET_CHECK_OR_RETURN_ERROR(items != nullptr && is_aligned(items), InvalidProgram,
-                           "%s: value %" PRIu32 ": %s has no or misaligned items", scope.name,
-                           index, type_name(scope, index));
+  ET_CHECK_OR_RETURN_ERROR(items != nullptr, InvalidProgram,
+                           "%s: value %" PRIu32 ": %s has no items", scope.name, index,
+                           type_name(scope, index));
   ET_CHECK_OR_RETURN_ERROR(scope.take(items->size()), InvalidProgram,
                            "%s: value %" PRIu32 ": more list items than the file can hold",
                            scope.name, index);
@@ -103,11 +101,8 @@ Error validate_value(const PlanScope& scope, uint32_t index) {
       return validate_items(scope, index, value->val_as_IntList()->items(), KernelTypes::Int,
                             false);
     case KernelTypes::DoubleList:
-      ET_CHECK_OR_RETURN_ERROR(value->val_as_DoubleList()->items() != nullptr &&
-                                   is_aligned(value->val_as_DoubleList()->items()),
-                               InvalidProgram,
-                               "%s: value %" PRIu32 ": DoubleList has no or misaligned items",
-                               scope.name, index);
+      ET_CHECK_OR_RETURN_ERROR(value->val_as_DoubleList()->items() != nullptr, InvalidProgram,
+                               "%s: value %" PRIu32 ": DoubleList has no items", scope.name, index);
       return Error::Ok;
     case KernelTypes::BoolList:
       return validate_bools(scope, index);
