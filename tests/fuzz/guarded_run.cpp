@@ -289,6 +289,7 @@ class Run {
   }
 
   Outcome once(Method& method, const MethodMeta& meta) {
+    progress_.at.chain = Place::kUnknown;
     for (size_t i = 0; i < meta.num_inputs(); ++i) {
       if (set_input(method, meta, i) != Error::Ok) {
         return Outcome::Failed;
@@ -357,7 +358,8 @@ Outcome run_methods(const uint8_t* data, size_t size, GuardedMemory& memory, Ran
   }
   Outcome outcome = Outcome::Ran;
   for (size_t i = 0; i < program->num_methods(); ++i) {
-    progress.at = {static_cast<uint32_t>(i), 0, 0};
+    progress.at = {static_cast<uint32_t>(i), Place::kUnknown, 0};
+    progress.slowest = progress.at;
     const Outcome one = Run(*program, *program->get_method_name(i), memory, random, progress).all();
     outcome = std::min(outcome, one);
   }

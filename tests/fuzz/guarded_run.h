@@ -13,7 +13,8 @@ constexpr const char* kOutcomes[] = {"refused", "not loaded", "failed", "ran"};
 
 /// Where in a program a run is: written as it goes, and read by another process after a crash.
 struct Place {
-  uint32_t method = 0, chain = 0, instruction = 0;
+  static constexpr uint32_t kUnknown = 0xFFFFFFFF;
+  uint32_t method = 0, chain = kUnknown, instruction = 0;
 };
 
 struct Progress {

@@ -62,6 +62,8 @@ class Edit {
   void move_memory();
   /// The constants become inputs, whose shapes and bytes are chosen when it runs.
   void make_inputs();
+  /// Two tensors of one instruction lie, or begin, at one place of planned memory.
+  void overlap_memory();
   /// Room for results of any shape.
   void widen_results();
 
@@ -98,6 +100,7 @@ class Edit {
   void shrink(fb::TensorT& tensor);
   void give_memory(fb::TensorT& tensor, uint64_t bytes);
   bool make_input(int32_t index);
+  bool plan_memory(fb::TensorT& tensor);
 
   fb::ProgramT& program_;
   fb::ExecutionPlanT& plan_;

@@ -73,7 +73,8 @@ void change_once(Edit& edit, const fb::ExecutionPlanT& plan, Random& random) {
   if (choice < 62) return edit.change_doubles();
   if (choice < 68) return edit.change_types();
   if (choice < 72) return edit.change_layout();
-  if (choice < 75) return edit.move_memory();
+  if (choice < 73) return edit.move_memory();
+  if (choice < 76) return edit.overlap_memory();
   if (choice < 79) return edit.change_list_lengths();
   if (choice < 85) return edit.rewire_arguments();
   if (choice < 88) return edit.rewire_lists();

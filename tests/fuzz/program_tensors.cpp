@@ -198,6 +198,47 @@ void Edit::change_layout() {
   }
 }
 
+// Gives an input, a constant among them, memory of its own in an arena.
+bool Edit::plan_memory(fb::TensorT& tensor) {
+  if (tensor.allocation_info != nullptr) {
+    return true;
+  }
+  if (plan_.non_const_buffer_sizes.size() < 2) {
+    return false;
+  }
+  give_memory(tensor, 0);  // constants become inputs
+  tensor.allocation_info = std::make_unique<fb::AllocationDetailsT>();
+  tensor.allocation_info->memory_id = 1;
+  const auto arena = static_cast<uint64_t>(plan_.non_const_buffer_sizes[1]);
+  tensor.allocation_info->memory_offset_low = static_cast<uint32_t>(std::min(arena, kMaxBytes));
+  repair(tensor);
+  return true;
+}
+
+void Edit::overlap_memory() {
+  auto* args = any_arguments();
+  const std::vector<fb::TensorT*> found =
+      args == nullptr ? std::vector<fb::TensorT*>() : tensors_of(*args);
+  if (found.empty()) {
+    return;
+  }
+  fb::TensorT& one = *found[random_.below(found.size())];
+  fb::TensorT& other = *found[random_.below(found.size())];
+  if (&one == &other || !plan_memory(one) || !plan_memory(other)) {
+    return;
+  }
+  auto& place = *one.allocation_info;
+  place = *other.allocation_info;
+  if (random_.chance(30)) {
+    place.memory_offset_low += static_cast<uint32_t>(16 * random_.below(4));
+  }
+  if (place.memory_id < plan_.non_const_buffer_sizes.size()) {
+    int64_t& arena = plan_.non_const_buffer_sizes[place.memory_id];
+    const uint64_t bytes = product(one.sizes, 0) * bytes_of(one.scalar_type);
+    arena = std::max(arena, static_cast<int64_t>(place.memory_offset_low + bytes));
+  }
+}
+
 void Edit::move_memory() {
   std::vector<fb::TensorT*> planned;
   for (auto& any : plan_.values) {
