@@ -45,7 +45,8 @@ std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_L(KernelRuntimeContext& ctx, con
   if (!require_matrices(ctx, kOp, self, true)) return result;
   const Batch from{self, 2}, to{L, 2}, infos{info, 0};
   const int64_t n = from.rows();
-  if (!shape_like(ctx, kOp, self, {n, n}, L) || !shape_like(ctx, kOp, self, {}, info)) {
+  if (!shape_like(ctx, kOp, self, {n, n}, L) || !shape_like(ctx, kOp, self, {}, info) ||
+      are_empty({&L, &info})) {
     return result;
   }
   Workspace space{ctx, kOp};
@@ -72,14 +73,14 @@ std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_L(KernelRuntimeContext& ctx, con
 namespace {
 
 /// LU and pivots of each matrix of A (or its transpose) into their tensors;
-/// `then(i, lu, pivots, info)` goes on.
+/// `then(i, lu, pivots, info)` goes on, for a `result` of one number for each.
 template <class Then>
 void with_lu(Workspace& space, const Tensor& A, bool transposed, Tensor& LU, Tensor& pivots,
-             const Then& then) {
+             const Tensor& result, const Then& then) {
   const Batch from{A, 2};
   const int64_t rows = from.rows(), columns = from.columns(), n = std::min(rows, columns);
   if (!shape_like(space.ctx, space.op, A, {rows, columns}, LU) ||
-      !shape_like(space.ctx, space.op, A, {n}, pivots)) {
+      !shape_like(space.ctx, space.op, A, {n}, pivots) || are_empty({&A, &result})) {
     return;
   }
   const Batch lus{LU, 2}, swaps{pivots, 1};
@@ -105,7 +106,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(KernelRuntimeConte
   ET_REQUIRE(ctx, pivot, NotSupported, result, "%s: without pivoting is not implemented", kOp);
   if (!require_matrices(ctx, kOp, A, false) || !shape_like(ctx, kOp, A, {}, info)) return result;
   Workspace space{ctx, kOp};
-  with_lu(space, A, false, LU, pivots,
+  with_lu(space, A, false, LU, pivots, info,
           [&](int64_t i, const Matrix&, const double*, int64_t failed) {
             Batch{info, 0}.write_number(i, static_cast<double>(failed));
             return check_info(ctx, kOp, check_errors, failed, i);
@@ -121,7 +122,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_det_result(KernelRuntimeContext& c
   if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, value)) return result;
   Workspace space{ctx, kOp};
   // As eager, whose matrices lie in columns: the transpose has the same determinant.
-  with_lu(space, A, is_contiguous(A), LU, pivots,
+  with_lu(space, A, is_contiguous(A), LU, pivots, value,
           [&](int64_t i, const Matrix& lu, const double* swaps, int64_t) {
             double product = parity(swaps, lu.rows);
             for (int64_t k = 0; k < lu.rows; ++k) product *= lu[k][k];
@@ -142,7 +143,7 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_slogdet_sign(KernelRuntim
     return result;
   }
   Workspace space{ctx, kOp};
-  with_lu(space, A, is_contiguous(A), LU, pivots,
+  with_lu(space, A, is_contiguous(A), LU, pivots, sign,
           [&](int64_t i, const Matrix& lu, const double* swaps, int64_t) {
             double total = 0, s = parity(swaps, lu.rows);
             for (int64_t k = 0; k < lu.rows; ++k) {
@@ -164,7 +165,8 @@ std::tuple<Tensor&, Tensor&> linalg_inv_ex_inverse(KernelRuntimeContext& ctx, co
   if (!require_matrices(ctx, kOp, A, true)) return result;
   const Batch from{A, 2}, to{inverse, 2}, infos{info, 0};
   const int64_t n = from.rows();
-  if (!shape_like(ctx, kOp, A, {n, n}, inverse) || !shape_like(ctx, kOp, A, {}, info)) {
+  if (!shape_like(ctx, kOp, A, {n, n}, inverse) || !shape_like(ctx, kOp, A, {}, info) ||
+      are_empty({&inverse, &info})) {
     return result;
   }
   Workspace space{ctx, kOp};
@@ -191,30 +193,26 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
   for (int64_t d = 0; vectors && d < A.dim() - 1; ++d) {
     vectors = B.dim() == 1 ? B.size(0) == A.size(A.dim() - 1) : B.size(d) == A.size(d);
   }
+  ET_REQUIRE(ctx, is_float(B.scalar_type()) && (vectors || B.dim() >= 2), InvalidArgument, result,
+             "%s: a %s tensor of shape %s is no right side for matrices %s", kOp,
+             toString(B.scalar_type()), ShapeText(B).c_str(), ShapeText(A).c_str());
   const Batch matrices{A, 2}, right{B, vectors ? 1 : 2}, to{X, vectors ? 1 : 2};
   const int64_t n = matrices.rows(), other = vectors ? 1 : left ? right.columns() : right.rows();
   const int64_t meets = vectors || !left ? right.columns() : right.rows();
-  ET_REQUIRE(ctx, meets == n && (vectors || B.dim() >= 2), InvalidArgument, result,
-             "%s: shapes %s and %s do not fit", kOp, ShapeText(A).c_str(), ShapeText(B).c_str());
-  Shape batches(ArrayRef<SizesType>(A.sizes().data(), static_cast<size_t>(matrices.outer())));
+  ET_REQUIRE(ctx, meets == n, InvalidArgument, result, "%s: shapes %s and %s do not fit", kOp,
+             ShapeText(A).c_str(), ShapeText(B).c_str());
   Shape shape;
-  for (int64_t d = std::max(matrices.outer(), right.outer()); d > 0; --d) {
-    const int64_t a = d <= matrices.outer() ? A.size(matrices.outer() - d) : 1;
-    const int64_t b = d <= right.outer() ? B.size(right.outer() - d) : 1;
-    ET_REQUIRE(ctx, a == b || a == 1 || b == 1, InvalidArgument, result,
-               "%s: batches %s and %s do not broadcast", kOp, ShapeText(A).c_str(),
-               ShapeText(B).c_str());
-    shape.push(a == 1 ? b : a);
-  }
+  if (!broadcast_batches(ctx, kOp, matrices, right, shape)) return result;
   if (!vectors) shape.push(left ? n : other);
   shape.push(vectors || !left ? n : other);
   if (!resize_out(ctx, kOp, X, shape)) return result;
   Workspace space{ctx, kOp};
-  with_lu(space, A, false, LU, pivots,
+  with_lu(space, A, false, LU, pivots, info,
           [&](int64_t i, const Matrix&, const double*, int64_t failed) {
             Batch{info, 0}.write_number(i, static_cast<double>(failed));
             return check_info(ctx, kOp, check_errors, failed, i);
           });
+  if (X.numel() == 0) return result;
   const Matrix a = space.matrix(n, n),
                b = space.matrix(vectors || !left ? other : n, vectors || !left ? n : other);
   const Matrix x = space.matrix(n, other), swaps = space.matrix(1, n);
@@ -245,17 +243,10 @@ Tensor& linalg_solve_triangular_out(KernelRuntimeContext& ctx, const Tensor& sel
   ET_REQUIRE(ctx, (left ? rows : columns) == n, InvalidArgument, out,
              "%s: shapes %s and %s do not fit", kOp, ShapeText(self).c_str(), ShapeText(B).c_str());
   Shape shape;
-  for (int64_t d = std::max(triangles.outer(), right.outer()); d > 0; --d) {
-    const int64_t a = d <= triangles.outer() ? self.size(triangles.outer() - d) : 1;
-    const int64_t b = d <= right.outer() ? B.size(right.outer() - d) : 1;
-    ET_REQUIRE(ctx, a == b || a == 1 || b == 1, InvalidArgument, out,
-               "%s: batches %s and %s do not broadcast", kOp, ShapeText(self).c_str(),
-               ShapeText(B).c_str());
-    shape.push(a == 1 ? b : a);
-  }
+  if (!broadcast_batches(ctx, kOp, triangles, right, shape)) return out;
   shape.push(rows);
   shape.push(columns);
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   Workspace space{ctx, kOp};
   const Matrix a = space.matrix(n, n), b = space.matrix(rows, columns);
   const Matrix x = space.matrix(n, left ? columns : rows);
@@ -293,7 +284,7 @@ std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tens
   Shape none;
   none.push(0);
   if (!(mode == "r" ? resize_out(ctx, kOp, Q, none) : shape_like(ctx, kOp, A, {rows, n}, Q)) ||
-      !shape_like(ctx, kOp, A, {n, columns}, R)) {
+      !shape_like(ctx, kOp, A, {n, columns}, R) || are_empty({&Q, &R})) {
     return result;
   }
   Workspace space{ctx, kOp};
@@ -321,7 +312,8 @@ std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx,
   none.push(0);
   if (!shape_like(ctx, kOp, A, {n}, eigenvalues) ||
       !(compute_v ? shape_like(ctx, kOp, A, {n, n}, eigenvectors)
-                  : resize_out(ctx, kOp, eigenvectors, none))) {
+                  : resize_out(ctx, kOp, eigenvectors, none)) ||
+      eigenvalues.numel() == 0) {
     return result;
   }
   const bool lower = !UPLO.empty() && (UPLO[0] == 'L' || UPLO[0] == 'l');
@@ -365,7 +357,8 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
   if (!shape_like(ctx, kOp, A, {n}, S) ||
       !(compute_uv ? shape_like(ctx, kOp, A, {rows, left}, U) : resize_out(ctx, kOp, U, none)) ||
       !(compute_uv ? shape_like(ctx, kOp, A, {right, columns}, Vh)
-                   : resize_out(ctx, kOp, Vh, none))) {
+                   : resize_out(ctx, kOp, Vh, none)) ||
+      are_empty({&U, &S, &Vh})) {
     return result;
   }
   // Of the matrix or its transpose, whichever is not wider than high: high = long_ * S * short_^T.
@@ -373,8 +366,13 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
   const int64_t m = std::max(rows, columns);
   Workspace space{ctx, kOp};
   const Matrix a = space.matrix(rows, columns), v = space.matrix(n, n), s = space.matrix(1, n);
-  const Matrix u = space.matrix(m, n), basis = space.matrix(m, full_matrices ? m : n);
-  const Matrix u_out = space.matrix(rows, left), v_out = space.matrix(right, columns);
+  const Matrix u = space.matrix(m, n);
+  Matrix basis, u_out, v_out;
+  if (compute_uv) {
+    basis = space.matrix(m, full_matrices ? m : n);
+    u_out = space.matrix(rows, left);
+    v_out = space.matrix(right, columns);
+  }
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     for (int64_t r = 0; r < m; ++r) {

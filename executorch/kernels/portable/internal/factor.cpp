@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace torch::executor::native::internal {
 
@@ -98,6 +99,9 @@ void set_identity(const Matrix& m) {
 }
 
 void orthogonalize(const Matrix& u, const Matrix& v) {
+  // What rounding leaves of the product of long columns does not get smaller.
+  constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+  const double small = std::max(1e-15, kEpsilon * std::sqrt(static_cast<double>(u.rows)));
   const auto rotate = [](const Matrix& m, int64_t p, int64_t q, double c, double s) {
     for (int64_t r = 0; r < m.rows; ++r) {
       const double x = m[r][p], y = m[r][q];
@@ -115,7 +119,7 @@ void orthogonalize(const Matrix& u, const Matrix& v) {
           bb += u[r][q] * u[r][q];
           ab += u[r][p] * u[r][q];
         }
-        if (!(std::fabs(ab) > 1e-15 * std::sqrt(aa * bb)) || ab == 0) continue;
+        if (!(std::fabs(ab) > small * std::sqrt(aa * bb)) || ab == 0) continue;
         done = false;
         const double tau = (bb - aa) / (2 * ab);
         const double t = std::copysign(1 / (std::fabs(tau) + std::hypot(1.0, tau)), tau);
@@ -152,12 +156,15 @@ void complete_basis(const Matrix& u, int64_t known) {
 
 void diagonalize(const Matrix& a, const Matrix& v) {
   const int64_t n = a.rows;
+  double last = INFINITY;
   for (int sweep = 0; sweep < 60; ++sweep) {
     double off = 0, all = 0;
     for (int64_t r = 0; r < n; ++r) {
       for (int64_t c = 0; c < n; ++c) (r == c ? all : off) += a[r][c] * a[r][c];
     }
-    if (!(off > 1e-32 * (all + off))) return;
+    // Rotations only make it smaller, until it is what rounding adds.
+    if (!(off > 1e-32 * (all + off)) || !(off < last)) return;
+    last = off;
     for (int64_t p = 0; p < n; ++p) {
       for (int64_t q = p + 1; q < n; ++q) {
         if (a[p][q] == 0) continue;

@@ -1,28 +1,33 @@
+#include <executorch/cpu/size.h>
 #include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/matrices.h>
 
 #include <algorithm>
+#include <cinttypes>
 
 namespace torch::executor::native::internal {
 
+namespace cpu = executorch::cpu;
 using executorch::runtime::toString;
 
 Matrix Workspace::matrix(int64_t rows, int64_t columns) {
-  const size_t n = static_cast<size_t>(std::max<int64_t>(rows * columns, 1));
-  auto memory = ctx.allocate_temp(n * sizeof(double), alignof(double));
-  if (!memory.ok()) {
-    if (ok) ET_LOG(Error, "%s: no temporary memory for %zu numbers", op, n);
+  const cpu::Size bytes = max(cpu::Size(rows) * columns, 1) * sizeof(double);
+  const auto refuse = [&] {
+    if (ok) ET_LOG(Error, "%s: no temporary memory for %" PRId64 "x%" PRId64 " numbers", op, rows, columns);
     ctx.fail(Error::MemoryAllocationFailed);
     ok = false;
-    return {};
-  }
+    return Matrix();
+  };
+  if (!bytes.fits<size_t>()) return refuse();
+  auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(double));
+  if (!memory.ok()) return refuse();
   return {static_cast<double*>(memory.get()), rows, columns};
 }
 
 int64_t Batch::count() const {
-  int64_t n = 1;
+  cpu::Size n = 1;
   for (int64_t d = 0; d < outer(); ++d) n *= t.size(d);
-  return n;
+  return n.value_or(0);
 }
 
 int64_t Batch::offset(int64_t i, const Batch& whole) const {
@@ -39,7 +44,7 @@ void Batch::read(int64_t i, const Batch& whole, const Matrix& m) const {
   const int64_t first = offset(i, whole);
   const int64_t down = inner > 1 ? stride(t.dim() - 2) : 0;
   const int64_t right = inner > 0 ? stride(t.dim() - 1) : 0;
-  for (int64_t r = 0; r < m.rows; ++r) {
+  for (int64_t r = 0; m.columns > 0 && r < m.rows; ++r) {
     const char* row = static_cast<const char*>(t.const_data_ptr()) +
                       (first + r * down) * static_cast<int64_t>(t.element_size());
     load(row, t.scalar_type(), right, m.columns, m[r]);
@@ -50,7 +55,7 @@ void Batch::write(int64_t i, const Matrix& m) const {
   const int64_t first = offset(i, *this);
   const int64_t down = inner > 1 ? stride(t.dim() - 2) : 0;
   const int64_t right = inner > 0 ? stride(t.dim() - 1) : 0;
-  for (int64_t r = 0; r < m.rows; ++r) {
+  for (int64_t r = 0; m.columns > 0 && r < m.rows; ++r) {
     char* row = static_cast<char*>(t.mutable_data_ptr()) +
                 (first + r * down) * static_cast<int64_t>(t.element_size());
     store(m[r], m.columns, row, t.scalar_type(), right);
@@ -63,6 +68,19 @@ bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& t
              toString(t.scalar_type()), ShapeText(t).c_str());
   ET_REQUIRE(ctx, !square || t.size(t.dim() - 1) == t.size(t.dim() - 2), InvalidArgument, false,
              "%s: square matrices were expected; the shape is %s", op, ShapeText(t).c_str());
+  return true;
+}
+
+bool broadcast_batches(KernelRuntimeContext& ctx, const char* op, const Batch& a, const Batch& b,
+                       Shape& shape) {
+  for (int64_t d = std::max(a.outer(), b.outer()); d > 0; --d) {
+    const int64_t x = d <= a.outer() ? a.t.size(a.outer() - d) : 1;
+    const int64_t y = d <= b.outer() ? b.t.size(b.outer() - d) : 1;
+    ET_REQUIRE(ctx, x == y || x == 1 || y == 1, InvalidArgument, false,
+               "%s: batches %s and %s do not broadcast", op, ShapeText(a.t).c_str(),
+               ShapeText(b.t).c_str());
+    shape.push(x == 1 ? y : x);
+  }
   return true;
 }
 

@@ -8,7 +8,8 @@
 
 namespace torch::executor::native::internal {
 
-/// Temporary matrices of one call; `ok` is false once memory ran out.
+/// Temporary matrices of one call; `ok` is false once memory ran out, or a size that no memory has
+/// was asked for.
 struct Workspace {
   KernelRuntimeContext& ctx;
   const char* op;
@@ -16,6 +17,15 @@ struct Workspace {
 
   Matrix matrix(int64_t rows, int64_t columns);
 };
+
+/// Whether there is nothing to compute. Extents beside one of zero may be of any size: what loops
+/// over them asks first.
+inline bool are_empty(std::initializer_list<const Tensor*> outs) {
+  for (const Tensor* out : outs) {
+    if (out->numel() > 0) return false;
+  }
+  return true;
+}
 
 /// The matrices (or, of fewer `inner` dims, vectors and numbers) that the last dims of a tensor
 /// are.
@@ -26,6 +36,7 @@ struct Batch {
   int64_t outer() const { return t.dim() - inner; }
   int64_t rows() const { return inner > 1 ? t.size(t.dim() - 2) : 1; }
   int64_t columns() const { return inner > 0 ? t.size(t.dim() - 1) : 1; }
+  /// Of a tensor with elements, or with as many items as something with elements.
   int64_t count() const;
   int64_t stride(int64_t d) const { return t.strides()[static_cast<size_t>(d)]; }
   /// Of item `i` of the batches of `whole`, to which those of this broadcast.
@@ -37,6 +48,10 @@ struct Batch {
 
 /// Whether t holds floating (and, if so asked, square) matrices; else reports that.
 bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& t, bool square);
+
+/// The outer dims of both, broadcast, into `shape`, which is empty; else reports them.
+bool broadcast_batches(KernelRuntimeContext& ctx, const char* op, const Batch& a, const Batch& b,
+                       Shape& shape);
 
 /// `out` in the shape of the batches of `t` with these last dims.
 bool shape_like(KernelRuntimeContext& ctx, const char* op, const Tensor& t,

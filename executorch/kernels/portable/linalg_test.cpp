@@ -1,0 +1,205 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/factor.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/executor/platform_memory_allocator.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::aten::TensorShapeDynamism;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+
+class Linalg : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+
+  // An out that takes any shape of this rank and no more elements.
+  Tensor out(size_t rank, int32_t room = 1) {
+    std::vector<int32_t> sizes(rank, 1);
+    if (rank > 0) sizes[0] = room;
+    return floats.zeros(sizes, TensorShapeDynamism::DYNAMIC_BOUND);
+  }
+  Tensor ints_out(size_t rank) {
+    return ints.zeros(std::vector<int32_t>(rank, 1), TensorShapeDynamism::DYNAMIC_BOUND);
+  }
+  // Fails or does not, but soon.
+  void expect_soon(const char* what, const std::function<void(KernelRuntimeContext&)>& run) {
+    const auto begin = std::chrono::steady_clock::now();
+    executorch::runtime::internal::PlatformMemoryAllocator memory;
+    KernelRuntimeContext ctx(nullptr, &memory);
+    run(ctx);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(taken.count(), 2) << what;
+  }
+  Error error_of(const std::function<void(KernelRuntimeContext&)>& run) {
+    executorch::runtime::internal::PlatformMemoryAllocator memory;
+    KernelRuntimeContext ctx(nullptr, &memory);
+    run(ctx);
+    return ctx.failure_state();
+  }
+
+  TensorFactory<ScalarType::Double> doubles;
+  TensorFactory<ScalarType::Float> floats;
+  TensorFactory<ScalarType::Int> ints;
+};
+
+TEST_F(Linalg, NothingIsComputedOfHugeExtentsBesideZero) {
+  for (const std::vector<int32_t>& shape : std::vector<std::vector<int32_t>>{{0, kMost, kMost},
+                                                                             {kMost, 0},
+                                                                             {0, kMost},
+                                                                             {2, 0, kMost},
+                                                                             {2, kMost, 0},
+                                                                             {kMost, 0, 0}}) {
+    Tensor a = floats.zeros(shape);
+    const size_t batch = shape.size() - 2;
+    for (const char* mode : {"reduced", "complete", "r"}) {
+      Tensor q = out(shape.size()), r = out(shape.size()), none = out(1);
+      expect_soon(mode,
+                  [&](auto& ctx) { linalg_qr_out(ctx, a, mode, mode[1] == 0 ? none : q, r); });
+    }
+    for (const bool full : {false, true}) {
+      for (const bool vectors : {false, true}) {
+        Tensor u = out(vectors ? shape.size() : 1), s = out(batch + 1);
+        Tensor vh = out(vectors ? shape.size() : 1);
+        expect_soon("svd", [&](auto& ctx) {
+          _linalg_svd_U(ctx, a, full, vectors, std::nullopt, u, s, vh);
+        });
+      }
+    }
+    Tensor lu = out(shape.size()), pivots = ints_out(batch + 1), info = ints_out(batch);
+    expect_soon("lu",
+                [&](auto& ctx) { linalg_lu_factor_ex_out(ctx, a, true, false, lu, pivots, info); });
+    Tensor values = out(batch + 1), vectors = out(shape.size());
+    expect_soon("eigh",
+                [&](auto& ctx) { _linalg_eigh_eigenvalues(ctx, a, "L", true, values, vectors); });
+    Tensor square = out(shape.size());
+    expect_soon("cholesky",
+                [&](auto& ctx) { linalg_cholesky_ex_L(ctx, a, false, false, square, info); });
+    expect_soon("inv", [&](auto& ctx) { linalg_inv_ex_inverse(ctx, a, false, square, info); });
+    Tensor value = out(batch), sign = out(batch);
+    expect_soon("det", [&](auto& ctx) { _linalg_det_result(ctx, a, value, lu, pivots); });
+    expect_soon("slogdet",
+                [&](auto& ctx) { _linalg_slogdet_sign(ctx, a, sign, value, lu, pivots); });
+    for (const bool left : {false, true}) {
+      Tensor x = out(shape.size());
+      expect_soon("solve", [&](auto& ctx) {
+        _linalg_solve_ex_result(ctx, a, a, left, false, x, lu, pivots, info);
+      });
+      Tensor none = floats.zeros(std::vector<int32_t>(shape.size(), 0));
+      expect_soon("solve nothing", [&](auto& ctx) {
+        _linalg_solve_ex_result(ctx, none, a, left, false, x, lu, pivots, info);
+      });
+      expect_soon("solve_triangular",
+                  [&](auto& ctx) { linalg_solve_triangular_out(ctx, a, a, true, left, false, x); });
+    }
+  }
+}
+
+TEST_F(Linalg, DeterminantOfNothingIsOne) {
+  Tensor a = floats.zeros({2, 0, 0});
+  Tensor value = floats.zeros({2}), lu = floats.zeros({2, 0, 0}), pivots = ints.zeros({2, 0});
+  EXPECT_EQ(error_of([&](auto& ctx) { _linalg_det_result(ctx, a, value, lu, pivots); }), Error::Ok);
+  EXPECT_EQ(value.const_data_ptr<float>()[0], 1);
+  EXPECT_EQ(value.const_data_ptr<float>()[1], 1);
+}
+
+TEST_F(Linalg, SolvesVectorsAndRefusesWhatFitsNoSide) {
+  Tensor a = floats.make({2, 2}, {2, 0, 1, 4});
+  struct Case {
+    std::vector<int32_t> shape;
+    bool left;
+    bool fits;
+  };
+  for (const Case& c : std::vector<Case>{{{2}, true, true},
+                                         {{2}, false, true},
+                                         {{3}, true, false},
+                                         {{3}, false, false},
+                                         {{}, true, false},
+                                         {{}, false, false},
+                                         {{0}, false, false},
+                                         {{2, 1}, true, true},
+                                         {{1, 2}, false, true},
+                                         {{1, 2}, true, false}}) {
+    Tensor b = floats.ones(c.shape);
+    Tensor x = floats.zeros(c.shape), lu = floats.zeros({2, 2});
+    Tensor pivots = ints.zeros({2}), info = ints.zeros({});
+    const Error error = error_of(
+        [&](auto& ctx) { _linalg_solve_ex_result(ctx, a, b, c.left, false, x, lu, pivots, info); });
+    EXPECT_EQ(error == Error::Ok, c.fits) << c.shape.size() << " " << c.left;
+    if (!c.fits) continue;
+    const float* v = x.const_data_ptr<float>();  // a x = 1, x a = 1
+    EXPECT_FLOAT_EQ(v[0], c.left ? 0.5f : 0.375f);
+    EXPECT_FLOAT_EQ(v[1], c.left ? 0.125f : 0.25f);
+  }
+}
+
+TEST_F(Linalg, IterationsEndWhateverTheNumbersAre) {
+  constexpr int32_t kN = 60;
+  std::mt19937 random(0);
+  std::normal_distribution<double> normal;
+  const auto ordinary = [&](size_t) { return normal(random); };
+  const std::vector<std::function<double(size_t)>> kinds = {
+      [](size_t) { return NAN; },
+      [](size_t) { return INFINITY; },
+      [&](size_t i) { return i == 7 ? NAN : ordinary(i); },
+      [&](size_t i) { return i == 7 ? INFINITY : ordinary(i); },
+      [&](size_t i) { return ordinary(i) * 1e300; },
+      [&](size_t i) { return ordinary(i) * 1e-310; },
+      [&](size_t i) { return ordinary(i) * std::pow(10.0, static_cast<double>(i % 600) - 300); },
+      [](size_t) { return 1.0; },
+      ordinary,
+  };
+  for (const auto& kind : kinds) {
+    std::vector<double> data(kN * kN);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = kind(i);
+    Tensor a = doubles.make({kN, kN}, data);
+    Tensor s = doubles.zeros({kN}), u = doubles.zeros({kN, kN}), v = doubles.zeros({kN, kN});
+    expect_soon("eigh", [&](auto& ctx) { _linalg_eigh_eigenvalues(ctx, a, "L", true, s, u); });
+    expect_soon("svd",
+                [&](auto& ctx) { _linalg_svd_U(ctx, a, true, true, std::nullopt, u, s, v); });
+  }
+}
+
+TEST_F(Linalg, SingularValuesOfManyRowsStillMakeTheMatrix) {
+  constexpr int32_t kRows = 300, kColumns = 20;
+  std::mt19937 random(0);
+  std::normal_distribution<double> normal;
+  std::vector<double> data(kRows * kColumns);
+  for (double& x : data) x = normal(random);
+  Tensor a = doubles.make({kRows, kColumns}, data);
+  Tensor u = doubles.zeros({kRows, kColumns}), s = doubles.zeros({kColumns});
+  Tensor vh = doubles.zeros({kColumns, kColumns});
+  ASSERT_EQ(
+      error_of([&](auto& ctx) { _linalg_svd_U(ctx, a, false, true, std::nullopt, u, s, vh); }),
+      Error::Ok);
+  const double* pu = u.const_data_ptr<double>();
+  const double* ps = s.const_data_ptr<double>();
+  const double* pv = vh.const_data_ptr<double>();
+  const double bound = std::numeric_limits<double>::epsilon() * kRows * ps[0];
+  for (size_t r = 0; r < kRows; ++r) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      double sum = 0;
+      for (size_t k = 0; k < kColumns; ++k) {
+        sum += pu[r * kColumns + k] * ps[k] * pv[k * kColumns + c];
+      }
+      ASSERT_NEAR(sum, data[r * kColumns + c], bound);
+    }
+  }
+}
+
+}  // namespace
