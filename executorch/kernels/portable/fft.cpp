@@ -5,6 +5,7 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 #include <utility>
@@ -12,8 +13,9 @@
 // Discrete Fourier transforms along one dim after the other:
 //   X[k] = sum_i x[i] exp(-+ 2 pi sqrt(-1) i k / n)
 // by Stockham's method, which sorts as it goes, over the prime factors of n (fours first). Cost per
-// line: n times the sum of the factors. Scratch memory: three lines, and for a transform to real
-// numbers over several dims the input once.
+// line: n times the sum of the factors; where one is large, Bluestein's method makes of the
+// transform a convolution, whose length is a power of two. Scratch memory: three lines (ten to
+// twenty with Bluestein's), and for a transform to real numbers over several dims the input once.
 namespace torch::executor::native {
 
 using namespace internal;
@@ -43,6 +45,23 @@ int64_t smallest_factor(int64_t n) {
   return n;
 }
 
+/// The largest prime factor.
+int64_t largest_factor(int64_t n) {
+  int64_t largest = 1;
+  for (int64_t p; n > 1; n /= p) {
+    p = smallest_factor(n);
+    largest = std::max(largest, p);
+  }
+  return largest;
+}
+
+/// exp(2 pi sqrt(-1) k / n).
+template <class C>
+Complex<C> root(int64_t k, int64_t n) {
+  const double angle = 2 * 3.14159265358979323846 * static_cast<double>(k) / static_cast<double>(n);
+  return {static_cast<C>(std::cos(angle)), static_cast<C>(std::sin(angle))};
+}
+
 /// The transform of lines of length n in two buffers that take turns.
 template <class C>
 struct LineTransform {
@@ -51,18 +70,16 @@ struct LineTransform {
   bool forward;
   Z *line, *other, *roots;  // n each
 
-  /// buffers: 3 n.
+  /// What the constructor is given.
+  static Size buffers_of(int64_t n) { return Size(n) * 3; }
+
   LineTransform(int64_t length, bool is_forward, Z* buffers)
       : n(length),
         forward(is_forward),
         line(buffers),
         other(buffers + length),
         roots(buffers + 2 * length) {
-    for (int64_t k = 0; k < n; ++k) {
-      const double angle =
-          (forward ? -2.0 : 2.0) * 3.14159265358979323846 * static_cast<double>(k) / double(n);
-      roots[k] = {static_cast<C>(std::cos(angle)), static_cast<C>(std::sin(angle))};
-    }
+    for (int64_t k = 0; k < n; ++k) roots[k] = forward ? root<C>(k, n).conj() : root<C>(k, n);
   }
 
   /// Transforms `line`, where the result is too.
@@ -123,22 +140,77 @@ struct LineTransform {
   }
 };
 
+/// The same by Bluestein's method, for an n with a large prime factor. As i k is
+/// (i^2 + k^2 - (k - i)^2) / 2, and with w_i = exp(-+ pi sqrt(-1) i^2 / n),
+///   X[k] = w_k sum_i (x[i] w_i) conj(w)[k - i]
+/// which is a convolution, and a product of transforms of m >= 2 n - 1 numbers.
 template <class C>
-Complex<C>* scratch(KernelRuntimeContext& ctx, const char* op, int64_t n) {
-  auto memory = ctx.allocate_temp(static_cast<size_t>(n) * sizeof(Complex<C>), alignof(Complex<C>));
+struct ChirpTransform {
+  using Z = Complex<C>;
+  int64_t n, m;
+  LineTransform<C> to, from;  // of m numbers
+  Z *chirp, *kernel, *line;   // n, m, n
+
+  static int64_t padded(int64_t n) {
+    int64_t m = 1;
+    while (m < 2 * n - 1) m *= 2;
+    return m;
+  }
+  static Size buffers_of(int64_t n) {
+    const int64_t m = padded(n);
+    return LineTransform<C>::buffers_of(m) * 2 + Size(n) * 2 + m;
+  }
+
+  ChirpTransform(int64_t length, bool forward, Z* buffers)
+      : n(length),
+        m(padded(length)),
+        to(m, true, buffers),
+        from(m, false, buffers + 3 * m),
+        chirp(buffers + 6 * m),
+        kernel(chirp + n),
+        line(kernel + m) {
+    std::fill_n(to.line, m, Z());
+    for (int64_t i = 0, square = 0; i < n; ++i) {  // of i, modulo 2 n
+      const Z w = root<C>(square, 2 * n);
+      chirp[i] = forward ? w.conj() : w;
+      to.line[i] = to.line[i == 0 ? 0 : m - i] = chirp[i].conj();
+      square = (square + 2 * i + 1) % (2 * n);
+    }
+    to.run();
+    for (int64_t i = 0; i < m; ++i) kernel[i] = to.line[i] * static_cast<C>(1.0 / double(m));
+  }
+
+  void run() {
+    for (int64_t i = 0; i < n; ++i) to.line[i] = line[i] * chirp[i];
+    std::fill(to.line + n, to.line + m, Z());
+    to.run();
+    for (int64_t i = 0; i < m; ++i) from.line[i] = to.line[i] * kernel[i];
+    from.run();
+    for (int64_t i = 0; i < n; ++i) line[i] = from.line[i] * chirp[i];
+  }
+};
+
+/// Larger prime factors are Bluestein's: about where it is faster.
+constexpr int64_t kLargestFactor = 100;
+
+template <class C>
+Complex<C>* scratch(KernelRuntimeContext& ctx, const char* op, Size n) {
+  const Size bytes = n * sizeof(Complex<C>);
+  auto memory =
+      ctx.allocate_temp(static_cast<size_t>(bytes.value_or(INT64_MAX)), alignof(Complex<C>));
   ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, nullptr,
-             "%s: no scratch memory for %" PRId64 " complex numbers", op, n);
+             "%s: no scratch memory for %" PRId64 " complex numbers", op, n.value_or(INT64_MAX));
   return static_cast<Complex<C>*>(memory.get());
 }
 
 /// Transforms all lines of length n along `dim`: read(line, offset in `from`) fills a line,
 /// write(line, offset in `to`) takes its result.
-template <class C, class Read, class Write>
-bool for_each_line(KernelRuntimeContext& ctx, const char* op, Layout from, Layout to, int64_t dim,
-                   int64_t n, bool forward, const Read& read, const Write& write) {
-  Complex<C>* buffers = scratch<C>(ctx, op, 3 * n);
+template <class C, class Transform, class Read, class Write>
+bool for_each_line_by(KernelRuntimeContext& ctx, const char* op, Layout from, Layout to,
+                      int64_t dim, int64_t n, bool forward, const Read& read, const Write& write) {
+  auto* const buffers = scratch<C>(ctx, op, Transform::buffers_of(n));
   if (buffers == nullptr) return false;
-  LineTransform<C> transform(n, forward, buffers);
+  Transform transform(n, forward, buffers);
   from.erase(dim);
   to.erase(dim);
   Loop loop(from.shape);
@@ -151,6 +223,15 @@ bool for_each_line(KernelRuntimeContext& ctx, const char* op, Layout from, Layou
     }
   });
   return true;
+}
+
+template <class C, class Read, class Write>
+bool for_each_line(KernelRuntimeContext& ctx, const char* op, const Layout& from, const Layout& to,
+                   int64_t dim, int64_t n, bool forward, const Read& read, const Write& write) {
+  return largest_factor(n) > kLargestFactor ? for_each_line_by<C, ChirpTransform<C>>(
+                                                  ctx, op, from, to, dim, n, forward, read, write)
+                                            : for_each_line_by<C, LineTransform<C>>(
+                                                  ctx, op, from, to, dim, n, forward, read, write);
 }
 
 /// Complex to complex along `dim`; from and to may be the same elements.
