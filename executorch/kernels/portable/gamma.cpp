@@ -3,6 +3,7 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <cinttypes>
 #include <cmath>
 
 // The derivatives of the logarithm of the gamma function, the incomplete gamma functions, Hurwitz'
@@ -57,16 +58,11 @@ constexpr double kEulerMaclaurin[] = {1.0 / 12,
                                       -3617.0 / 10670622842880000.0,
                                       43867.0 / 5109094217170944000.0};
 
-/// sum over k >= 0 of (q + k)^-x, by Euler and Maclaurin's formula from the first q + k > 9 on.
-double zeta(double x, double q) {
-  if (x == 1) return INFINITY;
-  if (!(x > 1) || q != q) return NAN;
-  if (q <= 0) {
-    if (q == std::floor(q)) return INFINITY;
-    if (x != std::floor(x)) return NAN;
-  }
+/// sum over k >= 0 of (q + k)^-x, for x > 1, by Euler and Maclaurin's formula from the first
+/// q + k > 9 on.
+double zeta_from(double x, double q) {
   double sum = 0, a = q;
-  for (int i = 0; i < 1000000 && (i < 9 || a <= 9); ++i, a += 1) sum += std::pow(a, -x);
+  for (int i = 0; i < 40 && (i < 9 || a <= 9); ++i, a += 1) sum += std::pow(a, -x);
   const double last = std::pow(a, -x);
   sum += last * a / (x - 1) + last / 2;
   double factor = x, power = last / a;
@@ -78,10 +74,44 @@ double zeta(double x, double q) {
   return sum;
 }
 
+double zeta(double x, double q) {
+  if (x == 1) return INFINITY;
+  if (!(x > 1) || q != q) return NAN;
+  if (q > -20) {
+    if (q <= 0 && q == std::floor(q)) return INFINITY;
+    if (q <= 0 && x != std::floor(x)) return NAN;
+    return zeta_from(x, q);
+  }
+  if (q == std::floor(q)) return INFINITY;
+  if (x != std::floor(x)) return NAN;
+  // Far from zero, the powers from q to -10 are those from 10 to -q with another sign.
+  const double last = -q, first = 10 + (last - std::floor(last));
+  const double sum = zeta_from(x, first) - zeta_from(x, last + 1);
+  return (std::fmod(x, 2) == 0 ? sum : -sum) + zeta_from(x, 1 - first);
+}
+
 double polygamma(int64_t n, double x) {
   if (n == 0) return digamma(x);
   const double order = static_cast<double>(n) + 1;
   return (n % 2 != 0 ? 1 : -1) * std::exp(log_gamma(order)) * zeta(order, x);
+}
+
+/// The same for a large a and an x near it, by the first terms of Temme's uniform expansion
+/// (DLMF 8.12): erfc(y sqrt(a / 2)) / 2, where y^2 / 2 = x / a - 1 - log(x / a), and what is
+/// relatively 1 / a.
+double incomplete_gamma_near(double a, double x, bool above) {
+  const double m = (x - a) / a;
+  const double half_square = m - std::log1p(m);
+  const double y = std::copysign(std::sqrt(2 * std::fmax(half_square, 0.0)), m);
+  double c0 = -1.0 / 3 + y * (1.0 / 12 - y * (2.0 / 135 - y * (1.0 / 864 + y / 2835)));
+  double c1 = -1.0 / 540 - y * (1.0 / 288 - y / 378);
+  if (std::fabs(m) > 0.05) {
+    c0 = 1 / m - 1 / y;
+    c1 = 1 / (y * y * y) - 1 / (m * m * m) - 1 / (m * m) - 1 / (12 * m);
+  }
+  const double rest = std::exp(-a * half_square) / std::sqrt(2 * kPi * a) * (c0 + c1 / a);
+  return above ? std::erfc(y * std::sqrt(a / 2)) / 2 + rest
+               : std::erfc(-y * std::sqrt(a / 2)) / 2 - rest;
 }
 
 /// The part of the gamma integral below x (or above, where `above`).
@@ -90,7 +120,9 @@ double incomplete_gamma(double a, double x, bool above) {
   if (a == 0) return x > 0 ? (above ? 0 : 1) : NAN;
   if (x == 0 || std::isinf(a)) return std::isinf(x) ? NAN : above ? 1 : 0;
   if (std::isinf(x)) return above ? 0 : 1;
-  constexpr int kSteps = 100000;
+  // The nearer x is to a, the more terms the sums below take: some sqrt(a).
+  if (a > 1e4 && std::fabs(x - a) < 0.3 * a) return incomplete_gamma_near(a, x, above);
+  constexpr int kSteps = 2000;
   const double front = std::exp(a * std::log(x) - x - log_gamma(a));
   if (x <= 1 || x <= a) {  // a series of x^k / (a (a+1) ... (a+k))
     double term = 1 / a, sum = term;
@@ -114,7 +146,9 @@ double scaled_i(int order, double x) {
   const double y = std::fabs(x);
   double sum = 1, term = 1;
   if (y < 20) {
-    for (int k = 1; term > sum * 1e-17; ++k) sum += term *= y * y / 4 / (k * (k + order));
+    for (int k = 1; k < 100 && term > sum * 1e-17; ++k) {
+      sum += term *= y * y / 4 / (k * (k + order));
+    }
     sum *= std::exp(-y) * (order == 1 ? y / 2 : 1);
   } else {
     for (int k = 1; k < 30; ++k) {
@@ -128,19 +162,34 @@ double scaled_i(int order, double x) {
   return order == 1 && x < 0 ? -sum : sum;
 }
 
+/// exp(x) K_order(x) for x <= 1, by the power series (DLMF 10.31).
+double scaled_k_of_small(int order, double x) {
+  const double square = x * x / 4, log_half = std::log(x / 2);
+  double term = 1, harmonic = -0.57721566490153286061;  // digamma(1)
+  double sum = 0;
+  for (int k = 0; k < 20; ++k) {  // term = (x / 2)^2k / (k! (k + order)!)
+    const double next = harmonic + 1.0 / (k + 1);
+    sum += term * (order == 0 ? harmonic - log_half : log_half - (harmonic + next) / 2);
+    term *= square / ((k + 1) * (k + 1 + order));
+    harmonic = next;
+  }
+  return std::exp(x) * (order == 0 ? sum : 1 / x + x / 2 * sum);
+}
+
 /// exp(x) K_order(x): the integral of exp(-x (cosh t - 1)) cosh(order t), by the trapezoidal rule.
 double scaled_k(int order, double x) {
   if (x == 0) return INFINITY;
   if (!(x > 0)) return NAN;
-  constexpr double kStep = 1.0 / 16;
+  if (x <= 1) return scaled_k_of_small(order, x);
+  const double step = std::fmin(1.0 / 16, 0.5 / std::sqrt(x));  // of a bell 1 / sqrt(x) wide
   double sum = 0.5;
-  for (int i = 1; i < 20000; ++i) {
-    const double t = i * kStep, half = std::sinh(t / 2);
+  for (int i = 1; i < 200; ++i) {
+    const double t = i * step, half = std::sinh(t / 2);
     const double term = std::exp(-2 * x * half * half) * (order == 1 ? std::cosh(t) : 1);
     sum += term;
     if (term < sum * 1e-18) break;
   }
-  return sum * kStep;
+  return sum * step;
 }
 
 /// exp(x^2) erfc(x).
@@ -215,8 +264,8 @@ ET_MAP(special_ndtri, ndtri(x))
 #undef ET_MAP
 
 Tensor& polygamma_out(KernelRuntimeContext& ctx, int64_t n, const Tensor& self, Tensor& out) {
-  ET_REQUIRE(ctx, n >= 0, InvalidArgument, out, "polygamma.out: n is %d, expected n >= 0",
-             static_cast<int>(n));
+  ET_REQUIRE(ctx, n >= 0, InvalidArgument, out, "polygamma.out: n is %" PRId64 ", expected n >= 0",
+             n);
   return map(ctx, "polygamma.out", self, out, [n](double x) { return polygamma(n, x); });
 }
 Tensor& igamma_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
