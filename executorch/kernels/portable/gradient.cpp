@@ -57,12 +57,22 @@ struct Windows {
   }
 };
 
+/// How often all positions together are covered.
+Size times_covered(const Windows& w) {
+  Size times = 0;
+  for (int64_t i = 0; i < w.in; ++i) times += std::max<int64_t>(w.last(i) - w.first(i), 0);
+  return times;
+}
+
 /// grad_input[i, j] = sum over the windows (y, x) that cover it of grad[y, x] / divisor
-void spread_average(const Tensor& grad, const Windows& rows, const Windows& columns,
-                    std::optional<int64_t> divisor, Tensor& grad_input) {
+void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& grad,
+                    const Windows& rows, const Windows& columns, std::optional<int64_t> divisor,
+                    Tensor& grad_input) {
   const int64_t lead = grad_input.dim() - 2;
   const Layout a(grad), b(grad_input);
   const int64_t batch = lead == 2 ? grad_input.size(0) : 1, channels = grad_input.size(lead - 1);
+  const Size steps = Size(batch) * channels * times_covered(rows) * times_covered(columns);
+  if (!require_affordable(ctx, op, steps, elements_of(grad, grad_input))) return;
   with_dtype(grad.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     if constexpr (!std::is_integral_v<T>) {
@@ -116,7 +126,7 @@ Tensor& _adaptive_avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tenso
     return out;
   }
   const int64_t h = self.dim() - 2, w = self.dim() - 1;
-  spread_average(grad_output, {self.size(h), grad_output.size(h)},
+  spread_average(ctx, kOp, grad_output, {self.size(h), grad_output.size(h)},
                  {self.size(w), grad_output.size(w)}, std::nullopt, out);
   return out;
 }
@@ -149,7 +159,7 @@ Tensor& avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_ou
                InvalidArgument, grad_input, "%s: a gradient of shape %s has too many windows", kOp,
                ShapeText(grad_output).c_str());
   }
-  spread_average(grad_output, windows(0), windows(1), divisor_override, grad_input);
+  spread_average(ctx, kOp, grad_output, windows(0), windows(1), divisor_override, grad_input);
   return grad_input;
 }
 
@@ -175,8 +185,8 @@ Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& gr
   fill(Scalar(0), out);
   int64_t* counts = nullptr;
   if (scale_grad_by_freq) {
-    auto memory =
-        ctx.allocate_temp(static_cast<size_t>(num_weights) * sizeof(int64_t), alignof(int64_t));
+    const Size bytes = Size(num_weights) * sizeof(int64_t);
+    auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(int64_t));
     ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, out,
                "%s: no scratch memory for %" PRId64 " counts", kOp, num_weights);
     counts = static_cast<int64_t*>(memory.get());
@@ -282,7 +292,8 @@ class NormGradient {
     const int64_t total = groups_.n_kinds * groups_.n_weights;
     for (int64_t w = 0; w < total; ++w) {
       double gx = 0, gs = 0;
-      for (int64_t g = w / groups_.n_weights; g < groups_.n_groups; g += groups_.n_kinds) {
+      const int64_t end = groups_.n == 0 ? 0 : groups_.n_groups;
+      for (int64_t g = w / groups_.n_weights; g < end; g += groups_.n_kinds) {
         const int64_t first = w % groups_.n_weights * groups_.n_per_weight;
         const C mean = statistic(mean_, g), rstd = statistic(rstd_, g);
         C x[kChunk], dy[kChunk];
@@ -355,7 +366,7 @@ Triple norm_gradient(KernelRuntimeContext& ctx, const char* op, const Groups& gr
              "%s: gradient %s, mean %s and rstd %s do not belong to an input of shape %s", op,
              ShapeText(grad).c_str(), ShapeText(mean).c_str(), ShapeText(rstd).c_str(),
              ShapeText(input).c_str());
-  for (const Tensor* t : {&grad, &input, &mean, &rstd}) {
+  for (const Tensor* t : {&grad, &input, &mean, &rstd, weight.has_value() ? &*weight : &grad}) {
     ET_REQUIRE(ctx, is_float(t->scalar_type()), InvalidArgument, result,
                "%s: a tensor is %s, expected a floating type", op, toString(t->scalar_type()));
   }
@@ -411,13 +422,15 @@ Triple native_group_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& g
   constexpr const char* kOp = "native_group_norm_backward.out";
   ET_REQUIRE(ctx,
              input.dim() >= 2 && input.size(0) == N && input.size(1) == C &&
-                 input.numel() == N * C * HxW && group > 0 && C % group == 0,
+                 (Size(N) * C * HxW).within(INT64_MAX) &&
+                 input.numel() == (Size(N) * C * HxW).value() && HxW >= 0 && group > 0 &&
+                 C % group == 0 && (Size(N) * group).ok(),
              InvalidArgument, Triple(out0, out1, out2),
              "%s: an input of shape %s does not have N=%" PRId64 ", C=%" PRId64 " and HxW=%" PRId64
              " in %" PRId64 " groups",
              kOp, ShapeText(input).c_str(), N, C, HxW, group);
   const Groups groups{.n_groups = N * group,
-                      .n = C / group * HxW,
+                      .n = input.numel() == 0 ? 0 : C / group * HxW,
                       .n_kinds = group,
                       .n_weights = C / group,
                       .n_per_weight = HxW};

@@ -63,6 +63,13 @@ Tensor& activation(KernelRuntimeContext& ctx, const Rules& rules, const Tensor& 
   return elementwise_with(ctx, rules, out, activation_loop, &in_float, f, self);
 }
 
+/// Without its fraction, and within the range; 0 for NaN.
+int64_t nearest_int64(double value) {
+  if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
+  if (value <= -0x1p63) return std::numeric_limits<int64_t>::min();
+  return value == value ? static_cast<int64_t>(value) : 0;
+}
+
 /// min(max(self, low), high); NaN stays. The bounds are of integers too where `self` is.
 Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, double low,
                 double high, Tensor& out) {
@@ -70,9 +77,7 @@ Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, d
   const auto clamp = [=](auto x) {
     using C = decltype(x);
     if constexpr (kIsInt<C>) {
-      // An infinite bound is none.
-      const C least = low < -0x1p62 ? std::numeric_limits<C>::min() : static_cast<C>(low);
-      const C most = high > 0x1p62 ? std::numeric_limits<C>::max() : static_cast<C>(high);
+      const C least = nearest_int64(low), most = nearest_int64(high);
       return std::min(std::max(x, least), most);
     } else {
       return min_or_nan(max_or_nan(x, static_cast<C>(low)), static_cast<C>(high));
