@@ -241,4 +241,31 @@ TEST_F(Elementwise, NotOfBoolIsLogical) {
   EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
 }
 
+TEST_F(Elementwise, AnyByteButZeroIsTrue) {
+  const Tensor a = bools.make({4}, {0, 2, 255, 1}), b = bools.make({4}, {4, 4, 0, 1});
+  const auto expect = [&](const char* what, const std::vector<uint8_t>& expected, auto&& run) {
+    Tensor out = bools.zeros({4});
+    run(out);
+    EXPECT_EQ(ctx.failure_state(), Error::Ok) << what;
+    const auto* found = static_cast<const uint8_t*>(out.const_data_ptr());
+    EXPECT_EQ(std::vector<uint8_t>(found, found + 4), expected) << what;
+  };
+  expect("and", {0, 1, 0, 1}, [&](Tensor& out) { logical_and_out(ctx, a, b, out); });
+  expect("bitwise and", {0, 1, 0, 1}, [&](Tensor& out) { bitwise_and_Tensor_out(ctx, a, b, out); });
+  expect("bitwise xor", {1, 0, 1, 0}, [&](Tensor& out) { bitwise_xor_Tensor_out(ctx, a, b, out); });
+  expect("not", {1, 0, 0, 0}, [&](Tensor& out) { bitwise_not_out(ctx, a, out); });
+  expect("equal", {0, 1, 0, 1}, [&](Tensor& out) { eq_tensor_out(ctx, a, b, out); });
+}
+
+TEST_F(Elementwise, NumbersBeyondIntegersAreBounds) {
+  Tensor x = longs.make({3}, {std::numeric_limits<int64_t>::min(), 5, 1}), out = longs.zeros({3});
+  for (const double bound : {1e300, static_cast<double>(INFINITY), 0x1p63}) {
+    hardtanh_out(ctx, x, Scalar(-bound), Scalar(bound), out);
+    EXPECT_TENSOR_EQ(out, x);
+  }
+  hardtanh_out(ctx, x, Scalar(2.0), Scalar(1e300), out);
+  EXPECT_TENSOR_EQ(out, longs.make({3}, {2, 5, 2}));
+  hardtanh_out(ctx, x, Scalar(NAN), Scalar(NAN), out);  // anything but undefined
+}
+
 }  // namespace

@@ -44,9 +44,11 @@ int64_t offset_at(const Layout& layout, int64_t position) {
 struct Term {
   const Tensor* tensor = nullptr;
   Layout layout;                                // of the tensor
+  Layout covered;                               // of the dims of x that a mask covers
   int64_t entry = 0;                            // in the list of indices
   int64_t dim = 0;                              // first dim of x that it indexes
   int64_t n_true = -1;                          // of a mask; -1 for integers
+  const int64_t* places = nullptr;              // of the true ones in x, where asked more than once
   int64_t strides[kTensorDimensionLimit] = {};  // over the broadcast shape; for integers
 
   int64_t n_dims() const { return n_true < 0 ? 1 : layout.shape.ndim(); }
@@ -73,6 +75,7 @@ class AdvancedIndex {
   bool add_term(KernelRuntimeContext& ctx, const char* op, const Tensor& x, const Tensor& t,
                 int64_t entry, int64_t& dim);
   bool broadcast_terms(KernelRuntimeContext& ctx, const char* op, const Tensor& x);
+  bool list_places(KernelRuntimeContext& ctx, const char* op, Term& term) const;
   bool term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term, const Layout& x,
                    int64_t index_offset, int64_t position, int64_t& mask_position,
                    int64_t& offset) const;
@@ -102,6 +105,9 @@ bool AdvancedIndex::add_term(KernelRuntimeContext& ctx, const char* op, const Te
                op, ShapeText(t).c_str(), entry, ShapeText(x).c_str(), dim);
     term.n_true = 0;
     for (int64_t i = 0; i < t.numel(); ++i) term.n_true += is_set(t, i);
+    for (int64_t d = 0; d < t.dim(); ++d) {
+      term.covered.push(x.size(dim + d), x.strides()[static_cast<size_t>(dim + d)]);
+    }
   } else if (!require_index_dtype(ctx, op, t)) {
     return false;
   }
@@ -143,6 +149,20 @@ bool AdvancedIndex::broadcast_terms(KernelRuntimeContext& ctx, const char* op, c
   return true;
 }
 
+bool AdvancedIndex::list_places(KernelRuntimeContext& ctx, const char* op, Term& term) const {
+  const Size bytes = Size(term.n_true) * sizeof(int64_t);
+  auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(int64_t));
+  ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, false,
+             "%s: no temporary memory for the %" PRId64 " positions of a mask", op, term.n_true);
+  int64_t* const places = static_cast<int64_t*>(memory.get());
+  for (int64_t i = 0, found = 0; found < term.n_true; ++i) {
+    if (is_set(*term.tensor, offset_at(term.layout, i)))
+      places[found++] = offset_at(term.covered, i);
+  }
+  term.places = places;
+  return true;
+}
+
 bool AdvancedIndex::parse(KernelRuntimeContext& ctx, const char* op, const Tensor& x,
                           OptionalTensors indices) {
   int64_t dim = 0;
@@ -181,6 +201,13 @@ bool AdvancedIndex::parse(KernelRuntimeContext& ctx, const char* op, const Tenso
                "%s: indices[%" PRId64 "] points into dim %" PRId64 " of shape %s, which is empty",
                op, term.entry, term.dim, ShapeText(x).c_str());
   }
+  const Size positions = broadcast_.numel();
+  for (int64_t t = 0; t < n_terms_; ++t) {
+    Term& term = terms_[t];
+    if (term.n_true > 0 && !positions.within(term.n_true) && !list_places(ctx, op, term)) {
+      return false;
+    }
+  }
   return true;
 }
 
@@ -199,16 +226,15 @@ bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const
     return true;
   }
   // The k-th position along the last broadcast dim is the k-th true element of the mask.
-  const bool restarts = position % broadcast_[broadcast_.ndim() - 1] == 0 || term.n_true == 1;
-  if (restarts) mask_position = -1;
+  if (term.places != nullptr) {
+    const int64_t k = term.n_true == 1 ? 0 : position % broadcast_[broadcast_.ndim() - 1];
+    offset += term.places[k];
+    return true;
+  }
   do {
     ++mask_position;
   } while (!is_set(*term.tensor, offset_at(term.layout, mask_position)));
-  Layout covered;
-  for (int64_t d = 0; d < term.n_dims(); ++d) {
-    covered.push(x.shape[term.dim + d], x.strides[term.dim + d]);
-  }
-  offset += offset_at(covered, mask_position);
+  offset += offset_at(term.covered, mask_position);
   return true;
 }
 
@@ -220,6 +246,7 @@ bool AdvancedIndex::visit(KernelRuntimeContext& ctx, const char* op, const Layou
              ShapeText(broadcast_.ref()).c_str());
   const int64_t n = broadcast_.numel().value();
   int64_t mask_positions[kTensorDimensionLimit];
+  std::fill_n(mask_positions, n_terms_, int64_t{-1});
   int64_t at[kTensorDimensionLimit] = {};
   for (int64_t position = 0; position < n; ++position) {
     int64_t x_offset = x.offset, other_offset = other.offset;
@@ -268,8 +295,8 @@ void transfer(const Loop& loop, T* dst, int to, const T* src, int from) {
       for (int64_t i = 0; i < n; ++i) {
         T& sum = d[i * to_step];
         const T term = s[i * from_step];
-        if constexpr (std::is_same_v<T, bool>) {
-          sum = sum || term;
+        if constexpr (std::is_same_v<T, BoolByte>) {
+          sum = BoolByte(sum || term);
         } else if constexpr (std::is_integral_v<T>) {
           sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(term));
         } else {
@@ -294,7 +321,7 @@ Tensor& index_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, Optional
              toString(out.scalar_type()), toString(self.scalar_type()));
   AdvancedIndex index;
   if (!index.parse(ctx, kOp, self, indices)) return out;
-  if (!resize_out(ctx, kOp, out, index.result())) return out;
+  if (!resize_out(ctx, kOp, out, index.result()) || out.numel() == 0) return out;
   const Layout from(self), to(out);
   const Loop rest = index.rest(from, to);
   with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
@@ -329,10 +356,13 @@ void put(KernelRuntimeContext& ctx, const char* op, Tensor& x, OptionalTensors i
   }
   ET_REQUIRE(ctx, fits, InvalidArgument, , "%s: values of shape %s do not broadcast to %s", op,
              ShapeText(values).c_str(), ShapeText(shape.ref()).c_str());
+  if (shape.numel().within(0)) return;
+  // The values, and the index tensors, may be broadcast.
+  if (!require_affordable(ctx, op, shape.numel(), elements_of(x, values))) return;
   const Layout to(x);
   const Loop rest = index.rest(to, expanded);
   const auto run = [&](auto tag, auto add) {
-    using T = decltype(tag);
+    using T = StoredAs<decltype(tag)>;
     T* dst = static_cast<T*>(x.mutable_data_ptr());
     const T* src = static_cast<const T*>(values.const_data_ptr());
     index.visit(ctx, op, to, expanded, [&](int64_t at, int64_t value) {

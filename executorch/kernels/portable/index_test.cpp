@@ -1,9 +1,11 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/executor/platform_memory_allocator.h>
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -37,6 +39,7 @@ class Indexing : public ::testing::Test {
   TensorFactory<ScalarType::Long> longs;
   TensorFactory<ScalarType::Int> ints;
   TensorFactory<ScalarType::Bool> bools;
+  TensorFactory<ScalarType::Byte> bytes;
   Tensor grid = floats.make({2, 3}, {0, 1, 2, 3, 4, 5});
   KernelRuntimeContext ctx;
 };
@@ -135,7 +138,9 @@ TEST_F(Indexing, TopkPutsNaNFirstAndKeepsTheOrderOfEquals) {
   expect_failure("k beyond the dim");
 }
 
-TEST_F(Indexing, SortsAlongAnOuterDimWithoutTemporaryMemory) {
+TEST_F(Indexing, SortsAlongAnOuterDim) {
+  executorch::runtime::internal::PlatformMemoryAllocator memory;
+  KernelRuntimeContext ctx(nullptr, &memory);
   Tensor values = floats.zeros({3, 2}), positions = longs.zeros({3, 2});
   sort_values(ctx, floats.make({3, 2}, {3, 10, 1, 30, 2, 20}), 0, false, values, positions);
   EXPECT_TENSOR_EQ(values, floats.make({3, 2}, {1, 10, 2, 20, 3, 30}));
@@ -177,6 +182,57 @@ TEST_F(Indexing, GatherRefusesABadIndexOfAnyLine) {
     gather_out(ctx, x, 1, index, false, out);
     expect_failure("gather");
   }
+}
+
+TEST_F(Indexing, MasksAreReadOnceHoweverOftenTheyAreBroadcast) {
+  constexpr int32_t kRows = 3000, kLast = 30000;
+  executorch::runtime::internal::PlatformMemoryAllocator memory;
+  KernelRuntimeContext ctx(nullptr, &memory);
+  // One true position behind many others, beside 3000 rows: x[rows, mask].
+  Tensor x = bytes.zeros({2, kLast}), mask = bools.zeros({kLast}), rows = longs.zeros({kRows});
+  x.mutable_data_ptr<uint8_t>()[2 * kLast - 1] = 7;
+  mask.mutable_data_ptr<bool>()[kLast - 1] = true;
+  rows.mutable_data_ptr<int64_t>()[1] = 1;
+  const std::optional<Tensor> indices[] = {rows, mask};
+  Tensor out = bytes.zeros({kRows});
+  const auto begin = std::chrono::steady_clock::now();
+  index_Tensor_out(ctx, x, {indices, 2}, out);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_LT(taken.count(), 0.5);
+  EXPECT_EQ(out.const_data_ptr<uint8_t>()[0], 0);
+  EXPECT_EQ(out.const_data_ptr<uint8_t>()[1], 7);
+  // x[rows of shape [2,1], mask] with two true positions.
+  mask.mutable_data_ptr<bool>()[0] = true;
+  const std::optional<Tensor> pairs[] = {longs.make({2, 1}, {1, 0}), mask};
+  Tensor four = bytes.zeros({2, 2});
+  index_Tensor_out(ctx, x, {pairs, 2}, four);
+  EXPECT_TENSOR_EQ(four, bytes.make({2, 2}, {0, 7, 0, 0}));
+}
+
+TEST_F(Indexing, PositionsThatOnlyBroadcastingMakesMustBeAffordable) {
+  constexpr int32_t kMany = 1 << 17;  // their square would take a minute
+  Tensor x = floats.zeros({1, 1}), down = longs.zeros({kMany, 1}), right = longs.zeros({kMany});
+  const std::optional<Tensor> indices[] = {down, right};
+  index_put_(ctx, x, {indices, 2}, floats.ones({}), true);
+  expect_failure("index_put");
+  // Of nothing there is nothing to do.
+  Tensor none = floats.zeros({1, 1, 0});
+  index_put_(ctx, none, {indices, 2}, floats.ones({}), true);
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+}
+
+TEST_F(Indexing, AnyByteButZeroIsTrue) {
+  Tensor x = bools.make({3}, {0, 4, 0}), index = longs.make({3}, {0, 1, 2});
+  Tensor src = bools.make({3}, {8, 0, 0}), out = bools.zeros({3});
+  scatter_add_out(ctx, x, 0, index, src, out);
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  const auto* flags = static_cast<const uint8_t*>(out.const_data_ptr());
+  EXPECT_TRUE(flags[0] != 0 && flags[1] != 0 && flags[2] == 0);
+  const std::optional<Tensor> indices[] = {index};
+  index_put_(ctx, x, {indices, 1}, src, true);
+  flags = static_cast<const uint8_t*>(x.const_data_ptr());
+  EXPECT_TRUE(flags[0] != 0 && flags[1] != 0 && flags[2] == 0);
 }
 
 }  // namespace

@@ -166,10 +166,10 @@ Pair running_extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& se
   }
   const Lines lines({&values, &self, &indices}, dim);
   with_dtype(self.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
+    using T = StoredAs<decltype(tag)>;
     for (int64_t line = 0; line < lines.loop.numel; ++line) {
-      const T* from = self.const_data_ptr<T>() + lines.loop.offset(1, line);
-      T* to = values.mutable_data_ptr<T>() + lines.loop.offset(0, line);
+      const T* from = static_cast<const T*>(self.const_data_ptr()) + lines.loop.offset(1, line);
+      T* to = static_cast<T*>(values.mutable_data_ptr()) + lines.loop.offset(0, line);
       int64_t* where = indices.mutable_data_ptr<int64_t>() + lines.loop.offset(2, line);
       int64_t best = 0;
       for (int64_t i = 0; i < lines.n; ++i) {

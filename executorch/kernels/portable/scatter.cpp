@@ -41,8 +41,8 @@ template <class T>
 T folded(Fold fold, T a, T b) {
   if (fold == Fold::Largest) return a > b || a != a ? a : b;
   if (fold == Fold::Smallest) return a < b || a != a ? a : b;
-  if constexpr (std::is_same_v<T, bool>) {
-    return fold == Fold::Product ? a && b : a || b;
+  if constexpr (std::is_same_v<T, BoolByte>) {
+    return BoolByte(fold == Fold::Product ? a && b : a || b);
   } else if constexpr (std::is_integral_v<T>) {
     const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<T>(fold == Fold::Product ? x * y : x + y);
@@ -54,15 +54,19 @@ T folded(Fold fold, T a, T b) {
 /// What a fold of nothing is.
 template <class T>
 T identity_of(Fold fold) {
-  using Limits = std::numeric_limits<T>;
-  if (fold == Fold::Largest) return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  if (fold == Fold::Smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  return static_cast<T>(fold == Fold::Product);
+  if constexpr (std::is_same_v<T, BoolByte>) {
+    return BoolByte(fold == Fold::Smallest || fold == Fold::Product);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    if (fold == Fold::Largest) return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    if (fold == Fold::Smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    return static_cast<T>(fold == Fold::Product);
+  }
 }
 
 template <class T>
 T divided(T sum, int64_t count) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, BoolByte>) {
     return sum;
   } else if constexpr (std::is_integral_v<T>) {
     const int64_t a = static_cast<int64_t>(sum), quotient = a / count;
@@ -75,7 +79,8 @@ T divided(T sum, int64_t count) {
 /// Memory for `n` values for the time of the kernel call; nullptr with the context failed.
 template <class T>
 T* scratch(KernelRuntimeContext& ctx, const char* op, int64_t n) {
-  auto memory = ctx.allocate_temp(static_cast<size_t>(n) * sizeof(T), alignof(T));
+  const Size bytes = Size(n) * sizeof(T);
+  auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value_or(INT64_MAX)), alignof(T));
   ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, nullptr,
              "%s: no scratch memory for %lld values", op, static_cast<long long>(n));
   return static_cast<T*>(memory.get());
@@ -113,7 +118,7 @@ Tensor& fold_into(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   const AlongDim along(index, dim, at_least_1d(out), at_least_1d(src));
   const int64_t numel = out.numel();
   const bool known = with_dtype(out.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
+    using T = StoredAs<decltype(tag)>;
     T* data = static_cast<T*>(out.mutable_data_ptr());
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
       float* sums = scratch<float>(ctx, op, numel);
@@ -152,7 +157,7 @@ Tensor& scatter_value_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t
   if (!begin_scatter(ctx, kOp, self, dim, index, nullptr, out) || index.numel() == 0) return out;
   const AlongDim along(index, dim, at_least_1d(out), Layout());
   const bool known = with_dtype(out.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
+    using T = StoredAs<decltype(tag)>;
     T written;
     if (value.isFloatingPoint()) {
       store_one(scalar_as<double>(value), &written, out.scalar_type());

@@ -67,20 +67,8 @@ void first_in_order(const Line<T>& line, int64_t n, int64_t k, int64_t* order) {
   std::sort(order, order + k, line);
 }
 
-// The position that follows `previous` (-1: none yet) in order. For want of memory for
-// first_in_order; linear in n each.
-template <class T>
-int64_t next_in_order(const Line<T>& line, int64_t n, int64_t previous) {
-  int64_t best = -1;
-  for (int64_t i = 0; i < n; ++i) {
-    if (previous >= 0 && (i == previous || !line(previous, i))) continue;
-    if (best < 0 || line(i, best)) best = i;
-  }
-  return best;
-}
-
 // Fills values and indices, already of their shapes, with the first k of every line. Indices that
-// are dense along the dim are their own work space; others need `scratch` for k positions, or time.
+// are dense along the dim are their own work space; others need `scratch` for k positions.
 template <class T>
 void order_lines(const Tensor& self, int64_t dim, int64_t k, bool largest, Tensor& values,
                  Tensor& indices, int64_t* scratch) {
@@ -104,11 +92,10 @@ void order_lines(const Tensor& self, int64_t dim, int64_t k, bool largest, Tenso
         return offsets[o] + (inner < 0 ? 0 : i * loop.strides[o][inner]);
       };
       const Line<T> line{src + at(0), in_step, largest};
-      int64_t* order = scratch != nullptr ? scratch : x_step == 1 ? positions + at(2) : nullptr;
-      if (order != nullptr) first_in_order(line, n, k, order);
-      int64_t position = -1;
+      int64_t* const order = scratch != nullptr ? scratch : positions + at(2);
+      first_in_order(line, n, k, order);
       for (int64_t j = 0; j < k; ++j) {
-        position = order != nullptr ? order[j] : next_in_order(line, n, position);
+        const int64_t position = order[j];
         best[at(1) + j * v_step] = line.data[position * in_step];
         positions[at(2) + j * x_step] = position;
       }
@@ -130,10 +117,12 @@ void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
   int64_t* scratch = nullptr;
   if (self.dim() > 0 && k > 1 && Layout(indices).strides[dim] != 1) {
     auto memory = ctx.allocate_temp(static_cast<size_t>(k) * sizeof(int64_t), alignof(int64_t));
-    if (memory.ok()) scratch = static_cast<int64_t*>(memory.get());
+    ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, ,
+               "%s: no temporary memory for %" PRId64 " positions", op, k);
+    scratch = static_cast<int64_t*>(memory.get());
   }
   const bool known = with_dtype(self.scalar_type(), [&](auto tag) {
-    order_lines<decltype(tag)>(self, dim, k, largest, values, indices, scratch);
+    order_lines<StoredAs<decltype(tag)>>(self, dim, k, largest, values, indices, scratch);
   });
   ET_REQUIRE(ctx, known, InvalidArgument, , "%s: not implemented for dtype %s", op,
              toString(self.scalar_type()));

@@ -38,6 +38,12 @@ struct Items {
     which.add(&step);
     inside = Loop(t.sizes());
     inside.add(t).take_out(static_cast<int>(*dim));
+    inside.collapse();
+  }
+
+  int64_t offset(int64_t item, int64_t k) const {
+    const int64_t within = inside.ndim <= 1 ? k * inside.inner_stride(0) : inside.offset(0, k);
+    return which.offset(0, item) + within;
   }
 };
 
@@ -46,9 +52,7 @@ struct Comparison {
   const Items& items;
   const T* data;
 
-  T at(int64_t item, int64_t k) const {
-    return data[items.which.offset(0, item) + items.inside.offset(0, k)];
-  }
+  T at(int64_t item, int64_t k) const { return data[items.offset(item, k)]; }
   /// A total order, so that any sort is stable; NaN comes last.
   bool operator()(int64_t a, int64_t b) const {
     for (int64_t k = 0; k < items.inside.numel; ++k) {
@@ -80,7 +84,7 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   auto [values, inverse, counts] = out;
   const Items items(self, dim);
   const int64_t n = items.which.numel;
-  const Comparison<T> comparison{items, self.const_data_ptr<T>()};
+  const Comparison<T> comparison{items, static_cast<const T*>(self.const_data_ptr())};
   std::iota(order, order + n, int64_t{0});
   if (how.sorted) std::sort(order, order + n, comparison);
   const auto starts = [&](int64_t i) {
@@ -106,7 +110,7 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
     return;
   }
   const Items found(values, dim);
-  T* to = values.mutable_data_ptr<T>();
+  T* to = static_cast<T*>(values.mutable_data_ptr());
   Loop places(inverse.sizes());
   places.add(inverse);
   int64_t group = -1, begin = 0;
@@ -116,7 +120,7 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
       ++group;
       begin = i;
       for (int64_t k = 0; k < items.inside.numel; ++k) {
-        to[found.which.offset(0, group) + found.inside.offset(0, k)] = comparison.at(order[i], k);
+        to[found.offset(group, k)] = comparison.at(order[i], k);
       }
     }
     if (how.inverse) inverse.mutable_data_ptr<int64_t>()[places.offset(0, order[i])] = group;
@@ -136,12 +140,15 @@ Triple unique(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   if (dim.has_value() && !normalize_dim(ctx, how.op, *dim, self.dim())) return out;
   if (self.dim() == 0) dim.reset();
   const int64_t n = dim.has_value() ? self.size(*dim) : self.numel();
+  ET_REQUIRE(ctx, n == 0 || self.numel() > 0, InvalidArgument, out,
+             "%s: the slices along dim %" PRId64 " of shape %s are empty", how.op, *dim,
+             ShapeText(self).c_str());
   auto memory = ctx.allocate_temp(static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(int64_t),
                                   alignof(int64_t));
   ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, out,
              "%s: no temporary memory for the order of %" PRId64 " items", how.op, n);
   const bool known = with_dtype(self.scalar_type(), [&](auto tag) {
-    find<decltype(tag)>(ctx, how, self, dim, static_cast<int64_t*>(memory.get()), out);
+    find<StoredAs<decltype(tag)>>(ctx, how, self, dim, static_cast<int64_t*>(memory.get()), out);
   });
   ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", how.op,
              toString(self.scalar_type()));
@@ -191,7 +198,7 @@ Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
                                    t.scalar_type());
   };
   const int64_t n = self.numel();
-  int64_t length = minlength;
+  int64_t length = minlength;  // no more than an extent: the shape is checked
   for (int64_t i = 0; i < n; ++i) {
     const int64_t value = element(self, i, int64_t{});
     ET_REQUIRE(ctx, value >= 0 && value < INT32_MAX, InvalidArgument, out,

@@ -14,6 +14,7 @@
 #include <executorch/runtime/kernel/kernel_includes.h>
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace torch::executor::native::internal {
@@ -146,6 +147,18 @@ bool with_dtype(ScalarType t, F&& f) {
   }
 }
 
+/// An element of a Bool tensor: any byte; what is not 0 is true.
+struct BoolByte {
+  uint8_t byte = 0;
+  BoolByte() = default;
+  explicit BoolByte(bool value) : byte(value) {}
+  operator bool() const { return byte != 0; }
+};
+
+/// T as it lies in a tensor's memory.
+template <class T>
+using StoredAs = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
+
 struct alignas(8) Bits128 {
   uint64_t word[2];
 };
@@ -175,12 +188,19 @@ bool with_element_size(size_t size, F&& f) {
   }
 }
 
-/// A Scalar of any kind as a C (a double's fraction is dropped where C is an integer).
+/// A Scalar of any kind as a C. Where C is an integer, a double's fraction is dropped, and one that
+/// is beyond int64 or NaN gives the lowest int64, as conversions of elements do (cast.h).
 template <class C>
 C scalar_as(const Scalar& s) {
   if (s.isBoolean()) return static_cast<C>(s.to<bool>());
   if (s.isIntegral(false)) return static_cast<C>(s.to<int64_t>());
-  return static_cast<C>(s.to<double>());
+  const double d = s.to<double>();
+  if constexpr (std::is_integral_v<C>) {
+    const bool fits = d >= -0x1p63 && d < 0x1p63;
+    return static_cast<C>(fits ? static_cast<int64_t>(d) : std::numeric_limits<int64_t>::min());
+  } else {
+    return static_cast<C>(d);
+  }
 }
 
 }  // namespace torch::executor::native::internal

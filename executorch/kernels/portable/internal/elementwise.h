@@ -88,7 +88,8 @@ template <class C, class F, size_t... k>
 [[gnu::always_inline]] inline void loop_body(const void* const* in, void* out, int64_t n,
                                              const void* function, std::index_sequence<k...>) {
   const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
-  const C* const x[] = {static_cast<const C*>(in[k])...};
+  using X = StoredAs<C>;
+  const X* const x[] = {static_cast<const X*>(in[k])...};
   auto* y = static_cast<decltype(f((k, C{})...))*>(out);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = f(x[k][i]...);

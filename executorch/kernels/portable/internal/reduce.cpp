@@ -58,6 +58,7 @@ bool reduce_by_engine(const Reduction& r, const Tensor& out, executorch::cpu::Re
       r.reduced.numel == 0 || kept.n_operands != 2 || !kept.is_dense(0)) {
     return false;
   }
+  if (kept.numel == 0) return true;
   const int64_t step = r.reduced.ndim == 0 ? 1 : r.reduced.strides[0][0];
   executorch::cpu::Reduce a;
   a.type = *type;

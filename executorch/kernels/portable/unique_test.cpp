@@ -1,0 +1,95 @@
+#include <executorch/kernels/portable/functions.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/executor/platform_memory_allocator.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <vector>
+
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::aten::TensorShapeDynamism;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+class Unique : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+
+  executorch::runtime::internal::PlatformMemoryAllocator memory;
+  TensorFactory<ScalarType::Float> floats;
+  TensorFactory<ScalarType::Long> longs;
+  TensorFactory<ScalarType::Bool> bools;
+};
+
+constexpr TensorShapeDynamism kBound = TensorShapeDynamism::DYNAMIC_BOUND;
+
+TEST_F(Unique, CountsOfMoreBinsThanATensorCanHaveAreRefused) {
+  for (const int64_t bins : {int64_t{1} << 33, (int64_t{1} << 33) + 4, (int64_t{1} << 32) + 8,
+                             int64_t{1} << 31, std::numeric_limits<int64_t>::max(), int64_t{-1}}) {
+    KernelRuntimeContext ctx(nullptr, &memory);
+    Tensor counts = longs.zeros({8}, kBound);
+    bincount_out(ctx, longs.make({3}, {1, 2, 7}), std::nullopt, bins, counts);
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << bins;
+  }
+  for (const int64_t value : {int64_t{-1}, std::numeric_limits<int64_t>::min(), int64_t{8},
+                              int64_t{1} << 33, std::numeric_limits<int64_t>::max()}) {
+    KernelRuntimeContext ctx(nullptr, &memory);
+    Tensor counts = longs.zeros({8}, kBound);
+    bincount_out(ctx, longs.make({2}, {1, value}), std::nullopt, 0, counts);
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << value;
+  }
+}
+
+TEST_F(Unique, SlicesWithoutElementsAreRefused) {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  for (const std::vector<int32_t>& shape :
+       std::vector<std::vector<int32_t>>{{kMost, 0}, {2, 0, kMost}, {kMost, kMost, 0}}) {
+    KernelRuntimeContext ctx(nullptr, &memory);
+    Tensor values = floats.zeros(std::vector<int32_t>(shape.size(), 1), kBound);
+    Tensor inverse = longs.zeros({1}, kBound), counts = longs.zeros({1}, kBound);
+    unique_dim_out(ctx, floats.zeros(shape), 0, true, true, true, values, inverse, counts);
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  }
+}
+
+TEST_F(Unique, ManyEqualSlicesAreFoundSoon) {
+  constexpr int32_t kSlices = 3000, kLength = 300;
+  std::vector<float> data(size_t{kSlices} * kLength, 1);
+  data.back() = 2;  // the last slice is another
+  Tensor values = floats.zeros({kSlices, kLength}, kBound);
+  Tensor inverse = longs.zeros({kSlices}), counts = longs.zeros({kSlices}, kBound);
+  const auto begin = std::chrono::steady_clock::now();
+  KernelRuntimeContext ctx(nullptr, &memory);
+  unique_dim_out(ctx, floats.make({kSlices, kLength}, data), 0, true, true, true, values, inverse,
+                 counts);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(taken.count(), 2);
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_TENSOR_EQ(counts, longs.make({2}, {kSlices - 1, 1}));
+}
+
+TEST_F(Unique, AnyByteButZeroIsTrue) {
+  KernelRuntimeContext ctx(nullptr, &memory);
+  Tensor values = bools.zeros({4}, kBound);
+  Tensor inverse = longs.zeros({4}), counts = longs.zeros({4}, kBound);
+  _unique2_out(ctx, bools.make({4}, {1, 0, 5, 255}), true, true, true, values, inverse, counts);
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_TENSOR_EQ(counts, longs.make({2}, {1, 3}));
+  EXPECT_TENSOR_EQ(inverse, longs.make({4}, {1, 0, 1, 1}));
+
+  Tensor sorted = bools.zeros({4}), places = longs.zeros({4});
+  sort_values(ctx, bools.make({4}, {1, 0, 5, 0}), 0, false, sorted, places);
+  EXPECT_TENSOR_EQ(places, longs.make({4}, {1, 3, 0, 2}));
+  cummax_out(ctx, bools.make({4}, {0, 7, 1, 0}), 0, sorted, places);
+  EXPECT_TENSOR_EQ(places, longs.make({4}, {0, 1, 2, 2}));
+}
+
+}  // namespace
