@@ -189,6 +189,12 @@ Error view(const Tensor& self, std::vector<int64_t> size, const Tensor& out) {
 
 }  // namespace
 
+TEST(PrimTensor, ReadsAnyByteButZeroAsTrue) {
+  TensorFactory<ScalarType::Bool> bools;
+  EXPECT_TRUE(result_of("aten::_local_scalar_dense", {EValue(bools.make({1}, {6}))}).toBool());
+  EXPECT_FALSE(result_of("aten::_local_scalar_dense", {EValue(bools.make({1}, {0}))}).toBool());
+}
+
 TEST(PrimView, SharesMemoryAndInfersOneExtent) {
   TensorFactory<ScalarType::Float> tf;
   Tensor self = tf.ones({2, 3});
@@ -252,6 +258,12 @@ TEST(PrimView, RefusesShapesOfAnotherSize) {
   EXPECT_EQ(view(self, {-2, -3}, out), Error::InvalidArgument);
   EXPECT_EQ(view(self, {3, 2}, ints.zeros({3, 2})), Error::InvalidArgument);
   EXPECT_EQ(view(self, {13, 2}, out), Error::InvalidArgument);
+  // What leaves 32 or 64 bits.
+  EXPECT_EQ(view(self, {int64_t{1} << 33, 2}, out), Error::InvalidArgument);
+  EXPECT_EQ(view(self, {int64_t{1} << 62, int64_t{1} << 62}, out), Error::InvalidArgument);
+  EXPECT_EQ(view(self, {(int64_t{1} << 32) + 3, 2}, out), Error::InvalidArgument);
+  Tensor none = tf.zeros({0, 2});
+  EXPECT_EQ(view(none, {0, int64_t{1} << 32}, out), Error::InvalidArgument);
 }
 
 TEST(PrimCopyIndex, GrowsTheStackByOneRow) {

@@ -83,6 +83,10 @@ void local_scalar_dense(KernelRuntimeContext& ctx, Span<EValue*> args) {
   const ScalarType type = t.scalar_type();
   ET_REQUIRE(ctx, t.numel() >= 1, InvalidArgument, , "%s: the tensor of shape %s has no element",
              kName, ShapeText(t).c_str());
+  if (type == ScalarType::Bool) {  // any byte but 0 is true
+    *args[1] = EValue(*static_cast<const uint8_t*>(t.const_data_ptr()) != 0);
+    return;
+  }
   ET_SWITCH_REALHBBF16_AND_UINT_TYPES(
       type, ctx, kName, T, [&] { set_number(ctx, kName, *t.const_data_ptr<T>(), *args[1]); });
 }

@@ -41,7 +41,10 @@ Tensor& quantized_add_out(KernelRuntimeContext& ctx, const Tensor& a, double a_s
   const float zero_a = static_cast<float>(a_zero_point), zero_b = static_cast<float>(b_zero_point);
   const float inverse = static_cast<float>(1.0 / out_scale);
   const float zero = static_cast<float>(out_zero_point);
-  const float low = static_cast<float>(out_quant_min), high = static_cast<float>(out_quant_max);
+  // Beyond any type of the result, but not beyond int64.
+  constexpr float kMost = 0x1p62f;
+  const float low = std::max(static_cast<float>(out_quant_min), -kMost);
+  const float high = std::min(static_cast<float>(out_quant_max), kMost);
   whole.for_each_chunk([&](const int64_t* at, int64_t n) {
     float x[AffineLoop::kChunk], y[AffineLoop::kChunk];
     int64_t result[AffineLoop::kChunk];

@@ -61,12 +61,14 @@ struct AffineLoop {
   bool per_token(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
                  const AffineParameters& parameters, Tensor& out) {
     int64_t steps[kTensorDimensionLimit] = {};
-    int64_t n = 1;
+    Size n = 1;
     for (int64_t d = input.dim() - 2; d >= 0; --d) {
-      steps[d] = n;
+      steps[d] = n.value_or(0);
       n *= input.size(d);
     }
-    return require_parameters(ctx, op, input, n, parameters) && begin(ctx, op, input, out, steps);
+    // Extents beside one of zero may have any product; no tensor has -1 elements.
+    return require_parameters(ctx, op, input, n.value_or(-1), parameters) &&
+           begin(ctx, op, input, out, steps);
   }
   bool per_group(KernelRuntimeContext& ctx, const char* op, const Tensor& input, int64_t group_size,
                  const AffineParameters& parameters, Tensor& out) {

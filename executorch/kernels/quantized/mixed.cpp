@@ -95,7 +95,7 @@ Tensor& mixed_product(KernelRuntimeContext& ctx, const char* op, const Tensor& i
   shape.set(rank - 1, n);
   if (!resize_out(ctx, op, out, shape)) return out;
   ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, out, "%s: out must be contiguous", op);
-  const int64_t m = k == 0 ? 0 : input.numel() / k;
+  const int64_t m = n == 0 ? 0 : out.numel() / n;
   EngineScratch scratch(ctx);
   bool granted = false;
   switch (input.scalar_type()) {

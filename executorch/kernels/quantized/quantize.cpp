@@ -42,7 +42,10 @@ template <class C, class D>
     t = t >= least ? t : least;  // NaN too
     t = t <= most ? t : most;
     t = (t + kRounder<D>)-kRounder<D>;
-    y[i] = before ? t + z : t;
+    // Where the zero point is no integer that D holds exactly, or NaN, sums leave the range.
+    t = before ? t + z : t;
+    t = t >= low ? t : low;
+    y[i] = t <= high ? t : high;
   }
 }
 

@@ -1,0 +1,92 @@
+#include <executorch/kernels/quantized/functions.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using executorch::aten::ScalarType;
+using executorch::aten::Tensor;
+using executorch::runtime::Error;
+using executorch::runtime::KernelRuntimeContext;
+using executorch::runtime::testing::TensorFactory;
+using namespace torch::executor::native;
+
+namespace {
+
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+class Quantized : public ::testing::Test {
+ protected:
+  void SetUp() override { executorch::runtime::runtime_init(); }
+
+  const std::vector<float> numbers = {0,   1,        -1.5f,     1e30f, -1e30f,
+                                      NAN, INFINITY, -INFINITY, 0.5f,  2};
+  TensorFactory<ScalarType::Float> floats;
+  TensorFactory<ScalarType::Double> doubles;
+  TensorFactory<ScalarType::Long> longs;
+  TensorFactory<ScalarType::Char> chars;
+  TensorFactory<ScalarType::Byte> bytes;
+};
+
+TEST_F(Quantized, ResultsStayInTheirRangeWhateverTheParametersAre) {
+  Tensor x = floats.make({10}, numbers);
+  for (const double zero :
+       {0.0, 0.6, 1e300, -1e300, 1e18, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    for (const double scale : {1.0, 1e-300, 1e300, static_cast<double>(NAN), 5e-324}) {
+      Tensor s = doubles.make({1}, {scale}), z = doubles.make({1}, {zero});
+      KernelRuntimeContext ctx;
+      Tensor narrow = chars.zeros({10});
+      quantize_per_tensor_tensor_args_out(ctx, x, s, z, -100, 90, ScalarType::Char, narrow);
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_GE(narrow.const_data_ptr<int8_t>()[i], -100);
+        EXPECT_LE(narrow.const_data_ptr<int8_t>()[i], 90);
+      }
+      Tensor wide = longs.zeros({10});
+      quantize_per_tensor_tensor_args_out(ctx, x, s, z, kLeast, kMost, ScalarType::Long, wide);
+      Tensor scales = doubles.full({10}, scale), zeros = doubles.full({10}, zero);
+      quantize_per_channel_out(ctx, x, scales, zeros, 0, kLeast, kMost, ScalarType::Long, wide);
+      quantize_per_channel_out(ctx, x, scales, zeros, 0, -100, 90, ScalarType::Char, narrow);
+      for (int i = 0; i < 10; ++i) EXPECT_LE(narrow.const_data_ptr<int8_t>()[i], 90);
+      Tensor faked = floats.zeros({10});
+      fake_quant_per_channel_out(ctx, x, scales, zeros, 0, -100, 90, faked);
+      EXPECT_EQ(ctx.failure_state(), Error::Ok);
+    }
+  }
+}
+
+TEST_F(Quantized, SumsOfAnyRangeAreDefined) {
+  Tensor a = chars.make({4}, {-128, 127, 0, 1}), out = chars.zeros({4});
+  for (const int64_t zero : {int64_t{0}, kLeast, kMost}) {
+    KernelRuntimeContext ctx;
+    quantized_add_out(ctx, a, 1e30, zero, kLeast, kMost, a, 1, zero, kLeast, kMost, 1e-30, zero,
+                      kLeast, kMost, out);
+    EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  }
+}
+
+TEST_F(Quantized, ParametersOfTokensBesideHugeExtentsAreRefused) {
+  constexpr int32_t kHuge = std::numeric_limits<int32_t>::max();
+  Tensor x = floats.zeros({0, kHuge, kHuge, kHuge, 1}),
+         out = chars.zeros({0, kHuge, kHuge, kHuge, 1});
+  KernelRuntimeContext ctx;
+  quantize_per_token_out(ctx, x, doubles.zeros({1}), longs.zeros({1}), -128, 127, ScalarType::Char,
+                         out);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Quantized, RowsOfATableAreChecked) {
+  Tensor table = bytes.zeros({3, 4}), scales = floats.ones({3}), out = floats.zeros({1, 8});
+  for (const int64_t row : {int64_t{-1}, int64_t{3}, kLeast, kMost, int64_t{1} << 32}) {
+    KernelRuntimeContext ctx;
+    quantized_embedding_4bit_out(ctx, table, scales, std::nullopt, -8, 7, longs.make({1}, {row}),
+                                 out);
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << row;
+  }
+}
+
+}  // namespace
