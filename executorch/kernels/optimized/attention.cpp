@@ -11,8 +11,12 @@ using cpu::Attention;
 
 class Match {
  public:
-  Match(Graph& graph, Arena& arena, int softmax)
-      : graph_(graph), arena_(arena), softmax_(softmax), block_(graph.nodes()[softmax].block) {}
+  Match(Graph& graph, Arena& arena, Triangles& triangles, int softmax)
+      : graph_(graph),
+        arena_(arena),
+        triangles_(triangles),
+        softmax_(softmax),
+        block_(graph.nodes()[softmax].block) {}
 
   void run() {
     const int in = graph_.arg_id(softmax_, 0);
@@ -75,6 +79,8 @@ class Match {
   // Back from the softmax's input to the first product; each value has `uses` uses at first, then
   // one. Steps are found in reverse.
   bool walk_scores(int v, size_t uses) {
+    if (steps_left_ == 0) return false;
+    --steps_left_;
     if (!is_interior(v) || graph_.values()[v].uses.size() != uses || !graph_.is_float(v)) {
       return false;
     }
@@ -176,8 +182,8 @@ class Match {
   }
 
   bool take_mask(int v, bool added, bool visible) {
-    const auto triangle = added ? triangle_added(graph_, v, block_, arena_)
-                                : triangle_of(graph_, v, visible, block_, arena_);
+    const auto triangle =
+        added ? triangles_.added(v, block_, arena_) : triangles_.of(v, visible, block_, arena_);
     if (triangle.has_value() && !triangle_.has_value() && scale_ > 0) {
       triangle_ = triangle;
       triangle_value_ = v;
@@ -205,7 +211,8 @@ class Match {
   bool walk_to_second_product(int v) {
     for (;;) {
       const int n = graph_.only_use(v);
-      if (n < 0 || !is_interior(v) || graph_.nodes()[n].block != block_ || !graph_.deferrable(n)) {
+      if (n < 0 || !is_interior(v) || graph_.nodes()[n].block != block_ || !graph_.deferrable(n) ||
+          after_.size() == Graph::kMostSteps) {
         return false;
       }
       if (is(n, "bmm.out")) {
@@ -226,7 +233,7 @@ class Match {
   void walk_out() {
     last_ = second_;
     size_t kept = 0;
-    for (int v = graph_.out(second_); is_interior(v);) {
+    for (int v = graph_.out(second_); is_interior(v) && out_steps_.size() < Graph::kMostSteps;) {
       const int n = graph_.only_use(v);
       if (n < 0 || graph_.nodes()[n].block != block_ || !graph_.deferrable(n)) break;
       const auto step = graph_.step(n, graph_.out(n));
@@ -244,7 +251,7 @@ class Match {
   // Also through multiplications by numbers.
   Graph::Chain strip_scaled(int v) {
     Graph::Chain chain = graph_.strip(v, block_);
-    for (;;) {
+    while (chain.steps.size() < Graph::kMostSteps) {
       const int n = graph_.def(chain.base);
       int scaled = -1;
       if (!is_interior(chain.base) || !graph_.deferrable(n)) return chain;
@@ -255,6 +262,7 @@ class Match {
       deeper.steps.insert(deeper.steps.end(), chain.steps.begin(), chain.steps.end());
       chain = std::move(deeper);
     }
+    return chain;
   }
 
   void emit(bool safe) {
@@ -312,6 +320,7 @@ class Match {
 
   Graph& graph_;
   Arena& arena_;
+  Triangles& triangles_;
   const int softmax_;
   const int block_;
   int first_ = -1, second_ = -1, last_ = -1;
@@ -320,6 +329,8 @@ class Match {
   std::vector<Step> steps_[2];
   std::vector<Step> after_, out_steps_;
   bool has_mask_ = false, has_tensor_mask_ = false, scales_mask_ = false;
+  // Values between the softmax and the first product that are looked at, whatever they are.
+  size_t steps_left_ = 4 * Graph::kMostSteps;
   Graph::Chain mask_;
   Attention::Mask mask_kind_ = Attention::Mask::None;
   std::optional<Triangle> triangle_;
@@ -329,9 +340,10 @@ class Match {
 }  // namespace
 
 void fuse_attention(Graph& graph, Arena& arena) {
+  Triangles triangles(graph);
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
     if (graph.is(n, "_softmax.out") && graph.nodes()[n].live && graph.deferrable(n)) {
-      Match(graph, arena, n).run();
+      Match(graph, arena, triangles, n).run();
     }
   }
 }

@@ -32,6 +32,7 @@ bool bind_sizes(const ConvCall& call, cpu::Conv<T>& c) {
   const Tensor& w = call.args[1]->toTensor();
   const Tensor& out = call.out->toTensor();
   const int rank = static_cast<int>(x.dim()), n = rank - 2;
+  if (!call.args[8]->isInt()) return false;  // it was at load
   c.groups = call.args[8]->toInt();
   if (!is_on_cpu(x) || !is_on_cpu(w) || w.dim() != rank || out.dim() != rank || c.groups <= 0 ||
       w.size(0) % c.groups != 0 || w.size(1) * c.groups != x.size(1)) {
@@ -161,6 +162,7 @@ class Match {
   bool takes_operands() const {
     return graph_.n_args(root_) >= 10 && is_operand(graph_.out(root_)) &&
            is_operand(graph_.arg_id(root_, 0)) && is_operand(graph_.arg_id(root_, 1)) &&
+           is_on_cpu(graph_.tensor(graph_.arg_id(root_, 1))) &&
            (graph_.arg(root_, 2)->isNone() || is_operand(graph_.arg_id(root_, 2))) &&
            graph_.constant_number(graph_.arg(root_, 6)) == 0.0 && graph_.arg(root_, 8)->isInt();
   }
@@ -203,6 +205,7 @@ class Match {
     const Tensor& w = graph_.tensor(graph_.arg_id(root_, 1));
     const auto n_out = static_cast<size_t>(w.size(0));
     const auto per_channel = static_cast<size_t>(w.numel()) / n_out;
+    graph_.effort().spend(n_out * per_channel);
     // Every layout of a weight has the output channels outermost, or strides that say so.
     if (w.strides()[0] != static_cast<int64_t>(per_channel)) return false;
     auto* const weight = draft_list<float>(n_out * per_channel);

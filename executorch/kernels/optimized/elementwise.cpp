@@ -330,6 +330,7 @@ class Match {
             continue;
           }
           const auto& uses = graph_.values()[v].uses;
+          if (uses.size() > region_.size()) continue;
           const bool here = std::all_of(uses.begin(), uses.end(),
                                         [&](int use) { return region_.count(use) > 0; });
           if (!here) continue;
@@ -383,9 +384,7 @@ class Match {
   int free_register(std::vector<int>& holds, size_t n_inputs, int n) const {
     for (size_t r = n_inputs; r < holds.size(); ++r) {
       const auto& uses = graph_.values()[holds[r]].uses;
-      if (std::none_of(uses.begin(), uses.end(), [&](int use) { return use >= n; })) {
-        return static_cast<int>(r);
-      }
+      if (uses.empty() || uses.back() < n) return static_cast<int>(r);
     }
     if (holds.size() == Expression::kMaxRegisters) return -1;
     holds.push_back(-1);

@@ -26,7 +26,11 @@ Epilogue::Epilogue(const Graph& graph, int root, bool takes_more, Term addend)
   for (int v = graph.out(root); graph.interior(v, block_);) {
     const auto& uses = graph.values()[v].uses;
     const int next = uses.size() == 1 ? uses.front() : find_gated(v, uses);
-    if (next < 0 || graph.nodes()[next].block != block_ || !graph.deferrable(next)) break;
+    if (next < 0 || graph.nodes()[next].block != block_ || !graph.deferrable(next) ||
+        steps_.size() == Graph::kMostSteps) {
+      break;
+    }
+    graph.effort().spend(1);
     const int out = graph.out(next);
     if (!graph.is_float(out) || graph.tensor(out).scalar_type() != type_) break;
     if (uses.size() == 1 && !take(next, v)) break;

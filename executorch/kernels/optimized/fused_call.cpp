@@ -1,3 +1,4 @@
+#include <executorch/cpu/size.h>
 #include <executorch/kernels/optimized/fused_call.h>
 #include <executorch/runtime/core/event_tracer_hooks.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
@@ -16,7 +17,8 @@ class Bytes {
  public:
   bool take(KernelRuntimeContext& context, const Tensor& tensor) {
     impl_ = tensor.unsafeGetTensorImpl();
-    auto memory = context.allocate_temp(impl_->capacity() * impl_->element_size());
+    const auto bytes = cpu::Size(impl_->capacity()) * impl_->element_size();
+    auto memory = context.allocate_temp(static_cast<size_t>(bytes.value_or(INT64_MAX)));
     if (!memory.ok()) {
       context.fail(memory.error());
       return false;
@@ -90,7 +92,11 @@ void run_fused(KernelRuntimeContext& context, Span<EValue*> args) {
 bool resize(const Tensor& out, const View& view) {
   aten::SizesType sizes[View::kMaxDims];
   if (!view.valid()) return false;
-  for (int d = 0; d < view.ndim(); ++d) sizes[d] = static_cast<aten::SizesType>(view.size(d));
+  for (int d = 0; d < view.ndim(); ++d) {
+    const cpu::Size size = view.size(d);
+    if (!size.fits<aten::SizesType>()) return false;
+    sizes[d] = static_cast<aten::SizesType>(size.value());
+  }
   return runtime::resize_tensor(out, {sizes, static_cast<size_t>(view.ndim())}) == Error::Ok;
 }
 

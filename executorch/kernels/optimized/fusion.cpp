@@ -1,6 +1,7 @@
 #include <executorch/kernels/optimized/fusion.h>
 #include <executorch/kernels/optimized/memory.h>
 #include <executorch/kernels/optimized/patterns.h>
+#include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/executor/method_rewriter.h>
 
 #include <atomic>
@@ -28,11 +29,13 @@ void forward_copies(Graph& graph) {
     const auto a = graph.tensor(in).dim_order(), b = graph.tensor(out).dim_order();
     // An input may have no bytes yet, so that its reader's arguments have none.
     const bool is_same = a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
-    if (is_same && graph.forward(out, in)) graph.refresh();
+    if (is_same) graph.forward(out, in);
   }
+  graph.finish_forwards();
 }
 
-/// Turns the matches into instructions.
+/// Turns the matches into instructions. Until all is known that will be written nothing is changed
+/// that the graph's end does not take back.
 class Rewriter {
  public:
   explicit Rewriter(const MethodDraft& draft)
@@ -56,11 +59,12 @@ class Rewriter {
     }
     std::vector<std::pair<int, char*>> places;
     if (!arena_.ok() || !place_values(graph_, places)) {
-      graph_.undo_forwards();
       text_ = "nothing fused: values cannot be placed\n";
       return;
     }
+    describe();
     // Nothing can fail from here on.
+    graph_.keep_forwards();
     for (const auto& [value, address] : places) {
       graph_.tensor(value).unsafeGetTensorImpl()->set_data(address);
     }
@@ -81,19 +85,22 @@ class Rewriter {
 
   // The instructions that node n stands for, in order: itself and what only it, or other fused
   // nodes, would need. `leaves` are the values that they read.
-  void collect(int n, std::set<int>& originals, std::set<int>& leaves) {
-    if (!originals.insert(n).second) return;
-    std::vector<int> inputs;
-    for (EValue* arg : node(n).instruction->args) graph_.mention(inputs, arg);
-    for (int v : inputs) {
-      const int def = graph_.def(v);
-      if (std::find(node(n).outputs.begin(), node(n).outputs.end(), v) != node(n).outputs.end()) {
-        continue;
-      }
-      if (def >= 0 && !node(def).live && def < n) {
-        collect(def, originals, leaves);
-      } else {
-        leaves.insert(v);
+  void collect(int root, std::set<int>& originals, std::set<int>& leaves) {
+    std::vector<int> to_visit = {root};
+    while (!to_visit.empty()) {
+      const int n = to_visit.back();
+      to_visit.pop_back();
+      graph_.effort().spend(32);
+      if (!originals.insert(n).second) continue;
+      const auto& outputs = node(n).outputs;
+      for (int v : graph_.mentioned(node(n).instruction->args)) {
+        const int def = graph_.def(v);
+        if (std::find(outputs.begin(), outputs.end(), v) != outputs.end()) continue;
+        if (def >= 0 && !node(def).live && def < n) {
+          to_visit.push_back(def);
+        } else {
+          leaves.insert(v);
+        }
       }
     }
   }
@@ -129,17 +136,21 @@ class Rewriter {
     std::vector<EValue*> args = {arena_.make<EValue>()};
     if (args[0] == nullptr) return;
     *args[0] = EValue(static_cast<int64_t>(reinterpret_cast<intptr_t>(&call)));
-    for (int v : leaves) {
-      if (std::find(node(n).inputs.begin(), node(n).inputs.end(), v) == node(n).inputs.end()) {
-        node(n).inputs.push_back(v);
-      }
-    }
+    for (int v : node(n).inputs) leaves.erase(v);
+    node(n).inputs.insert(node(n).inputs.end(), leaves.begin(), leaves.end());
     for (int v : node(n).inputs) {
       if (graph_.is_tensor(v)) args.push_back(graph_.values()[v].value);
     }
     args.push_back(call.out);
     prepared.args = arena_.copy(args);
     prepared_.push_back(std::move(prepared));
+  }
+
+  void describe() {
+    for (const Prepared& call : prepared_) {
+      text_.append(std::to_string(node(call.node).number)).append(": ");
+      text_.append(node(call.node).fused->name).append(" <- ").append(call.operators).append("\n");
+    }
   }
 
   void commit(int n) {
@@ -159,8 +170,6 @@ class Rewriter {
     instruction.traces_itself = true;
     instruction.points_last_argument = false;
     instruction.args = call.args;
-    text_.append(std::to_string(node(n).number)).append(": ").append(node(n).fused->name);
-    text_.append(" <- ").append(call.operators).append("\n");
   }
 
   const MethodDraft& draft_;
@@ -171,12 +180,24 @@ class Rewriter {
   std::string text_;
 };
 
+std::string fuse(const MethodDraft& draft) {
+  try {
+    Rewriter rewriter(draft);
+    rewriter.run();
+    return rewriter.text();
+  } catch (const TooMuchEffort&) {
+    return "nothing fused: it would take too long\n";
+  }
+}
+
+/// Called by the runtime: nothing is thrown, and without memory the method stays as it is.
 void rewrite(const MethodDraft& draft) {
   std::string text;
   if (enabled) {
-    Rewriter rewriter(draft);
-    rewriter.run();
-    text = rewriter.text();
+    (void)runtime::catch_allocation_failure("fusion", [&] {
+      text = fuse(draft);
+      return runtime::Error::Ok;
+    });
   }
   const std::lock_guard lock(report_mutex);
   report = std::move(text);

@@ -4,6 +4,7 @@
 #include <executorch/kernels/prim_ops/tables.h>
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 namespace executorch::optimized {
@@ -23,26 +24,32 @@ bool is_pure(std::string_view name) {
 
 // Our operators by their functions, so that a kernel of the user's, whatever its name, is never
 // taken for one of ours.
-using Names = std::unordered_map<runtime::OpFunction, std::string_view>;
+struct Known {
+  std::string_view name;
+  /// Of those whose result is a number, whatever the value was that it is stored in.
+  bool makes_number = false;
+};
+using Names = std::unordered_map<runtime::OpFunction, Known>;
 
-void add_names(Names& names, Span<const runtime::Kernel> kernels) {
+void add_names(Names& names, Span<const runtime::Kernel> kernels, bool make_numbers) {
   for (const auto& kernel : kernels) {
     std::string_view name = kernel.name_;
     // The quantized operators are others that have the same names.
     if (name.substr(0, name.find("::")) == "quantized_decomposed") continue;
     name.remove_prefix(name.find("::") + 2);
-    if (is_pure(name)) names.emplace(kernel.op_, name);
+    if (!is_pure(name)) continue;
+    names.emplace(kernel.op_, Known{name, make_numbers && name != "et_view.default"});
   }
 }
 
 const Names& operator_names() {
   static const Names* const names = [] {
-    auto* const all = new Names;
+    auto all = std::make_unique<Names>();
     const auto* table = torch::executor::native::own_kernels();
-    for (; table != nullptr; table = table->next) add_names(*all, table->rows);
-    add_names(*all, torch::executor::function::symbolic_ops());
-    add_names(*all, torch::executor::function::tensor_ops());
-    return all;
+    for (; table != nullptr; table = table->next) add_names(*all, table->rows, false);
+    add_names(*all, torch::executor::function::symbolic_ops(), true);
+    add_names(*all, torch::executor::function::tensor_ops(), true);
+    return all.release();
   }();
   return *names;
 }
@@ -55,23 +62,6 @@ bool shows_outputs(std::string_view name, Span<EValue*> args) {
          (n >= 2 && args[n - 1] == args[n - 2]);
 }
 
-template <typename F>
-void for_each_item(const EValue& value, const F& f) {
-  const auto& payload = value.payload.copyable_union;
-  const auto all = [&](const auto& items) {
-    for (EValue* item : items) {
-      if (item != nullptr) f(item);
-    }
-  };
-  if (value.isIntList()) all(payload.as_int_list_ptr->values());
-  if (value.isTensorList()) all(payload.as_tensor_list_ptr->values());
-  if (value.isListOptionalTensor()) all(payload.as_list_optional_tensor_ptr->values());
-}
-
-bool contains(const std::vector<int>& list, int item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 }  // namespace
 
 bool default_order(const Tensor& tensor) {
@@ -82,7 +72,11 @@ bool default_order(const Tensor& tensor) {
   return true;
 }
 
-Graph::Graph(const MethodDraft& draft) : draft_(draft) {
+Graph::Graph(const MethodDraft& draft)
+    : draft_(draft),
+      effort_(size_of(draft)),
+      seen_(draft.values.size()),
+      seen_outputs_(draft.values.size()) {
   add_values();
   for (Span<Instruction> chain : draft.chains) {
     std::vector<bool> starts(chain.size() + 1);
@@ -98,10 +92,39 @@ Graph::Graph(const MethodDraft& draft) : draft_(draft) {
   }
   for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) define(n);
   ok_ = insert_static_views(find_static_views());
+  if (!ok_) return;
   find_roots();
-  refresh();
+  find_uses();
   mark_buffers();
-  refresh();
+  find_uses();
+}
+
+Graph::~Graph() {
+  for (auto it = forwards_.rbegin(); it != forwards_.rend(); ++it) *it->first = it->second;
+}
+
+// Constants under several names are counted once.
+size_t Graph::size_of(const MethodDraft& draft) {
+  size_t size = draft.values.size();
+  for (Span<Instruction> chain : draft.chains) {
+    for (const Instruction& instruction : chain) size += 1 + instruction.args.size();
+  }
+  using Bytes = std::pair<uintptr_t, uintptr_t>;
+  std::vector<Bytes> constants;
+  for (const EValue& value : draft.values) {
+    if (!value.isTensor() || !value.toTensor().unsafeGetTensorImpl()->is_read_only()) continue;
+    const auto begin = reinterpret_cast<uintptr_t>(value.toTensor().const_data_ptr());
+    constants.emplace_back(begin, begin + value.toTensor().nbytes());
+  }
+  std::sort(constants.begin(), constants.end());
+  uintptr_t end = 0;
+  size_t bytes = 0;
+  for (const Bytes& c : constants) {
+    if (c.second <= end) continue;
+    bytes += c.second - std::max(c.first, end);
+    end = c.second;
+  }
+  return size + bytes / sizeof(float);
 }
 
 void Graph::find_roots() {
@@ -111,6 +134,8 @@ void Graph::find_roots() {
     view.root = values_[id(node.instruction->args[0])].root;
     values_[view.root].foreign |= view.foreign;
   }
+  // Views of what becomes a view of something else later.
+  for (Value& value : values_) value.foreign |= values_[value.root].root != value.root;
 }
 
 void Graph::add_values() {
@@ -133,9 +158,36 @@ void Graph::add_values() {
   }
 }
 
-void Graph::mention(std::vector<int>& list, const EValue* value) const {
-  if (!contains(list, id(value))) list.push_back(id(value));
-  for_each_item(*value, [&](EValue* item) { mention(list, item); });
+void Graph::mention(std::vector<int>& list, Seen& seen, const EValue* value) const {
+  const auto add = [&](const EValue* v) {
+    effort_.spend(1);
+    if (seen.insert(id(v))) list.push_back(id(v));
+  };
+  add(value);
+  for_each_item(*value, add);
+}
+
+std::vector<int> Graph::mentioned(Span<EValue*> values) const {
+  std::vector<int> list;
+  seen_.clear();
+  for (const EValue* value : values) mention(list, seen_, value);
+  return list;
+}
+
+void Graph::classify(Node& node) const {
+  const Instruction& instruction = *node.instruction;
+  if (instruction.kind != Instruction::Kind::Kernel || instruction.args.size() == 0) return;
+  const auto found = operator_names().find(instruction.kernel);
+  if (found == operator_names().end()) return;
+  const Known& known = found->second;
+  node.name = known.name;
+  const auto signature = check_signature(known.name, instruction.args);
+  // A number in the place of a tensor is none of the values that patterns reckon with.
+  const EValue& last = *instruction.args[instruction.args.size() - 1];
+  const bool replaces_value = known.makes_number && !last.isScalar() && !last.isNone();
+  node.pure = signature != Signature::Differs && shows_outputs(known.name, instruction.args) &&
+              !replaces_value;
+  if (node.pure && signature == Signature::Fits) node.op = known.name;
 }
 
 void Graph::add_node(Instruction& instruction, int block, int number) {
@@ -143,40 +195,40 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
   node.instruction = &instruction;
   node.number = number;
   node.block = block;
-  if (instruction.kind == Instruction::Kind::Kernel && instruction.args.size() > 0) {
-    const auto found = operator_names().find(instruction.kernel);
-    const bool ours = found != operator_names().end();
-    const auto signature =
-        ours ? check_signature(found->second, instruction.args) : Signature::Differs;
-    node.pure = signature != Signature::Differs && shows_outputs(found->second, instruction.args);
-    node.name = ours ? found->second : std::string_view();
-    if (node.pure && signature == Signature::Fits) node.op = found->second;
-  }
+  classify(node);
   const size_t n = instruction.args.size();
-  if (node.pure) mention(node.outputs, instruction.args[n - 1]);
+  seen_outputs_.clear();
+  if (node.pure) mention(node.outputs, seen_outputs_, instruction.args[n - 1]);
   if (instruction.kind == Instruction::Kind::Delegate) {
     const auto first = first_output_of_delegate(instruction.args);
     node.sealed = first.has_value();
-    for (size_t i = first.value_or(n); i < n; ++i) mention(node.outputs, instruction.args[i]);
-  }
-  for (const EValue* arg : instruction.args) {
-    std::vector<int> all;
-    mention(all, arg);
-    for (int v : all) {
-      if (!contains(node.outputs, v) && !contains(node.inputs, v)) node.inputs.push_back(v);
-      values_[v].foreign |= !node.pure && !node.sealed;
-      values_[v].mentioned = true;
+    for (size_t i = first.value_or(n); i < n; ++i) {
+      mention(node.outputs, seen_outputs_, instruction.args[i]);
     }
   }
-  // Programs name outputs twice, also as two lists of the same items.
+  for (int v : mentioned(instruction.args)) {
+    if (!seen_outputs_.contains(v)) node.inputs.push_back(v);
+    values_[v].foreign |= !node.pure && !node.sealed;
+    values_[v].mentioned = true;
+  }
+  drop_listed_outputs(node);
+  if (node.outputs.empty()) node.op = {};  // an empty list
+  nodes_.push_back(std::move(node));
+  note_writes(writers_, static_cast<int>(nodes_.size()) - 1);
+}
+
+// Programs name outputs twice, also as two lists of the same items.
+void Graph::drop_listed_outputs(Node& node) const {
   const auto lists_outputs = [&](int v) {
     bool found = node.pure && values_[v].value->isTensorList();
-    for_each_item(*values_[v].value, [&](EValue* i) { found &= contains(node.outputs, id(i)); });
+    if (found) {
+      for_each_item(*values_[v].value,
+                    [&](EValue* item) { found &= seen_outputs_.contains(id(item)); });
+    }
     return found;
   };
   std::erase_if(node.inputs, lists_outputs);
   std::erase_if(node.outputs, lists_outputs);
-  nodes_.push_back(std::move(node));
 }
 
 // Inputs of a delegate come first, then outputs, which nothing has mentioned yet. None if that does
@@ -190,7 +242,7 @@ std::optional<size_t> Graph::first_output_of_delegate(Span<EValue*> args) const 
   const auto may_be_view = [&](const EValue* arg) {
     const bool is_static = arg->toTensor().unsafeGetTensorImpl()->shape_dynamism() ==
                            aten::TensorShapeDynamism::STATIC;
-    return is_static && find_base(id(arg), static_cast<int>(nodes_.size())).has_value();
+    return is_static && find_base(writers_, id(arg), static_cast<int>(nodes_.size())).has_value();
   };
   size_t first = args.size();
   while (first > 0 && is_new(args[first - 1])) --first;
@@ -208,212 +260,19 @@ void Graph::define(int n) {
 
 // A result that was planned into the bytes of a mutable buffer writes the buffer.
 void Graph::mark_buffers() {
-  std::vector<int> buffers;
+  LastWriters buffers;
   for (size_t v = 0; v < values_.size(); ++v) {
     const Value& value = values_[v];
     if (value.data != nullptr && !value.constant && !value.input && value.n_defs == 0 &&
         !value.uses.empty()) {
-      buffers.push_back(static_cast<int>(v));
+      buffers.write(value.data, value.nbytes, {0, static_cast<int>(v)});
     }
   }
+  const auto spend = [this](size_t steps) { effort_.spend(steps); };
   for (Value& value : values_) {
-    for (int b : buffers) {
-      const Value& buffer = values_[b];
-      value.foreign |= value.data != nullptr && value.data < buffer.data + buffer.nbytes &&
-                       buffer.data < value.data + value.nbytes;
-    }
+    value.foreign |=
+        value.data != nullptr && buffers.last(value.data, value.nbytes, spend).node == 0;
   }
-}
-
-void Graph::refresh() {
-  for (Value& value : values_) value.uses.clear();
-  for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
-    Node& node = nodes_[i];
-    node.live = !node.pure || node.outputs.empty();
-    for (int v : node.outputs) {
-      node.live |= values_[v].output || !stable(v) || !values_[v].uses.empty();
-    }
-    for (int v : node.inputs) {
-      if (node.live) values_[v].uses.push_back(i);
-    }
-  }
-  for (Value& value : values_) std::reverse(value.uses.begin(), value.uses.end());
-}
-
-int Graph::only_use(int value) const {
-  const auto& uses = values_[value].uses;
-  return uses.size() == 1 ? uses.front() : -1;
-}
-
-bool Graph::is_float(int value) const {
-  if (!is_tensor(value)) return false;
-  const Tensor& t = tensor(value);
-  return t.unsafeGetTensorImpl()->device_type() == aten::DeviceType::CPU &&
-         (t.scalar_type() == ScalarType::Float || t.scalar_type() == ScalarType::Half ||
-          t.scalar_type() == ScalarType::BFloat16);
-}
-
-bool Graph::stable(int v) const {
-  const Value& value = values_[v];
-  if (value.root != v && !stable(value.root)) return false;
-  if (value.constant) return !value.foreign;
-  bool items = true;
-  for_each_item(*value.value, [&](EValue* item) { items &= stable(id(item)); });
-  return items && !value.foreign && value.n_defs + (value.input ? 1 : 0) <= 1 &&
-         (!value.value->isTensor() || value.n_defs == 1 || value.input);
-}
-
-bool Graph::interior(int v, int block) const {
-  const Value& value = values_[v];
-  return stable(v) && value.def >= 0 && nodes_[value.def].block == block && !value.output;
-}
-
-bool Graph::deferrable(int n) const {
-  const Node& node = nodes_[n];
-  if (!node.pure || node.fused != nullptr) return false;
-  for (int v : node.inputs) {
-    if (!stable(v)) return false;
-    const int made = values_[v].def;
-    if (made >= 0 && (nodes_[made].block != node.block || made > n)) return false;
-  }
-  return true;
-}
-
-std::optional<double> Graph::constant_number(const EValue* value) const {
-  const Value& known = values_[id(value)];
-  if (known.n_defs > 0 || known.foreign || known.input) return std::nullopt;
-  if (value->isInt()) return static_cast<double>(value->toInt());
-  if (value->isDouble()) return value->toDouble();
-  if (value->isBool()) return value->toBool() ? 1.0 : 0.0;
-  return std::nullopt;
-}
-
-std::optional<double> Graph::constant_element(int v) const {
-  if (!is_tensor(v)) return constant_number(values_[v].value);
-  const Tensor& t = tensor(v);
-  if (!values_[v].constant || t.numel() != 1 || values_[v].data == nullptr) {
-    // scalar_tensor(2.0), full([], 2.0) and the like.
-    const int d = values_[v].def;
-    if (!stable(v) || d < 0 || !deferrable(d)) return std::nullopt;
-    if (is(d, "scalar_tensor.out")) return constant_number(arg(d, 0));
-    if (is(d, "full.out") && t.numel() == 1) return constant_number(arg(d, 1));
-    return std::nullopt;
-  }
-  switch (t.scalar_type()) {
-    case ScalarType::Float:
-      return static_cast<double>(*t.const_data_ptr<float>());
-    case ScalarType::Half:
-      return static_cast<double>(static_cast<float>(*t.const_data_ptr<aten::Half>()));
-    case ScalarType::BFloat16:
-      return static_cast<double>(static_cast<float>(*t.const_data_ptr<aten::BFloat16>()));
-    case ScalarType::Double:
-      return *t.const_data_ptr<double>();
-    case ScalarType::Long:
-      return static_cast<double>(*t.const_data_ptr<int64_t>());
-    case ScalarType::Int:
-      return static_cast<double>(*t.const_data_ptr<int32_t>());
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<Step> Graph::step(int n, int output) const {
-  struct Row {
-    std::string_view op;
-    Step::Kind kind;
-  };
-  using Kind = Step::Kind;
-  static constexpr Row kRows[] = {
-      {"et_view.default", Kind::Reshape},
-      {"static_view", Kind::ReshapeAs},
-      {"view_copy.out", Kind::Reshape},
-      {"permute_copy.out", Kind::Permute},
-      {"transpose_copy.int_out", Kind::Transpose},
-      {"t_copy.out", Kind::Transpose2d},
-      {"unsqueeze_copy.out", Kind::Unsqueeze},
-      {"squeeze_copy.dim_out", Kind::Squeeze},
-      {"squeeze_copy.dims_out", Kind::SqueezeDims},
-      {"expand_copy.out", Kind::Expand},
-      {"slice_copy.Tensor_out", Kind::Slice},
-      {"select_copy.int_out", Kind::Select},
-      {"split_copy.Tensor_out", Kind::Split},
-      {"split_with_sizes_copy.out", Kind::SplitSizes},
-      {"unbind_copy.int_out", Kind::Unbind},
-      {"clone.out", Kind::Same},
-      {"alias_copy.out", Kind::Same},
-      {"detach_copy.out", Kind::Same},
-      {"lift_fresh_copy.out", Kind::Same},
-      {"_clone_dim_order.out", Kind::Same},
-      {"_to_dim_order_copy.out", Kind::Same},
-      {"_to_copy.out", Kind::Same},
-  };
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
-                                 [&](const Row& r) { return r.op == nodes_[n].op; });
-  if (row == std::end(kRows) || !is_tensor(output) || !is_tensor(arg_id(n, 0))) {
-    return std::nullopt;
-  }
-  const Tensor& in = tensor(arg_id(n, 0));
-  const Tensor& made = tensor(output);
-  if (in.scalar_type() != made.scalar_type()) return std::nullopt;
-  // These read bytes in order, whatever the order of the dimensions.
-  if (row->kind == Kind::Reshape && !(default_order(in) && default_order(made))) {
-    return std::nullopt;
-  }
-  const auto& outputs = nodes_[n].outputs;
-  const auto part = std::find(outputs.begin(), outputs.end(), output) - outputs.begin();
-  return Step{row->kind, static_cast<uint32_t>(part), nodes_[n].instruction->args};
-}
-
-Graph::Chain Graph::strip(int value, int block, bool (*accepts)(const Step&)) const {
-  Chain chain{value, {}};
-  for (;;) {
-    const int n = def(chain.base);
-    if (!interior(chain.base, block) || !deferrable(n)) break;
-    const auto found = step(n, chain.base);
-    if (!found.has_value() || (accepts != nullptr && !accepts(*found))) break;
-    chain.steps.push_back(*found);
-    chain.base = arg_id(n, 0);
-  }
-  std::reverse(chain.steps.begin(), chain.steps.end());
-  return chain;
-}
-
-void Graph::replace(int n, FusedCall* call, std::vector<int> inputs) {
-  Node& node = nodes_[n];
-  node.fused = call;
-  node.inputs.clear();
-  for (int v : inputs) mention(node.inputs, values_[v].value);
-}
-
-bool Graph::forward(int from, int to) {
-  const std::vector<int> uses = values_[from].uses;
-  for (int n : uses) {
-    const auto args = nodes_[n].instruction->args;
-    const bool direct = std::any_of(args.begin(), args.end(),
-                                    [&](const EValue* arg) { return arg == values_[from].value; });
-    if (!direct || nodes_[n].fused != nullptr || !nodes_[n].pure) return false;
-    for (const EValue* arg : args) {
-      bool in_list = false;
-      for_each_item(*arg, [&](EValue* item) { in_list |= item == values_[from].value; });
-      if (in_list) return false;
-    }
-  }
-  for (int n : uses) {
-    for (EValue*& arg : nodes_[n].instruction->args) {
-      if (arg != values_[from].value) continue;
-      forwards_.emplace_back(&arg, arg);
-      arg = values_[to].value;
-    }
-    std::erase(nodes_[n].inputs, from);
-    mention(nodes_[n].inputs, values_[to].value);
-  }
-  find_roots();
-  return true;
-}
-
-void Graph::undo_forwards() {
-  for (auto it = forwards_.rbegin(); it != forwards_.rend(); ++it) *it->first = it->second;
-  forwards_.clear();
 }
 
 }  // namespace executorch::optimized

@@ -1,7 +1,9 @@
 /// A method's instructions as a graph, while it is being loaded.
 #pragma once
 
+#include <executorch/kernels/optimized/effort.h>
 #include <executorch/kernels/optimized/fused_call.h>
+#include <executorch/kernels/optimized/last_writers.h>
 #include <executorch/kernels/optimized/view.h>
 #include <executorch/runtime/executor/method_rewriter.h>
 
@@ -17,6 +19,38 @@ using runtime::MethodDraft;
 /// Whether dims lie in memory in their order.
 bool default_order(const Tensor& tensor);
 
+/// The items of a value that is a list.
+template <typename F>
+void for_each_item(const EValue& value, const F& f) {
+  const auto& payload = value.payload.copyable_union;
+  const auto all = [&](const auto& items) {
+    for (EValue* item : items) {
+      if (item != nullptr) f(item);
+    }
+  };
+  if (value.isIntList()) all(payload.as_int_list_ptr->values());
+  if (value.isTensorList()) all(payload.as_tensor_list_ptr->values());
+  if (value.isListOptionalTensor()) all(payload.as_list_optional_tensor_ptr->values());
+}
+
+/// A set of small numbers that is emptied at once.
+class Seen {
+ public:
+  explicit Seen(size_t n) : marks_(n) {}
+  void clear() { ++now_; }
+  bool contains(int i) const { return marks_[static_cast<size_t>(i)] == now_; }
+  /// False if it was there.
+  bool insert(int i) {
+    if (contains(i)) return false;
+    marks_[static_cast<size_t>(i)] = now_;
+    return true;
+  }
+
+ private:
+  std::vector<size_t> marks_;
+  size_t now_ = 1;
+};
+
 /// Nodes are the instructions in the order of the file, values those of the method, both by number.
 /// Views of static shape have no instruction: two values are planned at one place. The graph has
 /// nodes of its own for them, "static_view", behind the node that defines the first.
@@ -26,8 +60,13 @@ bool default_order(const Tensor& tensor);
 ///           that nothing writes, results of pure nodes that only pure nodes of one basic block see
 ///   sealed  a call of a delegate: it reads its inputs and writes its outputs, in a way of its own
 /// Arguments of nodes that are neither pure nor sealed are `foreign`: nothing is known about them.
+/// Its functions throw std::bad_alloc, and TooMuchEffort; instructions are then as they were once
+/// the graph is destroyed.
 class Graph {
  public:
+  /// Of a chain that is followed from one place; deeper ones are cut there.
+  static constexpr size_t kMostSteps = 64;
+
   struct Node {
     /// Of a static view: made up, with the arguments base, view.
     Instruction* instruction = nullptr;
@@ -71,10 +110,14 @@ class Graph {
   };
 
   explicit Graph(const MethodDraft& draft);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
   /// False if the method's memory was too small to look at it.
   bool ok() const { return ok_; }
 
   const MethodDraft& draft() const { return draft_; }
+  Effort& effort() const { return effort_; }
   std::vector<Node>& nodes() { return nodes_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Value>& values() const { return values_; }
@@ -111,19 +154,27 @@ class Graph {
   /// Follows steps back from `value` as far as they can be deferred to `block` and `accepts` them.
   Chain strip(int value, int block, bool (*accepts)(const Step&) = nullptr) const;
 
-  /// Puts a call in the place of a pure node. `inputs` are the values it reads.
-  void replace(int node, FusedCall* call, std::vector<int> inputs);
-  /// Makes the live nodes read `to` where they read `from`; false (and no change) for list items.
-  bool forward(int from, int to);
-  /// Takes back every forward().
-  void undo_forwards();
-  /// Adds a value to a list that has each once, and the items of a list.
-  void mention(std::vector<int>& list, const EValue* value) const;
-  /// Finds out again what is live and used by what.
+  /// Puts a call in the place of a pure node. `inputs` are the values it reads. What is live and
+  /// used by what stays as it was until refresh().
+  void replace(int node, FusedCall* call, const std::vector<int>& inputs);
   void refresh();
+  /// Makes the live nodes read `to` where they read `from`; false (and no change) for list items.
+  /// After the last one: finish_forwards().
+  bool forward(int from, int to);
+  void finish_forwards();
+  /// From now on the graph's end does not take the forwards back.
+  void keep_forwards() { forwards_.clear(); }
+  /// Values, each once, and the items of those that are lists.
+  std::vector<int> mentioned(Span<EValue*> values) const;
 
  private:
+  static size_t size_of(const MethodDraft& draft);
+  bool is_stable_item(int value) const;
   void add_node(Instruction& instruction, int block, int number);
+  void classify(Node& node) const;
+  void mention(std::vector<int>& list, Seen& seen, const EValue* value) const;
+  void note_writes(LastWriters& writers, int node) const;
+  void drop_listed_outputs(Node& node) const;
   std::optional<size_t> first_output_of_delegate(Span<EValue*> args) const;
   void define(int node);
 
@@ -134,15 +185,26 @@ class Graph {
     int view;
   };
   std::vector<StaticView> find_static_views() const;
-  std::optional<StaticView> find_base(int view, int first_use) const;
-  bool insert_static_views(const std::vector<StaticView>& views);
+  std::optional<StaticView> find_base(const LastWriters& writers, int view, int first_use) const;
+  bool insert_static_views(std::vector<StaticView> views);
+  bool add_static_view(const StaticView& view, std::vector<Node>& nodes) const;
   void find_roots();
   void mark_buffers();
+  void find_uses();
+  bool is_needed(const Node& node) const;
+  void remove_use(int value, int node, std::vector<int>& unused);
+  bool add_use(int value, int node);
 
   const MethodDraft& draft_;
+  mutable Effort effort_;
   std::vector<Node> nodes_;
   std::vector<Value> values_;
+  // Nodes that were replaced since the last refresh(), with the inputs that they had.
+  std::vector<std::pair<int, std::vector<int>>> replaced_;
   std::vector<std::pair<EValue**, EValue*>> forwards_;
+  // While nodes are added.
+  LastWriters writers_;
+  mutable Seen seen_, seen_outputs_;
   int n_blocks_ = 0;
   bool ok_ = true;
 };

@@ -35,16 +35,85 @@ bool coexist(const Block& a, const Block& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
+// Blocks by when they are needed, so that few are looked at to find those that coexist with one:
+// most live shortly.
+class Timeline {
+ public:
+  explicit Timeline(size_t n_nodes) : periods_(n_nodes / kPeriod + 1) {}
+
+  void add(const Block* block) {
+    if (block->first < 0 || block->last / kPeriod - block->first / kPeriod > kMostPeriods) {
+      always_.push_back(block);
+      return;
+    }
+    for (int p = block->first / kPeriod; p <= block->last / kPeriod; ++p) {
+      periods_[static_cast<size_t>(p)].push_back(block);
+    }
+  }
+  // Calls f(other), maybe twice, for those that may coexist with `block`.
+  template <class F>
+  void for_each(const Block& block, const F& f) const {
+    for (const Block* other : always_) f(*other);
+    for (int p = block.first / kPeriod; p <= block.last / kPeriod; ++p) {
+      for (const Block* other : periods_[static_cast<size_t>(p)]) f(*other);
+    }
+  }
+
+ private:
+  static constexpr int kPeriod = 32;  // instructions
+  static constexpr int kMostPeriods = 8;
+
+  std::vector<std::vector<const Block*>> periods_;
+  std::vector<const Block*> always_;
+};
+
+// What nodes write where it stays, by address.
+class FixedWrites {
+ public:
+  struct Write {
+    Range range;
+    int node;
+    int root;
+  };
+  void add(const Write& write) { writes_.push_back(write); }
+  void sort() {
+    std::sort(writes_.begin(), writes_.end(),
+              [](const Write& a, const Write& b) { return a.range.begin < b.range.begin; });
+    ends_.clear();
+    for (const Write& write : writes_) {
+      ends_.push_back(ends_.empty() ? write.range.end : std::max(ends_.back(), write.range.end));
+    }
+  }
+  // Whether `f` holds for one that overlaps the range.
+  template <class F>
+  bool any(const Range& range, const F& f) const {
+    const auto behind = std::partition_point(
+        writes_.begin(), writes_.end(),
+        [&](const Write& write) { return write.range.begin < range.end; });
+    for (auto i = behind - writes_.begin(); i-- > 0 && ends_[i] > range.begin;) {
+      if (overlap(writes_[i].range, range) && f(writes_[i])) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<Write> writes_;
+  std::vector<char*> ends_;  // the farthest of all up to here
+};
+
 class Planner {
  public:
-  explicit Planner(Graph& graph) : graph_(graph), blocks_(graph.values().size()) {}
+  explicit Planner(Graph& graph)
+      : graph_(graph), blocks_(graph.values().size()), placed_(graph.nodes().size()) {}
 
   bool run(std::vector<std::pair<int, char*>>& places) {
     find_lifetimes();
     keep_in_place();
     find_room();
     for (const Block& block : blocks_) {
-      if (block.last >= 0 && !block.movable && block.nbytes > 0) placed_.push_back(&block);
+      if (block.last >= 0 && !block.movable && block.nbytes > 0 && is_in_room(block.range)) {
+        placed_.add(&block);
+      }
     }
     if (!fixed_stay_intact()) return false;
     std::vector<Block*> order;
@@ -63,7 +132,9 @@ class Planner {
 
  private:
   const Graph::Value& value(int v) const { return graph_.values()[v]; }
-  static Range range_of(const Graph::Value& v) { return {v.data, v.data + v.nbytes}; }
+  static Range range_of(const Graph::Value& v) {
+    return v.data == nullptr ? Range{} : Range{v.data, v.data + v.nbytes};
+  }
 
   // Whether the value's own bytes may lie elsewhere.
   bool is_movable(int v) const {
@@ -150,21 +221,31 @@ class Planner {
     }
     room_ = std::move(merged);
   }
+  bool is_in_room(const Range& range) const {
+    const auto room = std::partition_point(room_.begin(), room_.end(), [&](const Range& r) {
+      return r.end <= range.begin;
+    });
+    return room != room_.end() && room->begin < range.end;
+  }
 
   // What a fused call reads and cannot be moved must not be written before the call.
   bool fixed_stay_intact() {
     const auto& nodes = graph_.nodes();
+    const FixedWrites writes = find_fixed_writes();
+    int block_start = 0;
     for (int n = 0; n < static_cast<int>(nodes.size()); ++n) {
+      if (nodes[n].block != nodes[block_start].block) block_start = n;
       if (nodes[n].fused == nullptr || !nodes[n].live) continue;
       for (int v : nodes[n].inputs) {
         const int root = value(v).root;
         const Graph::Value& read = value(root);
         if (read.data == nullptr || read.constant || blocks_[root].movable) continue;
-        int from = n;
-        while (from > 0 && nodes[from - 1].block == nodes[n].block && from - 1 != read.def) --from;
-        for (int w = from; w < n; ++w) {
-          if (nodes[w].live && writes(nodes[w], root)) return false;
-        }
+        const int from = read.def < n ? std::max(block_start, read.def + 1) : block_start;
+        const auto spoils = [&](const FixedWrites::Write& write) {
+          graph_.effort().spend(1);
+          return write.node >= from && write.node < n && write.root != root;
+        };
+        if (writes.any(range_of(read), spoils)) return false;
         for (int o : nodes[n].outputs) {
           nodes[n].fused->bounce |= overlap(range_of(value(value(o).root)), range_of(read)) &&
                                     !blocks_[value(o).root].movable;
@@ -174,38 +255,51 @@ class Planner {
     return true;
   }
 
-  // Whether a node may write bytes of `root` through another value.
-  bool writes(const Graph::Node& node, int root) const {
-    const auto hits = [&](int v) {
-      const int written = value(v).root;
-      return written != root && value(written).data != nullptr && !value(written).constant &&
-             !blocks_[written].movable && overlap(range_of(value(written)), range_of(value(root)));
-    };
-    return std::any_of(node.outputs.begin(), node.outputs.end(), hits) ||
-           (!node.pure && !node.sealed &&
-            std::any_of(node.inputs.begin(), node.inputs.end(), hits));
+  FixedWrites find_fixed_writes() const {
+    const auto& nodes = graph_.nodes();
+    FixedWrites writes;
+    for (int n = 0; n < static_cast<int>(nodes.size()); ++n) {
+      const auto add = [&](int v) {
+        const int root = value(v).root;
+        if (value(root).data == nullptr || value(root).constant || blocks_[root].movable) return;
+        writes.add({range_of(value(root)), n, root});
+      };
+      if (!nodes[n].live) continue;
+      std::for_each(nodes[n].outputs.begin(), nodes[n].outputs.end(), add);
+      if (nodes[n].pure || nodes[n].sealed) continue;
+      std::for_each(nodes[n].inputs.begin(), nodes[n].inputs.end(), add);
+    }
+    writes.sort();
+    return writes;
   }
 
-  // The lowest place that nothing needs at the same time.
+  // The lowest place that nothing needs at the same time. Of neighbours in the order of addresses,
+  // what reaches behind the place so far moves it behind itself.
   bool place(Block& block) {
+    std::vector<Range> taken;
+    placed_.for_each(block, [&](const Block& other) {
+      graph_.effort().spend(1);
+      if (coexist(block, other)) taken.push_back(other.range);
+    });
+    std::sort(taken.begin(), taken.end(),
+              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    graph_.effort().spend(8 * taken.size() + room_.size());
+    const auto aligned = [](char* at) {
+      const auto address = reinterpret_cast<uintptr_t>(at);
+      return at + ((kAlignment - address % kAlignment) % kAlignment);
+    };
+    auto next = taken.begin();
+    char* behind = nullptr;
     for (const Range& room : room_) {
-      const auto aligned = [](char* at) {
-        const auto address = reinterpret_cast<uintptr_t>(at);
-        return at + ((kAlignment - address % kAlignment) % kAlignment);
-      };
-      char* at = aligned(room.begin);
-      for (bool moved = true; moved && fits(at, block, room);) {
-        moved = false;
-        for (const Block* other : placed_) {
-          if (coexist(block, *other) && overlap({at, at + block.nbytes}, other->range)) {
-            at = aligned(other->range.end);
-            moved = true;
-          }
-        }
+      char* at = aligned(std::max(room.begin, behind));
+      for (; next != taken.end() && fits(at, block, room); ++next) {
+        if (next->begin >= at + block.nbytes) break;
+        behind = std::max(behind, next->end);
+        at = std::max(at, aligned(behind));
       }
       if (!fits(at, block, room)) continue;
       block.range = {at, at + block.nbytes};
-      placed_.push_back(&block);
+      placed_.add(&block);
       return true;
     }
     return false;
@@ -213,8 +307,9 @@ class Planner {
   bool allocate(Block& block) {
     auto* const bytes =
         static_cast<char*>(graph_.draft().allocator.allocate(block.nbytes, kAlignment));
+    if (bytes == nullptr) return false;
     block.range = {bytes, bytes + block.nbytes};
-    return bytes != nullptr;
+    return true;
   }
   static bool fits(char* at, const Block& block, const Range& room) {
     return at <= room.end && static_cast<size_t>(room.end - at) >= block.nbytes;
@@ -224,7 +319,7 @@ class Planner {
   // One for each value; only those of roots are used.
   std::vector<Block> blocks_;
   std::vector<Range> room_;
-  std::vector<const Block*> placed_;
+  Timeline placed_;
 };
 
 }  // namespace

@@ -58,7 +58,9 @@ class Match {
     const int variance = find_variance();
     if (variance < 0 || !find_source(variance)) return;
     last_ = scaled;
-    width_ = graph_.tensor(x_).size(graph_.tensor(x_).dim() - 1);
+    const auto& sizes = graph_.tensor(x_).sizes();
+    if (sizes.empty()) return;
+    width_ = sizes[sizes.size() - 1];
     find_factors();
     emit();
   }

@@ -17,6 +17,7 @@ bool run_pooling(const FusedCall& base, KernelRuntimeContext& context) {
     if (!list.ok()) return false;
     lists[i] = {list->data(), list->size()};
   }
+  if (!call.args[5]->isBool()) return false;  // it was at load
   return torch::executor::native::internal::max_pool2d_values(
       context, call.args[0]->toTensor(), lists[0], lists[1], lists[2], lists[3],
       call.args[5]->toBool(), call.out->toTensor());

@@ -14,20 +14,35 @@ void point_at(runtime::KernelRuntimeContext&, Span<EValue*> args) {
 
 }  // namespace
 
+// An instruction of the program's own; a view of one is a new tensor on the same bytes, which does
+// not write them.
+void Graph::note_writes(LastWriters& writers, int n) const {
+  const Node& node = nodes_[n];
+  const bool tells = node.pure || node.sealed;
+  if (node.op == "et_view.default") return;
+  for (int v : tells ? node.outputs : node.inputs) {
+    const Value& value = values_[v];
+    if (value.data == nullptr || value.constant) continue;
+    writers.write(value.data, value.nbytes, {n, tells ? v : -1});
+  }
+}
+
 // Values that are read though nothing writes them.
 std::vector<Graph::StaticView> Graph::find_static_views() const {
   std::vector<StaticView> views;
   std::vector<bool> seen(values_.size());
+  LastWriters writers;
   const auto read = [&](int v, int node) {
     const Value& value = values_[v];
     if (seen[v]) return;
     seen[v] = true;
     if (value.data == nullptr || value.constant || value.input || value.n_defs > 0) return;
-    if (const auto view = find_base(v, node)) views.push_back(*view);
+    if (const auto view = find_base(writers, v, node)) views.push_back(*view);
   };
   const int end = static_cast<int>(nodes_.size());
   for (int n = 0; n < end; ++n) {
     for (int v : nodes_[n].inputs) read(v, n);
+    note_writes(writers, n);
   }
   for (int v = 0; v < static_cast<int>(values_.size()); ++v) {
     if (values_[v].output) read(v, end);
@@ -35,8 +50,9 @@ std::vector<Graph::StaticView> Graph::find_static_views() const {
   return views;
 }
 
-// What wrote the bytes of `view` last before its first use.
-std::optional<Graph::StaticView> Graph::find_base(int view, int first_use) const {
+// What wrote the bytes of `view` last before its first use, in the same block.
+std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, int view,
+                                                  int first_use) const {
   const Value& wanted = values_[view];
   const auto overlaps = [&](int v) {
     const Value& value = values_[v];
@@ -51,50 +67,53 @@ std::optional<Graph::StaticView> Graph::find_base(int view, int first_use) const
   };
   const int n_nodes = static_cast<int>(nodes_.size());
   const int block = first_use < n_nodes ? nodes_[first_use].block : n_blocks_ - 1;
-  for (int n = first_use - 1; n >= 0 && nodes_[n].block == block; --n) {
-    for (int v : nodes_[n].outputs) {
-      if (!overlaps(v) || nodes_[n].op == "et_view.default") continue;
-      if (!fits(v)) return std::nullopt;
-      return StaticView{n, v, view};
-    }
-    const bool may_write = !nodes_[n].pure && !nodes_[n].sealed &&
-                           std::any_of(nodes_[n].inputs.begin(), nodes_[n].inputs.end(), overlaps);
-    if (may_write) return std::nullopt;
+  const auto writer = writers.last(wanted.data, wanted.nbytes,
+                                   [this](size_t steps) { effort_.spend(steps); });
+  if (writer.node >= 0 && nodes_[writer.node].block == block) {
+    if (writer.value < 0 || !fits(writer.value)) return std::nullopt;
+    return StaticView{writer.node, writer.value, view};
   }
   for (int32_t v : draft_.inputs) {
-    if (n_blocks_ == 1 && values_[v].value->isTensor() && overlaps(v) && fits(v)) {
+    if (n_blocks_ != 1) break;
+    effort_.spend(1);
+    if (values_[v].value->isTensor() && overlaps(v) && fits(v)) {
       return StaticView{-1, v, view};
     }
   }
   return std::nullopt;
 }
 
-bool Graph::insert_static_views(const std::vector<StaticView>& views) {
+bool Graph::add_static_view(const StaticView& view, std::vector<Node>& nodes) const {
+  auto* const instruction = draft_.allocator.allocateInstance<Instruction>();
+  auto** const args = draft_.allocator.allocateList<EValue*>(2);
+  if (instruction == nullptr || args == nullptr) return false;
+  args[0] = values_[view.base].value;
+  args[1] = values_[view.view].value;
+  *instruction = {Instruction::Kind::Kernel, false, false, 0, point_at, {args, 2}};
+  Node node;
+  node.instruction = instruction;
+  node.op = node.name = "static_view";
+  node.block = nodes.empty() ? 0 : nodes.back().block;
+  node.pure = true;
+  node.inputs = {view.base};
+  node.outputs = {view.view};
+  nodes.push_back(std::move(node));
+  return true;
+}
+
+bool Graph::insert_static_views(std::vector<StaticView> views) {
+  if (views.empty()) return true;
+  std::stable_sort(views.begin(), views.end(), [](const StaticView& a, const StaticView& b) {
+    return a.behind < b.behind;
+  });
   std::vector<Node> nodes;
-  const auto insert_behind = [&](int behind) {
-    for (const StaticView& view : views) {
-      if (view.behind != behind) continue;
-      auto* const instruction = draft_.allocator.allocateInstance<Instruction>();
-      auto** const args = draft_.allocator.allocateList<EValue*>(2);
-      if (instruction == nullptr || args == nullptr) return false;
-      args[0] = values_[view.base].value;
-      args[1] = values_[view.view].value;
-      *instruction = {Instruction::Kind::Kernel, false, false, 0, point_at, {args, 2}};
-      Node node;
-      node.instruction = instruction;
-      node.op = node.name = "static_view";
-      node.block = behind < 0 ? 0 : nodes_[behind].block;
-      node.pure = true;
-      node.inputs = {view.base};
-      node.outputs = {view.view};
-      nodes.push_back(std::move(node));
+  nodes.reserve(nodes_.size() + views.size());
+  auto next = views.begin();
+  for (int n = -1; n < static_cast<int>(nodes_.size()); ++n) {
+    for (; next != views.end() && next->behind == n; ++next) {
+      if (!add_static_view(*next, nodes)) return false;
     }
-    return true;
-  };
-  if (!insert_behind(-1)) return false;
-  for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
-    nodes.push_back(nodes_[n]);
-    if (!insert_behind(n)) return false;
+    if (n + 1 < static_cast<int>(nodes_.size())) nodes.push_back(std::move(nodes_[n + 1]));
   }
   nodes_ = std::move(nodes);
   for (Value& value : values_) value.n_defs = 0;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 // Masks are evaluated symbolically over row i and column j, their last two dimensions:
 //   arange(n) is j; unsqueeze(-1) makes it i; their differences, compared with numbers, are
@@ -16,6 +17,8 @@ using aten::ScalarType;
 constexpr double kHides = -3e4;
 // Constants of more elements are not read.
 constexpr int64_t kMostElements = int64_t{1} << 26;
+// An index that is counted more often becomes no relation of two.
+constexpr int64_t kMostTimes = 4;
 
 struct Expr {
   enum class Kind : uint8_t { None, Index, Fill, Relation, Added };
@@ -50,11 +53,35 @@ Expr at_most_zero(const Expr& e) {
   return {};
 }
 
-class Evaluator {
- public:
-  Evaluator(const Graph& graph, int block) : graph_(graph), block_(block) {}
+}  // namespace
 
-  Expr eval(int v) const {
+class Triangles::Evaluator {
+ public:
+  explicit Evaluator(const Graph& graph) : graph_(graph) {}
+
+  // Of a value that `block` reads. Values that are made elsewhere than in their reader's block are
+  // not followed, so that a value is the same to all that may follow it.
+  Expr eval_in(int v, int block) {
+    block_ = block;
+    depth_ = 0;
+    return eval(v);
+  }
+
+ private:
+  Expr eval(int v) {
+    const int made = graph_.def(v);
+    const bool here = made >= 0 && graph_.nodes()[made].block == block_;
+    if (const auto known = known_.find(v); here && known != known_.end()) return known->second;
+    if (depth_ == kDeepest) return {};
+    graph_.effort().spend(64);
+    ++depth_;
+    const Expr e = find(v);
+    --depth_;
+    if (here) known_.emplace(v, e);
+    return e;
+  }
+
+  Expr find(int v) {
     const Graph::Chain chain = graph_.strip(v, block_);
     if (graph_.values()[chain.base].constant) return of_constant(v, chain);
     const int n = graph_.def(v);
@@ -64,9 +91,8 @@ class Evaluator {
     return computed(n);
   }
 
- private:
   bool is(int n, std::string_view op) const { return graph_.is(n, op); }
-  Expr arg(int n, size_t i) const { return eval(graph_.arg_id(n, i)); }
+  Expr arg(int n, size_t i) { return eval(graph_.arg_id(n, i)); }
   std::optional<double> number(int n, size_t i) const {
     return graph_.constant_number(graph_.arg(n, i));
   }
@@ -94,7 +120,7 @@ class Evaluator {
     return e;
   }
 
-  Expr computed(int n) const {
+  Expr computed(int n) {
     const auto& op = graph_.nodes()[n].op;
     if (op == "arange.start_out") {
       return number(n, 0) == 0.0 && number(n, 2) == 1.0 ? arange(graph_.arg(n, 1)) : Expr{};
@@ -124,7 +150,7 @@ class Evaluator {
   }
 
   // Comparison with a number, or of two indices.
-  Expr compared(int n, std::string_view op) const {
+  Expr compared(int n, std::string_view op) {
     if (op.size() < 4 || op[2] != '.' || graph_.n_args(n) < 3) return {};
     const std::string_view kind = op.substr(0, 2);
     const std::string_view overload = op.substr(3);
@@ -154,7 +180,7 @@ class Evaluator {
     return at_most_zero(e);
   }
 
-  Expr sum(int n, double sign) const {
+  Expr sum(int n, double sign) {
     const auto alpha = number(n, 2);
     if (!alpha.has_value()) return {};
     return plus(arg(n, 0), arg(n, 1), sign * *alpha);
@@ -171,6 +197,7 @@ class Evaluator {
     e.rows += static_cast<int64_t>(factor) * b.rows;
     e.cols += static_cast<int64_t>(factor) * b.cols;
     e.number += factor * b.number;
+    if (std::abs(e.rows) > kMostTimes || std::abs(e.cols) > kMostTimes) return {};
     e.n_rows = a.n_rows != nullptr ? a.n_rows : b.n_rows;
     e.n_cols = a.n_cols != nullptr ? a.n_cols : b.n_cols;
     return e;
@@ -268,7 +295,7 @@ class Evaluator {
   }
 
   // A constant mask, sliced from its first row and column.
-  Expr of_constant(int v, const Graph::Chain& chain) const {
+  Expr of_constant(int v, const Graph::Chain& chain) {
     for (const Step& step : chain.steps) {
       const bool from_zero = step.kind == Step::Kind::Slice &&
                              (step.args[2]->isNone() || is_number(step.args[2], 0)) &&
@@ -279,7 +306,13 @@ class Evaluator {
         return {};
       }
     }
-    Expr e = read(graph_.tensor(chain.base));
+    const auto [known, is_new] = constants_.try_emplace(chain.base);
+    if (is_new) {
+      const Tensor& mask = graph_.tensor(chain.base);
+      graph_.effort().spend(static_cast<size_t>(std::min<int64_t>(mask.numel(), kMostElements)));
+      known->second = read(mask);
+    }
+    Expr e = known->second;
     e.chain = v;
     return e;
   }
@@ -338,9 +371,17 @@ class Evaluator {
     return {};
   }
 
+  // Masks are made in a dozen steps.
+  static constexpr int kDeepest = 64;
+
   const Graph& graph_;
-  const int block_;
+  int block_ = 0;
+  int depth_ = 0;
+  std::unordered_map<int, Expr> known_;
+  std::unordered_map<int, Expr> constants_;
 };
+
+namespace {
 
 std::optional<Triangle> finish(const Graph& graph, const Expr& e, int block, Arena& arena) {
   Triangle triangle;
@@ -369,17 +410,20 @@ bool Triangle::fits(int64_t n_rows, int64_t n_cols) const {
          view.size(view.ndim() - 1) == n_cols;
 }
 
-std::optional<Triangle> triangle_added(const Graph& graph, int value, int block, Arena& arena) {
-  const Expr e = Evaluator(graph, block).eval(value);
+Triangles::Triangles(const Graph& graph)
+    : graph_(graph), evaluator_(std::make_unique<Evaluator>(graph)) {}
+Triangles::~Triangles() = default;
+
+std::optional<Triangle> Triangles::added(int value, int block, Arena& arena) {
+  const Expr e = evaluator_->eval_in(value, block);
   if (e.kind != Expr::Kind::Added) return std::nullopt;
-  return finish(graph, e, block, arena);
+  return finish(graph_, e, block, arena);
 }
 
-std::optional<Triangle> triangle_of(const Graph& graph, int value, bool visible, int block,
-                                    Arena& arena) {
-  const Expr e = Evaluator(graph, block).eval(value);
+std::optional<Triangle> Triangles::of(int value, bool visible, int block, Arena& arena) {
+  const Expr e = evaluator_->eval_in(value, block);
   if (e.kind != Expr::Kind::Relation || e.below != visible) return std::nullopt;
-  return finish(graph, e, block, arena);
+  return finish(graph_, e, block, arena);
 }
 
 }  // namespace executorch::optimized

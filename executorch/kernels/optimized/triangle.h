@@ -4,6 +4,7 @@
 #include <executorch/kernels/optimized/arena.h>
 #include <executorch/kernels/optimized/graph.h>
 
+#include <memory>
 #include <optional>
 
 namespace executorch::optimized {
@@ -21,12 +22,22 @@ struct Triangle {
   bool fits(int64_t n_rows, int64_t n_cols) const;
 };
 
-/// `value` is added to the scores: 0 where visible and else -infinity, or as low as makes no
-/// difference.
-std::optional<Triangle> triangle_added(const Graph& graph, int value, int block, Arena& arena);
+/// The triangles of a graph, whose masks do not change. Each value is evaluated once.
+class Triangles {
+ public:
+  explicit Triangles(const Graph& graph);
+  ~Triangles();
 
-/// `value` is a condition that holds where a key is `visible`, or where it is not.
-std::optional<Triangle> triangle_of(const Graph& graph, int value, bool visible, int block,
-                                    Arena& arena);
+  /// `value` is added to the scores: 0 where visible and else -infinity, or as low as makes no
+  /// difference.
+  std::optional<Triangle> added(int value, int block, Arena& arena);
+  /// `value` is a condition that holds where a key is `visible`, or where it is not.
+  std::optional<Triangle> of(int value, bool visible, int block, Arena& arena);
+
+ private:
+  class Evaluator;
+  const Graph& graph_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
 
 }  // namespace executorch::optimized

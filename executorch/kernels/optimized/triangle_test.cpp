@@ -28,8 +28,9 @@ void look(const runtime::MethodDraft& draft) {
   Graph graph(draft);
   ASSERT_TRUE(graph.ok());
   Arena arena(draft.allocator);
-  const auto found = search->added ? triangle_added(graph, search->value, 0, arena)
-                                   : triangle_of(graph, search->value, search->visible, 0, arena);
+  Triangles triangles(graph);
+  const auto found = search->added ? triangles.added(search->value, 0, arena)
+                                   : triangles.of(search->value, search->visible, 0, arena);
   search->offset.reset();
   if (found.has_value()) {
     search->offset = found->offset;
