@@ -62,11 +62,13 @@ class BundledHandle {
 
   nb::list verify(const std::string& method, size_t index, double rtol, double atol,
                   nb::handle self) {
-    std::unique_ptr<MethodHandle>& handle = methods_[method];
-    if (handle == nullptr) {
-      handle = std::make_unique<MethodHandle>(program_, method);
+    auto found = methods_.find(method);
+    if (found == methods_.end()) {
+      // Another thread may be as far while this one loads.
+      auto loaded = std::make_unique<MethodHandle>(program_, method);
+      found = methods_.try_emplace(method, std::move(loaded)).first;
     }
-    return handle->runner().call_bundled(bundle_.c_str(), index, rtol, atol, self);
+    return found->second->runner().call_bundled(bundle_.c_str(), index, rtol, atol, self);
   }
 
   /// Another module over the program, without the test cases.

@@ -1,11 +1,14 @@
 #include <executorch/extension/pybindings/inputs.h>
 
 #include <executorch/extension/pybindings/dtype.h>
+#include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/extension/pybindings/strided_copy.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -63,6 +66,88 @@ std::vector<uint8_t> identity_order(size_t rank) {
   return order;
 }
 
+/// A number or text; never something that is asked for one in turn.
+bool is_scalar(nb::handle item) {
+  return item.is_none() || PyBool_Check(item.ptr()) || PyFloat_Check(item.ptr()) ||
+         PyLong_Check(item.ptr()) || PyUnicode_Check(item.ptr());
+}
+
+/// What an array says of its memory, as far as it can be checked: whoever makes one may err.
+struct Layout {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;  // in elements
+  size_t n_bytes = 0;            // of all elements
+};
+
+/// Throws ValueError where no tensor is like that.
+Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
+  const size_t rank = array.ndim();
+  if (rank > runtime::kTensorDimensionLimit) {
+    throw nb::value_error((where + " has " + std::to_string(rank) + " dimensions, at most " +
+                           std::to_string(runtime::kTensorDimensionLimit) + " are supported")
+                              .c_str());
+  }
+  Layout layout;
+  layout.sizes.assign(array.shape_ptr(), array.shape_ptr() + rank);
+  layout.strides.assign(array.stride_ptr(), array.stride_ptr() + rank);
+  // Both in bytes: of the elements one after the other, and from the first to the last in memory.
+  int64_t count = static_cast<int64_t>(array.itemsize());
+  int64_t reach = 0;
+  bool fits = true;
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t size = layout.sizes[d];
+    if (size < 0 || size > std::numeric_limits<aten::SizesType>::max()) {
+      throw nb::value_error((where + " has a dimension of " + std::to_string(size)).c_str());
+    }
+    if (size <= 1) {
+      layout.strides[d] = 0;  // what it was leads nowhere
+    }
+    int64_t step = 0;
+    fits =
+        fits && !__builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count) &&
+        !__builtin_mul_overflow(layout.strides[d], static_cast<int64_t>(array.itemsize()), &step) &&
+        !__builtin_mul_overflow(step, size - 1, &step) &&
+        !__builtin_add_overflow(reach, step < 0 ? -(step + 1) : step, &reach);
+  }
+  if (!fits) {
+    throw nb::value_error((where + " is larger than any memory").c_str());
+  }
+  layout.n_bytes = array.size() == 0 ? 0 : static_cast<size_t>(count);
+  if (layout.n_bytes > 0 && array.data() == nullptr) {
+    throw nb::value_error((where + " has elements, but no memory").c_str());
+  }
+  return layout;
+}
+
+/// What a method says of an input that fits it: not what it takes, nothing is to be copied.
+struct Wanted {
+  bool fits = false;
+  bool is_copied = false;  // by the method
+};
+
+Wanted wanted(const MethodMeta& meta, size_t i, aten::ScalarType type, size_t rank, size_t n_bytes,
+              std::vector<uint8_t>& order) {
+  if (i >= meta.num_inputs()) {
+    return {};
+  }
+  const auto info = meta.input_tensor_meta(i);
+  if (!info.ok()) {
+    return {};
+  }
+  if (info->dim_order().size() == rank) {
+    order.assign(info->dim_order().begin(), info->dim_order().end());
+  }
+  return {
+      info->scalar_type() == type && info->dim_order().size() == rank && n_bytes <= info->nbytes(),
+      info->is_memory_planned()};
+}
+
+/// Of a tensor of type Bool whose bytes are dense: whether all of them are 0 or 1, as programs take
+/// them to be.
+bool are_booleans(const std::byte* data, size_t count) {
+  return std::all_of(data, data + count, [](std::byte b) { return b <= std::byte{1}; });
+}
+
 /// Whether elements are packed without gaps, `order` naming dimensions from the outermost.
 bool is_dense(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
               const std::vector<uint8_t>& order) {
@@ -82,6 +167,11 @@ bool is_dense(const std::vector<int64_t>& sizes, const std::vector<int64_t>& str
 Inputs::Inputs(const MethodMeta& meta, nb::handle items) {
   nb::object row = is_sequence(items) ? nb::borrow(items) : nb::object(nb::make_tuple(items));
   const size_t count = nb::len(row);
+  if (count != meta.num_inputs()) {
+    LogCapture().fail(std::string(meta.name()) + " takes " + std::to_string(meta.num_inputs()) +
+                          " inputs, got " + std::to_string(count),
+                      runtime::Error::InvalidArgument);
+  }
   values_.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     values_.push_back(convert(meta, i, nb::object(row[i])));
@@ -116,7 +206,7 @@ EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
   }
   if (wanted != Tag::Tensor && nb::hasattr(item, "item")) {
     nb::object scalar = item.attr("item")();  // of a NumPy scalar or a one-element tensor
-    if (!is_array(scalar)) {
+    if (is_scalar(scalar)) {
       return convert(meta, i, scalar);
     }
   }
@@ -146,38 +236,29 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
     const std::string bits = std::to_string(array.dtype().bits);
     throw nb::type_error((where + " has an unsupported " + bits + "-bit dtype").c_str());
   }
-  const size_t rank = array.ndim();
-  std::vector<int64_t> sizes(array.shape_ptr(), array.shape_ptr() + rank);
-  std::vector<int64_t> strides(array.stride_ptr(), array.stride_ptr() + rank);
-  for (int64_t size : sizes) {
-    if (size > std::numeric_limits<aten::SizesType>::max()) {
-      throw nb::value_error((where + " has a dimension of " + std::to_string(size)).c_str());
-    }
-  }
-
+  Layout layout = layout_of(array, where);
+  const auto& [sizes, strides, n_bytes] = layout;
+  const size_t rank = sizes.size();
   std::vector<uint8_t> order = identity_order(rank);
-  bool method_copies = false;
-  if (i < meta.num_inputs()) {
-    const auto info = meta.input_tensor_meta(i);
-    if (info.ok()) {
-      method_copies = info->is_memory_planned();
-      if (info->dim_order().size() == rank) {
-        order.assign(info->dim_order().begin(), info->dim_order().end());
-      }
-    }
-  }
+  const Wanted method = wanted(meta, i, *type, rank, n_bytes, order);
 
   const size_t item_bytes = array.itemsize();
   auto* data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(array.data()));
   const bool aligned = reinterpret_cast<uintptr_t>(data) % item_bytes == 0;
   // A method may write to an input that it does not copy.
-  const bool usable = aligned && (writable || method_copies);
-  if (usable && (array.size() == 0 || is_dense(sizes, strides, order))) {
+  const bool usable = aligned && (writable || method.is_copied) &&
+                      (n_bytes == 0 || is_dense(sizes, strides, order));
+  const bool is_bool = *type == aten::ScalarType::Bool;
+  // The runtime refuses what does not fit before it looks at any byte.
+  if (!method.fits || (usable && !(is_bool && !are_booleans(data, n_bytes)))) {
     borrowed_.push_back(std::move(array));
   } else {
-    auto& copy = copies_.emplace_back(new std::byte[array.size() * item_bytes]);
+    auto& copy = copies_.emplace_back(new std::byte[n_bytes]);
     strided_copy(copy.get(), data, sizes, strides, order, item_bytes);
     data = copy.get();
+    for (size_t at = 0; is_bool && at < n_bytes; ++at) {
+      data[at] = std::byte{data[at] != std::byte{0}};
+    }
   }
   std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
   tensors_.push_back(

@@ -24,9 +24,10 @@ class Inputs {
  public:
   Inputs() = default;
 
-  /// `items`: one sequence, or a single value standing for a sequence of one. Throws TypeError or
-  /// ValueError naming the input that does not fit; counts, dtypes and sizes are the runtime's to
-  /// check.
+  /// `items`: one sequence, or a single value standing for a sequence of one. Throws RuntimeError
+  /// for another number of them than the method takes, TypeError or ValueError naming the input
+  /// that is nothing it could take; dtypes and sizes are the runtime's to check, which refuses
+  /// tensors that do not fit without looking at their elements.
   Inputs(const runtime::MethodMeta& meta, nanobind::handle items);
 
   const std::vector<runtime::EValue>& values() const { return values_; }

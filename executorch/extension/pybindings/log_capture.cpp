@@ -1,23 +1,28 @@
 #include <executorch/extension/pybindings/log_capture.h>
 
 #include <cstdio>
+#include <new>
 #include <stdexcept>
 
 namespace executorch::extension::pybindings {
 namespace {
+
+// More than any failure says of itself.
+constexpr size_t kMostLines = 256;
 
 thread_local LogCapture* innermost = nullptr;
 runtime::pal_emit_log_message_method emit_elsewhere = nullptr;
 
 }  // namespace
 
-LogCapture::LogCapture() : outer_(innermost) {
+LogCapture::LogCapture(Untaken untaken) : untaken_(untaken), outer_(innermost) {
   innermost = this;
 }
 
 LogCapture::~LogCapture() {
   innermost = outer_;
   for (const Line& l : lines_) {
+    if (untaken_ == kDropped) break;
     const std::string& m = l.message;
     emit_elsewhere(l.timestamp, ::kError, l.file, l.function, l.line, m.data(), m.size());
   }
@@ -42,11 +47,15 @@ void LogCapture::install() {
 
 void LogCapture::emit(et_timestamp_t timestamp, et_pal_log_level_t level, const char* file,
                       const char* function, size_t line, const char* message, size_t length) {
-  if (innermost != nullptr && level == ::kError) {
-    innermost->lines_.push_back({timestamp, file, function, line, std::string(message, length)});
-  } else {
-    emit_elsewhere(timestamp, level, file, function, line, message, length);
+  // The runtime, which calls this, knows no exceptions.
+  try {
+    if (innermost != nullptr && level == ::kError && innermost->lines_.size() < kMostLines) {
+      innermost->lines_.push_back({timestamp, file, function, line, std::string(message, length)});
+      return;
+    }
+  } catch (const std::bad_alloc&) {
   }
+  emit_elsewhere(timestamp, level, file, function, line, message, length);
 }
 
 }  // namespace executorch::extension::pybindings

@@ -10,10 +10,13 @@ namespace executorch::extension::pybindings {
 
 /// Keeps what the runtime logs at Error level on this thread while it lives, so that the reason of
 /// a failure can travel inside a Python exception. Lines nobody took are emitted as usual when it
-/// ends; captures nest. Lines of other threads and other levels are not touched.
+/// ends, unless it was made to drop them; captures nest. Lines of other threads and other levels
+/// are not touched.
 class LogCapture {
  public:
-  LogCapture();
+  enum Untaken { kEmitted, kDropped };
+  /// `untaken`: what becomes of lines that nobody took.
+  explicit LogCapture(Untaken untaken = kEmitted);
   ~LogCapture();
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
@@ -43,6 +46,7 @@ class LogCapture {
   static void emit(et_timestamp_t timestamp, et_pal_log_level_t level, const char* file,
                    const char* function, size_t line, const char* message, size_t length);
 
+  const Untaken untaken_;
   LogCapture* outer_;
   std::vector<Line> lines_;
 };

@@ -49,9 +49,11 @@ std::string describe_values(const MethodMeta& meta, size_t n, TagOf tag_of, Tens
     if (tag.ok()) {
       runtime::tag_to_string(*tag, name, sizeof(name));
     }
-    const bool is_tensor = tag.ok() && *tag == Tag::Tensor;
+    const Result<TensorInfo> info = tag.ok() && *tag == Tag::Tensor
+                                        ? (meta.*tensor_of)(i)
+                                        : Result<TensorInfo>(runtime::Error::InvalidArgument);
     list += i == 0 ? "'" : ", '";
-    list += (is_tensor ? describe(*(meta.*tensor_of)(i)) : std::string(name)) + "'";
+    list += (info.ok() ? describe(*info) : std::string(name)) + "'";
   }
   return "[" + list + "]";
 }

@@ -1,7 +1,9 @@
 #include <executorch/extension/pybindings/outputs.h>
 
 #include <executorch/extension/pybindings/dtype.h>
+#include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -16,17 +18,39 @@ using runtime::EValue;
 
 namespace {
 
+/// Whether Python may write to it, as it may to every array: not to a constant, which may be mapped
+/// for reading only.
+bool may_be_aliased(const aten::Tensor& tensor) {
+  const LogCapture quiet(LogCapture::kDropped);
+  return runtime::internal::writable_data(tensor).ok();
+}
+
+/// A copy. Bytes of type Bool become 0 and 1, as Python takes them to be.
+AlignedBytes copy_elements(const aten::Tensor& tensor) {
+  const auto* const from = static_cast<const std::byte*>(tensor.const_data_ptr());
+  const size_t n_bytes = tensor.nbytes();
+  AlignedBytes copy = aligned_bytes(n_bytes);
+  if (tensor.scalar_type() == ScalarType::Bool) {
+    for (size_t i = 0; i < n_bytes; ++i) {
+      copy[i] = std::byte{from[i] != std::byte{0}};
+    }
+  } else if (n_bytes > 0) {
+    std::memcpy(copy.get(), from, n_bytes);
+  }
+  return copy;
+}
+
 Output detach_tensor(const aten::Tensor& tensor, bool clone) {
+  if (tensor.const_data_ptr() == nullptr && tensor.nbytes() > 0) {
+    throw std::runtime_error("a tensor among the results has no memory, or no longer");
+  }
   TensorOutput out{tensor.scalar_type(),
                    {tensor.sizes().begin(), tensor.sizes().end()},
                    {tensor.strides().begin(), tensor.strides().end()},
                    static_cast<std::byte*>(tensor.mutable_data_ptr()),
                    nullptr};
-  if (clone) {
-    out.owned = aligned_bytes(tensor.nbytes());
-    if (tensor.nbytes() > 0) {
-      std::memcpy(out.owned.get(), out.data, tensor.nbytes());
-    }
+  if (clone || !may_be_aliased(tensor)) {
+    out.owned = copy_elements(tensor);
     out.data = out.owned.get();
   }
   return {std::move(out)};
@@ -45,8 +69,12 @@ Output detach_list(const runtime::Result<List>& list, bool clone) {
 }
 
 Output detach_optional_tensors(const EValue& value, bool clone) {
+  const auto list = value.tryToListOptionalTensor();
+  if (!list.ok()) {
+    throw std::runtime_error("an output list has an element that was never set");
+  }
   std::vector<Output> items;
-  for (const auto& item : value.toListOptionalTensor()) {
+  for (const auto& item : *list) {
     items.push_back(item ? detach_tensor(*item, clone) : Output{});
   }
   return {std::move(items)};

@@ -5,7 +5,9 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +21,8 @@ using AlignedBytes = std::unique_ptr<std::byte[], AlignedDelete>;
 
 /// Uninitialised memory at a 64-byte boundary; `size` may be 0.
 inline AlignedBytes aligned_bytes(size_t size) {
+  // The aligned operator new rounds up without looking.
+  if (size > PTRDIFF_MAX) throw std::bad_alloc();
   return AlignedBytes(static_cast<std::byte*>(::operator new[](size, std::align_val_t{64})));
 }
 
@@ -38,8 +42,9 @@ struct Output {
       value;
 };
 
-/// Takes a result out of the runtime; with `clone`, tensors are copied. Needs no GIL. Throws
-/// std::runtime_error for a value that cannot leave (a list with an unset element).
+/// Takes a result out of the runtime; with `clone`, tensors are copied, as constants always are.
+/// Needs no GIL. Throws std::runtime_error for a value that cannot leave: a list with an unset
+/// element, a tensor without memory.
 Output detach(const runtime::EValue& value, bool clone);
 
 /// The Python object of a result. Tensors become torch.Tensor when torch is imported in this

@@ -22,6 +22,9 @@ using runtime::Program;
 namespace {
 
 void require_file(const std::string& path) {
+  if (path.find('\0') != path.npos) {
+    throw nb::value_error("a path has a null character in it");
+  }
   std::error_code unreadable;
   if (!std::filesystem::exists(path, unreadable)) {
     errno = ENOENT;
@@ -81,6 +84,17 @@ Method& load(Module& module, std::mutex& mutex, const std::string& name,
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
   return *module.method(name).get();
 #pragma GCC diagnostic pop
+}
+
+/// What keeps results alive that alias memory: the method's, or that of an input which the method
+/// does not copy and hands on.
+nb::object keeper(nb::handle owner, std::shared_ptr<Inputs> inputs) {
+  auto held = std::make_unique<std::shared_ptr<Inputs>>(std::move(inputs));
+  const nb::capsule capsule(held.get(), [](void* inputs) noexcept {
+    delete static_cast<std::shared_ptr<Inputs>*>(inputs);
+  });
+  held.release();
+  return nb::make_tuple(owner, capsule);
 }
 
 nb::list to_list(std::vector<Output> results, nb::handle owner) {
@@ -217,11 +231,11 @@ std::vector<Output> Runner::results(bool clone) {
 }
 
 void Runner::set_inputs(nb::handle items) {
-  Inputs inputs(method_.method_meta(), items);
+  auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
-    give(inputs);
+    give(*inputs);
     std::swap(inputs, inputs_);  // inputs that are not copied stay in use until the next ones
   }
 }
@@ -230,33 +244,36 @@ void Runner::execute() {
   nb::gil_scoped_release unlocked;
   std::lock_guard<std::mutex> turn(mutex_);
   if (inputs_used_) {
-    give(inputs_);
+    give(*inputs_);
   }
   run();
 }
 
 nb::list Runner::outputs(bool clone, nb::handle owner) {
   std::vector<Output> taken;
+  std::shared_ptr<Inputs> inputs;
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
     taken = results(clone);
+    inputs = inputs_;
   }
-  return to_list(std::move(taken), owner);
+  return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(inputs)));
 }
 
 nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
-  Inputs inputs(method_.method_meta(), items);
+  auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
+  const std::shared_ptr<Inputs> given = inputs;
   std::vector<Output> taken;
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
-    give(inputs);
+    give(*inputs);
     std::swap(inputs, inputs_);
     run();
     taken = results(clone);
   }
-  return to_list(std::move(taken), owner);
+  return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, given));
 }
 
 nb::list Runner::call_bundled(const void* bundle, size_t index, double rtol, double atol,
@@ -321,12 +338,18 @@ nb::object Runner::value(size_t index, nb::handle owner) {
     throw nb::index_error(
         ("value " + std::to_string(index) + " of " + std::to_string(values.size())).c_str());
   }
-  const runtime::EValue& value = values[index];
-  if (value.isTensor() && value.toTensor().const_data_ptr() == nullptr &&
-      value.toTensor().nbytes() > 0) {
-    return nb::none();  // not computed yet
+  Output taken;
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    const EValue& value = values[index];
+    // Without memory it is not computed yet.
+    if (!value.isTensor() || value.toTensor().const_data_ptr() != nullptr ||
+        value.toTensor().nbytes() == 0) {
+      taken = detach(value, /*clone=*/true);
+    }
   }
-  return to_python(detach(value, /*clone=*/true), owner);
+  return to_python(std::move(taken), owner);
 }
 
 ModuleHandle::ModuleHandle(std::shared_ptr<LoadedProgram> program)

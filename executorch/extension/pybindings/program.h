@@ -97,7 +97,7 @@ class Runner {
   runtime::Method& method_;
   std::mutex& mutex_;
   std::string name_;
-  Inputs inputs_;
+  std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();  // never null
   bool inputs_used_ = false;        // a run may have overwritten the method's copies of inputs_
   bool inputs_incomplete_ = false;  // the last attempt to set them failed midway
   std::vector<AlignedBytes> output_memory_;  // of outputs the program does not place

@@ -3,10 +3,10 @@
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace executorch::extension::pybindings {
 
@@ -27,9 +27,13 @@ class Recording {
 
  private:
   void set_debug_buffer();
+  /// What was lost while it was recorded.
+  runtime::Error write_files(const std::string& path,
+                             const std::optional<std::string>& debug_buffer_path);
 
   etdump::ETDumpGen gen_;
-  std::vector<uint8_t> debug_buffer_;
+  const std::unique_ptr<uint8_t[]> debug_buffer_;
+  const size_t debug_buffer_bytes_;
   std::mutex mutex_;
 };
 
