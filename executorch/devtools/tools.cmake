@@ -7,7 +7,7 @@ if(NOT nlohmann_json_FOUND)
 endif()
 et_library(
   devtools_inspect EXCEPTIONS
-  SOURCES inspect/describe.cpp inspect/describe_plan.cpp inspect/diff.cpp inspect/file_loader.cpp
+  SOURCES inspect/budget.cpp inspect/describe.cpp inspect/describe_plan.cpp inspect/diff.cpp inspect/file_loader.cpp
           inspect/other_kind.cpp inspect/output_file.cpp inspect/strip.cpp inspect/table.cpp inspect/text.cpp
   DEPS executorch_core nlohmann_json::nlohmann_json)
 et_library(

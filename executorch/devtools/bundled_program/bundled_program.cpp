@@ -124,7 +124,9 @@ Error get_program_data(void* file_data, size_t file_data_len, const void** out_p
   ET_CHECK_OR_RETURN_ERROR(is_bundled_program(file_data, file_data_len), NotSupported,
                            "not a bundled program: no BP08 at byte 4 of %zu", file_data_len);
   const auto* const bytes = static_cast<const uint8_t*>(file_data);
-  flatbuffers::Verifier verifier(bytes, file_data_len, 64, 100'000'000);
+  // Each table has an offset to it, unless several share one.
+  const auto max_tables = static_cast<flatbuffers::uoffset_t>(file_data_len / 4 + 1);
+  flatbuffers::Verifier verifier(bytes, file_data_len, 64, max_tables);
   ET_CHECK_OR_RETURN_ERROR(fb::VerifyBundledProgramBuffer(verifier), InvalidArgument,
                            "bundled program: its flatbuffer of %zu bytes is damaged",
                            file_data_len);
@@ -187,6 +189,8 @@ Error for_each_output(Method& method, const void* file, size_t testset_idx, Comp
                              "bundled program: output %" PRIu32 " is no tensor", i);
     ET_ASSIGN_OR_RETURN(const StoredTensor expected, StoredTensor::read(*tensor));
     const aten::Tensor& actual = output.toTensor();
+    ET_CHECK_OR_RETURN_ERROR(actual.const_data_ptr() != nullptr || actual.numel() == 0, NotFound,
+                             "output %" PRIu32 " has no memory: the program freed it", i);
     ET_CHECK_OR_RETURN_ERROR(
         same_shape(actual, expected) && same_layout(actual, expected), NotFound,
         "output %" PRIu32 " is %s %s, expected %s %s%s", i, runtime::toString(actual.scalar_type()),
@@ -223,6 +227,18 @@ Error compare_floats(const aten::Tensor& actual, const StoredTensor& expected, u
   return Error::Ok;
 }
 
+// Whatever bytes stand for true.
+Error compare_booleans(const aten::Tensor& actual, const StoredTensor& expected, uint32_t output) {
+  const auto* const a = static_cast<const uint8_t*>(actual.const_data_ptr());
+  const auto* const b = static_cast<const uint8_t*>(expected.data);
+  for (size_t i = 0; i < expected.nbytes; ++i) {
+    ET_CHECK_OR_RETURN_ERROR((a[i] != 0) == (b[i] != 0), NotFound,
+                             "output %" PRIu32 ", element %zu: %d, expected %d", output, i,
+                             a[i] != 0, b[i] != 0);
+  }
+  return Error::Ok;
+}
+
 Error compare_bytes(const aten::Tensor& actual, const StoredTensor& expected, uint32_t output) {
   ET_CHECK_OR_RETURN_ERROR(
       expected.nbytes == 0 ||
@@ -249,6 +265,8 @@ Error verify_method_outputs(Method& method, SerializedBundledProgram* bundled_pr
             return compare_floats<aten::Half>(actual, expected, output, rtol, atol);
           case aten::ScalarType::BFloat16:
             return compare_floats<aten::BFloat16>(actual, expected, output, rtol, atol);
+          case aten::ScalarType::Bool:
+            return compare_booleans(actual, expected, output);
           default:
             return compare_bytes(actual, expected, output);
         }

@@ -1,3 +1,4 @@
+#include <executorch/devtools/inspect/budget.h>
 #include <executorch/devtools/inspect/describe.h>
 #include <executorch/devtools/inspect/describe_plan.h>
 #include <executorch/devtools/inspect/file_loader.h>
@@ -9,7 +10,7 @@
 #include <executorch/schema/flat_tensor_generated.h>
 #include <executorch/schema/program_generated.h>
 
-#include <filesystem>
+#include <algorithm>
 
 namespace executorch::devtools {
 namespace {
@@ -29,17 +30,44 @@ FreeableBuffer read(const FileLoader& loader, const std::string& path, size_t si
   return std::move(*bytes);
 }
 
+// Each byte in many words, and paths of Python files with each instruction.
+Budget budget_for(const std::string& path, uint64_t flatbuffer_bytes) {
+  constexpr uint64_t kPerByte = 32, kLeast = 1 << 20;
+  return {path, kLeast + kPerByte * std::min<uint64_t>(flatbuffer_bytes, UINT32_MAX)};
+}
+
+/// The beginning of a file as it was read, so that what is described is what was verified.
+class ReadLoader final : public DataLoader {
+ public:
+  ReadLoader(const FreeableBuffer& head, const FileLoader& rest) : head_(head), rest_(rest) {}
+
+  runtime::Result<FreeableBuffer> load(size_t offset, size_t size,
+                                       const SegmentInfo& info) const override {
+    if (offset > head_.size() || size > head_.size() - offset) {
+      return rest_.load(offset, size, info);
+    }
+    return FreeableBuffer(static_cast<const char*>(head_.data()) + offset, size, nullptr);
+  }
+  runtime::Result<size_t> size() const override { return rest_.size(); }
+
+ private:
+  const FreeableBuffer& head_;
+  const FileLoader& rest_;
+};
+
 template <typename Segments>
-Json describe_segments(const Segments* segments) {
+Json describe_segments(const Segments* segments, Budget& budget) {
   Json list = Json::array();
+  budget.take(segments == nullptr ? 0 : segments->size());
   for (uint32_t i = 0; segments != nullptr && i < segments->size(); ++i) {
     list.push_back({{"offset", segments->Get(i)->offset()}, {"bytes", segments->Get(i)->size()}});
   }
   return list;
 }
 
-Json describe_blobs(const fb::SubsegmentOffsets* table) {
+Json describe_blobs(const fb::SubsegmentOffsets* table, Budget& budget) {
   Json offsets = Json::array();
+  budget.take(table == nullptr || table->offsets() == nullptr ? 0 : table->offsets()->size());
   for (uint32_t i = 0;
        table != nullptr && table->offsets() != nullptr && i < table->offsets()->size(); ++i) {
     offsets.push_back(table->offsets()->Get(i));
@@ -47,12 +75,13 @@ Json describe_blobs(const fb::SubsegmentOffsets* table) {
   return {{"segment", table == nullptr ? 0 : table->segment_index()}, {"offsets", offsets}};
 }
 
-Json describe_constants(const fb::Program& program) {
+Json describe_constants(const fb::Program& program, Budget& budget) {
   const auto* buffers = program.constant_buffer();
   if (buffers == nullptr || buffers->size() == 0) {
-    return describe_blobs(program.constant_segment());
+    return describe_blobs(program.constant_segment(), budget);
   }
   Json sizes = Json::array();
+  budget.take(buffers->size());
   for (const auto* buffer : *buffers) {
     sizes.push_back(buffer->storage() == nullptr ? 0 : buffer->storage()->size());
   }
@@ -60,18 +89,21 @@ Json describe_constants(const fb::Program& program) {
 }
 
 Json describe_program(const FileLoader& loader, const std::string& path) {
-  FileLoader& mutable_loader = const_cast<FileLoader&>(loader);
-  const auto verified = runtime::Program::load(&mutable_loader);
+  const size_t file_bytes = loader.file_bytes();
+  const FreeableBuffer head = read(loader, path, schema::kHeadBytes);
+  schema::ProgramHeader header{file_bytes, 0, 0};
+  (void)schema::parse_header(head.data(), head.size(), header);
+  const auto program_bytes =
+      static_cast<size_t>(std::min<uint64_t>(header.program_size, file_bytes));
+  const FreeableBuffer bytes = read(loader, path, program_bytes);
+  ReadLoader read_once(bytes, loader);
+  const auto verified = runtime::Program::load(&read_once);
   if (!verified.ok()) {
     throw InspectError{path + ": not a valid program (" + to_string(verified.error()) + ")" +
                        other_kind(path)};
   }
-  const size_t file_bytes = *loader.size();
-  const FreeableBuffer head = read(loader, path, schema::kHeadBytes);
-  schema::ProgramHeader header{file_bytes, 0, 0};
-  (void)schema::parse_header(head.data(), head.size(), header);
-  const FreeableBuffer bytes = read(loader, path, header.program_size);
   const fb::Program& program = *fb::GetProgram(bytes.data());
+  Budget budget = budget_for(path, program_bytes);
 
   Json out = {{"kind", "program"},
               {"version", program.version()},
@@ -79,36 +111,38 @@ Json describe_program(const FileLoader& loader, const std::string& path) {
               {"program_bytes", header.program_size},
               {"segment_base", header.segment_base_offset},
               {"segment_bytes", header.segment_data_size},
-              {"segments", describe_segments(program.segments())},
-              {"constants", describe_constants(program)}};
+              {"segments", describe_segments(program.segments(), budget)},
+              {"constants", describe_constants(program, budget)}};
   const auto* states = program.mutable_data_segments();
   out["initial_states"] =
-      describe_blobs(states == nullptr || states->size() == 0 ? nullptr : states->Get(0));
+      describe_blobs(states == nullptr || states->size() == 0 ? nullptr : states->Get(0), budget);
   out["named_data"] = Json::array();
   for (uint32_t i = 0; program.named_data() != nullptr && i < program.named_data()->size(); ++i) {
     const auto* entry = program.named_data()->Get(i);
     out["named_data"].push_back(
-        {{"key", entry->key()->str()},
+        {{"key", budget.name(entry->key()->string_view())},
          {"segment", entry->segment_index()},
          {"bytes", program.segments()->Get(entry->segment_index())->size()}});
   }
   const auto identity = verified->debug_identity();
   out["methods"] = Json::array();
   for (const auto* plan : *program.execution_plan()) {
-    out["methods"].push_back(describe_plan(program, *plan, identity.ok() ? &*identity : nullptr));
+    out["methods"].push_back(
+        describe_plan(program, *plan, identity.ok() ? &*identity : nullptr, budget));
   }
   return out;
 }
 
 Json describe_data_entry(const ft::FlatTensor& root, const ft::NamedData& entry,
-                         const std::string& path) {
+                         const std::string& path, Budget& budget) {
   const auto index = entry.segment_index();
   if (entry.key() == nullptr || index >= root.segments()->size()) {
     throw InspectError{path + ": an entry has no key, or names segment " + std::to_string(index) +
                        " of " + std::to_string(root.segments()->size())};
   }
   const uint64_t bytes = root.segments()->Get(index)->size();
-  Json out = {{"key", entry.key()->str()}, {"segment", index}, {"bytes", bytes}};
+  const std::string key = budget.name(entry.key()->string_view());
+  Json out = {{"key", key}, {"segment", index}, {"bytes", bytes}};
   const auto* layout = entry.tensor_layout();
   if (layout == nullptr) {
     return out;
@@ -117,12 +151,12 @@ Json describe_data_entry(const ft::FlatTensor& root, const ft::NamedData& entry,
   const auto* order = layout->dim_order();
   const auto dtype = static_cast<aten::ScalarType>(layout->scalar_type());
   if (sizes == nullptr || order == nullptr || sizes->size() != order->size()) {
-    throw InspectError{path + ": " + entry.key()->str() + " has an incomplete tensor layout"};
+    throw InspectError{path + ": " + key + " has an incomplete tensor layout"};
   }
   const auto checked = runtime::TensorLayout::create({sizes->data(), sizes->size()},
                                                      {order->data(), order->size()}, dtype);
   if (!checked.ok() || checked->nbytes() > bytes) {
-    throw InspectError{path + ": the tensor layout of " + entry.key()->str() +
+    throw InspectError{path + ": the tensor layout of " + key +
                        " makes no sense or needs more than its " + std::to_string(bytes) +
                        " bytes"};
   }
@@ -133,7 +167,7 @@ Json describe_data_entry(const ft::FlatTensor& root, const ft::NamedData& entry,
 }
 
 Json describe_data(const FileLoader& loader, const std::string& path) {
-  const size_t file_bytes = *loader.size();
+  const size_t file_bytes = loader.file_bytes();
   const FreeableBuffer head = read(loader, path, schema::kHeadBytes);
   schema::FlatTensorHeader header;
   const uint64_t limit = file_bytes;
@@ -146,7 +180,9 @@ Json describe_data(const FileLoader& loader, const std::string& path) {
   }
   const size_t size = static_cast<size_t>(header.flatbuffer_offset + header.flatbuffer_size);
   const FreeableBuffer bytes = read(loader, path, size);
-  flatbuffers::Verifier verifier(static_cast<const uint8_t*>(bytes.data()), size);
+  Budget budget = budget_for(path, size);
+  const auto max_tables = static_cast<flatbuffers::uoffset_t>(size / 4 + 1);
+  flatbuffers::Verifier verifier(static_cast<const uint8_t*>(bytes.data()), size, 64, max_tables);
   const auto* root =
       ft::VerifyFlatTensorBuffer(verifier) ? ft::GetFlatTensor(bytes.data()) : nullptr;
   if (root == nullptr || root->segments() == nullptr || root->named_data() == nullptr) {
@@ -163,10 +199,10 @@ Json describe_data(const FileLoader& loader, const std::string& path) {
               {"file_bytes", file_bytes},
               {"segment_base", header.segment_base_offset},
               {"segment_bytes", header.segment_data_size},
-              {"segments", describe_segments(root->segments())},
+              {"segments", describe_segments(root->segments(), budget)},
               {"named_data", Json::array()}};
   for (const auto* entry : *root->named_data()) {
-    out["named_data"].push_back(describe_data_entry(*root, *entry, path));
+    out["named_data"].push_back(describe_data_entry(*root, *entry, path, budget));
   }
   return out;
 }
@@ -175,11 +211,8 @@ Json describe_data(const FileLoader& loader, const std::string& path) {
 
 Json describe_file(const std::string& path) {
   const FileLoader loader(path);
-  if (std::filesystem::is_directory(path) || !loader.is_open()) {
-    throw InspectError{path + ": no such file, or it cannot be read"};
-  }
-  if (*loader.size() < schema::kHeadBytes) {
-    throw InspectError{path + ": " + std::to_string(*loader.size()) +
+  if (loader.file_bytes() < schema::kHeadBytes) {
+    throw InspectError{path + ": " + std::to_string(loader.file_bytes()) +
                        " bytes are too few for a program or data file"};
   }
   const FreeableBuffer head = read(loader, path, schema::kHeadBytes);

@@ -26,6 +26,11 @@ Json describe_file(const std::string& path);
 /// that type and shape: one line for each.
 std::vector<std::string> missing_external_data(const Json& program, const Json& data);
 
+/// JSON in one line, or with `indent` spaces; bytes that are no UTF-8 are replaced.
+inline std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 /// The stable text form of a description, one line for each value and instruction.
 std::string to_text(const Json& description);
 

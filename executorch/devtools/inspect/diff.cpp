@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace executorch::devtools {
 namespace {
 
 // Longer lists of instructions are compared at both ends only.
-constexpr size_t kMaxCells = 64u << 20;
+constexpr size_t kMaxCells = 16u << 20;
+// Of longer lists only the length is compared.
+constexpr size_t kMaxItems = 256;
 
 /// Equal bytes have equal names, whichever file they are in.
 std::string hash_text(const std::string& bytes) {
@@ -26,6 +29,7 @@ std::string hash_text(const std::string& bytes) {
 class Side {
  public:
   explicit Side(const std::string& path) : program(describe_file(path)), loader_(path) {
+    left_ = kReadsPerByte * (uint64_t{loader_.file_bytes()} + (1 << 20));
     if (program["kind"] != "program") {
       throw InspectError{path + ": only programs can be compared, this is a data file"};
     }
@@ -48,6 +52,9 @@ class Side {
   Json program;
 
  private:
+  // Constants may share bytes, but not so that they are read without end.
+  static constexpr uint64_t kReadsPerByte = 4;
+
   std::string constant_bytes(const Json& value) {
     const Json& table = program["constants"];
     if (!table.contains("offsets")) return "inline " + value["constant"].dump();
@@ -55,14 +62,18 @@ class Side {
     const uint64_t at = program["segment_base"].get<uint64_t>() +
                         segment["offset"].get<uint64_t>() +
                         table["offsets"][value["constant"].get<size_t>()].get<uint64_t>();
+    const auto n_bytes = value["bytes"].get<uint64_t>();
+    if (n_bytes > left_) return "overlapping " + value["constant"].dump();
+    left_ -= n_bytes;
     const auto bytes = loader_.load(
-        at, value["bytes"].get<size_t>(),
+        at, n_bytes,
         runtime::DataLoader::SegmentInfo(runtime::DataLoader::SegmentInfo::Type::Constant));
     return bytes.ok() ? std::string(static_cast<const char*>(bytes->data()), bytes->size())
                       : "unreadable";
   }
 
   FileLoader loader_;
+  uint64_t left_ = 0;
   std::map<size_t, std::string> constants_;
 };
 
@@ -111,6 +122,11 @@ class Normalizer {
     if (index < 0) return "None";
     const Json& value = method_["values"][static_cast<size_t>(index)];
     if (value["type"] == "Tensor") return tensor(index, value, number);
+    for (const char* list : {"items", "value"}) {
+      if (value.contains(list) && value[list].size() > kMaxItems) {
+        return value["type"].get<std::string>() + " of " + std::to_string(value[list].size());
+      }
+    }
     if (value.contains("items")) {
       std::string out = "[";
       for (const Json& item : value["items"]) {
@@ -155,16 +171,24 @@ Json diff_lines(const std::vector<std::string>& a, const std::vector<std::string
     out.push_back("+ " + std::to_string(m) + " others");
     return out;
   }
+  // Equal lines have equal numbers.
+  std::map<std::string_view, uint32_t> numbers;
+  const auto number = [&](const std::string& line) {
+    return numbers.try_emplace(line, static_cast<uint32_t>(numbers.size())).first->second;
+  };
+  std::vector<uint32_t> in_a(n), in_b(m);
+  for (size_t i = 0; i < n; ++i) in_a[i] = number(a[head + i]);
+  for (size_t j = 0; j < m; ++j) in_b[j] = number(b[head + j]);
   // common[i][j]: of the rests from i and j on.
   std::vector<std::vector<uint32_t>> common(n + 1, std::vector<uint32_t>(m + 1));
   for (size_t i = n; i-- > 0;) {
     for (size_t j = m; j-- > 0;) {
-      common[i][j] = a[head + i] == b[head + j] ? common[i + 1][j + 1] + 1
-                                                : std::max(common[i + 1][j], common[i][j + 1]);
+      common[i][j] = in_a[i] == in_b[j] ? common[i + 1][j + 1] + 1
+                                        : std::max(common[i + 1][j], common[i][j + 1]);
     }
   }
   for (size_t i = 0, j = 0; i < n || j < m;) {
-    if (i < n && j < m && a[head + i] == b[head + j]) {
+    if (i < n && j < m && in_a[i] == in_b[j]) {
       ++i, ++j;
     } else if (i < n && (j == m || common[i + 1][j] >= common[i][j + 1])) {
       out.push_back("- " + std::to_string(head + i) + ": " + a[head + i]);
@@ -280,9 +304,9 @@ Json diff_constants(Side& a, Side& b) {
 }
 
 std::string number_change(const Json& pair) {
-  const auto a = pair[0].get<int64_t>(), b = pair[1].get<int64_t>();
-  return std::to_string(a) + " -> " + std::to_string(b) + " (" + (b > a ? "+" : "") +
-         std::to_string(b - a) + ")";
+  const auto a = pair[0].get<uint64_t>(), b = pair[1].get<uint64_t>();
+  return std::to_string(a) + " -> " + std::to_string(b) + " (" +
+         (b >= a ? (b > a ? "+" : "") + std::to_string(b - a) : "-" + std::to_string(a - b)) + ")";
 }
 
 std::string method_text(const Json& method) {

@@ -1,6 +1,8 @@
+#include <executorch/devtools/inspect/describe.h>
 #include <executorch/devtools/inspect/file_loader.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <new>
 
 namespace executorch::devtools {
@@ -9,18 +11,29 @@ using runtime::Error;
 using runtime::FreeableBuffer;
 using runtime::Result;
 
-Result<size_t> FileLoader::size() const {
-  file_.clear();
-  const auto end = file_.seekg(0, std::ios::end).tellg();
-  if (end < 0) {
-    return Error::AccessFailed;
+FileLoader::FileLoader(const std::string& path) {
+  std::error_code error;
+  // Before it is opened: what is no file may keep its reader waiting.
+  const auto bytes =
+      std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
+  if (!error && std::filesystem::is_regular_file(path, error)) {
+    file_.open(path, std::ios::binary);
   }
-  return static_cast<size_t>(end);
+  if (error || !file_.is_open()) {
+    throw InspectError{path + ": no such file, or it cannot be read"};
+  }
+  file_bytes_ = static_cast<size_t>(bytes);
 }
 
 Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const SegmentInfo&) const {
+  if (offset > file_bytes_ || size > file_bytes_ - offset) {
+    return Error::InvalidArgument;
+  }
   constexpr std::align_val_t kAlignment{alignof(std::max_align_t)};
-  void* const bytes = ::operator new(size + 1, kAlignment);
+  void* const bytes = ::operator new(size + 1, kAlignment, std::nothrow);
+  if (bytes == nullptr) {
+    return Error::MemoryAllocationFailed;
+  }
   FreeableBuffer buffer(bytes, size,
                         [](void*, void* data, size_t) { ::operator delete(data, kAlignment); });
   file_.clear();
@@ -30,6 +43,18 @@ Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const Segmen
     return Error::AccessFailed;
   }
   return buffer;
+}
+
+std::string read_whole_file(const std::string& path) {
+  const FileLoader loader(path);
+  const auto bytes = loader.load(
+      0, loader.file_bytes(),
+      runtime::DataLoader::SegmentInfo(runtime::DataLoader::SegmentInfo::Type::Program));
+  if (!bytes.ok()) {
+    throw InspectError{path + ": its " + std::to_string(loader.file_bytes()) +
+                       " bytes cannot be read (" + runtime::to_string(bytes.error()) + ")"};
+  }
+  return {static_cast<const char*>(bytes->data()), bytes->size()};
 }
 
 }  // namespace executorch::devtools

@@ -7,19 +7,25 @@
 
 namespace executorch::devtools {
 
-/// Reads spans of a file as they are asked for.
+/// Reads spans of a regular file as they are asked for.
 class FileLoader final : public runtime::DataLoader {
  public:
-  explicit FileLoader(const std::string& path) : file_(path, std::ios::binary | std::ios::ate) {}
+  /// Throws InspectError, which begins with the path, where there is no such file to read; never
+  /// waits for a pipe.
+  explicit FileLoader(const std::string& path);
 
-  bool is_open() const { return file_.good(); }
-  /// AccessFailed if the file ends before.
+  size_t file_bytes() const { return file_bytes_; }
+  /// InvalidArgument beyond the end, AccessFailed if it has moved since, MemoryAllocationFailed.
   runtime::Result<runtime::FreeableBuffer> load(size_t offset, size_t size,
                                                 const SegmentInfo& info) const override;
-  runtime::Result<size_t> size() const override;
+  runtime::Result<size_t> size() const override { return file_bytes_; }
 
  private:
   mutable std::ifstream file_;
+  size_t file_bytes_ = 0;
 };
+
+/// All of a regular file. Throws what FileLoader does, and where memory does not suffice.
+std::string read_whole_file(const std::string& path);
 
 }  // namespace executorch::devtools

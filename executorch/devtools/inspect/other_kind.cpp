@@ -1,5 +1,6 @@
 #include <executorch/devtools/inspect/other_kind.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace executorch::devtools {
@@ -23,6 +24,8 @@ constexpr Kind kKinds[] = {
 }  // namespace
 
 std::string other_kind(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
   std::string head(12, '\0');
   std::ifstream(path, std::ios::binary)
       .read(head.data(), static_cast<std::streamsize>(head.size()));

@@ -1,13 +1,13 @@
 #include <executorch/devtools/inspect/describe.h>
+#include <executorch/devtools/inspect/file_loader.h>
 #include <executorch/devtools/inspect/output_file.h>
 #include <executorch/devtools/inspect/strip.h>
 #include <executorch/runtime/executor/debug_identity.h>
+#include <executorch/runtime/executor/program.h>
 #include <executorch/schema/extended_header.h>
 #include <executorch/schema/program_generated.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 namespace executorch::devtools {
@@ -19,14 +19,31 @@ using schema::ProgramHeader;
 // Of segments; a page.
 constexpr uint64_t kLargestAlignment = 4096;
 
-std::string read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream bytes;
-  if (!(bytes << file.rdbuf())) throw InspectError{path + ": cannot be read"};
-  return bytes.str();
+/// Serves ranges of bytes in memory.
+class BytesLoader final : public runtime::DataLoader {
+ public:
+  explicit BytesLoader(const std::string& bytes) : bytes_(bytes) {}
+  runtime::Result<runtime::FreeableBuffer> load(size_t offset, size_t size,
+                                                const SegmentInfo&) const override {
+    if (offset > bytes_.size() || size > bytes_.size() - offset) {
+      return runtime::Error::InvalidArgument;
+    }
+    return runtime::FreeableBuffer(bytes_.data() + offset, size, nullptr);
+  }
+  runtime::Result<size_t> size() const override { return bytes_.size(); }
+
+ private:
+  const std::string& bytes_;
+};
+
+bool is_program(const std::string& bytes) {
+  BytesLoader loader(bytes);
+  return runtime::Program::load(&loader).ok();
 }
 
 /// A verified file whose tables are changed where they lie, so that what this does not know stays.
+/// What is to be changed is found out before anything is: tables of a file that somebody made may
+/// lie on one another.
 class Image {
  public:
   explicit Image(std::string bytes) : bytes_(std::move(bytes)) {
@@ -43,8 +60,9 @@ class Image {
     for (uint32_t i = 0; entries != nullptr && i < entries->size(); ++i) {
       if (entries->Get(i)->key()->str() == key) {
         const uint32_t segment = entries->Get(i)->segment_index();
+        if (!is_used(segment, i)) remove_segment(segment);
         remove_entry(i);
-        if (!is_used(segment)) remove_segment(segment);
+        apply();
         return true;
       }
     }
@@ -56,27 +74,33 @@ class Image {
  private:
   const fb::Program& program() const { return *fb::GetProgram(bytes_.data()); }
 
-  char* writable(const void* place) {
-    return bytes_.data() + (static_cast<const char*>(place) - bytes_.data());
+  size_t place_of(const void* pointer) const {
+    return static_cast<size_t>(static_cast<const char*>(pointer) - bytes_.data());
+  }
+  template <typename T>
+  void write(size_t place, T value) {
+    writes_.push_back({place, std::string(sizeof(T), '\0')});
+    flatbuffers::WriteScalar<T>(writes_.back().bytes.data(), value);
   }
 
   // A vector of offsets, each relative to its own place.
   void remove_entry(uint32_t index) {
+    using Offset = flatbuffers::uoffset_t;
     const auto* entries = program().named_data();
-    char* const length = writable(entries);
-    char* const items = length + sizeof(flatbuffers::uoffset_t);
+    const size_t length = place_of(entries), items = length + sizeof(Offset);
     const uint32_t n = entries->size();
     for (uint32_t i = index; i + 1 < n; ++i) {
-      const auto next = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(items + 4 * (i + 1));
-      flatbuffers::WriteScalar<flatbuffers::uoffset_t>(items + 4 * i, next + 4);
+      const auto next = flatbuffers::ReadScalar<Offset>(bytes_.data() + items + 4 * (i + 1));
+      write<Offset>(items + 4 * i, next + 4);
     }
-    flatbuffers::WriteScalar<flatbuffers::uoffset_t>(items + 4 * (n - 1), 0);
-    flatbuffers::WriteScalar<flatbuffers::uoffset_t>(length, n - 1);
+    write<Offset>(items + 4 * (n - 1), 0);
+    write<Offset>(length, n - 1);
   }
 
-  bool is_used(uint32_t segment) const {
-    for (const auto* entry : *program().named_data()) {
-      if (entry->segment_index() == segment) return true;
+  bool is_used(uint32_t segment, uint32_t but_by) const {
+    const auto& entries = *program().named_data();
+    for (uint32_t i = 0; i < entries.size(); ++i) {
+      if (i != but_by && entries.Get(i)->segment_index() == segment) return true;
     }
     return false;
   }
@@ -86,7 +110,7 @@ class Image {
     // what it is then set to.
     const auto& table = reinterpret_cast<const flatbuffers::Table&>(segment);
     if (const uint8_t* place = table.GetAddressOf(field)) {
-      flatbuffers::WriteScalar<uint64_t>(writable(place), value);
+      write<uint64_t>(place_of(place), value);
     }
   }
 
@@ -117,35 +141,55 @@ class Image {
     }
     set(*segments.Get(index), fb::DataSegment::VT_OFFSET, 0);
     set(*segments.Get(index), fb::DataSegment::VT_SIZE, 0);
-    const size_t hole = static_cast<size_t>(header_.segment_base_offset + from);
-    std::fill_n(bytes_.begin() + static_cast<ptrdiff_t>(hole), next - from, '\0');
-    bytes_.erase(hole, gap);
-    header_.segment_data_size -= gap;
-    write_header();
-  }
-
-  // Behind the identifier and the magic: u32 length, u64 program size, segment base, segment size.
-  void write_header() {
+    hole_ = {static_cast<size_t>(header_.segment_base_offset + from),
+             static_cast<size_t>(next - from), static_cast<size_t>(gap)};
+    // Behind the identifier and the magic: u32 length, u64 program size, segment base, segment
+    // size.
     constexpr size_t kLength = 12, kSegmentSize = 32;
     const auto length = flatbuffers::ReadScalar<uint32_t>(bytes_.data() + kLength);
     if (length >= schema::kProgramHeaderLength) {
-      flatbuffers::WriteScalar<uint64_t>(bytes_.data() + kSegmentSize, header_.segment_data_size);
+      write<uint64_t>(kSegmentSize, header_.segment_data_size - gap);
     }
   }
 
+  void apply() {
+    for (const Write& change : writes_) {
+      bytes_.replace(change.place, change.bytes.size(), change.bytes);
+    }
+    std::fill_n(bytes_.begin() + static_cast<ptrdiff_t>(hole_.place), hole_.size, '\0');
+    bytes_.erase(hole_.place, hole_.removed);
+  }
+
+  struct Write {
+    size_t place;
+    std::string bytes;
+  };
+  /// Bytes of a segment that become zeros, and how many of them go.
+  struct Hole {
+    size_t place, size, removed;
+  };
+
   std::string bytes_;
   ProgramHeader header_;
+  std::vector<Write> writes_;
+  Hole hole_{};
 };
 
 }  // namespace
 
 StripResult strip_program(const std::string& path, const std::string& output) {
-  if (describe_file(path)["kind"] != "program") {
+  std::string bytes = read_whole_file(path);
+  if (!is_program(bytes)) {
+    // This says why, if it is no program at all.
+    (void)describe_file(path);
     throw InspectError{path + ": only programs have something to strip"};
   }
-  Image image(read_whole(path));
+  Image image(std::move(bytes));
   StripResult result{image.bytes().size(), 0};
   image.remove_named_data(runtime::kDebugIdentityKey);
+  if (!is_program(image.bytes())) {
+    throw InspectError{path + ": its tables lie on one another, so that none can be removed"};
+  }
   result.after = image.bytes().size();
   write_file(output, image.bytes());
   return result;

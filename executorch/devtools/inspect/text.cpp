@@ -68,22 +68,30 @@ std::string value_text(const Json& value) {
   return value.contains("value") ? type + " " + value["value"].dump() : type;
 }
 
+// Longer lists are written out where they are defined.
+constexpr size_t kMostItems = 100;
+
 // An argument: its index, and what it holds unless it is a tensor.
 std::string argument_text(const Json& values, const Json& index) {
-  const auto at = index.get<size_t>();
-  const Json& value = values[at];
-  const std::string name = value_name(static_cast<int64_t>(at));
+  const auto at = index.get<int64_t>();
+  if (at < 0 || static_cast<size_t>(at) >= values.size()) {
+    return "None";
+  }
+  const Json& value = values[static_cast<size_t>(at)];
+  const std::string name = value_name(at);
   if (value["type"] == "Tensor") {
     return name;
   }
+  if (value.contains("items") && value["items"].size() > kMostItems) {
+    return name + "=[" + std::to_string(value["items"].size()) + " items]";
+  }
   if (value.contains("items")) {
     return name + "=[" +
-           join(value["items"],
-                [&](const Json& item) {
-                  return item.get<int64_t>() < 0 ? std::string("None")
-                                                 : argument_text(values, item);
-                }) +
+           join(value["items"], [&](const Json& item) { return argument_text(values, item); }) +
            "]";
+  }
+  if (value.contains("value") && value["value"].size() > kMostItems) {
+    return name + "=[" + std::to_string(value["value"].size()) + " items]";
   }
   return name + "=" + (value.contains("value") ? value["value"].dump() : "None");
 }

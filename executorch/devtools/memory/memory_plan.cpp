@@ -12,6 +12,12 @@ namespace {
 constexpr size_t kLargest = 5;
 // What the exporter aligns tensors to.
 constexpr uint64_t kAlignment = 16;
+// Planning takes the square of the number of tensors.
+constexpr size_t kMostReplanned = 4096;
+// Of values by instructions, directly and in lists.
+constexpr size_t kMostMentions = 4u << 20;
+// More loops are taken for one.
+constexpr size_t kMostLoops = 256;
 
 struct Interval {
   int64_t first = std::numeric_limits<int64_t>::max();
@@ -27,7 +33,10 @@ struct Interval {
 class Lifetimes {
  public:
   explicit Lifetimes(const Json& method)
-      : values_(method["values"]), lives_(values_.size()), base_(values_.size()) {
+      : name_(method["name"].get<std::string>()),
+        values_(method["values"]),
+        lives_(values_.size()),
+        base_(values_.size()) {
     for (size_t i = 0; i < base_.size(); ++i) base_[i] = static_cast<int64_t>(i);
     int64_t step = 0;
     for (const Json& chain : method["chains"]) {
@@ -51,9 +60,18 @@ class Lifetimes {
   int64_t end() const { return end_ + 1; }
 
  private:
+  void count_mention(size_t n = 1) {
+    n_mentions_ += n;
+    if (n_mentions_ > kMostMentions) {
+      throw InspectError{"method " + name_ +
+                         ": its instructions name more values than can be told"};
+    }
+  }
+
   void mention(const Json& index, int64_t step, bool writes = false) {
     const auto value = index.get<int64_t>();
     if (value < 0) return;
+    count_mention();
     const Json& entry = values_[static_cast<size_t>(value)];
     Interval& life = lives_[static_cast<size_t>(base_[static_cast<size_t>(value)])];
     const bool is_new = life.empty();
@@ -72,12 +90,13 @@ class Lifetimes {
   }
 
   // The last argument, one of a list there, or the same list under another number.
-  bool is_written(const Json& value, const Json& last) const {
+  bool is_written(const Json& value, const Json& last) {
     const auto index = last.get<int64_t>();
     if (value == last || index < 0) return value == last;
     const Json& out = values_[static_cast<size_t>(index)];
     if (out["type"] != "TensorList" || value.get<int64_t>() < 0) return false;
     const Json& items = out["items"];
+    count_mention(items.size());
     const Json& given = values_[value.get<size_t>()];
     return std::find(items.begin(), items.end(), value) != items.end() ||
            (given["type"] == "TensorList" && given["items"] == items);
@@ -87,9 +106,10 @@ class Lifetimes {
     const auto type = instruction["type"].get<std::string>();
     if (type == "kernel" && instruction["operator"] == "executorch_prim::et_view.default" &&
         instruction["args"].size() >= 2) {
-      const auto view = instruction["args"].back().get<size_t>();
-      if (!values_[view].contains("memory")) {
-        base_[view] = base_[instruction["args"][0].get<size_t>()];
+      const auto view = instruction["args"].back().get<int64_t>();
+      const auto source = instruction["args"][0].get<int64_t>();
+      if (view >= 0 && source >= 0 && !values_[static_cast<size_t>(view)].contains("memory")) {
+        base_[static_cast<size_t>(view)] = base_[static_cast<size_t>(source)];
       }
     }
     if (type == "kernel" || type == "delegate") {
@@ -110,6 +130,13 @@ class Lifetimes {
 
   // Inner loops come first, as they end first.
   void extend_over_loops() {
+    if (loops_.size() > kMostLoops) {
+      std::pair<int64_t, int64_t> all = loops_[0];
+      for (const auto& [begin, end] : loops_) {
+        all = {std::min(all.first, begin), std::max(all.second, end)};
+      }
+      loops_ = {all};
+    }
     for (const auto& [begin, end] : loops_) {
       for (Interval& life : lives_) {
         const bool outlives_entry = life.first < begin && life.last >= begin;
@@ -118,7 +145,9 @@ class Lifetimes {
     }
   }
 
+  const std::string name_;
   const Json& values_;
+  size_t n_mentions_ = 0;
   std::vector<Interval> lives_;
   std::vector<int64_t> base_;
   /// By memory and offset: the value mentioned last.
@@ -174,14 +203,80 @@ uint64_t plan_without(const MemoryArena& arena, size_t left_out) {
   return blocks.empty() ? 0 : exir::plan_best(blocks).total;
 }
 
-void measure(MemoryArena& arena, int64_t n_steps) {
-  for (int64_t step = 0; step < n_steps; ++step) {
-    const uint64_t live = arena.live_bytes(step);
-    if (live > arena.peak_bytes) {
-      arena.peak_bytes = live;
-      arena.peak_step = step;
-    }
+/// How many addresses lie in at least one of the ranges that were added and not removed: a segment
+/// tree over the ranges' ends, so that a change takes the logarithm of their number.
+class Coverage {
+ public:
+  explicit Coverage(std::vector<uint64_t> ends) : ends_(std::move(ends)) {
+    std::sort(ends_.begin(), ends_.end());
+    ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+    nodes_.resize(4 * std::max<size_t>(ends_.size(), 1));
   }
+
+  /// `count`: 1 or -1. `begin` and `end` are among the ends.
+  void add(uint64_t begin, uint64_t end, int count) {
+    if (begin < end) add(0, 0, ends_.size() - 1, begin, end, count);
+  }
+  uint64_t covered() const { return nodes_[0].covered; }
+
+ private:
+  struct Node {
+    int64_t count = 0;  ///< of ranges that cover all of it, but not of its parent
+    uint64_t covered = 0;
+  };
+
+  void add(size_t at, size_t first, size_t last, uint64_t begin, uint64_t end, int count) {
+    Node& node = nodes_[at];
+    if (end <= ends_[first] || ends_[last] <= begin) return;
+    if (begin <= ends_[first] && ends_[last] <= end) {
+      node.count += count;
+    } else {
+      const size_t middle = (first + last) / 2;
+      add(2 * at + 1, first, middle, begin, end, count);
+      add(2 * at + 2, middle, last, begin, end, count);
+    }
+    node.covered = node.count > 0      ? ends_[last] - ends_[first]
+                   : last - first <= 1 ? 0
+                                       : nodes_[2 * at + 1].covered + nodes_[2 * at + 2].covered;
+  }
+
+  std::vector<uint64_t> ends_;
+  std::vector<Node> nodes_;
+};
+
+uint64_t end_of(const PlannedTensor& tensor) {
+  uint64_t end = 0;
+  return __builtin_add_overflow(tensor.offset, tensor.bytes, &end) ? UINT64_MAX : end;
+}
+
+std::vector<uint64_t> live_bytes(const std::vector<PlannedTensor>& tensors, int64_t n_steps) {
+  std::vector<uint64_t> ends;
+  // By step: the tensors that begin to live then, and those that did until the step before.
+  std::vector<std::vector<size_t>> begin(static_cast<size_t>(n_steps) + 1), end = begin;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    ends.push_back(tensors[i].offset);
+    ends.push_back(end_of(tensors[i]));
+    begin[static_cast<size_t>(tensors[i].first)].push_back(i);
+    end[static_cast<size_t>(tensors[i].last) + 1].push_back(i);
+  }
+  Coverage coverage(std::move(ends));
+  std::vector<uint64_t> live;
+  for (size_t step = 0; step + 1 < begin.size(); ++step) {
+    for (const size_t i : end[step]) coverage.add(tensors[i].offset, end_of(tensors[i]), -1);
+    for (const size_t i : begin[step]) coverage.add(tensors[i].offset, end_of(tensors[i]), 1);
+    live.push_back(coverage.covered());
+  }
+  return live;
+}
+
+void measure(MemoryArena& arena, int64_t n_steps) {
+  arena.live_bytes = live_bytes(arena.tensors, n_steps);
+  const auto peak = std::max_element(arena.live_bytes.begin(), arena.live_bytes.end());
+  if (peak != arena.live_bytes.end() && *peak > 0) {
+    arena.peak_bytes = *peak;
+    arena.peak_step = peak - arena.live_bytes.begin();
+  }
+  if (arena.tensors.size() > kMostReplanned) return;
   std::vector<size_t> order(arena.tensors.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto at_peak = [&](const PlannedTensor& t) {
@@ -198,23 +293,6 @@ void measure(MemoryArena& arena, int64_t n_steps) {
 }
 
 }  // namespace
-
-uint64_t MemoryArena::live_bytes(int64_t step) const {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (const PlannedTensor& tensor : tensors) {
-    if (tensor.first <= step && step <= tensor.last) {
-      ranges.emplace_back(tensor.offset, tensor.offset + tensor.bytes);
-    }
-  }
-  std::sort(ranges.begin(), ranges.end());
-  uint64_t sum = 0;
-  uint64_t counted = 0;  // up to this address
-  for (const auto& [begin, end] : ranges) {
-    if (end > counted) sum += end - std::max(begin, counted);
-    counted = std::max(counted, end);
-  }
-  return sum;
-}
 
 MemoryPlan read_memory_plan(const Json& method) {
   MemoryPlan plan;

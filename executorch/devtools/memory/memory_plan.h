@@ -37,11 +37,12 @@ struct MemoryArena {
     size_t tensor;  ///< index in `tensors`
     uint64_t bytes;
   };
+  /// Of arenas with very many tensors there are neither.
   uint64_t replanned = 0;
   std::vector<Without> without = {};
 
-  /// Live bytes at a step. Tensors at one place (aliases) count once.
-  uint64_t live_bytes(int64_t step) const;
+  /// By step. Tensors at one place (aliases) count once.
+  std::vector<uint64_t> live_bytes = {};
 };
 
 struct MemoryPlan {
@@ -52,7 +53,8 @@ struct MemoryPlan {
   std::vector<MemoryArena> arenas;
 };
 
-/// From a method in the description of a program (describe_file()).
+/// From a method in the description of a program (describe_file()). Throws InspectError for a
+/// method whose instructions name lists so long, so often, that it would take minutes.
 MemoryPlan read_memory_plan(const Json& method);
 
 std::string to_text(const MemoryPlan& plan);

@@ -84,7 +84,8 @@ class Drawing {
   void draw_live() {
     std::string d = "M" + pixels(x(0)) + " " + pixels(live_bottom());
     for (int64_t step = 0; step < plan_.n_steps; ++step) {
-      const std::string height = pixels(live_y(static_cast<double>(arena_.live_bytes(step))));
+      const std::string height =
+          pixels(live_y(static_cast<double>(arena_.live_bytes[static_cast<size_t>(step)])));
       d += "L" + pixels(x(step)) + " " + height + "L" + pixels(x(step + 1)) + " " + height;
     }
     svg_.path(d + "L" + pixels(x(plan_.n_steps)) + " " + pixels(live_bottom()) + "Z", "live");

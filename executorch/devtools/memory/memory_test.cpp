@@ -43,8 +43,8 @@ TEST(MemoryPlan, PeakIsTheLargestSumAndItsFirstStep) {
   const MemoryArena arena = read_memory_plan(chain_of_three()).arenas[0];
   EXPECT_EQ(arena.peak_bytes, 64u + 128u);
   EXPECT_EQ(arena.peak_step, 2);
-  EXPECT_EQ(arena.live_bytes(0), 16u);
-  EXPECT_EQ(arena.live_bytes(1), 16u + 64u);
+  EXPECT_EQ(arena.live_bytes[0], 16u);
+  EXPECT_EQ(arena.live_bytes[1], 16u + 64u);
 }
 
 TEST(MemoryPlan, WithoutTheLargestThePlanIsSmaller) {
@@ -75,7 +75,7 @@ TEST(MemoryPlan, WhatLiesInTheSamePlaceIsInUseOnce) {
   method["values"].push_back(tensor(16, 8));
   method["chains"] = {{kernel("a", {0, 1, 1}), kernel("b", {1, 2, 2}), kernel("c", {2, 1, 4, 3})}};
   const MemoryArena arena = read_memory_plan(method).arenas[0];
-  EXPECT_EQ(arena.live_bytes(3), 192u);
+  EXPECT_EQ(arena.live_bytes[3], 192u);
 }
 
 TEST(MemoryPlan, AViewKeepsItsBaseAlive) {

@@ -27,6 +27,9 @@ std::string arena_text(const MemoryPlan& plan, const MemoryArena& arena) {
          tensor.type, tensor.module});
   }
   out += tensors.text() + "  * in use at the peak\n\n";
+  if (arena.without.empty() && !arena.tensors.empty()) {
+    return out + "planned anew: there are too many tensors to do that\n\n";
+  }
   Table without({"planned anew", "bytes", "saved"});
   without.add({"with all", std::to_string(arena.replanned), ""});
   for (const auto& [index, bytes] : arena.without) {

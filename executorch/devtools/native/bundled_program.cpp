@@ -95,6 +95,8 @@ class BundleWriter {
 
 class BundleReader {
  public:
+  explicit BundleReader(uint64_t file_bytes) : left_(file_bytes) {}
+
   nb::object bundle(const fb::BundledProgram& b) {
     if (b.program() == nullptr) {
       throw nb::value_error("bundled program: it holds no program");
@@ -113,12 +115,22 @@ class BundleReader {
     throw nb::value_error(("bundled program: " + place_ + ": " + what).c_str());
   }
 
-  static nb::bytes octets(const Vector<uint8_t>* items) {
+  // Parts of a file may share bytes, but not so that they are more than the file when taken apart.
+  void take(uint64_t bytes) {
+    if (bytes > left_) {
+      damaged("its parts have more bytes than the file");
+    }
+    left_ -= bytes;
+  }
+
+  nb::bytes octets(const Vector<uint8_t>* items) {
+    take(items == nullptr ? 0 : items->size());
     return items == nullptr ? nb::bytes("", 0) : nb::bytes(items->data(), items->size());
   }
 
   template <typename T>
-  static nb::list numbers(const Vector<T>* items) {
+  nb::list numbers(const Vector<T>* items) {
+    take(items == nullptr ? 0 : items->size());
     nb::list result;
     for (flatbuffers::uoffset_t i = 0; items != nullptr && i < items->size(); ++i) {
       result.append(items->Get(i));
@@ -130,6 +142,7 @@ class BundleReader {
     if (s.method_name() == nullptr) {
       damaged("it has no method name");
     }
+    take(s.method_name()->size());
     nb::object name = nb::steal(PyUnicode_DecodeUTF8(
         s.method_name()->c_str(), static_cast<Py_ssize_t>(s.method_name()->size()), nullptr));
     if (!name.is_valid()) {
@@ -179,6 +192,7 @@ class BundleReader {
   }
 
   std::string place_;
+  uint64_t left_;
   nb::module_ schema_ = nb::module_::import_("executorch.devtools.bundled_program.schema");
   nb::object scalar_type_ = nb::module_::import_("executorch.exir.scalar_type").attr("ScalarType");
 };
@@ -194,11 +208,12 @@ nb::object read_bundled_program(nb::handle source) {
                               .c_str());
   }
   const AlignedBytes bytes(file, 0);
-  flatbuffers::Verifier verifier(bytes.data(), file.size(), 64, 100'000'000);
+  const auto max_tables = static_cast<flatbuffers::uoffset_t>(file.size() / 4 + 1);
+  flatbuffers::Verifier verifier(bytes.data(), file.size(), 64, max_tables);
   if (!fb::VerifyBundledProgramBuffer(verifier)) {
     throw nb::value_error(("bundled program: its flatbuffer of " + size + " is damaged").c_str());
   }
-  return BundleReader().bundle(*fb::GetBundledProgram(bytes.data()));
+  return BundleReader(file.size()).bundle(*fb::GetBundledProgram(bytes.data()));
 }
 
 nb::bytes write_bundled_program(nb::handle bundle) {

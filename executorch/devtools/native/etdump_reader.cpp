@@ -3,6 +3,7 @@
 #include <executorch/devtools/native/etdump.h>
 
 #include <cstring>
+#include <map>
 #include <string>
 
 namespace nb = nanobind;
@@ -17,6 +18,8 @@ constexpr uint32_t kVersion = 0;
 // Turns tables into dataclasses and knows at which run and event it is.
 class EtdumpReader {
  public:
+  explicit EtdumpReader(uint64_t file_bytes) : left_(file_bytes) {}
+
   nb::object dump(const fb::ETDump& root) {
     require(root.version() == kVersion,
             "version " + std::to_string(root.version()) + ", not " + std::to_string(kVersion));
@@ -46,13 +49,18 @@ class EtdumpReader {
     if (s == nullptr) {
       return nb::none();
     }
-    const auto size = static_cast<Py_ssize_t>(s->size());
-    nb::object result = nb::steal(PyUnicode_DecodeUTF8(s->c_str(), size, nullptr));
-    if (!result.is_valid()) {
+    // Writers store a text once, however many events have it.
+    nb::object& known = texts_[s];
+    if (!known.is_valid()) {
+      const auto size = static_cast<Py_ssize_t>(s->size());
+      take(s->size());
+      known = nb::steal(PyUnicode_DecodeUTF8(s->c_str(), size, nullptr));
+    }
+    if (!known.is_valid()) {
       PyErr_Clear();
       damaged("a text is not UTF-8");
     }
-    return result;
+    return known;
   }
 
   nb::object name(const flatbuffers::String* s) {
@@ -82,7 +90,15 @@ class EtdumpReader {
     return flatbuffers::EndianScalar(number);
   }
 
+  // Other parts of a file may share bytes, too, but not so that they are more than the file when
+  // taken apart.
+  void take(uint64_t bytes) {
+    require(bytes <= left_, "its parts have more bytes than the file");
+    left_ -= bytes;
+  }
+
   nb::list numbers(const flatbuffers::Vector<int64_t>* items) {
+    take(items == nullptr ? 0 : items->size());
     nb::list result;
     for (flatbuffers::uoffset_t i = 0; items != nullptr && i < items->size(); ++i) {
       result.append(number_at(*items, i));
@@ -184,6 +200,8 @@ class EtdumpReader {
   nb::object single(const fb::Float& v) { return float_(v.float_val()); }
   nb::object real(const fb::Double& v) { return double_(v.double_val()); }
 
+  uint64_t left_;
+  std::map<const flatbuffers::String*, nb::object> texts_;
   size_t n_runs_ = 0;
   size_t n_events_ = 0;
   nb::module_ schema_ = nb::module_::import_("executorch.devtools.etdump.schema_flatcc");
@@ -231,11 +249,12 @@ nb::object read_etdump(nb::handle source, bool size_prefixed) {
   // Some writers align fields to the file's first byte, others to the one behind the prefix.
   for (const uint64_t aligned : {uint64_t{0}, prefix}) {
     const AlignedBytes bytes(file, aligned);
-    flatbuffers::Verifier verifier(bytes.data() + aligned, file.size() - aligned, 64, 100'000'000);
+    const auto max_tables = static_cast<flatbuffers::uoffset_t>(file.size() / 4 + 1);
+    flatbuffers::Verifier verifier(bytes.data() + aligned, file.size() - aligned, 64, max_tables);
     const bool sound = aligned < prefix
                            ? verifier.VerifySizePrefixedBuffer<fb::ETDump>(fb::ETDumpIdentifier())
                            : verifier.VerifyBuffer<fb::ETDump>(fb::ETDumpIdentifier());
-    if (sound) return EtdumpReader().dump(*fb::GetETDump(bytes.data() + prefix));
+    if (sound) return EtdumpReader(file.size()).dump(*fb::GetETDump(bytes.data() + prefix));
   }
   throw nb::value_error(("ETDump: its flatbuffer of " + size + " is damaged").c_str());
 }

@@ -16,6 +16,9 @@ using runtime::EValue;
 using runtime::Instruction;
 using runtime::Span;
 
+// A loop that does not end is not for a profile to find out.
+constexpr size_t kMostSteps = 1000000;
+
 /// A tensor among the arguments.
 struct Argument {
   const Tensor* tensor;
@@ -334,7 +337,10 @@ runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* 
   MethodWork all;
   size_t n_seen = 0;
   StaticViews views(method);
-  for (;;) {
+  for (size_t step = 0;; ++step) {
+    ET_CHECK_OR_RETURN_ERROR(
+        step < kMostSteps, InvalidProgram,
+        "profile: more than %zu instructions ran, too many to count their work", kMostSteps);
     const auto place = method.next_place();
     const auto chains = method.instructions();
     const Instruction* const instruction =

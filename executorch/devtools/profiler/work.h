@@ -83,10 +83,11 @@ struct InstructionWork {
 };
 using MethodWork = std::map<std::pair<uint32_t, uint32_t>, InstructionWork>;
 
-/// Runs the method once, step by step, and looks at the arguments after each. The method must have
-/// its inputs, and run its instructions as the file has them, so that each value gets its shape.
-/// `survey`: its tracer, that surveys; without it nothing is known of the inside of delegates,
-/// which give their operations' work as metadata: {"family", "flop", "bytes", "shapes"}, in JSON.
+/// Runs the method once, step by step (InvalidProgram after a million of them, which take seconds),
+/// and looks at the arguments after each. The method must have its inputs, and run its instructions
+/// as the file has them, so that each value gets its shape. `survey`: its tracer, that surveys;
+/// without it nothing is known of the inside of delegates, which give their operations' work as
+/// metadata: {"family", "flop", "bytes", "shapes"}, in JSON.
 runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* survey = nullptr);
 
 /// "aten::add.out" of an instruction's operator.

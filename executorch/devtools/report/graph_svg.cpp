@@ -13,6 +13,9 @@ constexpr double kBoxWidth = 236, kBoxHeight = 40, kColumn = 256, kRowGap = 22, 
 constexpr double kInnerLine = 15;
 constexpr size_t kMaxInner = 12;
 constexpr size_t kMaxNodes = 1500;
+// More than any picture shows: of edges, and of values that are looked at to find them.
+constexpr size_t kMaxEdges = 20000;
+constexpr size_t kMaxSteps = 4u << 20;
 constexpr int kSweeps = 6;
 
 struct Node {
@@ -84,7 +87,7 @@ class Dependences {
   }
 
   void add(int64_t index, std::vector<int64_t>& out) const {
-    if (index < 0) return;
+    if (index < 0 || n_steps_++ > kMaxSteps) return;
     const Json& value = method_["values"][static_cast<size_t>(index)];
     out.push_back(index);
     if (value["type"] == "TensorList" || value["type"] == "OptionalTensorList") {
@@ -108,7 +111,8 @@ class Dependences {
       makers_.try_emplace(value, !writes && before != last_writers_.end() ? before->second : place);
     }
     for (const int64_t value : written) {
-      if (makers_.at(value) == place) last_writers_[address(value)] = place;
+      const auto maker = makers_.find(value);
+      if (maker != makers_.end() && maker->second == place) last_writers_[address(value)] = place;
     }
   }
 
@@ -121,6 +125,7 @@ class Dependences {
   }
 
   const Json& method_;
+  mutable size_t n_steps_ = 0;
   std::map<Place, const ProfiledInstruction*> rows_;
   std::map<int64_t, Place> makers_;
   std::map<std::pair<int64_t, int64_t>, Place> last_writers_;
@@ -136,11 +141,13 @@ class Drawing {
       nodes_.push_back({.row = &row});
     }
     const Dependences dependences(profile, method);
+    size_t n_edges = 0;
     for (size_t n = 0; n < nodes_.size(); ++n) {
       for (const ProfiledInstruction* before : dependences.before(*nodes_[n].row)) {
         const auto found = numbers.find(before);
         // What a loop hands back to its beginning is not drawn.
-        if (found == numbers.end() || found->second >= n) continue;
+        if (found == numbers.end() || found->second >= n || n_edges >= kMaxEdges) continue;
+        ++n_edges;
         nodes_[n].from.insert(found->second);
         nodes_[found->second].to.insert(n);
       }

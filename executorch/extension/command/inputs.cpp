@@ -7,9 +7,9 @@
 
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
 
 namespace executorch::extension::command {
 namespace {
@@ -36,15 +36,6 @@ Sizes parse_shape(const std::string& shape) {
     at = end + (last ? 0 : 1);
   }
   return sizes;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream bytes;
-  if (!file || (file.peek() != EOF && !(bytes << file.rdbuf()))) {
-    fail("cannot read input file " + path);
-  }
-  return bytes.str();
 }
 
 template <typename T>
@@ -106,7 +97,31 @@ size_t count(const Sizes& sizes) {
   return n;
 }
 
+// What NumPy writes in front of an array's bytes is shorter.
+constexpr uint64_t kMostHeaderBytes = 1 << 20;
+
 }  // namespace
+
+std::string read_input_file(const std::string& path, uint64_t most) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  using std::filesystem::file_type;
+  // Devices have no end.
+  if (status.type() != file_type::regular && status.type() != file_type::fifo) {
+    fail("cannot read input file " + path);
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("cannot read input file " + path);
+  std::string bytes;
+  for (char block[1 << 16]; file.read(block, sizeof(block)) || file.gcount() > 0;) {
+    bytes.append(block, static_cast<size_t>(file.gcount()));
+    if (bytes.size() > most) {
+      fail("input file " + path + " has more than " + std::to_string(most) + " bytes");
+    }
+  }
+  if (file.bad()) fail("cannot read input file " + path);
+  return bytes;
+}
 
 Inputs::Inputs(const runtime::Method& method, const InputOptions& options) {
   const auto meta = method.method_meta();
@@ -131,7 +146,7 @@ Inputs::Inputs(const runtime::Method& method, const InputOptions& options) {
       input.bytes = generate(input.dtype, count(input.sizes), options.fill == "random", engine);
     } else if (n < options.files.size()) {
       const std::string& path = options.files[n];
-      std::string file = read_file(path);
+      std::string file = read_input_file(path, info->nbytes() + kMostHeaderBytes);
       if (is_npy(file)) {
         const NpyArray array = read_npy(file, path);
         if (array.dtype != input.dtype) {
@@ -151,6 +166,10 @@ Inputs::Inputs(const runtime::Method& method, const InputOptions& options) {
         }
         input.bytes = std::move(file);
       }
+    }
+    if (input.dtype == ScalarType::Bool) {
+      // NumPy's files may hold any bytes.
+      for (char& byte : input.bytes) byte = byte != 0;
     }
     inputs_.push_back(std::move(input));
   }

@@ -9,6 +9,10 @@
 
 namespace executorch::extension::command {
 
+/// All of an input file, which may also come through a pipe. Throws Failure for what is no file,
+/// and for files of more than `most` bytes.
+std::string read_input_file(const std::string& path, uint64_t most);
+
 struct InputOptions {
   /// One .npy or raw file for each tensor input, or none.
   std::vector<std::string> files = {};

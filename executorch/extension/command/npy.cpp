@@ -1,5 +1,6 @@
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/npy.h>
+#include <executorch/extension/command/outputs.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <charconv>
@@ -36,7 +37,7 @@ std::string_view field(std::string_view header, std::string_view key, std::strin
 std::optional<std::vector<aten::SizesType>> parse_shape(std::string_view text) {
   std::vector<aten::SizesType> sizes;
   if (text.empty() || text[0] != '(') return std::nullopt;
-  for (size_t i = 1; text[i] != ')';) {
+  for (size_t i = 1; i < text.size() && text[i] != ')';) {
     if (text[i] == ' ' || text[i] == ',') {
       ++i;
       continue;
@@ -110,10 +111,13 @@ std::string write_npy(const aten::Tensor& tensor) {
   std::string file(kMagic);
   file += {'\x01', '\x00', static_cast<char>(header.size() & 0xff),
            static_cast<char>(header.size() >> 8)};
-  const std::string_view bytes(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
-  return file + header +
-         reorder(bytes, {tensor.sizes().begin(), tensor.sizes().end()}, tensor.dim_order(),
-                 runtime::elementSize(tensor.scalar_type()), false);
+  std::string elements =
+      reorder(bytes_of(tensor, "an output"), {tensor.sizes().begin(), tensor.sizes().end()},
+              tensor.dim_order(), runtime::elementSize(tensor.scalar_type()), false);
+  if (tensor.scalar_type() == ScalarType::Bool) {
+    for (char& byte : elements) byte = byte != 0;
+  }
+  return file + header + elements;
 }
 
 std::string reorder(std::string_view bytes, const std::vector<aten::SizesType>& sizes,

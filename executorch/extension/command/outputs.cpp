@@ -1,9 +1,11 @@
+#include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/outputs.h>
 #include <executorch/extension/evalue_util/print_evalue.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <limits>
 #include <sstream>
+#include <type_traits>
 #include <vector>
 
 namespace executorch::extension::command {
@@ -15,11 +17,13 @@ template <typename T>
 nlohmann::ordered_json elements(const aten::Tensor& tensor) {
   auto list = nlohmann::ordered_json::array();
   for (ssize_t i = 0; i < tensor.numel(); ++i) {
-    const T value = tensor.const_data_ptr<T>()[i];
     if constexpr (runtime::is_floating_point<T>::value) {
-      list.push_back(static_cast<double>(value));
+      list.push_back(static_cast<double>(tensor.const_data_ptr<T>()[i]));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      // Its bytes may be anything.
+      list.push_back(static_cast<const uint8_t*>(tensor.const_data_ptr())[i] != 0);
     } else {
-      list.push_back(value);
+      list.push_back(tensor.const_data_ptr<T>()[i]);
     }
   }
   return list;
@@ -38,7 +42,9 @@ nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_eleme
       {"dtype", runtime::toString(tensor.scalar_type())},
       {"sizes", std::vector<int>(tensor.sizes().begin(), tensor.sizes().end())},
       {"dim_order", std::vector<int>(tensor.dim_order().begin(), tensor.dim_order().end())}};
-  if (with_elements) {
+  if (tensor.const_data_ptr() == nullptr && tensor.numel() > 0) {
+    out["data"] = nullptr;  // freed by the program
+  } else if (with_elements) {
     switch (tensor.scalar_type()) {
 #define ELEMENTS(ctype, name)              \
   case aten::ScalarType::name:             \
@@ -51,6 +57,13 @@ nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_eleme
     }
   }
   return out;
+}
+
+std::string_view bytes_of(const aten::Tensor& tensor, const std::string& what) {
+  if (tensor.const_data_ptr() == nullptr && tensor.nbytes() > 0) {
+    fail(what + " has no memory: the program freed it");
+  }
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
 void print_outputs(std::ostream& out, const runtime::Method& method, bool all) {

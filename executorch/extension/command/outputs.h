@@ -4,11 +4,17 @@
 #include <nlohmann/json.hpp>
 
 #include <ostream>
+#include <string>
+#include <string_view>
 
 namespace executorch::extension::command {
 
-/// A value: type, sizes and order of a tensor, its elements if asked for; else its text.
+/// A value: type, sizes and order of a tensor, its elements if asked for, null where it has no
+/// memory; else its text.
 nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_elements);
+
+/// Throws Failure, which begins with `what`, for a tensor that has no memory.
+std::string_view bytes_of(const aten::Tensor& tensor, const std::string& what);
 
 /// "OutputX i: ..." for each output, with all elements or the first and last hundred.
 void print_outputs(std::ostream& out, const runtime::Method& method, bool all);

@@ -131,9 +131,10 @@ void write_profile(const devtools::Profile& profile, const std::string& json_pat
                    const std::string& trace_path) {
   try {
     if (!json_path.empty()) {
-      devtools::write_file(json_path, devtools::to_json(profile).dump(1) + "\n");
+      devtools::write_file(json_path, devtools::json_text(devtools::to_json(profile), 1) + "\n");
     }
-    if (!trace_path.empty()) devtools::write_file(trace_path, devtools::to_trace(profile).dump());
+    if (!trace_path.empty())
+      devtools::write_file(trace_path, devtools::json_text(devtools::to_trace(profile)));
   } catch (const devtools::InspectError& error) {
     fail(error.message);
   }

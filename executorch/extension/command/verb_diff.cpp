@@ -8,7 +8,7 @@ namespace executorch::extension::command {
 
 bool diff(const DiffVerb& verb) {
   const devtools::Json diff = devtools::diff_programs(verb.a, verb.b);
-  std::cout << (verb.json ? diff.dump(1) + "\n" : devtools::diff_text(diff));
+  std::cout << (verb.json ? devtools::json_text(diff, 1) + "\n" : devtools::diff_text(diff));
   return diff["equal"].get<bool>();
 }
 
@@ -16,7 +16,7 @@ void strip(const StripVerb& verb) {
   const std::string& output = verb.output.empty() ? verb.model : verb.output;
   const devtools::StripResult result = devtools::strip_program(verb.model, output);
   if (verb.json) {
-    std::cout << devtools::Json{{"output", output}, {"bytes", {result.before, result.after}}}.dump()
+    std::cout << devtools::json_text({{"output", output}, {"bytes", {result.before, result.after}}})
               << "\n";
     return;
   }

@@ -9,7 +9,7 @@ namespace executorch::extension::command {
 void inspect(const InspectVerb& verb) {
   devtools::Json out = devtools::describe_file(verb.file);
   if (verb.data.empty()) {
-    std::cout << (verb.json ? out.dump(2) + "\n" : devtools::to_text(out));
+    std::cout << (verb.json ? devtools::json_text(out, 2) + "\n" : devtools::to_text(out));
     return;
   }
   const devtools::Json data = devtools::describe_file(verb.data);
@@ -19,7 +19,7 @@ void inspect(const InspectVerb& verb) {
   }
   const auto missing = devtools::missing_external_data(out, data);
   if (verb.json) {
-    std::cout << devtools::Json{{"program", out}, {"data", data}, {"missing", missing}}.dump(2)
+    std::cout << devtools::json_text({{"program", out}, {"data", data}, {"missing", missing}}, 2)
               << "\n";
   } else {
     std::cout << devtools::to_text(out) << "\n" << devtools::to_text(data);

@@ -26,7 +26,8 @@ devtools::MemoryPlan plan_of(const MemoryVerb& verb) {
 
 void memory(const MemoryVerb& verb) {
   const devtools::MemoryPlan plan = plan_of(verb);
-  std::cout << (verb.json ? devtools::to_json(plan).dump(1) + "\n" : devtools::to_text(plan));
+  std::cout << (verb.json ? devtools::json_text(devtools::to_json(plan), 1) + "\n"
+                          : devtools::to_text(plan));
   for (const devtools::MemoryArena& arena : plan.arenas) {
     if (verb.svg.empty()) break;
     const bool is_first = &arena == &plan.arenas[0];

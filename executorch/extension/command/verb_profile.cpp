@@ -9,7 +9,7 @@ namespace executorch::extension::command {
 void profile(const ProfileVerb& verb) {
   const devtools::Profile profile = profile_choice(verb.run, verb.profile);
   write_profile(profile, verb.json_path, verb.trace_path);
-  std::cout << (verb.json ? devtools::to_json(profile).dump(1) + "\n"
+  std::cout << (verb.json ? devtools::json_text(devtools::to_json(profile), 1) + "\n"
                           : devtools::to_text(profile, verb.instructions));
 }
 

@@ -49,7 +49,7 @@ void run(const RunVerb& verb) {
     for (size_t i = 0; i < method.outputs_size(); ++i) {
       out["outputs"].push_back(output_json(method.get_output(i), verb.all));
     }
-    std::cout << out.dump() << "\n";
+    std::cout << devtools::json_text(out) << "\n";
     return;
   }
   print_outputs(std::cout, method, verb.all);

@@ -6,6 +6,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -153,6 +154,15 @@ TEST(FileLoaders, RejectWhatIsNoRegularFile) {
   }
   EXPECT_EQ(FileDataLoader::from(nullptr).error(), Error::InvalidArgument);
   EXPECT_EQ(MmapDataLoader::from(nullptr).error(), Error::InvalidArgument);
+}
+
+TEST(FileLoaders, NeverWaitForThePipesOtherEnd) {
+  const std::string path = ::testing::TempDir() + "data_loader_test_fifo";
+  (void)::unlink(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(FileDataLoader::from(path.c_str()).error(), Error::AccessFailed);
+  EXPECT_EQ(MmapDataLoader::from(path.c_str()).error(), Error::AccessFailed);
+  (void)::unlink(path.c_str());
 }
 
 TEST(FileLoaders, ReportAFileThatShrankAfterItWasOpened) {

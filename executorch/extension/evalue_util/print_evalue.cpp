@@ -70,10 +70,25 @@ void print_items(std::ostream& os, size_t count, size_t edge, PrintItem print_it
   os << (wrap ? "\n]" : "]");
 }
 
+/// data[i]. A byte of type bool may be anything, as it came: what is not 0 is true.
+template <typename T>
+T element(const T* data, size_t i) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return reinterpret_cast<const uint8_t*>(data)[i] != 0;
+  } else {
+    return data[i];
+  }
+}
+
 template <typename List>
-void print_list(std::ostream& os, const List& list) {
-  os << "(len=" << list.size() << ")";
-  print_items(os, list.size(), edge_items(os), [&](size_t i) { print_number(os, list[i]); });
+void print_list(std::ostream& os, const Result<List>& list) {
+  if (!list.ok()) {
+    os << "<list with a missing element>";
+    return;
+  }
+  os << "(len=" << list->size() << ")";
+  print_items(os, list->size(), edge_items(os),
+              [&](size_t i) { print_number(os, element(list->data(), i)); });
 }
 
 /// Where the element with this index, counted in the order of the indices, lies in memory.
@@ -91,7 +106,7 @@ template <typename T>
 void print_elements(std::ostream& os, const aten::Tensor& tensor) {
   const T* const data = tensor.const_data_ptr<T>();
   print_items(os, static_cast<size_t>(tensor.numel()), edge_items(os),
-              [&](size_t i) { print_number(os, data[memory_offset(tensor, i)]); });
+              [&](size_t i) { print_number(os, element(data, memory_offset(tensor, i))); });
 }
 
 void print_tensor(std::ostream& os, const aten::Tensor& tensor) {
@@ -143,8 +158,14 @@ void print_tensor_list(std::ostream& os, const Result<List>& list) {
     os << "<list with a missing tensor>";
     return;
   }
-  os << "(len=" << list->size() << ")[";
-  for (size_t i = 0; i < list->size(); ++i) {
+  const size_t count = list->size();
+  const size_t edge = edge_items(os);
+  os << "(len=" << count << ")[";
+  for (size_t i = 0; i < count; ++i) {
+    if (count > 2 * edge && i == edge) {
+      os << "\n  ...,";
+      i = count - edge;
+    }
     os << "\n  [" << i << "]: ";
     print_or_none(os, (*list)[i]);
     os << ",";
@@ -169,23 +190,23 @@ std::ostream& operator<<(std::ostream& os, const EValue& value) {
       print_number(os, value.toDouble());
       break;
     case Tag::String:
-      os << std::quoted(value.toString());
+      if (const auto text = value.tryToString(); text.ok()) {
+        os << std::quoted(*text);
+      } else {
+        os << "<no text>";
+      }
       break;
     case Tag::Tensor:
       print_tensor(os, value.toTensor());
       break;
     case Tag::ListBool:
-      print_list(os, value.toBoolList());
+      print_list(os, value.tryToBoolList());
       break;
     case Tag::ListDouble:
-      print_list(os, value.toDoubleList());
+      print_list(os, value.tryToDoubleList());
       break;
     case Tag::ListInt:
-      if (const auto list = value.tryToIntList(); list.ok()) {
-        print_list(os, *list);
-      } else {
-        os << "<list with a missing integer>";
-      }
+      print_list(os, value.tryToIntList());
       break;
     case Tag::ListTensor:
       print_tensor_list(os, value.tryToTensorList());

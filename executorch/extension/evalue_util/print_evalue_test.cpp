@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include <limits>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -96,6 +98,45 @@ TEST(PrintEValue, PrintsTensorLists) {
   runtime::BoxedEvalueList<std::optional<aten::Tensor>> optional_list(with_null, optionals, 2);
   EXPECT_EQ(text(EValue(&optional_list)),
             "(len=2)[\n  [0]: tensor(sizes=[1], [1]),\n  [1]: None,\n]");
+}
+
+TEST(PrintEValue, TakesBytesOfTypeBoolAsTheyCome) {
+  uint8_t bytes[4] = {0, 1, 2, 255};
+  EXPECT_EQ(text(make_tensor_ptr({4}, bytes, aten::ScalarType::Bool)),
+            "tensor(sizes=[4], [False, True, True, True])");
+  aten::ArrayRef<bool> list(reinterpret_cast<bool*>(bytes), 4);
+  EXPECT_EQ(text(EValue(&list)), "(len=4)[False, True, True, True]");
+}
+
+TEST(PrintEValue, PrintsEveryRankAndWhatIsNoNumber) {
+  const std::vector<aten::SizesType> sizes(16, 1);
+  EXPECT_EQ(
+      text(make_tensor_ptr(sizes, std::vector<float>{std::numeric_limits<float>::quiet_NaN()})),
+      "tensor(sizes=[\n  1, 1, 1, 1, 1, 1, 1, 1, 1, 1,\n  1, 1, 1, 1, 1, 1\n], [nan])");
+  EXPECT_EQ(text(make_tensor_ptr(std::vector<float>{std::numeric_limits<float>::infinity()})),
+            "tensor(sizes=[1], [inf])");
+  EXPECT_EQ(text(make_tensor_ptr({2, 0, 3}, std::vector<float>())), "tensor(sizes=[2, 0, 3], [])");
+}
+
+TEST(PrintEValue, SaysWhichListsAreNotComplete) {
+  EValue number(int64_t{1});
+  EValue* values[2] = {&number, nullptr};
+  int64_t numbers[2];
+  runtime::BoxedEvalueList<int64_t> list(values, numbers, 2);
+  EXPECT_EQ(text(EValue(&list)), "<list with a missing element>");
+}
+
+TEST(PrintEValue, LeavesOutTheMiddleOfLongListsOfTensors) {
+  const auto tensor = make_tensor_ptr({1});
+  EValue value(*tensor);
+  std::vector<EValue*> values(100000, &value);
+  std::vector<aten::Tensor> tensors(values.size(), *tensor);
+  runtime::BoxedEvalueList<aten::Tensor> list(values.data(), tensors.data(),
+                                              static_cast<int>(values.size()));
+  const std::string printed = text(EValue(&list), 1);
+  EXPECT_EQ(printed,
+            "(len=100000)[\n  [0]: tensor(sizes=[1], [1]),\n  ...,\n"
+            "  [99999]: tensor(sizes=[1], [1]),\n]");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <executorch/devtools/inspect/describe.h>
 #include <executorch/devtools/inspect/output_file.h>
 #include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/inputs.h>
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/outputs.h>
 #include <executorch/extension/command/profiling.h>
@@ -17,12 +18,10 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -128,14 +127,11 @@ void declare(CLI::App& app, Options& options) {
 }
 
 std::vector<std::string> read_inputs(const std::vector<std::string>& paths) {
+  // As much as prepare_input_tensors() takes.
+  const size_t most = executorch::extension::PrepareInputTensorsOptions().max_total_allocation_size;
   std::vector<std::string> contents;
   for (const std::string& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream bytes;
-    if (!file || (file.peek() != EOF && !(bytes << file.rdbuf()))) {
-      fail("cannot read input file " + path);
-    }
-    contents.push_back(bytes.str());
+    contents.push_back(executorch::extension::command::read_input_file(path, most));
   }
   return contents;
 }
@@ -177,7 +173,7 @@ void write_outputs(Method& method, const std::string& base) {
     }
     executorch::devtools::write_file(
         base + "-" + std::to_string(i) + ".bin",
-        {static_cast<const char*>(value.toTensor().const_data_ptr()), value.toTensor().nbytes()});
+        executorch::extension::command::bytes_of(value.toTensor(), "output " + std::to_string(i)));
   }
 }
 
@@ -204,7 +200,7 @@ void print_json(Method& method, const std::string& name, const Options& options,
     report["outputs"].push_back(executorch::extension::command::output_json(
         method.get_output(i), options.print_output == "all"));
   }
-  std::cout << report.dump() << std::endl;
+  std::cout << executorch::devtools::json_text(report) << std::endl;
 }
 
 void run(Method& method, const std::string& name, const Options& options,
@@ -244,8 +240,9 @@ void profile(const Options& options) {
         return std::make_shared<BufferCleanup>(set_inputs(method, options, input_contents));
       });
   write_profile(profile, options.profile_path, options.trace_path);
-  std::cout << (options.as_json ? executorch::devtools::to_json(profile).dump() + "\n"
-                                : executorch::devtools::to_text(profile));
+  std::cout << (options.as_json
+                    ? executorch::devtools::json_text(executorch::devtools::to_json(profile)) + "\n"
+                    : executorch::devtools::to_text(profile));
 }
 
 void run_bundled(const Options& options, executorch::runtime::EventTracer* tracer) {
@@ -332,6 +329,8 @@ int main(int argc, char** argv) {
     std::cerr << "executor_runner: " << failure.cause << std::endl;
   } catch (const executorch::devtools::InspectError& error) {
     std::cerr << "executor_runner: " << error.message << std::endl;
+  } catch (const std::exception& error) {
+    std::cerr << "executor_runner: " << error.what() << std::endl;
   }
   return 1;
 }
