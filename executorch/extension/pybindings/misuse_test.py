@@ -1,0 +1,127 @@
+"""No misuse from Python ends the process: each raises an exception that says what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.serialize import (
+    serialize_from_bundled_program_to_flatbuffer,
+)
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.passes import MemoryPlanningPass
+
+CASES = Path(__file__).with_name("misuse_cases.py")
+# Of these every one is said to whoever asked; others would be mistakes of the bindings.
+EXPECTED = (
+    "AttributeError",
+    "BufferError",
+    "FileNotFoundError",
+    "IndexError",
+    "IsADirectoryError",
+    "KeyboardInterrupt",
+    "MemoryError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "RecursionError",
+    "RuntimeError",
+    "SystemExit",
+    "TypeError",
+    "UnicodeEncodeError",
+    "ValueError",
+)
+SECONDS = 120
+
+
+class Affine(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2 + y, x - y
+
+
+class Logical(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.logical_or(x, x), torch.logical_not(x)
+
+
+class HandedOn(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+class Constant(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("c", torch.arange(3.0))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + self.c, self.c
+
+
+def lower(module: nn.Module, args: tuple, shapes=None, plans_interface: bool = True):
+    planning = MemoryPlanningPass(
+        alloc_graph_input=plans_interface, alloc_graph_output=plans_interface
+    )
+    exported = torch.export.export(module, args, dynamic_shapes=shapes)
+    return to_edge(exported).to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("misuse")
+    rows = torch.export.Dim("rows", max=6)
+    example = (torch.zeros(4, 3), torch.zeros(4, 3))
+    affine = lower(Affine(), example, ({0: rows}, {0: rows}))
+    suite = MethodTestSuite("forward", [MethodTestCase(example, list(Affine()(*example)))])
+    bundle = serialize_from_bundled_program_to_flatbuffer(BundledProgram(affine, [suite]))
+    (folder / "bundle.bpte").write_bytes(bundle)
+    (folder / "text").write_text("text")
+    programs = {
+        "affine": affine,
+        "logical": lower(Logical(), (torch.ones(4, dtype=torch.bool),), plans_interface=False),
+        "handed_on": lower(HandedOn(), (torch.zeros(256, 256),), plans_interface=False),
+        "constant": lower(Constant(), (torch.zeros(3),)),
+    }
+    for name, program in programs.items():
+        (folder / f"{name}.pte").write_bytes(program.buffer)
+    return folder
+
+
+def run_cases(folder: Path, module: str = "") -> dict[str, str]:
+    """What each case raised, in processes that go on where one ended."""
+    code = (
+        f"import runpy, sys; {f'import {module}; ' if module else ''}"
+        "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    answers: dict[str, str] = {}
+    while True:
+        command = [sys.executable, "-c", code, str(CASES), str(folder), str(len(answers))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        lines = done.stdout.splitlines()
+        for line in lines:
+            name, _, answer = line.partition(" -> ")
+            answers[name] = answer
+        if done.returncode == 0:
+            return answers
+        assert lines, done.stderr
+        ended = lines[-1].partition(" -> ")[0]
+        answers[ended] = f"ended by {done.returncode}: {done.stderr[-500:]}"
+
+
+@pytest.mark.parametrize("module", ["", "torch"], ids=["numpy", "torch"])
+def test_misuse_raises(folder: Path, module: str) -> None:
+    answers = run_cases(folder, module)
+    assert len(answers) > 100
+    wrong = {
+        name: answer
+        for name, answer in answers.items()
+        if answer.partition(":")[0] not in (("Fine",) if name.startswith("fine: ") else EXPECTED)
+    }
+    assert not wrong
