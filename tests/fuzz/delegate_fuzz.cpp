@@ -1,26 +1,45 @@
-// Loads and runs XNNPACK payloads whose bytes and fields were damaged, as pte_flip does with whole
-// programs. The payloads are found in programs, with their named data. What a sanitizer reports is
-// reproduced by the seed that is printed before it: `--seed N --rounds 1`.
+// Loads and runs XNNPACK payloads that were damaged, or made to be extreme, as program_fuzz does
+// with whole programs. The payloads are found in programs, with their named data.
 //
-//   delegate_fuzz [--seconds N] [--seed N] [--rounds N] model.pte ...
-
+//   delegate_fuzz [options] model.pte ...
+//     --seconds N     for how long
+//     --rounds N      or how many
+//     --seed N        of the first; what is found is reproduced by its own and --rounds 1
+//     --keep-going    goes on behind findings and lists those that differ
+//     --together      only such as change several fields together
+//
+// Arguments and scratch memory end before pages that cannot be touched, payloads and named data
+// cannot be written. What takes more than a second of processor time is a finding, too.
 #include <executorch/backends/xnnpack/runtime/payload_mutation.h>
 #include <executorch/backends/xnnpack/runtime/run_on_anything.h>
+#include <executorch/cpu/threadpool.h>
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/runtime/executor/program.h>
 #include <executorch/runtime/platform/platform.h>
 #include <executorch/runtime/platform/runtime.h>
 
-#include <signal.h>
-#include <unistd.h>
+#include <time.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
+
+#include "tries.h"
+
+#ifdef __SANITIZE_ADDRESS__
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1:max_allocation_size_mb=2048:handle_abort=1:"
+         "detect_stack_use_after_return=0:quarantine_size_mb=16";
+}
+extern "C" const char* __ubsan_default_options() {
+  return "print_stacktrace=1";
+}
+#endif
 
 namespace {
 
@@ -30,23 +49,9 @@ using executorch::runtime::Error;
 using executorch::runtime::NamedDataMap;
 using executorch::runtime::Program;
 
-constexpr int64_t kMaxBytes = 4 << 20;
-// No variation takes this long on any machine: it does not end.
-constexpr unsigned kEndlessSeconds = 60;
-
-uint64_t current_seed = 0;
-
-void report_seed() {
-  std::fprintf(stderr, "delegate_fuzz: it was --seed %llu --rounds 1\n",
-               static_cast<unsigned long long>(current_seed));
-}
-extern "C" void __asan_set_death_callback(void (*callback)()) __attribute__((weak));
-
-void stop(int signal) {
-  std::fprintf(stderr, "delegate_fuzz: %s\n", signal == SIGALRM ? "does not end" : "aborted");
-  report_seed();
-  _exit(1);
-}
+// Larger values and longer work are tried now and then.
+constexpr int64_t kMaxBytes = 1 << 18, kMostBytes = 64 << 20;
+constexpr double kSlowSeconds = kAddressesAreWatched ? 20 : 1;
 
 Bytes read_file(const char* name) {
   Bytes bytes;
@@ -60,20 +65,28 @@ Bytes read_file(const char* name) {
   return bytes;
 }
 
-/// A program that stays loaded, for its named data.
+uint64_t checksum(const uint8_t* data, size_t n) {
+  uint64_t sum = n;
+  for (size_t i = 0; i < n; ++i) sum = sum * 0x100000001B3 + data[i];
+  return sum;
+}
+
+/// A program that stays loaded, for its named data, which nobody may write.
 struct Source {
   Bytes bytes;
-  std::unique_ptr<uint8_t, void (*)(void*)> aligned{nullptr, std::free};
+  GuardedBytes copy;
   std::unique_ptr<BufferDataLoader> loader;
   std::optional<Program> program;
   const NamedDataMap* data = nullptr;
 
   explicit Source(const char* name) : bytes(read_file(name)) {
-    void* copy = nullptr;
-    if (bytes.empty() || posix_memalign(&copy, 64, bytes.size()) != 0) return;
-    std::memcpy(copy, bytes.data(), bytes.size());
-    aligned.reset(static_cast<uint8_t*>(copy));
-    loader = std::make_unique<BufferDataLoader>(copy, bytes.size());
+    // It begins as aligned as a file that is mapped.
+    bytes.resize((bytes.size() + 63) / 64 * 64);
+    if (bytes.empty()) return;
+    copy = GuardedBytes(bytes.size());
+    std::memcpy(copy.get(), bytes.data(), bytes.size());
+    copy.forbid_writing();
+    loader = std::make_unique<BufferDataLoader>(copy.get(), bytes.size());
     auto loaded = Program::load(loader.get());
     if (!loaded.ok()) return;
     program.emplace(std::move(*loaded));
@@ -102,18 +115,48 @@ void find_payloads(const Source& source, std::vector<Payload>& found) {
   }
 }
 
-bool try_bytes(const Bytes& bytes, const NamedDataMap* data) {
-  // A copy of exactly that size, so that a read past the end is seen.
-  const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
-  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
-  alarm(kEndlessSeconds);
-  const Error error = use_payload(copy.get(), bytes.size(), data, kMaxBytes);
-  alarm(0);
-  return error == Error::Ok;
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+/// Reads and runs it in memory of exactly its size.
+Error use_bytes(const Bytes& bytes, const NamedDataMap* data, Random& random) {
+  GuardedBytes copy(bytes.size());
+  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
+  copy.forbid_writing();
+  const uint64_t before = kAddressesAreWatched ? checksum(copy.get(), bytes.size()) : 0;
+  const int64_t most = random() % 1024 == 0 ? kMostBytes : kMaxBytes;
+  std::optional<executorch::cpu::UsePool> serial;
+  if (random() % 16 != 0) serial.emplace(nullptr);
+  const Error error = use_payload(copy.get(), bytes.size(), data, most, random);
+  if (kAddressesAreWatched && checksum(copy.get(), bytes.size()) != before) {
+    executorch::fuzz::fail("the payload was written");
+  }
+  return error;
+}
+
+Bytes vary(const std::vector<Payload>& payloads, const NamedDataMap*& data, bool only_together,
+           Random& random) {
+  const Payload& payload = payloads[random() % payloads.size()];
+  data = payload.data;
+  switch (only_together ? 4 + random() % 4 : random() % 8) {
+    case 0:
+      return mutate_bytes(payload.bytes, random);
+    case 1:
+    case 2:
+      return mutate_fields(payload.bytes, random);
+    case 3:
+      return mutate_fields(generate_payload(random), random);
+    case 4:
+    case 5:
+      return mutate_together(payload.bytes, random);
+    case 6:
+      return mutate_together(generate_payload(random), random);
+    default:
+      return generate_payload(random);
+  }
 }
 
 void ignore_log(et_timestamp_t, et_pal_log_level_t, const char*, const char*, size_t, const char*,
@@ -122,8 +165,8 @@ void ignore_log(et_timestamp_t, et_pal_log_level_t, const char*, const char*, si
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = 0;
-  uint64_t seed = 1, rounds = ~uint64_t{0};
+  executorch::fuzz::Plan plan;
+  bool only_together = false;
   std::vector<std::unique_ptr<Source>> sources;
   std::vector<Payload> payloads;
   executorch::runtime::runtime_init();
@@ -131,41 +174,48 @@ int main(int argc, char** argv) {
       executorch::runtime::PalImpl::create(ignore_log, "delegate_fuzz.cpp"));
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word.rfind("--", 0) == 0 && i + 1 < argc) {
+    if (word == "--keep-going" || word == "--together") {
+      (word == "--together" ? only_together : plan.keep_going) = true;
+    } else if (word.rfind("--", 0) == 0 && i + 1 < argc) {
       const char* number = argv[++i];
-      if (word == "--seconds") seconds = std::atof(number);
-      if (word == "--seed") seed = std::strtoull(number, nullptr, 10);
-      if (word == "--rounds") rounds = std::strtoull(number, nullptr, 10);
-      continue;
+      if (word == "--seconds") plan.seconds = std::atof(number);
+      if (word == "--seed") plan.seed = std::strtoull(number, nullptr, 10);
+      if (word == "--rounds") plan.rounds = std::strtoull(number, nullptr, 10);
+    } else {
+      sources.push_back(std::make_unique<Source>(argv[i]));
+      find_payloads(*sources.back(), payloads);
     }
-    sources.push_back(std::make_unique<Source>(argv[i]));
-    find_payloads(*sources.back(), payloads);
   }
   for (const Payload& payload : payloads) {
-    if (!try_bytes(payload.bytes, payload.data)) {
+    Random random(0);
+    if (use_bytes(payload.bytes, payload.data, random) != Error::Ok) {
       std::fprintf(stderr, "delegate_fuzz: a payload is refused undamaged\n");
       return 1;
     }
   }
-  if (payloads.empty() || (seconds == 0 && rounds == ~uint64_t{0})) {
+  if (payloads.empty() || (plan.seconds == 0 && plan.rounds == ~uint64_t{0})) {
     std::fprintf(stderr,
-                 "usage: delegate_fuzz [--seconds N] [--seed N] [--rounds N] model.pte ...\n");
+                 "usage: delegate_fuzz [--seconds N] [--seed N] [--rounds N] "
+                 "[--keep-going] [--together] model.pte ...\n");
     return 2;
   }
-  if (__asan_set_death_callback != nullptr) __asan_set_death_callback(report_seed);
-  signal(SIGALRM, stop);
-  signal(SIGABRT, stop);
-  size_t tried = 0, taken = 0;
-  const auto start = std::chrono::steady_clock::now();
-  for (; tried < rounds && (seconds == 0 || seconds_since(start) < seconds); ++tried) {
-    current_seed = seed + tried;
-    Random random(current_seed);
-    const Payload& payload = payloads[random() % payloads.size()];
-    const Bytes bytes = random() % 4 == 0 ? mutate_bytes(payload.bytes, random)
-                                          : mutate_fields(payload.bytes, random);
-    taken += try_bytes(bytes, payload.data) ? 1 : 0;
-  }
-  std::printf("delegate_fuzz: %zu payloads, %zu variations: %zu refused, %zu taken, in %.0f s\n",
-              payloads.size(), tried, tried - taken, taken, seconds_since(start));
-  return 0;
+  const auto outcome = executorch::fuzz::run(plan, [&](uint64_t seed) {
+    using executorch::fuzz::Verdict;
+    Random random(seed);
+    const NamedDataMap* data = nullptr;
+    Bytes bytes = vary(payloads, data, only_together, random);
+    // A payload that begins as aligned as in a file, or anywhere.
+    if (random() % 2 == 0) bytes.resize((bytes.size() + 63) / 64 * 64);
+    const double before = processor_seconds();
+    const Error error = use_bytes(bytes, data, random);
+    if (processor_seconds() - before > kSlowSeconds) return Verdict::TooSlow;
+    return error == Error::Ok ? Verdict::Taken : Verdict::Refused;
+  });
+  std::printf(
+      "delegate_fuzz: %zu payloads, %llu variations: %llu refused, %llu taken; %llu findings\n",
+      payloads.size(), static_cast<unsigned long long>(outcome.tried),
+      static_cast<unsigned long long>(outcome.refused),
+      static_cast<unsigned long long>(outcome.taken),
+      static_cast<unsigned long long>(outcome.findings));
+  return outcome.findings == 0 ? 0 : 1;
 }

@@ -22,7 +22,7 @@ from executorch.backends.xnnpack.lowering import (
     shape_of,
     tensor_of,
 )
-from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.backends.xnnpack.serialization.payload import MAX_TERMS, NO_ID, TOO_MANY_TERMS
 
 # Types of values and kinds of quantisation in the payload.
 _INT8_WEIGHTS, _INT4_WEIGHTS, _INT4_GROUPS, _DYNAMIC_INT8 = 6, 8, 10, 9
@@ -218,6 +218,8 @@ def _match_weights(
         return "weights of another width than 4 and 8 bits"
     values = values.transpose(0, channel_dim)
     n, k = values.shape[0], values[0].numel()
+    if k > MAX_TERMS:
+        return TOO_MANY_TERMS
     scales = scales.reshape(n, -1) if scales.numel() % n == 0 else scales
     group = k // scales.shape[-1] if scales.dim() == 2 else 0
     if scales.dim() != 2 or (scales.shape[1] > 1 and (group % 32 or not is_4_bit)):

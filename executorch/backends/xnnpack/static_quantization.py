@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 from torch.fx import Node
 
+from executorch.backends.xnnpack.serialization.payload import MAX_TERMS, TOO_MANY_TERMS
 from executorch.exir.dialects._ops import ops as exir_ops
 
 if TYPE_CHECKING:
@@ -198,6 +200,12 @@ def _match_weights(node: Node, w: Node, constant: Constants) -> Weights | str:
         return "scales of something else than output channels"
     if axis is not None and transposed and node.args[8] != 1:
         return "a transposed convolution in groups whose channels have scales of their own"
+    # Transposed filters are [in, out / groups, height, width].
+    terms = prod(values.shape[1:])
+    if transposed:
+        terms = values.shape[0] // cast("int", node.args[8]) * prod(values.shape[2:])
+    if terms > MAX_TERMS:
+        return TOO_MANY_TERMS
     return Weights(values, scales.float(), axis)
 
 

@@ -155,6 +155,37 @@ def test_the_tanh_approximation_of_gelu_is_left_out_with_its_reason() -> None:
     assert "tanh" in left.reason
 
 
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (nn.ConvTranspose2d(1, 1, 1, stride=65535, padding=32767), (1, 1, 2, 2)),
+        (nn.MaxPool2d((1, 70_000), padding=(0, 35_000)), (1, 2, 2, 70_001)),
+        (nn.Conv2d(1, 2, 2, dilation=30_000, padding=15_000), (1, 1, 2, 2)),
+    ],
+)
+def test_windows_out_of_proportion_agree_with_eager(module: nn.Module, shape: tuple) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    program = torch.export.export(module.eval(), (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    assert get_delegation_info(edge.exported_program().graph_module).num_delegated_subgraphs == 1
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    with torch.no_grad():
+        torch.testing.assert_close(method.execute((x,))[0], module(x), check_stride=False)
+
+
+@pytest.mark.parametrize("recipe", ["int8_dynamic", "int8_static"])
+def test_sums_of_too_many_integers_are_left_out_with_their_reason(recipe: str) -> None:
+    case = Case(nn.Linear(65_001, 2), (torch.randn(1, 65_001),), recipe=recipe)
+    case.module.eval()
+    with torch.no_grad():
+        program = torch.export.export(quantized_pt2e(case), case.inputs)
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    left = get_delegation_info(edge.exported_program().graph_module).left_out
+    assert any("65,000" in call.reason for call in left)
+
+
 def test_nodes_of_the_payload_know_the_operators_they_stand_for() -> None:
     class Two(nn.Module):
         def __init__(self) -> None:

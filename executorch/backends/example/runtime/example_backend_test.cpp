@@ -1,8 +1,11 @@
 #include <executorch/backends/example/runtime/text.h>
 #include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
+#include <executorch/runtime/executor/platform_memory_allocator.h>
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 namespace executorch::backends::example {
@@ -76,6 +79,125 @@ TEST_F(ExampleText, DemoTextCutAnywhereIsRefused) {
       EXPECT_FALSE(read_compiler_demo(std::string_view(whole).substr(0, size)).ok()) << size;
     }
   }
+}
+
+/// Named data that counts how often it is asked for.
+class Data final : public runtime::NamedDataMap {
+ public:
+  std::map<std::string, std::vector<float>, std::less<>> entries;
+  mutable int asked = 0;
+  size_t shift = 0;
+
+  runtime::Result<runtime::FreeableBuffer> get_data(std::string_view key) const override {
+    ++asked;
+    const auto found = entries.find(key);
+    if (found == entries.end()) return Error::NotFound;
+    return runtime::FreeableBuffer(reinterpret_cast<const char*>(found->second.data()) + shift,
+                                   found->second.size() * sizeof(float) - 4 * (shift > 0), nullptr);
+  }
+  runtime::Result<const runtime::TensorLayout> get_tensor_layout(std::string_view) const override {
+    return Error::NotImplemented;
+  }
+  Error load_data_into(std::string_view, void*, size_t) const override {
+    return Error::NotImplemented;
+  }
+  runtime::Result<uint32_t> get_num_keys() const override { return Error::NotImplemented; }
+  runtime::Result<const char*> get_key(uint32_t) const override { return Error::NotImplemented; }
+};
+
+TEST_F(ExampleText, ConstantsOfOneKeyAreLoadedOnce) {
+  Data data;
+  data.entries["w"] = {1, 2};
+  const auto steps = read_example("constant w 2\nconstant w 1 2\nadd 0 1\noutputs 2\n", &data);
+  ASSERT_TRUE(steps.ok());
+  EXPECT_EQ(data.asked, 1);
+  EXPECT_EQ(steps->constants.size(), 2u);
+}
+
+TEST_F(ExampleText, ConstantsThatAreNotAlignedOrNotFilledAreRefused) {
+  Data data;
+  data.entries["w"] = {1, 2};
+  for (const char* text : {"constant w 3\noutputs 0\n", "constant w\noutputs 0\n",
+                           "constant w 2147483647 2147483647 2147483647\noutputs 0\n"}) {
+    EXPECT_EQ(read_example(text, &data).error(), Error::DelegateInvalidCompatibility) << text;
+  }
+  data.shift = 1;
+  EXPECT_EQ(read_example("constant w 1\noutputs 0\n", &data).error(),
+            Error::DelegateInvalidCompatibility);
+}
+
+class ExampleSteps : public ExampleText {
+ protected:
+  using Tensor = aten::Tensor;
+  runtime::testing::TensorFactory<aten::ScalarType::Float> floats;
+
+  Error run(const char* text, std::vector<Tensor> args, const Data* data = nullptr) {
+    const auto steps = read_example(text, data);
+    if (!steps.ok()) return steps.error();
+    std::vector<runtime::EValue> values(args.begin(), args.end());
+    std::vector<runtime::EValue*> pointers;
+    for (auto& value : values) pointers.push_back(&value);
+    runtime::internal::PlatformMemoryAllocator allocator;
+    runtime::BackendExecutionContext context(nullptr, &allocator);
+    return steps->run(context, {pointers.data(), pointers.size()});
+  }
+  Tensor dynamic(std::vector<int32_t> sizes) {
+    return floats.zeros(sizes, runtime::TensorShapeDynamism::DYNAMIC_BOUND);
+  }
+};
+
+TEST_F(ExampleSteps, ComputeWithConstants) {
+  Data data;
+  data.entries["w"] = {1, 2};
+  const auto y = dynamic({2, 2});
+  ASSERT_EQ(run("constant w 2\nmul 0 1\nmm 2 0\nrelu 3\noutputs 4\n",
+                {floats.make({2, 2}, {1, 2, -3, 4}), y}, &data),
+            Error::Ok);
+  EXPECT_EQ(std::vector<float>(y.const_data_ptr<float>(), y.const_data_ptr<float>() + 4),
+            (std::vector<float>{0, 18, 0, 26}));
+}
+
+TEST_F(ExampleSteps, DoNotWriteConstants) {
+  const auto x = floats.make({2}, {1, 2}), y = floats.make({2}, {7, 8});
+  y.unsafeGetTensorImpl()->borrow_data(y.mutable_data_ptr(), 2, /*read_only=*/true);
+  EXPECT_EQ(run("relu 0\noutputs 1\n", {x, y}), Error::InvalidProgram);
+  EXPECT_EQ(y.const_data_ptr<float>()[0], 7);
+}
+
+TEST_F(ExampleSteps, RefuseWhatHasNoMemory) {
+  const auto x = floats.ones({2}), y = floats.zeros({2}), none = floats.ones({2});
+  none.unsafeGetTensorImpl()->set_data(nullptr);
+  EXPECT_EQ(run("relu 0\noutputs 1\n", {none, y}), Error::InvalidArgument);
+  EXPECT_EQ(run("relu 0\noutputs 1\n", {x, none}), Error::InvalidState);
+  EXPECT_EQ(run("relu 0\noutputs 1\n", {y}), Error::InvalidProgram);
+}
+
+TEST_F(ExampleSteps, RefuseOutputsOfAnotherOrder) {
+  const auto x = floats.ones({1, 2, 2, 2});
+  EXPECT_EQ(run("relu 0\noutputs 1\n", {x, floats.zeros_channels_last({1, 2, 2, 2})}),
+            Error::InvalidArgument);
+}
+
+TEST_F(ExampleSteps, RefuseResultsOutOfProportion) {
+  const auto column = floats.ones({65536, 1}), row = floats.ones({1, 65536});
+  const auto y = floats.zeros({1});
+  EXPECT_EQ(run("add 0 1\noutputs 2\n", {column, row, y}), Error::NotSupported);
+  EXPECT_EQ(run("mm 0 1\nmm 2 2\noutputs 3\n", {floats.ones({4096, 1}), floats.ones({1, 4096}), y}),
+            Error::NotSupported);
+}
+
+TEST_F(ExampleSteps, AreToldApartFromInputsByTheRuntime) {
+  auto* const backend = runtime::get_backend_class("ExampleBackend");
+  runtime::MemoryAllocator allocator(0, nullptr);
+  runtime::BackendInitContext context(&allocator);
+  const std::string text = "add 0 1\noutputs 2\n";
+  runtime::FreeableBuffer processed(text.data(), text.size(), nullptr);
+  const auto handle = backend->init(context, &processed, {});
+  ASSERT_TRUE(handle.ok());
+  EXPECT_FALSE(backend->writes_argument(*handle, 1, 3));
+  EXPECT_TRUE(backend->writes_argument(*handle, 2, 3));
+  EXPECT_FALSE(backend->writes_argument(*handle, 0, 0));
+  backend->destroy(*handle);
 }
 
 }  // namespace

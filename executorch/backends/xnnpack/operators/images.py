@@ -24,7 +24,11 @@ from executorch.backends.xnnpack.quantized import (
     match,
     quantised_image,
 )
-from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.backends.xnnpack.serialization.payload import (
+    MAX_CONVOLUTION,
+    NO_ID,
+    TOO_LARGE_A_WINDOW,
+)
 from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
 
 BATCH_NORM = aten._native_batch_norm_legit_no_training.default
@@ -47,6 +51,8 @@ def _not_convolution(node: Node) -> str | None:
         return "a transposed convolution over one dim"
     if rank == 3 and sum(not isinstance(n, int) for n in tensor_of(node).shape) > 1:
         return "a shape with more than one symbolic extent"
+    if any(n > MAX_CONVOLUTION for name in _ATTRIBUTES[rank] for n in pair(argument(node, name))):
+        return TOO_LARGE_A_WINDOW
     for each in (w, bias):
         if isinstance(each, Node) and not each.meta.get("is_constant"):
             return "weights that are not constant"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import cast
 
 import torch
@@ -19,13 +20,22 @@ from executorch.backends.xnnpack.lowering import (
     tensor_of,
 )
 from executorch.backends.xnnpack.operators.images import pair
-from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.backends.xnnpack.serialization.payload import (
+    MAX_EXTENT,
+    MAX_TERMS,
+    NO_ID,
+    TOO_LARGE_A_WINDOW,
+    TOO_MANY_TERMS,
+)
 from executorch.backends.xnnpack.static_quantization import Weights, weights_value
 
 _ALIGN_CORNERS, _KEEP_DIMS = 8, 64
 
 
 def _not_pooling(node: Node) -> str | None:
+    names = ("kernel_size", "stride", "padding", "dilation")
+    if any(n > MAX_EXTENT for name in names for n in pair(argument(node, name) or 0)):
+        return TOO_LARGE_A_WINDOW
     if tensor_of(node.args[0]).dim() != 4:  # type: ignore[arg-type]
         return "pooling of another than a batch of images"
     return None
@@ -71,6 +81,8 @@ def _not_average(node: Node) -> str | None:
 def _not_average_of_integers(node: Node) -> str | None:
     if any(pair(argument(node, "padding"))) and not argument(node, "count_include_pad"):
         return "an average of integers that does not count padding"
+    if prod(pair(argument(node, "kernel_size"))) > MAX_TERMS:
+        return TOO_MANY_TERMS
     return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
 
 

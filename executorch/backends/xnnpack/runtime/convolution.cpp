@@ -185,15 +185,14 @@ bool infer_convolution(Graph& graph, const Node& node) {
   Shape y{4, {layer.x.shape[0]}};
   y[dims.c] = layer.channels_out();
   for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t in = layer.x.shape[dims.h + axis], padding = w.before[axis] + w.after[axis];
-    const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
-    const int64_t rest = in + padding - window;
-    const int64_t out = layer.transposed
-                            ? (in - 1) * w.stride[axis] + w.adjustment[axis] + window - padding
-                        : rest < 0 ? -1
-                                   : rest / w.stride[axis] + 1;
-    if (in < 1 || out < 0) return false;
-    y[dims.h + axis] = out;
+    const int64_t in = layer.x.shape[dims.h + axis];
+    const cpu::Size padding = cpu::Size(w.before[axis]) + w.after[axis], reach = w.reach(axis);
+    // Of what is left of the image, or of what lies between the first and the last pixel.
+    const cpu::Size rest =
+        layer.transposed ? cpu::Size(in - 1) * w.stride[axis] + w.adjustment[axis] + reach - padding
+                         : cpu::Size(in) + padding - reach;
+    if (in < 1 || !rest.within(INT64_MAX)) return false;
+    y[dims.h + axis] = layer.transposed ? rest.value() : rest.value() / w.stride[axis] + 1;
   }
   // Integer images are copied with their padding, lines of one window at a time.
   const double window = static_cast<double>(w.dilation[0]) * static_cast<double>(w.size[0]);

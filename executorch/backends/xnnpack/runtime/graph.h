@@ -7,6 +7,7 @@
 #include <executorch/backends/xnnpack/serialization/schema_generated.h>
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/nn/int8_conv.h>
+#include <executorch/cpu/size.h>
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/freeable_buffer.h>
 #include <executorch/runtime/core/named_data_map.h>
@@ -105,6 +106,8 @@ struct Window {
   int64_t after[2] = {0, 0};
   int64_t adjustment[2] = {0, 0};
 
+  /// Pixels from the first tap to the last.
+  cpu::Size reach(size_t axis) const { return cpu::Size(dilation[axis]) * (size[axis] - 1) + 1; }
   /// Taps that lie inside an image of that extent at one time, at most.
   int64_t taps_inside(size_t axis, int64_t extent) const {
     return std::min(size[axis], (extent + dilation[axis] - 1) / dilation[axis]);

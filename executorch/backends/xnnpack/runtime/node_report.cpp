@@ -16,21 +16,22 @@ using Kind = fb_xnnpack::XNodeUnion;
 
 struct Cost {
   const char* family;
-  int64_t flop;
+  cpu::Size flop;
 };
 
 Cost cost_of(const Graph& graph, const Node& node) {
   const Shape& x = graph.in(node).shape;
-  const int64_t out = graph.out(node).shape.numel();
+  const cpu::Size out = graph.out(node).shape.numel();
   const Window& w = node.window;
   switch (node.operation->form) {
     case Form::FullyConnected:
-      return {"matmul", 2 * out * x.last()};
+      return {"matmul", out * 2 * x.last()};
     case Form::Convolution: {
       const bool transposed = node.kind == Kind::XNNConvTranspose2d;
       const bool depthwise = node.kind == Kind::XNNDepthwiseConv2d;
       const int64_t channels = transposed ? node.group_outputs : depthwise ? 1 : node.group_inputs;
-      return {"convolution", 2 * (transposed ? x.numel() : out) * w.size[0] * w.size[1] * channels};
+      const cpu::Size points = transposed ? x.numel() : out;
+      return {"convolution", points * 2 * w.size[0] * w.size[1] * channels};
     }
     case Form::Pooling:
     case Form::ArgMaxPooling:
@@ -46,9 +47,9 @@ Cost cost_of(const Graph& graph, const Node& node) {
   }
   switch (node.kind) {
     case Kind::XNNBatchMatrixMultiply:
-      return {"matmul", 2 * out * x.last()};
+      return {"matmul", out * 2 * x.last()};
     case Kind::XNNSoftmax:
-      return {"normalization", 5 * out};
+      return {"normalization", out * 5};
     case Kind::XNNGlobalAvgPooling2d:
       return {"reduction", x.numel()};
     case Kind::XNNCopy:
@@ -119,7 +120,9 @@ std::string describe_work(const Graph& graph, const Node& node, bool gives_image
   for (uint32_t i = 0; i < node.n_outputs; ++i) append_shape(shapes, graph.out(node, i));
   const Cost cost = cost_of(graph, node);
   std::string out = "{\"family\":\"";
-  out.append(cost.family).append("\",\"flop\":").append(std::to_string(cost.flop));
+  out.append(cost.family)
+      .append("\",\"flop\":")
+      .append(std::to_string(cost.flop.value_or(INT64_MAX)));
   out.append(",\"bytes\":").append(std::to_string(read + written));
   if (gives_images) out.append(",\"images\":true");
   return out.append(",\"shapes\":\"").append(shapes).append("\"}");

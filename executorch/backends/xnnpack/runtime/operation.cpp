@@ -1,5 +1,7 @@
 #include <executorch/backends/xnnpack/runtime/operation.h>
 
+#include <algorithm>
+
 namespace executorch::backends::xnnpack {
 namespace {
 
@@ -205,14 +207,13 @@ bool same_type(const Value& a, const Value& b) {
 
 bool is_sane(const Shape& shape) {
   constexpr int64_t kMaxNumel = int64_t{1} << 40, kMaxExtent = INT32_MAX;
-  int64_t n = 1;
+  cpu::Size n = 1;
   for (size_t i = 0; i < shape.rank; ++i) {
+    if (shape[i] < 0 || shape[i] > kMaxExtent) return false;
     // An extent counts even beside an empty one, so that products of some of the dims are sane too.
-    const int64_t extent = shape[i] == 0 ? 1 : shape[i];
-    if (shape[i] < 0 || shape[i] > kMaxExtent || extent > kMaxNumel / n) return false;
-    n *= extent;
+    n *= std::max<int64_t>(shape[i], 1);
   }
-  return true;
+  return n.within(kMaxNumel);
 }
 
 namespace {

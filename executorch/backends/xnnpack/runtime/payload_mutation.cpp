@@ -1,27 +1,10 @@
-#include <executorch/backends/xnnpack/runtime/payload_mutation.h>
-#include <executorch/backends/xnnpack/serialization/objects/schema_generated.h>
+#include <executorch/backends/xnnpack/runtime/payload_fields.h>
 
-#include <cstring>
 #include <limits>
 #include <utility>
 
 namespace executorch::backends::xnnpack::testing {
 namespace {
-
-namespace fb = fb_xnnpack;
-
-constexpr size_t kHeaderBytes = 32, kFlatbufferAt = 10, kConstantsAt = 18;
-
-template <class T>
-T read(const Bytes& bytes, size_t at) {
-  T value;
-  std::memcpy(&value, &bytes[at], sizeof(value));
-  return value;
-}
-template <class T>
-void write(Bytes& bytes, size_t at, T value) {
-  std::memcpy(&bytes[at], &value, sizeof(value));
-}
 
 /// Numbers at the edges of what is checked; small ones are ids and extents most often.
 uint32_t any_number(Random& random) {
@@ -48,11 +31,6 @@ float any_float(Random& random) {
                              -Limits::infinity(),
                              Limits::quiet_NaN()};
   return edges[random() % std::size(edges)];
-}
-
-template <class T>
-auto& any_of(std::vector<T>& list, Random& random) {
-  return list[random() % list.size()];
 }
 
 void mutate_list(std::vector<uint32_t>& list, Random& random) {
@@ -175,128 +153,6 @@ void mutate_value(fb::XValueT& value, Random& random) {
   }
 }
 
-/// The numbers and lists of a node's table.
-struct Fields {
-  std::vector<uint32_t*> numbers;
-  std::vector<float*> floats;
-  std::vector<std::vector<uint32_t>*> lists;
-};
-
-template <class T, class Member>
-void add_if(Fields& fields, T& table, Member T::*member) {
-  fields.numbers.push_back(&(table.*member));
-}
-template <class T, class... Members>
-void add(Fields& fields, T& table, Members... members) {
-  (add_if(fields, table, members), ...);
-}
-
-using Unary = fb::_XNNNode1x1T;
-using Binary = fb::_XNNNode2x1T;
-using Cat = fb::_XNNCatT;
-using Conv = fb::_XNNNodeConvT;
-using Pool = fb::_XNNPooling2DT;
-
-constexpr fb::XNodeUnion kUnary[] = {
-    fb::XNodeUnion::XNNSoftmax,    fb::XNodeUnion::XNNSigmoid,
-    fb::XNodeUnion::XNNClamp,      fb::XNodeUnion::XNNFloor,
-    fb::XNodeUnion::XNNConvert,    fb::XNodeUnion::XNNGlobalAvgPooling2d,
-    fb::XNodeUnion::XNNSquareRoot, fb::XNodeUnion::XNNExp,
-    fb::XNodeUnion::XNNCopy,       fb::XNodeUnion::XNNGelu,
-    fb::XNodeUnion::XNNTanh,       fb::XNodeUnion::XNNHardswish};
-constexpr fb::XNodeUnion kBinary[] = {
-    fb::XNodeUnion::XNNAdd,      fb::XNodeUnion::XNNDiv,
-    fb::XNodeUnion::XNNMinimum,  fb::XNodeUnion::XNNMaximum,
-    fb::XNodeUnion::XNNMultiply, fb::XNodeUnion::XNNSubtract,
-    fb::XNodeUnion::XNNPReLU,    fb::XNodeUnion::XNNBatchMatrixMultiply};
-constexpr fb::XNodeUnion kCat[] = {fb::XNodeUnion::XNNConcatenate2, fb::XNodeUnion::XNNConcatenate3,
-                                   fb::XNodeUnion::XNNConcatenate4,
-                                   fb::XNodeUnion::XNNConcatenate5};
-constexpr fb::XNodeUnion kConv[] = {fb::XNodeUnion::XNNConv2d, fb::XNodeUnion::XNNDepthwiseConv2d,
-                                    fb::XNodeUnion::XNNConvTranspose2d};
-constexpr fb::XNodeUnion kPool[] = {fb::XNodeUnion::XNNAvgPooling2d,
-                                    fb::XNodeUnion::XNNMaxPooling2d};
-
-template <size_t N>
-bool among(const fb::XNodeUnion (&kinds)[N], fb::XNodeUnion kind) {
-  for (const fb::XNodeUnion each : kinds) {
-    if (each == kind) return true;
-  }
-  return false;
-}
-
-Fields fields_of(fb::XNodeUnionUnion& node) {
-  Fields f;
-  void* const table = node.value;
-  if (table == nullptr) return f;
-  if (among(kBinary, node.type)) {
-    add(f, *static_cast<Binary*>(table), &Binary::input1_id, &Binary::input2_id, &Binary::output_id,
-        &Binary::flags);
-  } else if (among(kCat, node.type)) {
-    add(f, *static_cast<Cat*>(table), &Cat::axis, &Cat::input1_id, &Cat::input2_id, &Cat::input3_id,
-        &Cat::output_id, &Cat::flags);
-  } else if (among(kConv, node.type)) {
-    add(f, *static_cast<Conv*>(table), &Conv::padding_top, &Conv::padding_right,
-        &Conv::padding_bottom, &Conv::padding_left, &Conv::kernel_height, &Conv::kernel_width,
-        &Conv::subsampling_height, &Conv::subsampling_width, &Conv::dilation_height,
-        &Conv::dilation_width, &Conv::group_input_channels, &Conv::group_output_channels,
-        &Conv::groups, &Conv::adjustment_height, &Conv::adjustment_width, &Conv::input1_id,
-        &Conv::filter_id, &Conv::bias_id, &Conv::output_id, &Conv::flags);
-  } else if (among(kPool, node.type)) {
-    add(f, *static_cast<Pool*>(table), &Pool::padding_top, &Pool::padding_right,
-        &Pool::padding_bottom, &Pool::padding_left, &Pool::pooling_height, &Pool::pooling_width,
-        &Pool::stride_height, &Pool::stride_width, &Pool::dilation_height, &Pool::dilation_width,
-        &Pool::input_id, &Pool::output_id, &Pool::flags);
-  } else if (auto* fc = node.AsXNNFullyConnected()) {
-    using T = fb::XNNFullyConnectedT;
-    add(f, *fc, &T::input1_id, &T::filter_id, &T::bias_id, &T::output_id, &T::flags);
-  } else if (auto* transpose = node.AsXNNStaticTranspose()) {
-    using T = fb::XNNStaticTransposeT;
-    add(f, *transpose, &T::num_dims, &T::input_id, &T::output_id);
-    f.lists = {&transpose->perm};
-  } else if (auto* reshape = node.AsXNNStaticReshape()) {
-    using T = fb::XNNStaticReshapeT;
-    add(f, *reshape, &T::num_dims, &T::input_id, &T::output_id);
-    f.lists = {&reshape->new_shape};
-  } else if (auto* slice = node.AsXNNStaticSlice()) {
-    using T = fb::XNNStaticSliceT;
-    add(f, *slice, &T::num_dims, &T::input_id, &T::output_id);
-    f.lists = {&slice->offsets, &slice->sizes};
-  } else if (auto* pad = node.AsXNNStaticConstantPad()) {
-    using T = fb::XNNStaticConstantPadT;
-    add(f, *pad, &T::input_id, &T::output_id);
-    f.lists = {&pad->pre_paddings, &pad->post_paddings};
-    f.floats = {&pad->padding_value};
-  } else if (auto* resize = node.AsXNNStaticResizeBilinear2D()) {
-    using T = fb::XNNStaticResizeBilinear2DT;
-    add(f, *resize, &T::new_height, &T::new_width, &T::input_id, &T::output_id, &T::flags);
-  } else if (auto* arg_max = node.AsXNNArgMaxPooling2d()) {
-    using T = fb::XNNArgMaxPooling2dT;
-    add(f, *arg_max, &T::padding_top, &T::pooling_height, &T::pooling_width, &T::input_id,
-        &T::output_value_id, &T::output_index_id);
-  } else if (auto* leaky = node.AsXNNLeakyReLU()) {
-    using T = fb::XNNLeakyReLUT;
-    add(f, *leaky, &T::input_id, &T::output_id);
-    f.floats = {&leaky->negative_slope};
-  } else if (auto* elu = node.AsXNNELU()) {
-    using T = fb::XNNELUT;
-    add(f, *elu, &T::input_id, &T::output_id);
-    f.floats = {&elu->alpha};
-  } else if (node.type != fb::XNodeUnion::XNNScaledDotProductAttention) {
-    add(f, *static_cast<Unary*>(table), &Unary::input_id, &Unary::output_id, &Unary::flags);
-  }
-  return f;
-}
-
-/// Another kind whose table has the same fields.
-void mutate_kind(fb::XNodeUnion& kind, Random& random) {
-  if (among(kUnary, kind)) kind = kUnary[random() % std::size(kUnary)];
-  if (among(kBinary, kind)) kind = kBinary[random() % std::size(kBinary)];
-  if (among(kCat, kind)) kind = kCat[random() % std::size(kCat)];
-  if (among(kConv, kind)) kind = kConv[random() % std::size(kConv)];
-  if (among(kPool, kind)) kind = kPool[random() % std::size(kPool)];
-}
-
 void mutate_node(fb::XNodeT& node, Random& random) {
   const uint64_t choice = random() % 8;
   if (choice == 0) return mutate_kind(node.xnode_union.type, random);
@@ -307,13 +163,18 @@ void mutate_node(fb::XNodeT& node, Random& random) {
     return;
   }
   Fields fields = fields_of(node.xnode_union);
-  if (!fields.lists.empty() && choice < 5)
+  if (!fields.lists.empty() && choice < 5) {
     return mutate_list(*any_of(fields.lists, random), random);
+  }
   if (!fields.floats.empty() && choice == 5) {
     *any_of(fields.floats, random) = any_float(random);
-  } else if (!fields.numbers.empty()) {
-    *any_of(fields.numbers, random) = any_number(random);
+    return;
   }
+  std::vector<uint32_t*> numbers = fields.inputs;
+  for (const auto* more : {&fields.outputs, &fields.amounts, &fields.flags}) {
+    numbers.insert(numbers.end(), more->begin(), more->end());
+  }
+  if (!numbers.empty()) *any_of(numbers, random) = any_number(random);
 }
 
 void mutate_constant(fb::ConstantDataOffsetT& entry, fb::XNNGraphT& graph, Random& random) {
@@ -371,28 +232,18 @@ Bytes mutate_bytes(const Bytes& payload, Random& random) {
     if (random() % 2 == 0) {
       bytes[at] = static_cast<uint8_t>(random());
     } else {
-      write(bytes, at / 4 * 4 + 4 <= bytes.size() ? at / 4 * 4 : at - 4, any_number(random));
+      const uint32_t word = any_number(random);
+      std::memcpy(&bytes[at / 4 * 4 + 4 <= bytes.size() ? at / 4 * 4 : at - 4], &word,
+                  sizeof(word));
     }
   }
   return bytes;
 }
 
 Bytes mutate_fields(const Bytes& payload, Random& random) {
-  const auto flatbuffer = read<uint32_t>(payload, kFlatbufferAt);
-  const auto constants = read<uint32_t>(payload, kConstantsAt);
-  const auto graph = fb::UnPackXNNGraph(&payload[flatbuffer]);
-  for (uint64_t n = 1 + random() % 3; n > 0; --n) mutate_graph(*graph, random);
-  flatbuffers::FlatBufferBuilder fbb;
-  fbb.Finish(fb::CreateXNNGraph(fbb, graph.get()), "XN01");
-  Bytes bytes(payload.begin(), payload.begin() + kHeaderBytes);
-  const auto end = static_cast<uint32_t>((kHeaderBytes + fbb.GetSize() + 15) / 16 * 16);
-  write(bytes, kFlatbufferAt, static_cast<uint32_t>(kHeaderBytes));
-  write(bytes, kFlatbufferAt + 4, fbb.GetSize());
-  write(bytes, kConstantsAt, end);
-  bytes.resize(end);
-  std::memcpy(&bytes[kHeaderBytes], fbb.GetBufferPointer(), fbb.GetSize());
-  bytes.insert(bytes.end(), payload.begin() + constants, payload.end());
-  return bytes;
+  const UnpackedPayload parts = unpack_payload(payload);
+  for (uint64_t n = 1 + random() % 3; n > 0; --n) mutate_graph(*parts.graph, random);
+  return pack_payload(*parts.graph, parts.constants.data(), parts.constants.size());
 }
 
 }  // namespace executorch::backends::xnnpack::testing

@@ -82,10 +82,10 @@ bool infer_pooling(Graph& graph, const Node& node) {
   const ImageDims dims(node);
   Shape y = x;
   for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t window = w.dilation[axis] * (w.size[axis] - 1) + 1;
-    const int64_t rest = x[dims.h + axis] + w.before[axis] + w.after[axis] - window;
-    if (rest < 0) return false;
-    y[dims.h + axis] = rest / w.stride[axis] + 1;
+    const cpu::Size rest =
+        cpu::Size(x[dims.h + axis]) + w.before[axis] + w.after[axis] - w.reach(axis);
+    if (!rest.within(INT64_MAX)) return false;
+    y[dims.h + axis] = rest.value() / w.stride[axis] + 1;
   }
   graph.out(node).shape = y;
   if (node.n_outputs > 1) graph.out(node, 1).shape = y;

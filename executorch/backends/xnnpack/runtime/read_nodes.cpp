@@ -11,9 +11,6 @@ namespace {
 namespace fb = fb_xnnpack;
 using Kind = fb::XNodeUnion;
 
-// Extents of windows and images that are resized to.
-constexpr uint32_t kMaxExtent = 1 << 16;
-
 template <class T>
 void read_unary(const T& from, Node& node) {
   node.input[0] = from.input_id();
@@ -162,7 +159,7 @@ bool read_fields(const fb::XNode& entry, Node& node) {
       const auto& from = *static_cast<const fb::XNNStaticResizeBilinear2D*>(table);
       read_unary(from, node);
       node.list = {from.new_height(), from.new_width()};
-      return from.new_height() <= kMaxExtent && from.new_width() <= kMaxExtent;
+      return true;
     }
     case Form::Pad: {
       const auto& from = *static_cast<const fb::XNNStaticConstantPad*>(table);
@@ -178,12 +175,14 @@ bool read_fields(const fb::XNode& entry, Node& node) {
   return false;
 }
 
-bool is_sane(const Window& w) {
+bool is_sane(const Window& w, Form form) {
+  // Convolutions copy images with their padding.
+  const int64_t most = form == Form::Convolution ? 1 << 16 : INT32_MAX;
   for (int i = 0; i < 2; ++i) {
     if (w.size[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1) return false;
     for (const int64_t extent :
          {w.size[i], w.stride[i], w.dilation[i], w.before[i], w.after[i], w.adjustment[i]}) {
-      if (extent > kMaxExtent) return false;
+      if (extent > most) return false;
     }
   }
   return true;
@@ -279,8 +278,8 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
                  static_cast<double>(node.low), static_cast<double>(node.high));
   ET_XNN_REQUIRE(read_fields(*entry, node), node,
                  "node %u: a list has not the length that is said, or is too long", index);
-  ET_XNN_REQUIRE(is_sane(node.window), node, "node %u: an extent of the window is 0 or too large",
-                 index);
+  ET_XNN_REQUIRE(is_sane(node.window, node.operation->form), node,
+                 "node %u: an extent of the window is 0 or too large", index);
   Error error = order.pass(node);
   for (uint32_t i = 0; error == Error::Ok && only_moves(*node.operation) && i < node.n_inputs;
        ++i) {

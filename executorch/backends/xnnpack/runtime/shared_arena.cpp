@@ -119,6 +119,14 @@ SharedArena::~SharedArena() {
   kept.give_back(block_);
 }
 
+size_t idle_arena_bytes() {
+  auto& kept = IdleArenas::instance();
+  const std::lock_guard lock(kept.mutex);
+  size_t bytes = 0;
+  for (auto* block = kept.arenas; block != nullptr; block = block->next) bytes += block->bytes;
+  return bytes;
+}
+
 uint8_t* SharedArena::data() const {
   return block_ == nullptr ? nullptr : reinterpret_cast<uint8_t*>(block_ + 1);
 }

@@ -41,4 +41,7 @@ class SharedArena {
   Block* block_ = nullptr;
 };
 
+/// Of all arenas that no call uses, for tests.
+size_t idle_arena_bytes();
+
 }  // namespace executorch::backends::xnnpack

@@ -82,6 +82,12 @@ int64_t max_arena_bytes(const Graph& graph) {
   return std::min(bytes.value_or(kMost), kMost);
 }
 
+Size steps_of(const Graph& graph) {
+  Size steps = 0;
+  for (const Node& node : graph.nodes) steps += steps_of(graph, node);
+  return steps;
+}
+
 Error check_work(const Graph& graph) {
   constexpr int64_t kAnyway = int64_t{1} << 29, kEach = 1 << 13;
   const Operands has(graph);

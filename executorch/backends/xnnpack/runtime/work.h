@@ -14,6 +14,9 @@ namespace executorch::backends::xnnpack {
 /// Bytes that results inside the graph may have at one time.
 int64_t max_arena_bytes(const Graph& graph);
 
+/// About so many nanoseconds that the nodes take on one thread.
+cpu::Size steps_of(const Graph& graph);
+
 /// NotSupported, logged, when the nodes take out of all proportion long.
 Error check_work(const Graph& graph);
 

@@ -15,6 +15,13 @@ NO_ID = 0xFFFFFFFF
 NO_HANDLE = 0xFFFF
 MAX_RANK = 6
 
+# What the runtime takes: extents, strides, paddings and dilations of windows; products of 8-bit
+# integers that are summed up in 32 bits. And what the partitioner says of larger ones.
+MAX_EXTENT, MAX_CONVOLUTION = 2**31 - 1, 2**16
+MAX_TERMS = 65_000
+TOO_LARGE_A_WINDOW = "a window, or its stride, padding or dilation, that is too large"
+TOO_MANY_TERMS = "sums of more than 65,000 integer products"
+
 # XNNDatatype of plain tensors.
 DATATYPES = {
     torch.float32: 1,
