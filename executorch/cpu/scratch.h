@@ -127,7 +127,7 @@ class LoopScratch {
   /// the calls was false; some are not made then.
   template <class F>
   [[nodiscard]] bool parallel_for(int64_t n, int64_t grain, const F& f) {
-    if (threads_ == 1) return n <= 0 || f(int64_t{0}, n, scratch_);
+    if (threads_ == 1 || n <= grain) return n <= 0 || f(int64_t{0}, n, scratch_);
     if (n <= 0) return true;
     if (slots_ == nullptr) return false;
     struct Loop {

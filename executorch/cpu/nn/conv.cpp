@@ -1,11 +1,11 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv.h>
 #include <executorch/cpu/nn/conv_planes.h>
+#include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/cpu/nn/conv_transposed.h>
 #include <executorch/cpu/nn/depthwise.h>
 #include <executorch/cpu/nn/patches.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 
@@ -124,32 +124,34 @@ void copy_row(const T* from, const ConvAxis& w, int64_t step, float* to) {
   }
 }
 
+// False if the memory was refused.
 template <class T>
-FloatImage float_image(const Group<T>& g) {
+bool float_image(const Group<T>& g, Scratch& scratch, FloatImage& f) {
   const Conv<T>& c = g.c;
-  FloatImage f;
   std::copy_n(c.axis, 3, f.axis);
   if constexpr (std::is_same_v<T, float>) {
     if (!c.transposed) {
       f.data = g.image;
       f.channel_stride = c.in_channel;
-      return f;
+      return true;
     }
   }
-  int64_t size = 1, step[3];
+  Size plane = 1;
+  int64_t step[3];
   for (int d = 2; d >= 0; --d) {
     ConvAxis& a = f.axis[d];
     step[d] = c.transposed ? a.stride : 1;
     a.in = (a.in - 1) * step[d] + 1;
-    a.in_stride = size;
-    size *= a.in;
+    a.in_stride = plane.value();
+    plane *= a.in;
     if (!c.transposed) continue;
     a.padding = -a.padding;
     a.dilation = -a.dilation;
     a.stride = 1;
   }
-  static thread_local Workspace workspace;
-  float* const image = workspace.floats(static_cast<size_t>(c.group_in * size));
+  float* const image = scratch.array<float>(plane * c.group_in);
+  if (image == nullptr) return false;
+  const int64_t size = plane.value();
   parallel_for(c.group_in, gemm::ceil_div(kGrainWork, size), [&](int64_t begin, int64_t end) {
     if (c.transposed) std::fill(image + begin * size, image + end * size, 0.0f);
     for (int64_t i = begin; i < end; ++i) {
@@ -164,7 +166,7 @@ FloatImage float_image(const Group<T>& g) {
   });
   f.data = image;
   f.channel_stride = size;
-  return f;
+  return true;
 }
 
 // Patches [(channel, tap), pixel] as a panel of B, by vectors.
@@ -232,7 +234,7 @@ class Products {
     by_taps_ = channels_last_ || (c.weight_in == 1 && tap_ == c.group_in);
   }
 
-  void run() const {
+  [[nodiscard]] bool run(Scratch& scratch) const {
     // Pixels whose results are evenly spaced: all, or those of a slice, or of a row.
     int64_t n_pixels = c_.pixels(), pixel = pixel_;
     if (pixel_ == 0) {
@@ -241,18 +243,22 @@ class Products {
     }
     const int64_t parts = c_.pixels() / n_pixels, n_jobs = c_.batch * c_.groups * parts;
     const auto threads = static_cast<int64_t>(loop_threads());
-    const auto run_jobs = [&](int64_t begin, int64_t end) {
+    const auto run_jobs = [&](int64_t begin, int64_t end, Scratch& own) {
       for (int64_t job = begin; job < end; ++job) {
-        run_part(job / (c_.groups * parts), job / parts % c_.groups, job % parts * n_pixels,
-                 n_pixels, pixel);
+        if (!run_part(job / (c_.groups * parts), job / parts % c_.groups, job % parts * n_pixels,
+                      n_pixels, pixel, own)) {
+          return false;
+        }
       }
+      return true;
     };
     // Many products share threads among them, a few are divided themselves.
     if (n_jobs >= 4 * threads) {
       const int64_t work = c_.group_out * c_.group_in * c_.taps() * n_pixels;
-      return parallel_for(n_jobs, gemm::ceil_div(kGrainWork, work), run_jobs);
+      LoopScratch loop(scratch);
+      return loop.parallel_for(n_jobs, gemm::ceil_div(kGrainWork, work), run_jobs);
     }
-    run_jobs(0, n_jobs);
+    return run_jobs(0, n_jobs, scratch);
   }
 
  private:
@@ -262,10 +268,11 @@ class Products {
            pixel % w.out * w.out_stride;
   }
 
-  void run_part(int64_t b, int64_t group, int64_t first_pixel, int64_t n_pixels,
-                int64_t pixel) const {
+  [[nodiscard]] bool run_part(int64_t b, int64_t group, int64_t first_pixel, int64_t n_pixels,
+                              int64_t pixel, Scratch& scratch) const {
+    const Scratch::Frame frame(scratch);
     if constexpr (std::is_same_v<T, float>) {
-      if (n_pixels == c_.pixels() && run_planes(c_, b, group)) return;
+      if (n_pixels == c_.pixels() && fits_planes(c_)) return run_planes(c_, b, group, scratch);
     }
     const Group<T> g = {c_,
                         c_.input + b * c_.in_batch + group * c_.group_in * c_.in_channel,
@@ -290,20 +297,16 @@ class Products {
     }
     if constexpr (gemm::kHasStorageKernels<T>) {
       if (product.b_source.produce == gather_patch_panel<T>) {
-        const FloatImage image = float_image(g);
+        FloatImage image;
+        if (!float_image(g, scratch, image)) return false;
         const FloatPatches patches = {
             {image.axis, image.data, image.channel_stride, c_.group_in, g.channel_rows, g.tap_rows},
             first_pixel};
         product.b_source = {gather_float_panel, &patches};
-        return run_product(product);
+        return product.run(scratch);
       }
     }
-    run_product(product);
-  }
-
-  static void run_product(const Gemm<T>& product) {
-    HeapScratch scratch;
-    if (!product.run(scratch)) std::abort();
+    return product.run(scratch);
   }
 
   /// The step along the summed dim where the weights lie; 0 if there is no single one.
@@ -362,26 +365,39 @@ class Products {
 
 // One channel per group, both contiguous along width, or all contiguous among themselves.
 template <class T>
-bool run_depthwise(const Conv<T>& c) {
+bool is_depthwise(const Conv<T>& c) {
   if (c.group_in != 1 || c.group_out != 1 || c.transposed || c.groups == 1) return false;
+  const bool planes = c.axis[2].in_stride == 1 && c.axis[2].out_stride == 1;
+  return planes || (c.in_channel == 1 && c.out_channel == 1 && c.taps() <= kDepthwiseTaps);
+}
+
+template <class T>
+bool run_depthwise_planes(const Conv<T>& c, Scratch& scratch) {
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
+  const ThreadScratch<float> rooms(scratch, kernels.plane_floats(c));
+  if (!rooms) return false;
+  const int64_t grain = gemm::ceil_div(kGrainWork, c.pixels() * c.taps());
+  rooms.parallel_for(c.batch * c.groups, grain, [&](int64_t begin, int64_t end, float* room) {
+    kernels.planes(c, begin, end, room);
+  });
+  return true;
+}
+
+template <class T>
+bool run_depthwise(const Conv<T>& c, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-  if (w.in_stride == 1 && w.out_stride == 1) {
-    const int64_t grain = gemm::ceil_div(kGrainWork, c.pixels() * c.taps());
-    parallel_for(c.batch * c.groups, grain,
-                 [&](int64_t begin, int64_t end) { kernels.planes(c, begin, end); });
-    return true;
-  }
-  if (c.in_channel != 1 || c.out_channel != 1 || c.taps() > kDepthwiseTaps) return false;
-  static thread_local Workspace workspace;
+  if (w.in_stride == 1 && w.out_stride == 1) return run_depthwise_planes(c, scratch);
   const int64_t taps = c.taps();
-  float* const weights = workspace.floats(static_cast<size_t>((taps + 1) * c.groups));
+  float* const weights = scratch.array<float>(Size(taps + 1) * c.groups);
+  if (weights == nullptr) return false;
   float* const biases = c.bias == nullptr ? nullptr : weights + taps * c.groups;
   const Group<T> group = {c, nullptr, nullptr, 0, 1, 1};
   for (int64_t t = 0; t < taps; ++t) {
     gemm::gather(c.weight + group.weight_tap(t), c.weight_group, c.groups, weights + t * c.groups);
   }
   if (biases != nullptr) convert(c.bias, c.groups, biases);
+  const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const int64_t rows = z.out * h.out;
   const int64_t grain = gemm::ceil_div(kGrainWork, w.out * taps * c.groups);
   parallel_for(c.batch * rows, grain, [&](int64_t begin, int64_t end) {
@@ -390,18 +406,41 @@ bool run_depthwise(const Conv<T>& c) {
   return true;
 }
 
+// Whether the multiply-adds can be counted, and so any product of extents.
+template <class T>
+bool is_countable(const Conv<T>& c) {
+  Size work = Size(c.batch) * c.groups * c.group_in * c.group_out;
+  for (const ConvAxis& a : c.axis) work *= Size(a.kernel) * a.out;
+  return work.ok();
+}
+
 }  // namespace
 
 template <class T>
-void Conv<T>::run() const {
-  if (batch <= 0 || groups <= 0 || group_out <= 0 || pixels() <= 0) return;
+bool Conv<T>::run(Scratch& scratch) const {
+  if (batch < 0 || groups < 0 || group_in < 0 || group_out < 0) return false;
+  bool empty = batch == 0 || groups == 0 || group_out == 0;
+  for (const ConvAxis& a : axis) {
+    if (!has_positions(a, transposed)) return false;
+    empty |= a.out == 0;
+  }
+  if (empty) return true;
+  Conv c = *this;
+  if (!leave_out_idle_taps(c)) {
+    for (ConvAxis& a : c.axis) a.kernel = 0;
+    return run_sparse(c, scratch);
+  }
+  bool in_phases = false;
+  if constexpr (std::is_same_v<T, float>) in_phases = has_phases(c);
+  if (is_sparse({c.axis, 3, transposed, batch, groups, group_in, group_out, in_phases})) return run_sparse(c, scratch);
+  if (!is_countable(c)) return false;
   if constexpr (std::is_same_v<T, float>) {
-    if (run_in_phases(*this)) return;
+    if (in_phases) return run_in_phases(c, scratch);
   }
   if constexpr (gemm::kHasStorageKernels<T>) {
-    if (run_depthwise(*this)) return;
+    if (is_depthwise(c)) return run_depthwise(c, scratch);
   }
-  Products<T>(*this).run();
+  return Products<T>(c).run(scratch);
 }
 
 template struct Conv<uint8_t>;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <executorch/cpu/activation.h>
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace executorch::cpu {
@@ -24,6 +26,20 @@ struct ConvAxis {
     }
     return at >= 0 && at < in ? at : -1;
   }
+
+  /// Outputs [begin, end) for which tap k meets an element of the input: output i the one at
+  /// i * stride + k * dilation - padding. Transposed, inputs for which it meets an output.
+  struct Steps {
+    int64_t begin = 0, end = 0;
+  };
+  Steps met_by(int64_t k, bool transposed) const {
+    const int64_t first = k * dilation - padding, inside = (transposed ? out : in) - first;
+    Steps steps;
+    if (first < 0) steps.begin = (-first - 1) / stride + 1;
+    if (inside > 0) steps.end = std::min((inside - 1) / stride + 1, transposed ? in : out);
+    steps.begin = std::min(steps.begin, steps.end);
+    return steps;
+  }
 };
 
 /// out[b, g, o, x] = act(sum over i, t of weight[g, o, i, t] * input[b, g, i, position(x, t)]
@@ -33,8 +49,9 @@ struct ConvAxis {
 ///   T        float, F16, BF16, double, int8_t to int64_t, uint8_t; sums as in Gemm
 ///   bias     groups * group_out contiguous elements, or null
 ///   residual laid out as `out`, or null; may be `out` itself
-/// out must not overlap another operand. Extents >= 1. Cannot fail. Results do not depend on the
-/// number of threads.
+/// out must not overlap another operand. Extents >= 0, stride and dilation >= 1, any padding. What
+/// lies beyond the image is not there: work and memory are in proportion to what the operands hold,
+/// whatever is asked for (conv_sparse.h). Results do not depend on the number of threads.
 ///
 /// Dense convolutions are matrix products whose patches are gathered panel by panel, never stored:
 /// [o, (i, t)] x [(i, t), x] where pixels are contiguous (floats: conv_planes.h), [x, (t, i)] x
@@ -59,7 +76,8 @@ struct Conv {
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
   int64_t pixels() const { return axis[0].out * axis[1].out * axis[2].out; }
 
-  void run() const;
+  /// False: `scratch` was refused, or positions and work leave the range of int64.
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

@@ -91,8 +91,9 @@ void run_conv(benchmark::State& state, const Layer& l, bool channels_last) {
   std::vector<T> out(static_cast<size_t>(l.out * c.pixels()));
   c.input = in.data(), c.weight = w.data(), c.bias = bias.data(), c.out = out.data();
   c.act = relu();
+  HeapScratch scratch;
   for (auto _ : state) {
-    c.run();
+    if (!c.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }

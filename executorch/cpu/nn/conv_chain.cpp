@@ -1,9 +1,9 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv_chain.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace executorch::cpu {
 namespace {
@@ -16,6 +16,8 @@ using gemm::round_up;
 constexpr int64_t kBandFloats = 140 << 10;
 // Bands are shared among threads: as many, or a multiple.
 constexpr int64_t kBands = 8;
+// More of them are not tried one number after the other, and do not pay.
+constexpr int64_t kMostBands = 4096;
 
 struct Rows {
   int64_t begin, end;
@@ -30,8 +32,8 @@ Rows rows_read(const ConvAxis& h, Rows out) {
 }
 
 // Floats from a channel to the next one: not a multiple of what a cache repeats after.
-int64_t channel_step(const Conv<float>& step, Rows out) {
-  return round_up(out.count() * step.axis[2].out, 16) + 16;
+Size channel_step(const Conv<float>& step, Rows out) {
+  return round_up(Size(out.count()) * step.axis[2].out, 16) + 16;
 }
 
 // The rows that each step of a band computes.
@@ -45,11 +47,11 @@ struct Band {
     }
     in = rows;
   }
-  int64_t floats_between(const ConvChain& chain) const {
-    int64_t n = 0;
+  Size floats_between(const ConvChain& chain) const {
+    Size n = 0;
     for (int i = 0; i + 1 < chain.n; ++i) {
       const Conv<float>& step = chain.steps[i];
-      n += step.groups * step.group_out * channel_step(step, out[i]);
+      n += channel_step(step, out[i]) * step.groups * step.group_out;
     }
     return n;
   }
@@ -64,18 +66,19 @@ int64_t band_rows(const ConvChain& chain) {
   const int64_t height = height_of(chain);
   const auto fits = [&](int64_t rows) {
     const int64_t begin = (height - rows) / 2;
-    return Band(chain, {begin, begin + rows}).floats_between(chain) <= kBandFloats;
+    return Band(chain, {begin, begin + rows}).floats_between(chain).within(kBandFloats);
   };
   int64_t n_bands = std::min(kBands, height);
   while (n_bands < height && !fits(ceil_div(height, n_bands))) {
-    n_bands = std::min(n_bands + kBands / 2, height);
+    n_bands = std::min(n_bands + (n_bands < kMostBands ? kBands / 2 : n_bands), height);
   }
   return ceil_div(height, n_bands);
 }
 
-void run_band(const ConvChain& chain, int64_t b, const Band& band) {
-  static thread_local Workspace workspace;
-  float* between = workspace.floats(static_cast<size_t>(band.floats_between(chain)));
+bool run_band(const ConvChain& chain, int64_t b, const Band& band, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  float* between = scratch.array<float>(band.floats_between(chain));
+  if (between == nullptr) return false;
   const float* input = nullptr;
   int64_t in_channel = 0;
   for (int i = 0; i < chain.n; ++i) {
@@ -100,14 +103,15 @@ void run_band(const ConvChain& chain, int64_t b, const Band& band) {
       if (c.residual != nullptr) c.residual += at;
     } else {
       c.out = between;
-      c.out_channel = in_channel = channel_step(c, out);
+      c.out_channel = in_channel = channel_step(c, out).value();
       h.out_stride = c.axis[2].out;
       c.axis[2].out_stride = 1;
       input = between;
       between += c.groups * c.group_out * in_channel;
     }
-    c.run();
+    if (!c.run(scratch)) return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -115,24 +119,29 @@ void run_band(const ConvChain& chain, int64_t b, const Band& band) {
 bool ConvChain::pays() const {
   const int64_t height = height_of(*this), rows = band_rows(*this);
   const Band all(*this, {0, height});
-  const int64_t between = all.floats_between(*this);
-  if (between <= 2 * kBandFloats || rows == height) return false;
-  int64_t computed = 0;
+  const Size between = all.floats_between(*this);
+  if (between.within(2 * kBandFloats) || rows == height || height / rows > kMostBands) return false;
+  Size computed = 0;
   for (int64_t y = 0; y < height; y += rows) {
     computed += Band(*this, {y, std::min(y + rows, height)}).floats_between(*this);
   }
-  return computed * 4 <= between * 5;
+  return (between * 5 - computed * 4).within(std::numeric_limits<int64_t>::max());
 }
 
-void ConvChain::run() const {
+bool ConvChain::run(Scratch& scratch) const {
   const int64_t height = height_of(*this), rows = band_rows(*this);
   const int64_t n_bands = ceil_div(height, rows);
-  parallel_for(steps[0].batch * n_bands, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t y = i % n_bands * rows;
-      run_band(*this, i / n_bands, Band(*this, {y, std::min(y + rows, height)}));
-    }
-  });
+  LoopScratch threads(scratch);
+  return threads.parallel_for(
+      steps[0].batch * n_bands, 1, [&](int64_t begin, int64_t end, Scratch& own) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t y = i % n_bands * rows;
+          if (!run_band(*this, i / n_bands, Band(*this, {y, std::min(y + rows, height)}), own)) {
+            return false;
+          }
+        }
+        return true;
+      });
 }
 
 }  // namespace executorch::cpu

@@ -11,16 +11,16 @@ namespace executorch::cpu {
 /// network widens by six never goes to memory. Rows that two bands need are computed twice.
 struct ConvChain {
   static constexpr int kMost = 3;
-  /// Two dims, not transposed, rows contiguous. What lies between: its address and strides are not
-  /// read. Only the last step has a residual.
+  /// Two dims, not transposed, rows contiguous, extents >= 1. What lies between: its address and
+  /// strides are not read. Only the last step has a residual.
   Conv<float> steps[kMost];
   int n = 0;
 
   /// Whether bands are faster than step after step: what lies between would not stay in the cache,
   /// and few rows are computed twice.
   bool pays() const;
-  /// Cannot fail. Results do not depend on the number of threads.
-  void run() const;
+  /// False: as Conv::run(). Results do not depend on the number of threads.
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

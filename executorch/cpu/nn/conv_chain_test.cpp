@@ -66,7 +66,8 @@ struct Problem {
   }
 
   std::vector<float> one_after_the_other() {
-    for (int i = 0; i < chain.n; ++i) chain.steps[i].run();
+    HeapScratch scratch;
+    for (int i = 0; i < chain.n; ++i) EXPECT_TRUE(chain.steps[i].run(scratch));
     return std::exchange(images.back(), std::vector<float>(images.back().size()));
   }
 };
@@ -81,7 +82,8 @@ void check(Problem problem) {
     Conv<float>& last = problem.chain.steps[problem.chain.n - 1];
     problem.images.back().assign(expected.size(), -1);
     last.out = problem.images.back().data();
-    problem.chain.run();
+    HeapScratch scratch;
+    ASSERT_TRUE(problem.chain.run(scratch));
     ASSERT_EQ(problem.images.back(), expected) << threads << " threads";
   }
 }
@@ -102,6 +104,37 @@ TEST(ConvChain, ComputesPlanesOfFewRows) {
 TEST(ConvChain, PaysWhereWhatLiesBetweenIsLarge) {
   EXPECT_TRUE(Problem(1, 8, 56, 56, kWidenAndNarrow).chain.pays());
   EXPECT_FALSE(Problem(1, 8, 14, 14, kWidenAndNarrow).chain.pays());
+}
+
+TEST(ConvChain, SaysThatMemoryWasRefused) {
+  for (const size_t threads : {1, 3}) {
+    ThreadPool pool(threads);
+    const UsePool use(&pool);
+    Problem problem(1, 8, 57, 56, kWidenAndNarrow);
+    const std::vector<float> expected = problem.one_after_the_other();
+    problem.chain.steps[problem.chain.n - 1].out = problem.images.back().data();
+    bool refused = false, done = false;
+    for (size_t limit = 0; !done; limit = limit * 5 / 4 + 64) {
+      HeapScratch scratch(limit);
+      done = problem.chain.run(scratch);
+      refused |= !done;
+      ASSERT_LT(limit, size_t{1} << 26);
+    }
+    EXPECT_TRUE(refused);
+    EXPECT_EQ(problem.images.back(), expected);
+  }
+}
+
+// Bands of one row each; dilations and paddings without proportion.
+TEST(ConvChain, TakesAnyHeightPaddingAndDilation) {
+  Problem tall(1, 4, 1 << 20, 1, {{4, 1, 1, 1}, {4, 1, 1, 1}});
+  for (int64_t height : {int64_t{1} << 28, (int64_t{1} << 31) - 1}) {
+    for (int i = 0; i < 2; ++i)
+      tall.chain.steps[i].axis[1].in = tall.chain.steps[i].axis[1].out = height;
+    EXPECT_FALSE(tall.chain.pays());
+  }
+  check({1, 4, 5, 9, {{24, 1, 1, 1}, {24, 24, 3, 1, 1 << 24}, {6, 1, 1, 1}}});
+  check({1, 4, 5, 9, {{24, 1, 3, 1, 1 << 30}, {24, 24, 3, 2}, {6, 1, 3, 1, 1 << 15}}});
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <executorch/cpu/nn/conv_winograd.h>
 #include <executorch/cpu/nn/patches.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 
@@ -42,10 +41,11 @@ struct Columns {
   int64_t dots(int64_t block) const { return block + 1 == n_blocks ? n_dots : 0; }
 };
 
-// Calls f(i0, ni, block) for parts of m channels and blocks of pixels, which threads share; those
-// of one part after the other if `channels_first`.
+// Calls f(i0, ni, block, room) for parts of m channels and blocks of pixels, which threads share;
+// those of one part after the other if `channels_first`.
 template <class F>
-void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first, const F& f) {
+void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first,
+               const ThreadScratch<float>& rooms, const F& f) {
   const int64_t rows = plane_kernels().rows;
   const auto threads = static_cast<int64_t>(loop_threads());
   int64_t parts = ceil_div(threads == 1 ? 1 : 4 * threads, n_blocks);
@@ -54,19 +54,21 @@ void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first, c
   const int64_t height = round_up(ceil_div(m, parts), rows);
   parts = ceil_div(m, height);
   const int64_t n = parts * n_blocks;
-  parallel_for(n, ceil_div(kGrainWork * n, work), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t part = channels_first ? t / n_blocks : t % parts;
-      const int64_t block = channels_first ? t % n_blocks : t / parts;
-      f(part * height, std::min(height, m - part * height), block);
-    }
-  });
+  rooms.parallel_for(n, ceil_div(kGrainWork * n, work),
+                     [&](int64_t begin, int64_t end, float* room) {
+                       for (int64_t t = begin; t < end; ++t) {
+                         const int64_t part = channels_first ? t / n_blocks : t % parts;
+                         const int64_t block = channels_first ? t % n_blocks : t / parts;
+                         f(part * height, std::min(height, m - part * height), block, room);
+                       }
+                     });
 }
 
 class Planes {
  public:
-  Planes(const Conv<float>& c, int64_t b, int64_t g)
+  Planes(const Conv<float>& c, int64_t b, int64_t g, Scratch& scratch)
       : c_(c),
+        scratch_(scratch),
         h_(c.axis[1]),
         w_(c.axis[2]),
         kernels_(plane_kernels()),
@@ -95,7 +97,8 @@ class Planes {
            c.group_out >= 4;
   }
 
-  void run() const {
+  // False if the memory was refused, as of all that follow.
+  [[nodiscard]] bool run() const {
     const bool whole_image = h_.stride == 1 && w_.stride == 1 && h_.padding == 0 &&
                              w_.padding == 0 && h_.in_stride == w_.in;
     if (c_.taps() == 1 && whole_image) return pointwise();
@@ -105,7 +108,7 @@ class Planes {
     if (h_.stride <= 2 && w_.stride <= 2 && filled >= 0.85 && whole_.k <= kShallow) {
       return by_rows();
     }
-    panels();
+    return panels();
   }
 
  private:
@@ -135,11 +138,14 @@ class Planes {
     return p;
   }
 
+  // Floats that multiply() needs for products of m channels.
+  Size partial_floats(int64_t m) const {
+    return whole_.k <= kDepth ? 0 : Size(m) * kPartialColumns;
+  }
+
   // A deep product in parts of the sum.
-  void multiply(const PlaneProduct& p) const {
+  void multiply(const PlaneProduct& p, float* partial) const {
     if (p.k <= kDepth) return kernels_.product(p);
-    static thread_local Workspace workspace;
-    float* const partial = workspace.floats(static_cast<size_t>(p.m * kPartialColumns));
     const int64_t n_parts = ceil_div(p.k, kDepth), depth = ceil_div(p.k, n_parts);
     for (int64_t q = 0; q < p.k; q += depth) {
       PlaneProduct piece = p;
@@ -165,41 +171,44 @@ class Planes {
     }
   }
 
-  void pointwise() const {
+  bool pointwise() const {
     const bool widens = c_.group_out > c_.group_in;
-    for_parts(whole_.m, columns_.n_blocks, work(), widens,
-              [&](int64_t i0, int64_t ni, int64_t block) {
-                static thread_local Workspace workspace;
-                const int64_t j0 = columns_.first(block), k = whole_.k;
+    const int64_t k = whole_.k;
+    const bool copies = (columns_.n - columns_.n_dots) % kernels_.lanes != 0;
+    const Size partials = partial_floats(whole_.m);
+    const ThreadScratch<float> rooms(
+        scratch_, partials + Size(k) * (columns_.n_dots + (copies ? kPartialColumns : 0)));
+    if (!rooms) return false;
+    for_parts(whole_.m, columns_.n_blocks, work(), widens, rooms,
+              [&](int64_t i0, int64_t ni, int64_t block, float* room) {
+                const int64_t j0 = columns_.first(block);
                 PlaneProduct p = part(i0, ni, j0);
                 p.n = columns_.width(block);
                 p.n_dots = columns_.dots(block);
                 p.b = image_ + j0;
                 p.ldb = c_.in_channel;
-                const bool copies = p.n % kernels_.lanes != 0;
-                float* const room = workspace.floats(
-                    static_cast<size_t>(k * (p.n_dots + (copies ? kPartialColumns : 0))));
-                float* at = room;
+                float* at = room + partials.value();
+                p.dots = at;
+                p.ld_dots = k;
                 for (int64_t d = 0; d < p.n_dots; ++d, at += k) {
                   gemm::gather(p.b + p.n + d, c_.in_channel, k, at);
                 }
-                p.dots = room;
-                p.ld_dots = k;
-                if (copies) {
+                if (p.n % kernels_.lanes != 0) {
                   for (int64_t q = 0; q < k; ++q) {
                     std::copy_n(p.b + q * p.ldb, p.n, at + q * kPartialColumns);
                   }
                   p.b = at;
                   p.ldb = kPartialColumns;
                 }
-                multiply(p);
+                multiply(p, room);
               });
+    return true;
   }
 
   // The padded image: of every row the columns with remainder 0 modulo the stride, then 1.
   struct Rows {
     int64_t count, phases, width, size;  // rows; parts of a row; columns of a part; floats of a row
-    const float* data;
+    float* data;
   };
 
   // Whether F(2x2, 3x3) costs less, in cycles per multiply-add of a vector of pixels: a transform
@@ -220,8 +229,7 @@ class Planes {
                7 * (pairs * c_.taps() * c_.pixels() / kernels_.lanes / 2);
   }
 
-  void winograd() const {
-    static thread_local Workspace shared;
+  bool winograd() const {
     constexpr int64_t kChannels = 32;  // whose products lie in a cache before they are transformed
     constexpr int64_t kPoints = kWinogradPoints;
     constexpr int64_t kApart = 16;  // points lie in different sets of a cache
@@ -229,14 +237,25 @@ class Planes {
     const int64_t n_in = c_.group_in, n_out = c_.group_out;
     const int64_t across = (w_.out + 1) / 2, down = (h_.out + 1) / 2;
     const Columns tiles(across * down, kernels_);
-    const Rows rows = split_image(2 * down + 2, 2, across + 1 + kernels_.lanes);
-    const WinogradImage image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
-    const WinogradResult result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
-                                   whole_.bias, whole_.residual, whole_.act, whole_.act_last};
+    const Rows rows = rows_of(2 * down + 2, 2, across + 1 + kernels_.lanes);
     // Weights are transformed once for several blocks of tiles, or where they are needed.
     const bool once = tiles.n_blocks > 1;
     const int64_t u_all = n_in * n_out + kApart;
-    float* const all = once ? shared.floats(static_cast<size_t>(kPoints * u_all)) : nullptr;
+    float* const all = scratch_.array<float>(once ? Size(kPoints) * u_all : 0);
+    // Of a thread: sums in part, tiles, those that are further, products, weights.
+    const int64_t ld = kernels_.most_columns, v_point = n_in * ld + kPartialColumns;
+    const int64_t m_point = kChannels * kPartialColumns + kApart;
+    const int64_t n_dots = kPoints * tiles.n_dots * n_in, n_v = kPoints * v_point;
+    const int64_t n_m = kPoints * m_point + kPartialColumns;
+    const Size partials = partial_floats(kChannels);
+    const ThreadScratch<float> rooms(
+        scratch_,
+        partials + n_v + n_dots + n_m + (once ? 0 : kPoints * (kChannels * n_in + kApart)));
+    if (rows.data == nullptr || all == nullptr || !rooms) return false;
+    split_image(rows);
+    const WinogradImage image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
+    const WinogradResult result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
+                                   whole_.bias, whole_.residual, whole_.act, whole_.act_last};
     if (once) {
       parallel_for(
           n_out, ceil_div(kGrainWork / 8, n_in * kPoints), [&](int64_t begin, int64_t end) {
@@ -248,14 +267,8 @@ class Planes {
     const int64_t wanted = std::min(ceil_div(threads, tiles.n_blocks), ceil_div(n_out, kChannels));
     const int64_t height = round_up(ceil_div(n_out, wanted), kernels_.rows);
     const int64_t parts = ceil_div(n_out, height);
-    parallel_for(parts * tiles.n_blocks, 1, [&](int64_t begin, int64_t end) {
-      static thread_local Workspace workspace;
-      const int64_t ld = kernels_.most_columns, v_point = n_in * ld + kPartialColumns;
-      const int64_t m_point = kChannels * kPartialColumns + kApart;
-      const int64_t n_dots = kPoints * tiles.n_dots * n_in, n_v = kPoints * v_point;
-      const int64_t n_m = kPoints * m_point + kPartialColumns;
-      float* const v = workspace.floats(static_cast<size_t>(
-          n_v + n_dots + n_m + (once ? 0 : kPoints * (kChannels * n_in + kApart))));
+    rooms.parallel_for(parts * tiles.n_blocks, 1, [&](int64_t begin, int64_t end, float* room) {
+      float* const v = room + partials.value();
       float* const dots = v + n_v;
       float* const m = dots + n_dots;
       for (int64_t task = begin; task < end; ++task) {
@@ -287,12 +300,13 @@ class Planes {
             p.b = v + e * v_point;
             p.dots = dots + e * n_in;
             p.out = m + e * m_point;
-            multiply(p);
+            multiply(p, room);
           }
           kernels.results(result, across, o, p.m, t0, p.n + p.n_dots, m, m_point, kPartialColumns);
         }
       }
     });
+    return true;
   }
 
   void split_row(int64_t y, const float* channel, const Rows& rows, float* to) const {
@@ -311,32 +325,33 @@ class Planes {
     kernels_.split(from, std::min(w_.in, 2 * rows.width - left - 1), even, odd);
   }
 
-  Rows split_image(int64_t count, int64_t phases, int64_t columns) const {
-    static thread_local Workspace workspace;
+  Rows rows_of(int64_t count, int64_t phases, int64_t columns) const {
     Rows rows;
     rows.count = count;
     rows.phases = phases;
     rows.width = round_up(columns, kernels_.lanes);
     rows.size = rows.phases * rows.width;
-    float* const data = workspace.floats(static_cast<size_t>(c_.group_in * rows.count * rows.size));
-    rows.data = data;
+    rows.data = scratch_.array<float>(Size(c_.group_in) * rows.count * rows.size);
+    return rows;
+  }
+  void split_image(const Rows& rows) const {
     parallel_for(c_.group_in * rows.count, ceil_div(1 << 14, rows.size),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      split_row(i % rows.count, image_ + i / rows.count * c_.in_channel, rows,
-                               data + i * rows.size);
+                               rows.data + i * rows.size);
                    }
                  });
-    return rows;
   }
 
-  void by_rows() const {
-    static thread_local Workspace workspace;
-    const Rows rows = split_image(
-        (h_.out - 1) * h_.stride + (h_.kernel - 1) * h_.dilation + 1, w_.stride,
-        round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1);
-    auto* const offsets =
-        reinterpret_cast<int64_t*>(workspace.floats(static_cast<size_t>(2 * whole_.k)));
+  bool by_rows() const {
+    const Rows rows =
+        rows_of((h_.out - 1) * h_.stride + (h_.kernel - 1) * h_.dilation + 1, w_.stride,
+                round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1);
+    auto* const offsets = scratch_.array<int64_t>(whole_.k);
+    const ThreadScratch<float> rooms(scratch_, partial_floats(whole_.m));
+    if (rows.data == nullptr || offsets == nullptr || !rooms) return false;
+    split_image(rows);
     for (int64_t i = 0; i < c_.group_in; ++i) {
       for (int64_t tap = 0; tap < c_.taps(); ++tap) {
         const int64_t row = i * rows.count + tap / w_.kernel * h_.dilation;
@@ -346,21 +361,24 @@ class Planes {
       }
     }
     const Columns columns(w_.out, kernels_, false);
-    for_parts(whole_.m, h_.out, work(), false, [&](int64_t i0, int64_t ni, int64_t oh) {
-      for (int64_t block = 0; block < columns.n_blocks; ++block) {
-        const int64_t ow = columns.first(block);
-        PlaneProduct p = part(i0, ni, oh * w_.out + ow);
-        p.n = columns.width(block);
-        p.b = rows.data + oh * h_.stride * rows.size + ow;
-        p.offsets = offsets;
-        multiply(p);
-      }
-    });
+    for_parts(whole_.m, h_.out, work(), false, rooms,
+              [&](int64_t i0, int64_t ni, int64_t oh, float* room) {
+                for (int64_t block = 0; block < columns.n_blocks; ++block) {
+                  const int64_t ow = columns.first(block);
+                  PlaneProduct p = part(i0, ni, oh * w_.out + ow);
+                  p.n = columns.width(block);
+                  p.b = rows.data + oh * h_.stride * rows.size + ow;
+                  p.offsets = offsets;
+                  multiply(p, room);
+                }
+              });
+    return true;
   }
 
   // The panel of a block: its vectors, then its further pixels.
   int64_t panel_size() const { return whole_.k * (kPartialColumns + columns_.n_dots); }
-  void fill_panel(int64_t block, int64_t p0, int64_t np, float* panel) const {
+  // `further` has room for np vectors.
+  void fill_panel(int64_t block, int64_t p0, int64_t np, float* panel, float* further) const {
     const PatchRows patches = {c_.axis,     image_,        c_.in_channel,
                                c_.group_in, channel_step_, tap_step_};
     const int64_t j0 = columns_.first(block), n = columns_.width(block);
@@ -368,8 +386,6 @@ class Planes {
     gather_patches()(patches, j0, n, p0, np, panel + p0 * ld, ld);
     const int64_t n_dots = columns_.dots(block);
     if (n_dots == 0) return;
-    static thread_local Workspace workspace;
-    float* const further = workspace.floats(static_cast<size_t>(np * kernels_.lanes));
     gather_patches()(patches, j0 + n, n_dots, p0, np, further, kernels_.lanes);
     for (int64_t d = 0; d < n_dots; ++d) {
       float* const to = panel + whole_.k * (kPartialColumns + d) + p0;
@@ -377,50 +393,63 @@ class Planes {
     }
   }
 
-  void panels() const {
-    static thread_local Workspace shared;
+  void multiply_block(int64_t i0, int64_t ni, int64_t block, const float* panel,
+                      float* partial) const {
+    PlaneProduct p = part(i0, ni, columns_.first(block));
+    p.n = columns_.width(block);
+    p.b = panel;
+    p.ldb = round_up(p.n, kernels_.lanes);
+    p.n_dots = columns_.dots(block);
+    p.dots = panel + whole_.k * kPartialColumns;
+    p.ld_dots = whole_.k;
+    multiply(p, partial);
+  }
+
+  bool panels() const {
+    // Few blocks are divided by channels, whose parts share panels.
+    if (columns_.n_blocks < 4 * static_cast<int64_t>(loop_threads())) return shared_panels();
+    const Size partials = partial_floats(whole_.m);
+    const Size panel_floats = round_up(Size(panel_size()), kPartialColumns);
+    const ThreadScratch<float> rooms(scratch_,
+                                     partials + panel_floats + Size(whole_.k) * kernels_.lanes);
+    if (!rooms) return false;
+    rooms.parallel_for(columns_.n_blocks, ceil_div(kGrainWork * columns_.n_blocks, work()),
+                       [&](int64_t begin, int64_t end, float* room) {
+                         float* const panel = room + partials.value();
+                         float* const further = panel + panel_floats.value();
+                         for (int64_t block = begin; block < end; ++block) {
+                           fill_panel(block, 0, whole_.k, panel, further);
+                           multiply_block(0, whole_.m, block, panel, room);
+                         }
+                       });
+    return true;
+  }
+
+  bool shared_panels() const {
     const int64_t k = whole_.k, n_blocks = columns_.n_blocks;
     const auto threads = static_cast<int64_t>(loop_threads());
-    // Few blocks are divided by channels, whose parts share panels.
-    const bool few = n_blocks < 4 * threads;
-    float* const all = few ? shared.floats(static_cast<size_t>(n_blocks * panel_size())) : nullptr;
-    if (few) {
-      const int64_t depth = round_up(ceil_div(k, 4 * threads), 8), pieces = ceil_div(k, depth);
-      parallel_for(n_blocks * pieces, ceil_div(1 << 10, depth), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t p0 = i % pieces * depth;
-          fill_panel(i / pieces, p0, std::min(depth, k - p0), all + i / pieces * panel_size());
-        }
-      });
-    }
-    const auto multiply_block = [&](int64_t i0, int64_t ni, int64_t block, const float* panel) {
-      PlaneProduct p = part(i0, ni, columns_.first(block));
-      p.n = columns_.width(block);
-      p.b = panel;
-      p.ldb = round_up(p.n, kernels_.lanes);
-      p.n_dots = columns_.dots(block);
-      p.dots = panel + k * kPartialColumns;
-      p.ld_dots = k;
-      multiply(p);
-    };
-    if (few) {
-      return for_parts(whole_.m, n_blocks, work(), true,
-                       [&](int64_t i0, int64_t ni, int64_t block) {
-                         multiply_block(i0, ni, block, all + block * panel_size());
+    const int64_t depth = round_up(ceil_div(k, 4 * threads), 8), pieces = ceil_div(k, depth);
+    float* const all = scratch_.array<float>(Size(n_blocks) * panel_size());
+    const ThreadScratch<float> rooms(scratch_,
+                                     max(partial_floats(whole_.m), Size(depth) * kernels_.lanes));
+    if (all == nullptr || !rooms) return false;
+    rooms.parallel_for(n_blocks * pieces, ceil_div(1 << 10, depth),
+                       [&](int64_t begin, int64_t end, float* further) {
+                         for (int64_t i = begin; i < end; ++i) {
+                           const int64_t p0 = i % pieces * depth;
+                           fill_panel(i / pieces, p0, std::min(depth, k - p0),
+                                      all + i / pieces * panel_size(), further);
+                         }
                        });
-    }
-    parallel_for(n_blocks, ceil_div(kGrainWork * n_blocks, work()),
-                 [&](int64_t begin, int64_t end) {
-                   static thread_local Workspace workspace;
-                   float* const panel = workspace.floats(static_cast<size_t>(panel_size()));
-                   for (int64_t block = begin; block < end; ++block) {
-                     fill_panel(block, 0, k, panel);
-                     multiply_block(0, whole_.m, block, panel);
-                   }
-                 });
+    for_parts(whole_.m, n_blocks, work(), true, rooms,
+              [&](int64_t i0, int64_t ni, int64_t block, float* partial) {
+                multiply_block(i0, ni, block, all + block * panel_size(), partial);
+              });
+    return true;
   }
 
   const Conv<float>& c_;
+  Scratch& scratch_;
   const ConvAxis &h_, &w_;
   const PlaneKernels& kernels_;
   const float* image_;
@@ -431,10 +460,13 @@ class Planes {
 
 }  // namespace
 
-bool run_planes(const Conv<float>& c, int64_t b, int64_t g) {
-  if (!Planes::fits(c)) return false;
-  Planes(c, b, g).run();
-  return true;
+bool fits_planes(const Conv<float>& c) {
+  return Planes::fits(c);
+}
+
+bool run_planes(const Conv<float>& c, int64_t b, int64_t g, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  return Planes(c, b, g, scratch).run();
 }
 
 }  // namespace executorch::cpu

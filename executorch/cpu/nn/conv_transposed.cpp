@@ -1,142 +1,167 @@
 #include <executorch/cpu/nn/conv_transposed.h>
 #include <executorch/cpu/nn/copy.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace executorch::cpu {
 namespace {
 
-// With position(o, k) = (o + padding - k * dilation) / stride, o = q * stride + r, and k0 the first
-// tap for which that is whole: taps k0 + m * stride meet q + first - m * dilation. They are walked
-// backwards, so that positions rise from `from` on.
+// With position(o, k) = (o + padding - k * dilation) / stride and o = q * stride + r, the outputs
+// of the remainder r for which that is whole with tap k0 < stride, and so with k0 + m * stride:
+// they meet q + first - m * dilation. Taps are walked backwards, so that positions rise from `from`
+// on. Strides and dilations have no common factor: each k0 has a remainder of its own.
 struct Phase {
-  int64_t k0, taps, out, from;
+  int64_t r, taps, out, from;
 
-  Phase(const ConvAxis& a, int64_t r) : k0(0) {
-    while ((r + a.padding - k0 * a.dilation) % a.stride != 0) ++k0;
+  Phase(const ConvAxis& a, int64_t k0) {
+    const int64_t at = (k0 * a.dilation - a.padding) % a.stride;
+    r = at < 0 ? at + a.stride : at;
     taps = (a.kernel - 1 - k0) / a.stride + 1;
     out = (a.out - r + a.stride - 1) / a.stride;
     from = (r + a.padding - k0 * a.dilation) / a.stride - (taps - 1) * a.dilation;
   }
+  bool is_empty() const { return out <= 0; }
   int64_t end(const ConvAxis& a) const { return from + out + (taps - 1) * a.dilation; }
 };
 
-int64_t n_phases(const ConvAxis& a) {
-  return std::min(a.stride, a.out);
+// Calls f(k0, phase) for each that has outputs; false if one of the calls was.
+template <class F>
+bool for_phases(const ConvAxis& a, const F& f) {
+  for (int64_t k0 = 0; k0 < a.stride; ++k0) {
+    const Phase phase(a, k0);
+    if (!phase.is_empty() && !f(k0, phase)) return false;
+  }
+  return true;
 }
 
-// The positions that the phases of an axis read, with what they find outside the image.
+// What the phases of an axis read, with what they find outside the image, and the longest one.
 struct Reach {
-  int64_t from = 0, end = 0;
+  int64_t from = 0, end = 0, most_out = 0;
 
   explicit Reach(const ConvAxis& a) : end(a.in) {
-    for (int64_t r = 0; r < n_phases(a); ++r) {
-      const Phase phase(a, r);
+    for_phases(a, [&](int64_t, const Phase& phase) {
       from = std::min(from, phase.from);
       end = std::max(end, phase.end(a));
-    }
+      most_out = std::max(most_out, phase.out);
+      return true;
+    });
   }
 };
 
-// The image with zeros around it, so that no phase has padding. Its axes' `in` and in_stride, and
-// its in_channel, are those of the copy; its input is position 0, with zeros before it.
-Conv<float> padded(const Conv<float>& c) {
-  Conv<float> to = c;
-  const int64_t channels = c.groups * c.group_in;
-  int64_t size = 1, first = 0;
-  for (int d = 2; d >= 0; --d) {
-    const Reach reach(c.axis[d]);
-    ConvAxis& a = to.axis[d];
-    a.in = reach.end - reach.from;
-    a.in_stride = size;
-    first -= reach.from * size;
-    size *= a.in;
+// Images with zeros around them, so that no phase has padding, and planes for the results of one
+// phase.
+class Phases {
+ public:
+  explicit Phases(const Conv<float>& c) : c_(c), padded_(c) {
+    for (int d = 2; d >= 0; --d) {
+      const Reach reach(c.axis[d]);
+      ConvAxis& a = padded_.axis[d];
+      a.in = reach.end - reach.from;
+      a.in_stride = size_.value();
+      first_ -= reach.from * a.in_stride;
+      size_ *= a.in;
+      plane_ *= reach.most_out;
+    }
+    padded_.batch = 1;
+    padded_.in_channel = size_.value();
   }
-  to.in_channel = size;
-  static thread_local Workspace workspace;
-  float* const image = workspace.floats(static_cast<size_t>(channels * size));
-  if (first != 0 || size != c.axis[0].in * c.axis[1].in * c.axis[2].in) {
-    std::fill_n(image, channels * size, 0.0f);
+
+  bool run(Scratch& scratch) {
+    const Scratch::Frame frame(scratch);
+    const int64_t channels = c_.groups * c_.group_in;
+    float* const image = scratch.array<float>(size_ * channels);
+    results_ = scratch.array<float>(plane_ * (c_.groups * c_.group_out));
+    if (image == nullptr || results_ == nullptr) return false;
+    padded_.input = image + first_;
+    for (int64_t b = 0; b < c_.batch; ++b) {
+      copy(c_.input + b * c_.in_batch, channels, image);
+      const bool done = for_phases(c_.axis[0], [&](int64_t z, const Phase& of_z) {
+        return for_phases(c_.axis[1], [&](int64_t h, const Phase& of_h) {
+          return for_phases(c_.axis[2], [&](int64_t w, const Phase& of_w) {
+            return run_phase({z, h, w}, {of_z, of_h, of_w}, c_.out + b * c_.out_batch, scratch);
+          });
+        });
+      });
+      if (!done) return false;
+    }
+    return true;
   }
-  Copy::Dim dims[4] = {{channels, c.in_channel, size}};
-  for (int d = 0; d < 3; ++d) {
-    dims[d + 1] = {c.axis[d].in, c.axis[d].in_stride, to.axis[d].in_stride};
+
+ private:
+  void copy(const float* from, int64_t channels, float* image) const {
+    const ConvAxis* const a = c_.axis;
+    if (first_ != 0 || size_.value() != a[0].in * a[1].in * a[2].in) {
+      std::fill_n(image, channels * size_.value(), 0.0f);
+    }
+    Copy::Dim dims[4] = {{channels, c_.in_channel, size_.value()}};
+    for (int d = 0; d < 3; ++d) dims[d + 1] = {a[d].in, a[d].in_stride, padded_.axis[d].in_stride};
+    Copy{dims, 4, sizeof(float), from, image + first_}.run();
   }
-  Copy{dims, 4, sizeof(float), c.input, image + first}.run();
-  to.input = image + first;
-  return to;
-}
+
+  // Outputs of one phase of the padded image.
+  bool run_phase(const int64_t (&k0)[3], const Phase (&phases)[3], float* out,
+                 Scratch& scratch) const {
+    const ConvAxis* const all = padded_.axis;
+    Conv<float> c = padded_;
+    c.transposed = false;
+    int64_t step = 1;
+    for (int d = 2; d >= 0; --d) {
+      const Phase& phase = phases[d];
+      ConvAxis& a = c.axis[d];
+      a.in = phase.end(a) - phase.from;
+      a.kernel = phase.taps;
+      a.out = phase.out;
+      a.padding = 0;
+      a.weight_stride *= -a.stride;
+      a.out_stride = step;
+      a.stride = 1;
+      c.weight += (k0[d] + (phase.taps - 1) * all[d].stride) * all[d].weight_stride;
+      c.input += phase.from * a.in_stride;
+      step *= phase.out;
+      out += phase.r * all[d].out_stride;
+    }
+    const int64_t channels = c.groups * c.group_out;
+    const Copy::Dim channel = {channels, step, c.out_channel};
+    c.out = results_;
+    c.out_channel = step;
+    if (!c.run(scratch)) return false;
+    Copy::Dim dims[4];
+    int n = 0;
+    if (channels > 1) dims[n++] = channel;
+    for (int d = 0; d < 3; ++d) {
+      const ConvAxis& a = c.axis[d];
+      if (a.out > 1) dims[n++] = {a.out, a.out_stride, all[d].out_stride * all[d].stride};
+    }
+    Copy{dims, n, sizeof(float), results_, out}.run();
+    return true;
+  }
+
+  const Conv<float>& c_;
+  Conv<float> padded_;         // the images' copies: in, in_stride, in_channel; input is position 0
+  int64_t first_ = 0;          // where that lies in a copy
+  Size size_ = 1, plane_ = 1;  // floats of a channel of a copy; of the longest phase's results
+  float* results_ = nullptr;
+};
+
+}  // namespace
 
 bool has_phases(const Conv<float>& c) {
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   if (!c.transposed || c.residual != nullptr || w.out_stride != 1 || h.out_stride < w.out ||
-      z.out_stride < h.out * h.out_stride * (z.out > 1) || c.out_channel < h.out * h.out_stride ||
-      z.stride * h.stride * w.stride == 1) {
+      z.out_stride < h.out * h.out_stride * (z.out > 1) || c.out_channel < h.out * h.out_stride) {
     return false;
   }
-  return std::all_of(c.axis, c.axis + 3, [](const ConvAxis& a) {
+  const auto fits = [](const ConvAxis& a) {
     return a.kernel >= a.stride && std::gcd(a.dilation, a.stride) == 1;
-  });
+  };
+  const auto has_stride = [](const ConvAxis& a) { return a.stride > 1; };
+  return std::all_of(c.axis, c.axis + 3, fits) && std::any_of(c.axis, c.axis + 3, has_stride);
 }
 
-// Outputs of one phase of one image, which is padded.
-void run_phase(Conv<float> c, const int64_t (&r)[3]) {
-  const ConvAxis all[3] = {c.axis[0], c.axis[1], c.axis[2]};
-  float* out = c.out;
-  c.transposed = false;
-  int64_t step = 1;
-  for (int d = 2; d >= 0; --d) {
-    const Phase phase(all[d], r[d]);
-    ConvAxis& a = c.axis[d];
-    a.in = phase.end(a) - phase.from;
-    a.kernel = phase.taps;
-    a.out = phase.out;
-    a.padding = 0;
-    a.weight_stride *= -a.stride;
-    a.out_stride = step;
-    a.stride = 1;
-    c.weight += (phase.k0 + (phase.taps - 1) * all[d].stride) * all[d].weight_stride;
-    c.input += phase.from * a.in_stride;
-    step *= phase.out;
-    out += r[d] * all[d].out_stride;
-  }
-  const int64_t channels = c.groups * c.group_out;
-  static thread_local Workspace workspace;
-  float* const plane = workspace.floats(static_cast<size_t>(channels * step));
-  const Copy::Dim channel = {channels, step, c.out_channel};
-  c.out = plane;
-  c.out_channel = step;
-  c.run();
-  Copy::Dim dims[4];
-  int n = 0;
-  if (channels > 1) dims[n++] = channel;
-  for (int d = 0; d < 3; ++d) {
-    const ConvAxis& a = c.axis[d];
-    if (a.out > 1) dims[n++] = {a.out, a.out_stride, all[d].out_stride * all[d].stride};
-  }
-  Copy{dims, n, sizeof(float), plane, out}.run();
-}
-
-}  // namespace
-
-bool run_in_phases(const Conv<float>& c) {
-  if (!has_phases(c)) return false;
-  Conv<float> image = c;
-  image.batch = 1;
-  for (int64_t b = 0; b < c.batch; ++b) {
-    const Conv<float> with_zeros = padded(image);
-    int64_t r[3];
-    for (r[0] = 0; r[0] < n_phases(c.axis[0]); ++r[0]) {
-      for (r[1] = 0; r[1] < n_phases(c.axis[1]); ++r[1]) {
-        for (r[2] = 0; r[2] < n_phases(c.axis[2]); ++r[2]) run_phase(with_zeros, r);
-      }
-    }
-    image.input += c.in_batch;
-    image.out += c.out_batch;
-  }
-  return true;
+bool run_in_phases(const Conv<float>& c, Scratch& scratch) {
+  return Phases(c).run(scratch);
 }
 
 }  // namespace executorch::cpu

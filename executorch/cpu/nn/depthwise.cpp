@@ -14,7 +14,8 @@ namespace HWY_NAMESPACE {
 
 template <class T>
 const DepthwiseKernels<T>& DepthwiseOf() {
-  static constexpr DepthwiseKernels<T> kTable = {depthwise::Planes<T>, depthwise::Pixels<T>};
+  static constexpr DepthwiseKernels<T> kTable = {depthwise::Planes<T>, depthwise::PlaneFloats<T>,
+                                                 depthwise::Pixels<T>};
   return kTable;
 }
 const DepthwiseKernels<float>& FloatDepthwise() {

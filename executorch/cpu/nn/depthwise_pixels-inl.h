@@ -105,8 +105,8 @@ HWY_INLINE void InnerColumns(const Conv<T>& c, int64_t b, int64_t row, const flo
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   *begin = *end = 0;
   const int64_t ih = row % h.out * h.stride - h.padding;
-  const bool inside = z.kernel == 1 && z.stride == 1 && z.padding == 0 && ih >= 0 &&
-                      ih + (h.kernel - 1) * h.dilation < h.in;
+  const bool inside = z.kernel == 1 && z.stride == 1 && z.padding == 0 && z.out <= z.in &&
+                      ih >= 0 && ih + (h.kernel - 1) * h.dilation < h.in;
   if (!inside || h.kernel != w.kernel || w.kernel != 3 || !IsBounded(c)) return;
   const int64_t room = w.in - 1 - (w.kernel - 1) * w.dilation + w.padding;  // of the last column
   *begin = std::min((w.padding + w.stride - 1) / w.stride, w.out);

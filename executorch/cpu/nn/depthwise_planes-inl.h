@@ -9,7 +9,6 @@
 // clang-format on
 
 #include <executorch/cpu/nn/depthwise_finish-inl.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 
@@ -177,17 +176,15 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, con
   add(last, std::integral_constant<int, 0>());
 }
 
-// A plane of float, or converted to it.
+// A plane of float, or converted to it in `to`.
 template <class T>
-HWY_INLINE const float* FloatPlane(const ConvAxis& h, const ConvAxis& w, const T* from,
+HWY_INLINE const float* FloatPlane(const ConvAxis& h, const ConvAxis& w, const T* from, float* to,
                                    int64_t* row_stride) {
   if constexpr (std::is_same_v<T, float>) {
     *row_stride = h.in_stride;
     return from;
   } else {
-    static thread_local Workspace workspace;
     const Floats d;
-    float* const to = workspace.floats(static_cast<size_t>(h.in * w.in));
     *row_stride = w.in;
     for (int64_t y = 0; y < h.in; ++y) {
       for (int64_t x = 0; x < w.in; x += kLanes) {
@@ -205,13 +202,13 @@ template <class T>
 HWY_INLINE bool HasStrips(const Conv<T>& c) {
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   return kMasks && h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 &&
-         w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0 &&
+         w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0 && z.out <= z.in &&
          (w.kernel == 3 || w.kernel == 5) && w.stride <= 2;
 }
 
 // Planes [begin, end) of all images.
 template <int kSize, int kStep, bool kBounded, class T>
-void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
   const Floats d;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   using OneStrip = Strip<kSize, kStep>;
@@ -230,8 +227,8 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
     const V bias = hn::Set(d, c.bias == nullptr ? 0.0f : ToFloat(c.bias + g));
     for (int64_t od = 0; od < z.out; ++od) {
       int64_t ld;
-      const float* image =
-          FloatPlane(h, w, c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride, &ld);
+      const T* plane = c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride;
+      const float* image = FloatPlane(h, w, plane, room, &ld);
       const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
       for (int64_t s = 0; s * kLanes < w.out; ++s) {
         const OneStrip strip = s < kKept ? strips[s] : OneStrip(w, s * kLanes);
@@ -242,22 +239,40 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
 }
 
 template <int kSize, int kStep, class T>
-void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end) {
-  if (IsBounded(c)) return StripPlanes<kSize, kStep, true>(c, begin, end);
-  StripPlanes<kSize, kStep, false>(c, begin, end);
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
+  if (IsBounded(c)) return StripPlanes<kSize, kStep, true>(c, begin, end, room);
+  StripPlanes<kSize, kStep, false>(c, begin, end, room);
 }
 
-template <class T>
-void Plane(const Conv<T>& c, int64_t b, int64_t g) {
-  static thread_local Workspace workspace;
-  const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+// The steps of an axis that count: with one output there is none.
+inline ConvAxis WithSteps(ConvAxis a) {
+  if (a.out == 1) a.stride = 1;
+  return a;
+}
+
+// The padded plane, and its sums.
+struct PlaneRoom {
+  ConvAxis h, w;
   PaddedPlane plane;
-  plane.height = h.out + (h.kernel - 1) * h.dilation / h.stride;
-  plane.width = w.out + (w.kernel - 1) * w.dilation / w.stride;
-  const int64_t n_plane = plane.height * plane.width * h.stride * w.stride;
-  const int64_t n_sums = (h.out * plane.width + kWide - 1) / kWide * kWide;
+  Size n_plane, n_sums;
+
+  template <class T>
+  explicit PlaneRoom(const Conv<T>& c) : h(WithSteps(c.axis[1])), w(WithSteps(c.axis[2])) {
+    plane.height = h.out + (h.kernel - 1) * h.dilation / h.stride;
+    plane.width = w.out + (w.kernel - 1) * w.dilation / w.stride;
+    n_plane = Size(plane.height) * plane.width * h.stride * w.stride;
+    n_sums = round_up(Size(h.out) * plane.width, kWide);
+  }
   // The last vectors of sums read beyond the plane, and are not used.
-  float* padded = workspace.floats(static_cast<size_t>(n_plane + n_sums + 2 * kWide));
+  Size floats() const { return n_plane + n_sums + 2 * kWide; }
+};
+
+template <class T>
+void Plane(const Conv<T>& c, int64_t b, int64_t g, float* padded) {
+  const PlaneRoom room(c);
+  const ConvAxis &z = c.axis[0], &h = room.h, &w = room.w;
+  const PaddedPlane& plane = room.plane;
+  const int64_t n_plane = room.n_plane.value(), n_sums = room.n_sums.value();
   float* sums = padded + n_plane + kWide;
   std::fill_n(padded + n_plane, kWide, 0.0f);
   constexpr int64_t kTaps = 64;  // at a time
@@ -296,15 +311,21 @@ void Plane(const Conv<T>& c, int64_t b, int64_t g) {
 }
 
 template <class T>
-void Planes(const Conv<T>& c, int64_t begin, int64_t end) {
+Size PlaneFloats(const Conv<T>& c) {
+  if (!HasStrips(c)) return PlaneRoom(c).floats();
+  return std::is_same_v<T, float> ? Size(0) : Size(c.axis[1].in) * c.axis[2].in;
+}
+
+template <class T>
+void Planes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
   const int64_t size = c.axis[2].kernel, step = c.axis[2].stride;
   if (HasStrips(c)) {
-    if (size == 3 && step == 1) return StripPlanes<3, 1>(c, begin, end);
-    if (size == 3 && step == 2) return StripPlanes<3, 2>(c, begin, end);
-    if (size == 5 && step == 1) return StripPlanes<5, 1>(c, begin, end);
-    return StripPlanes<5, 2>(c, begin, end);
+    if (size == 3 && step == 1) return StripPlanes<3, 1>(c, begin, end, room);
+    if (size == 3 && step == 2) return StripPlanes<3, 2>(c, begin, end, room);
+    if (size == 5 && step == 1) return StripPlanes<5, 1>(c, begin, end, room);
+    return StripPlanes<5, 2>(c, begin, end, room);
   }
-  for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups);
+  for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups, room);
 }
 
 }  // namespace depthwise

@@ -1,8 +1,10 @@
 #include <executorch/cpu/gemm/int8_blocks.h>
+#include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/nn/int8_reach.h>
 
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace executorch::cpu {
@@ -16,6 +18,10 @@ constexpr int64_t kLine = 64;
 constexpr int64_t kBlockBytes = 128 * 1024;
 // Tasks that a thread should have, so that all end alike.
 constexpr int64_t kTasksPerThread = 4;
+// Lines that neighbouring blocks both copy are at most so many times those of a block.
+constexpr int64_t kMostShared = 8;
+// A filter that grows out of proportion where groups fill no panel is not packed.
+constexpr int64_t kMostGrowth = 64, kSmallFilter = 1 << 26;
 
 /// How the windows of a convolution are read, whatever the image holds.
 struct Plan {
@@ -23,31 +29,35 @@ struct Plan {
   Reach y, x;
   bool direct, flat;
   int64_t columns, channels;  // of the lines that windows are read from
-  Segments segments;
+  Segments segments;          // without their offsets
 
   explicit Plan(const Int8Conv& c)
       : conv(c), y(c.axis[0], c.transposed), x(c.axis[1], c.transposed) {
+    for (Reach* r : {&y, &x}) {
+      if (r->out == 1) r->step = 1;  // which is not made
+    }
     const bool joined = x.tap == 1 && !c.transposed && (c.groups == 1 || x.kernel == 1);
     segments.bytes = joined ? x.kernel * c.group_in : c.group_in;
+    segments.n = y.kernel * (joined ? 1 : x.kernel);
+    segments.offsets = nullptr;
     direct = y.inside() && x.inside() && segments.bytes % 4 == 0 && !c.product.unsigned_a;
     flat = direct && y.kernel * x.kernel == 1 && y.step * x.step == 1 && y.out == y.in &&
            x.out == x.in && y.base + x.base == 0;
     columns = direct ? x.in : x.extent(x.out);
     channels = direct ? c.groups * c.group_in : c.group_in;
-    static thread_local std::vector<int64_t> offsets;  // one plan at a time
-    offsets.clear();
-    for (int64_t i = 0; i < y.kernel; ++i) {
-      for (int64_t j = 0; j < (joined ? 1 : x.kernel); ++j) {
-        // Transposed ones read backwards.
-        const int64_t ty = c.transposed ? y.kernel - 1 - i : i,
-                      tx = c.transposed ? x.kernel - 1 - j : j;
-        offsets.push_back((ty * y.tap * columns + tx * x.tap) * channels);
-      }
-    }
-    segments.offsets = offsets.data();
-    segments.n = static_cast<int64_t>(offsets.size());
   }
   Plan(const Plan&) = delete;
+
+  /// Sets the segments' offsets; `room` has segments.n elements.
+  void set_offsets(int64_t* room) {
+    const int64_t across = segments.n / y.kernel;
+    for (int64_t i = 0; i < segments.n; ++i) {
+      // Transposed ones read backwards.
+      const int64_t at = conv.transposed ? segments.n - 1 - i : i;
+      room[i] = (at / across * y.tap * columns + at % across * x.tap) * channels;
+    }
+    segments.offsets = room;
+  }
 };
 
 /// The source of Blocks for one group.
@@ -63,12 +73,16 @@ struct Image {
     line_rows = p.flat ? ceil_div(g.m, tiles) : p.x.out;
     images = p.flat ? 1 : p.conv.batch;
     image_lines = p.flat ? ceil_div(g.m, line_rows) : p.y.out;
-    const int64_t line_bytes = p.flat ? line_rows * g.lda : p.y.step * p.columns * p.channels;
+    const Size line_bytes =
+        p.flat ? Size(line_rows) * g.lda : Size(p.y.step) * p.columns * p.channels;
     const int64_t panels = ceil_div(g.n, int8::kernels().columns);
     const int64_t tasks = kTasksPerThread * static_cast<int64_t>(loop_threads());
-    const int64_t wanted =
-        std::max(ceil_div(image_lines * line_bytes, kBlockBytes), ceil_div(tasks, images * panels));
+    const int64_t small = ceil_div(line_bytes * image_lines, kBlockBytes).value_or(image_lines);
+    const int64_t wanted = std::max(small, ceil_div(tasks, images * panels));
     block_lines = ceil_div(image_lines, std::min(wanted, image_lines));
+    if (p.direct) return;
+    const int64_t shared = (p.y.kernel - 1) * p.y.tap / p.y.step;
+    block_lines = std::clamp(shared / kMostShared, block_lines, image_lines);
   }
   int64_t image_blocks() const { return ceil_div(image_lines, block_lines); }
   int64_t n_blocks() const { return images * image_blocks(); }
@@ -137,73 +151,139 @@ struct Image {
   }
 };
 
-/// The same product for another group.
-Int8Gemm of_group(const Int8Conv& conv, int64_t group) {
-  Int8Gemm g = conv.product;
+int64_t panels_of(const Int8Conv& conv) {
+  return ceil_div(conv.group_out, int8::kernels().columns);
+}
+
+/// What the filter of a convolution grows to: the groups' panels, then their columns.
+struct Packing {
+  Size group_bytes, weights_bytes, columns, bytes;
+
+  Packing(const Int8Conv& conv, const Segments& s) {
+    const int8::Kernels& kernels = int8::kernels();
+    const Size panel =
+        (Size(s.n) * s.quads() + kernels.vector_bytes) * int64_t{kernels.columns} * 4;
+    group_bytes = panel * panels_of(conv);
+    weights_bytes = round_up(group_bytes * conv.groups, kLine);
+    columns = int8::gives_bytes(conv.product) ? Size(conv.groups) * panels_of(conv) : 0;
+    bytes = weights_bytes + columns * sizeof(int8::ByteColumns);
+  }
+  bool is_sound(const Int8Conv& conv) const {
+    const Size filter = Size(conv.groups) * conv.group_out * conv.product.k;
+    return bytes.within(max(filter * kMostGrowth, kSmallFilter).value_or(0));
+  }
+};
+
+/// The weights from row j0 on; n rows in `room` if their elements lie apart.
+Int8Weights rows_of(const Int8Conv& conv, Int8Weights w, int64_t j0, int64_t n, uint8_t* room) {
+  w.data += j0 * w.row_bytes;
+  if (conv.filter_step == 1) return w;
+  const int64_t k = conv.product.k;
+  for (int64_t j = 0; j < n; ++j) {
+    const uint8_t* const from = w.data + j * w.row_bytes;
+    for (int64_t p = 0; p < k; ++p) room[j * k + p] = from[p * conv.filter_step];
+  }
+  w.data = room;
+  w.row_bytes = k;
+  return w;
+}
+
+}  // namespace
+
+bool Int8Filter::resize(Size bytes) {
+  const Size whole = round_up(bytes, kLine);
+  if (!whole.fits<size_t>()) return false;
+  data_.reset(static_cast<uint8_t*>(
+      std::aligned_alloc(static_cast<size_t>(kLine), static_cast<size_t>(whole.value()))));
+  return data_ != nullptr;
+}
+
+Int8Gemm Int8Conv::of_group(int64_t group) const {
+  Int8Gemm g = product;
   const int64_t first = group * g.n;
-  g.m = conv.batch * conv.axis[0].out * conv.axis[1].out;
-  g.lda = conv.groups * conv.group_in;
-  g.rows_share *= conv.axis[0].out * conv.axis[1].out;
+  g.m = batch * axis[0].out * axis[1].out;
+  g.lda = groups * group_in;
+  g.rows_share *= axis[0].out * axis[1].out;
   g.b.data += first * g.b.row_bytes;
   g.b.scales += first;
   g.sums += first;
   if (g.bias != nullptr) g.bias += first;
   if (g.integer_bias != nullptr) g.integer_bias += first;
-  const bool bytes = g.out == Int8Gemm::Out::Int8 || g.out == Int8Gemm::Out::UInt8;
+  const bool bytes = int8::gives_bytes(g);
   g.c = static_cast<uint8_t*>(g.c) + first * (bytes ? 1 : g.out == Int8Gemm::Out::F32 ? 4 : 2);
   return g;
 }
 
-int64_t panels_of(const Int8Conv& conv) {
-  return ceil_div(conv.group_out, int8::kernels().columns);
-}
-int64_t group_bytes(const Int8Conv& conv, const Segments& segments) {
-  return panels_of(conv) * int8::panel_bytes(int8::kernels(), segments);
+bool Int8Conv::is_depthwise() const {
+  return group_in == 1 && group_out == 1 && !transposed && int8::gives_bytes(product);
 }
 
-}  // namespace
-
-uint8_t* Int8Filter::resize(int64_t bytes) {
-  data_.resize(static_cast<size_t>(bytes + kLine));
-  start_ = static_cast<size_t>(kLine) - reinterpret_cast<uintptr_t>(data_.data()) % kLine;
-  return data_.data() + start_;
+bool Int8Conv::has_sizes() const {
+  Size work = Size(batch) * groups * group_in * group_out;
+  bool positive = std::min({batch, groups, group_in, group_out}) > 0;
+  for (const ConvAxis& a : axis) {
+    positive &= has_positions(a, transposed) && std::min({a.in, a.kernel, a.out}) > 0;
+    work *= Size(a.kernel) * a.out;
+  }
+  return positive && work.ok();
 }
 
-void Int8Conv::pack(Int8Filter& filter) const {
-  if (depthwise) return pack_depthwise(filter);
+bool Int8Conv::pack(Int8Filter& filter) const {
+  filter.data_.reset();
+  filter.made_ = has_sizes() && (is_depthwise() ? pack_depthwise(filter) : pack_panels(filter));
+  return filter.made_;
+}
+
+bool Int8Conv::pack_panels(Int8Filter& filter) const {
   const int8::Kernels& kernels = int8::kernels();
   const Plan plan(*this);
-  const bool bytes = int8::gives_bytes(product);
-  const int64_t weights_bytes = int8::round_up(groups * group_bytes(*this, plan.segments), kLine);
-  const int64_t n_columns = bytes ? groups * panels_of(*this) : 0;
-  uint8_t* to =
-      filter.resize(weights_bytes + n_columns * static_cast<int64_t>(sizeof(int8::ByteColumns)));
-  auto* columns = reinterpret_cast<int8::ByteColumns*>(to + weights_bytes);
+  const Packing packing(*this, plan.segments);
+  if (!packing.is_sound(*this)) return true;
+  std::unique_ptr<uint8_t[]> rows;
+  if (filter_step != 1) {
+    rows.reset(new (std::nothrow) uint8_t[static_cast<size_t>(kernels.columns * product.k)]);
+    if (rows == nullptr) return false;
+  }
+  if (!filter.resize(packing.bytes)) return false;
+  uint8_t* to = filter.data_.get();
+  auto* columns = reinterpret_cast<int8::ByteColumns*>(to + packing.weights_bytes.value());
   const int offset = kernels.tile_offset[0] - (product.unsigned_a ? 128 : 0);
   for (int64_t g = 0; g < groups; ++g) {
-    const Int8Gemm of = of_group(*this, g);
+    const Int8Gemm of = of_group(g);
     for (int64_t j = 0; j < group_out; j += kernels.columns) {
       const int64_t n = std::min<int64_t>(kernels.columns, group_out - j);
-      int8::pack_panel(kernels, of.b, plan.segments, j, n, to);
+      int8::pack_panel(kernels, rows_of(*this, of.b, j, n, rows.get()), plan.segments, 0, n, to);
       to += int8::panel_bytes(kernels, plan.segments);
-      if (bytes) new (columns++) int8::ByteColumns(of, offset, j, n);
+      if (packing.columns.value() > 0) new (columns++) int8::ByteColumns(of, offset, j, n);
     }
   }
+  return true;
 }
 
-void Int8Conv::run(const Int8Filter& filter) const {
-  if (depthwise) return run_depthwise(filter);
-  const Plan plan(*this);
-  const int64_t of_group_bytes = group_bytes(*this, plan.segments);
-  const auto* columns = reinterpret_cast<const int8::ByteColumns*>(
-      filter.data() + int8::round_up(groups * of_group_bytes, kLine));
-  for (int64_t group = 0; group < groups; ++group) {
-    const Int8Gemm product = of_group(*this, group);
-    const Image image(plan, product, group);
-    int8::Packed packed{filter.data() + group * of_group_bytes, nullptr};
-    if (int8::gives_bytes(product)) packed.columns = columns + group * panels_of(*this);
-    int8::Blocks<Image>(product, image, packed).run();
+bool Int8Conv::run(const Int8Filter& filter, Scratch& scratch) const {
+  if (!has_sizes()) return false;
+  const Scratch::Frame frame(scratch);
+  if (filter.data() == nullptr ||
+      is_sparse({axis, 2, transposed, batch, groups, group_in, group_out})) {
+    return run_sparse(scratch);
   }
+  if (is_depthwise()) return run_depthwise(filter, scratch);
+  Plan plan(*this);
+  auto* const offsets = scratch.array<int64_t>(plan.segments.n);
+  if (offsets == nullptr) return false;
+  plan.set_offsets(offsets);
+  const Packing packing(*this, plan.segments);
+  const int64_t of_group_bytes = packing.group_bytes.value();
+  const auto* columns =
+      reinterpret_cast<const int8::ByteColumns*>(filter.data() + packing.weights_bytes.value());
+  for (int64_t group = 0; group < groups; ++group) {
+    const Int8Gemm of = of_group(group);
+    const Image image(plan, of, group);
+    int8::Packed packed{filter.data() + group * of_group_bytes, nullptr};
+    if (int8::gives_bytes(of)) packed.columns = columns + group * panels_of(*this);
+    int8::Blocks<Image>(of, image, packed).run();
+  }
+  return true;
 }
 
 }  // namespace executorch::cpu

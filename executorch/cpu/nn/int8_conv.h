@@ -1,58 +1,71 @@
-/// Convolutions of 8-bit images whose channels lie side by side, [batch,
-/// height, width, channels].
+/// Convolutions of 8-bit images whose channels lie side by side, [batch, height, width, channels].
 #pragma once
 
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/nn/conv.h>
 
 #include <cstddef>
-#include <vector>
+#include <cstdlib>
+#include <memory>
 
 namespace executorch::cpu {
 
-/// What is computed from a filter once, and kept: it is as large as the filter.
+/// What is computed from a filter once, and kept: it is as large as the filter, or a small multiple
+/// of it. Nothing where that would be a large one: then run() reads the filter itself.
 class Int8Filter {
  public:
-  bool empty() const { return data_.empty(); }
-  const uint8_t* data() const { return data_.data() + start_; }
+  /// By Int8Conv::pack().
+  bool is_made() const { return made_; }
+  const uint8_t* data() const { return data_.get(); }
 
  private:
   friend struct Int8Conv;
-  uint8_t* resize(int64_t bytes);
-  std::vector<uint8_t> data_;
-  size_t start_ = 0;  // on a cache line's boundary
+  struct Free {
+    void operator()(uint8_t* data) const { std::free(data); }
+  };
+  /// False if there is no memory.
+  bool resize(Size bytes);
+  std::unique_ptr<uint8_t, Free> data_;  // on a cache line's boundary
+  bool made_ = false;
 };
 
 /// out[b, y, x, g, o] = sum over taps t and i of
-///     real(input[b, position(y, t), position(x, t), g, i]) * real(filter[g, o,
-///     t, i]) + bias
+///     real(input[b, position(y, t), position(x, t), g, i]) * real(filter[g, o, t, i]) + bias
 /// as Int8Gemm gives it; what lies outside stands for 0.
-///   product   everything about results, and the filter, row o of group g: n =
-///   group_out, k = taps *
-///             group_in, of all groups: b.data, b.scales, sums, biases have
-///             groups * n entries. a is the input; rows[b / (batch /
-///             rows_share)] its quantization, rows_share images each; ldc =
-///             groups * n; m is not used
+///   product   everything about results, and the filter, row o of group g: n = group_out, k = taps
+///   *
+///             group_in, of all groups: b.data, b.scales, sums, biases have groups * n entries. a
+///             is the input; rows[b / rows_share] its quantization, that of rows_share images; ldc
+///             = groups * n; m is not used
+///   filter_step   elements from one of a row's to the next, rows being product.b.row_bytes apart:
+///             1, or the number of rows if they lie in columns
 ///   axis      height and width: in, kernel, out, stride, padding, dilation
-///   depthwise the filter is [taps, channels] instead; group_in = group_out = 1
-/// Sizes >= 1. Cannot fail. Sums are exact, results do not depend on the number
-/// of threads.
+/// Sizes >= 1. Sums are exact, results do not depend on the number of threads.
 ///
-/// Rows of the image are used where they lie, or copied once with their
-/// padding; kernels read windows from there, never patches.
+/// Rows of the image are used where they lie, or copied once with their padding; kernels read
+/// windows from there, never patches. One channel per group is summed by vectors of channels.
+/// What lies beyond the image is not there, as for Conv.
 struct Int8Conv {
   Int8Gemm product;
+  int64_t filter_step = 1;
   ConvAxis axis[2];
-  bool transposed = false, depthwise = false;
+  bool transposed = false;
   int64_t batch = 1, groups = 1, group_in = 1, group_out = 1;
 
-  /// Makes the filter that run() reads, with the kernels in use.
-  void pack(Int8Filter& filter) const;
-  void run(const Int8Filter& filter) const;
+  /// Makes the filter that run() reads, with the kernels in use; depends on the filter and the
+  /// strides, not on the image. False if there is no memory.
+  [[nodiscard]] bool pack(Int8Filter& filter) const;
+  /// False: `scratch` was refused, or sizes that are not positive or leave the range of int64.
+  [[nodiscard]] bool run(const Int8Filter& filter, Scratch& scratch) const;
 
  private:
-  void pack_depthwise(Int8Filter& filter) const;
-  void run_depthwise(const Int8Filter& filter) const;
+  bool is_depthwise() const;
+  bool has_sizes() const;
+  [[nodiscard]] bool pack_panels(Int8Filter& filter) const;
+  [[nodiscard]] bool pack_depthwise(Int8Filter& filter) const;
+  [[nodiscard]] bool run_depthwise(const Int8Filter& filter, Scratch& scratch) const;
+  [[nodiscard]] bool run_sparse(Scratch& scratch) const;
+  Int8Gemm of_group(int64_t group) const;
 };
 
 }  // namespace executorch::cpu

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace executorch::cpu {
@@ -14,7 +15,7 @@ namespace {
 struct Sizes {
   const char* name;
   int64_t batch, height, width, kernel[2], stride, padding, dilation, groups, in, out;
-  bool transposed = false, depthwise = false;
+  bool transposed = false, columns = false;  // the filter is [taps, channels]
   int64_t adjustment = 0;
 };
 
@@ -36,7 +37,6 @@ struct Example {
     conv.group_in = s.in;
     conv.group_out = s.out;
     conv.transposed = s.transposed;
-    conv.depthwise = s.depthwise;
     for (int d = 0; d < 2; ++d) {
       ConvAxis& a = conv.axis[d];
       a.in = d == 0 ? s.height : s.width;
@@ -49,6 +49,8 @@ struct Example {
                            : (a.in + 2 * s.padding - window) / s.stride + 1;
     }
     const int64_t channels = s.groups * s.out, taps = s.kernel[0] * s.kernel[1];
+    conv.product.b.row_bytes = s.columns ? 1 : taps * s.in;
+    conv.filter_step = s.columns ? channels : 1;
     // Exact sizes: reading behind them is an error that sanitizers find.
     for (int64_t i = 0; i < s.batch * s.height * s.width * s.groups * s.in; ++i) {
       x.push_back(static_cast<int8_t>(random()));
@@ -74,7 +76,6 @@ struct Example {
     g.rows = images.data();
     g.rows_share = dynamic ? 1 : s.batch;
     g.b.data = reinterpret_cast<const uint8_t*>(w.data());
-    g.b.row_bytes = g.k;
     g.b.scales = scales.data();
     g.sums = sums.data();
     g.integer_bias = bias.data();
@@ -97,8 +98,7 @@ struct Example {
 
   /// Of channel c of all, element t of its taps and inputs.
   int32_t weight(int64_t c, int64_t t) const {
-    const int64_t k = conv.axis[0].kernel * conv.axis[1].kernel * conv.group_in;
-    return w[static_cast<size_t>(conv.depthwise ? t * conv.groups + c : c * k + t)];
+    return w[static_cast<size_t>(c * conv.product.b.row_bytes + t * conv.filter_step)];
   }
   int32_t element(int64_t b, int64_t iy, int64_t ix, int64_t channel) const {
     const int64_t at =
@@ -124,11 +124,24 @@ struct Example {
     return sum;
   }
   void run() {
-    conv.pack(filter);
-    conv.run(filter);
+    HeapScratch scratch;
+    ASSERT_TRUE(conv.pack(filter));
+    ASSERT_TRUE(conv.run(filter, scratch));
   }
   void check() {
     run();
+    compare();
+  }
+  /// Of the width alone; `axis.in` as it is.
+  void set_width(const ConvAxis& axis) {
+    conv.axis[1] = axis;
+    const auto size = static_cast<size_t>(conv.batch * conv.axis[0].out * axis.out * conv.groups *
+                                          conv.group_out);
+    y.resize(floats.empty() ? size : 0);
+    floats.resize(floats.empty() ? 0 : size);
+    conv.product.c = floats.empty() ? static_cast<void*>(y.data()) : floats.data();
+  }
+  void compare() const {
     const int64_t channels = conv.groups * conv.group_out;
     size_t i = 0;
     for (int64_t b = 0; b < conv.batch; ++b) {
@@ -192,6 +205,9 @@ const Sizes kSizes[] = {
     {"depthwise, wide", 1, 8, 9, {5, 5}, 2, 2, 1, 33, 1, 1, false, true},
     {"depthwise, dilated", 1, 9, 9, {3, 2}, 1, 1, 2, 17, 1, 1, false, true},
     {"depthwise, nine rows", 1, 10, 3, {9, 1}, 1, 0, 1, 5, 1, 1, false, true},
+    {"depthwise, two of each channel", 2, 6, 5, {3, 3}, 1, 1, 1, 7, 1, 2, false, true},
+    {"depthwise, rows of weights", 1, 6, 9, {3, 3}, 1, 1, 1, 70, 1, 1},
+    {"depthwise, one output of strides", 1, 9, 5, {3, 3}, 9, 0, 1, 48, 1, 1, false, true},
     {"depthwise, padding alone", 1, 1, 1, {3, 3}, 1, 3, 1, 5, 1, 1, false, true},
 };
 
@@ -214,7 +230,7 @@ TEST_P(Int8Conv_, TakesUnsignedImages) {
 
 TEST_P(Int8Conv_, PadsEachImageByItsZeroPoint) {
   for (const Sizes& sizes : kSizes) {
-    if (sizes.batch == 1 || sizes.depthwise) continue;
+    if (sizes.batch == 1) continue;
     SCOPED_TRACE(sizes.name);
     Example(sizes, false, true).check();
   }
@@ -234,6 +250,120 @@ TEST_P(Int8Conv_, DoesNotDependOnTheNumberOfThreads) {
     const UsePool three(&pool);
     shared.run();
     EXPECT_EQ(alone.y, shared.y);
+  }
+}
+
+constexpr int64_t kTwo31 = int64_t{1} << 31;
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kExtremes[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 1 << 15,
+                                 1 << 16,
+                                 1 << 24,
+                                 1 << 30,
+                                 kTwo31 - 1,
+                                 kTwo31,
+                                 int64_t{1} << 62,
+                                 kMost,
+                                 -1,
+                                 -3,
+                                 -(1 << 16),
+                                 -kTwo31,
+                                 kLeast};
+
+// All pairs of extremes of two of the width's numbers, with memory in proportion to operands that
+// are small.
+void check_pairs(const Sizes& sizes, int64_t out, int64_t ConvAxis::*first,
+                 int64_t ConvAxis::*second) {
+  for (const bool dynamic : {false, true}) {
+    Example example(sizes, false, dynamic);
+    ASSERT_TRUE(example.conv.pack(example.filter));
+    for (const int64_t a : kExtremes) {
+      for (const int64_t b : kExtremes) {
+        ConvAxis axis = example.conv.axis[1];
+        axis.stride = axis.dilation = 1, axis.padding = 0, axis.out = out;
+        axis.*first = a;
+        axis.*second = b;
+        SCOPED_TRACE(testing::Message() << "stride " << axis.stride << " padding " << axis.padding
+                                        << " dilation " << axis.dilation);
+        example.set_width(axis);
+        HeapScratch scratch(48 << 20);
+        // Which depends on strides and dilations.
+        const bool made = example.conv.pack(example.filter);
+        const bool done = made && example.conv.run(example.filter, scratch);
+        if (done) example.compare();
+        if (testing::Test::HasFatalFailure()) return;
+        EXPECT_TRUE(done || axis.stride < 1 || axis.dilation < 1 || axis.padding < -kTwo31 ||
+                    std::max({axis.stride, axis.padding, axis.dilation}) > kTwo31);
+      }
+    }
+  }
+}
+
+TEST_P(Int8Conv_, TakesAnyStridePaddingAndDilation) {
+  const UsePool alone(nullptr);
+  for (const Sizes& sizes : {Sizes{"dense", 2, 3, 5, {2, 3}, 1, 1, 1, 1, 3, 5},
+                             {"groups", 1, 3, 4, {2, 1}, 1, 1, 1, 2, 4, 3},
+                             {"transposed", 1, 3, 5, {2, 3}, 1, 1, 1, 1, 3, 5, true},
+                             {"depthwise", 1, 5, 6, {3, 3}, 1, 1, 1, 16, 1, 1, false, true},
+                             {"depthwise, odd", 1, 5, 1, {1, 3}, 1, 1, 1, 3, 1, 1, false, true}}) {
+    SCOPED_TRACE(sizes.name);
+    for (const int64_t out : {1, 4}) {
+      check_pairs(sizes, out, &ConvAxis::stride, &ConvAxis::padding);
+      check_pairs(sizes, out, &ConvAxis::stride, &ConvAxis::dilation);
+      check_pairs(sizes, out, &ConvAxis::padding, &ConvAxis::dilation);
+    }
+  }
+}
+
+TEST_P(Int8Conv_, RefusesSizesThatAreNotPositive) {
+  for (int64_t Int8Conv::*size :
+       {&Int8Conv::batch, &Int8Conv::groups, &Int8Conv::group_in, &Int8Conv::group_out}) {
+    for (const int64_t n : {int64_t{0}, int64_t{-1}, kLeast}) {
+      Example example(kSizes[0]);
+      example.conv.*size = n;
+      HeapScratch scratch;
+      EXPECT_FALSE(example.conv.pack(example.filter));
+      EXPECT_FALSE(example.conv.run(example.filter, scratch));
+    }
+  }
+}
+
+// Every output meets the one pixel with another tap.
+TEST_P(Int8Conv_, VisitsOnlyWhatIsThere) {
+  Sizes sizes = {"", 1, 1, 1, {61, 71}, 1, 0, 1, 1, 1, 1, true};
+  Example(sizes).check();
+  Example(sizes, false, true).check();
+}
+
+TEST_P(Int8Conv_, ReadsFiltersThatPackingWouldMultiply) {
+  const Sizes sizes = {"", 1, 2, 2, {1, 1}, 1, 0, 1, 1 << 17, 2, 1};
+  Example example(sizes);
+  example.check();
+  EXPECT_EQ(example.filter.data(), nullptr);
+}
+
+TEST_P(Int8Conv_, SaysThatMemoryWasRefused) {
+  for (const Sizes& sizes : {kSizes[2], kSizes[4], kSizes[9], kSizes[14], kSizes[17]}) {
+    SCOPED_TRACE(sizes.name);
+    for (const size_t threads : {1, 3}) {
+      ThreadPool pool(threads);
+      const UsePool use(&pool);
+      Example example(sizes);
+      ASSERT_TRUE(example.conv.pack(example.filter));
+      bool refused = false, done = false;
+      for (size_t limit = 0; !done; limit = limit * 5 / 4 + 64) {
+        HeapScratch scratch(limit);
+        done = example.conv.run(example.filter, scratch);
+        if (done) example.compare();
+        refused |= !done;
+        ASSERT_LT(limit, size_t{1} << 24);
+      }
+      EXPECT_TRUE(refused);
+    }
   }
 }
 

@@ -12,6 +12,8 @@
 #include <executorch/cpu/nn/int8_reach.h>
 
 #include <cstring>
+#include <memory>
+#include <new>
 #include <numeric>
 
 namespace executorch::cpu {
@@ -27,6 +29,8 @@ constexpr int64_t kMostVectors = 3;
 // Of channels whose quads are one piece of each of four vectors.
 constexpr int64_t kPiece = 16;
 constexpr int64_t kGrainWork = 1 << 16;
+// Quads of wide windows take more than a cache, but not more than the image.
+constexpr int64_t kLittleRoom = 1 << 24;
 
 struct DepthwisePlan {
   const Int8Conv& conv;
@@ -59,49 +63,56 @@ struct DepthwisePlan {
   /// Of a chunk: four vectors of weights for each tap and line; of starts and factors.
   int64_t weights_bytes() const { return lines * taps() * 4 * lanes; }
   int64_t chunk_bytes() const { return weights_bytes() + 8 * lanes; }
-  int64_t filter_bytes() const { return n_blocks * chunks * chunk_bytes(); }
+  Size filter_bytes() const { return Size(n_blocks) * chunks * chunk_bytes(); }
 
   /// Columns of one phase, for n outputs.
   int64_t phase_bytes(int64_t n) const {
     const int64_t columns = round_up(n, pixels) + ceil_div((x.kernel - 1) * x.tap + 1, x.step);
     return columns * pitch + lanes;
   }
+  /// Phases that n outputs have columns of.
+  int64_t phases(int64_t n) const { return std::min(x.step, x.extent(n)); }
   /// Not a multiple of a page, or stores to four planes would wait for one another.
-  int64_t plane_bytes(int64_t n) const { return round_up(x.step * phase_bytes(n), 64) + 64; }
+  int64_t plane_bytes(int64_t n) const { return round_up(phases(n) * phase_bytes(n), 64) + 64; }
   int64_t strip() const {
     const int64_t whole = quads * 4 * plane_bytes(x.out);
     const int64_t n = ceil_div(x.out, ceil_div(whole, kStripBytes));
-    return round_up(n, pixels);
+    // Wide windows: most columns should be of one strip alone.
+    const int64_t shared = std::min((x.kernel - 1) * x.tap / x.step, x.out);
+    return round_up(std::max(n, shared), pixels);
   }
 };
 
 /// The filter of one block, [chunk][line, tap, vector][channel][quad], behind each chunk its starts
 /// and factors.
-void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, uint8_t* to) {
-  static thread_local std::vector<int8_t> room;
+/// `room` has room_bytes(), for four lines of a group of pixels.
+int64_t room_bytes(const DepthwisePlan& plan) {
+  return 4 * plan.chunks * plan.lanes;
+}
+void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int8_t* room,
+                uint8_t* to) {
   const int64_t lanes = plan.lanes, size = plan.chunks * lanes, first = block * plan.block;
   const auto* const w = reinterpret_cast<const int8_t*>(g.b.data);
-  room.resize(static_cast<size_t>(4 * size));
   // The channel at a place of a group of pixels; -1: none.
   const auto channel = [&](int64_t place) {
     const int64_t c = first + place % plan.block;
     return c < plan.channels ? c : -1;
   };
   const auto pack_quad = [&](int64_t line, int64_t column, int64_t quad, int64_t tap) {
-    std::fill(room.begin(), room.end(), int8_t{0});
+    std::fill_n(room, 4 * size, int8_t{0});
     for (int64_t r = 0; r < 4; ++r) {
       const int64_t row = quad * 4 + r - line * plan.y.step;
       if (row < 0 || row >= plan.y.kernel) continue;
       for (int64_t i = 0; i < size; ++i) {
         const int64_t c = channel(i), at = row * plan.x.kernel + column;
-        if (c >= 0) room[static_cast<size_t>(r * size + i)] = w[at * plan.channels + c];
+        if (c >= 0) room[r * size + i] = w[c * g.b.row_bytes + at * plan.conv.filter_step];
       }
     }
     int8::FourRows rows{};
-    for (int64_t r = 0; r < 4; ++r) rows.row[r] = room.data() + r * size;
+    for (int64_t r = 0; r < 4; ++r) rows.row[r] = room + r * size;
     rows.n = plan.chunks;
     rows.bytes = rows.step = lanes;
-    rows.end = room.data() + 4 * size;
+    rows.end = room + 4 * size;
     plan.kernels.interleave(rows, to + (line * plan.taps() + tap) * 4 * lanes, plan.chunk_bytes(),
                             lanes);
   };
@@ -128,36 +139,34 @@ void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, uin
 /// Lines of outputs that the same quads serve, of one block of channels.
 class DepthwiseLines {
  public:
-  DepthwiseLines(const DepthwisePlan& plan, const Int8Gemm& g, const uint8_t* filter)
+  /// `offsets` has plan.taps() elements.
+  DepthwiseLines(const DepthwisePlan& plan, const Int8Gemm& g, const uint8_t* filter,
+                 int64_t* offsets)
       : plan_(plan),
         g_(g),
         filter_(filter),
         strip_(plan.strip()),
         phase_(plan.phase_bytes(strip_)),
-        plane_(plan.plane_bytes(strip_)) {
-    static thread_local std::vector<int64_t> offsets;  // one convolution at a time
-    offsets.clear();
+        plane_(plan.plane_bytes(strip_)),
+        offsets_(offsets) {
     for (int64_t column = 0; column < plan.x.kernel; ++column) {
       const int64_t at = column * plan.x.tap;
       for (int64_t quad = 0; quad < plan.quads; ++quad) {
-        offsets.push_back(quad * 4 * plane_ + at % plan.x.step * phase_ +
-                          at / plan.x.step * plan.pitch);
+        *offsets++ = quad * 4 * plane_ + at % plan.x.step * phase_ + at / plan.x.step * plan.pitch;
       }
     }
-    offsets_ = offsets.data();
   }
+  /// Of the quads of a strip.
+  Size room_bytes() const { return Size(plan_.quads) * 4 * plane_; }
 
-  void run(int64_t image, int64_t line, int64_t block) const {
-    static thread_local Workspace workspace;
-    uint8_t* const quads = int8::bytes_of(workspace, plan_.quads * 4 * plane_ + 64);
-    uint8_t* const aligned = quads + (64 - reinterpret_cast<uintptr_t>(quads) % 64) % 64;
+  void run(int64_t image, int64_t line, int64_t block, uint8_t* quads) const {
     for (int64_t o = 0; o < plan_.x.out; o += strip_) {
       const int64_t n = std::min(strip_, plan_.x.out - o);
-      gather(image, line, block, o, n, aligned);
+      gather(image, line, block, o, n, quads);
       const int64_t lines = std::min(plan_.lines, plan_.y.out - line);
       for (int64_t l = 0; l < lines; ++l) {
         const int64_t pixel = (image * plan_.y.out + line + l) * plan_.x.out + o;
-        compute(l, block, aligned, n, static_cast<uint8_t*>(g_.c) + pixel * g_.ldc);
+        compute(l, block, quads, n, static_cast<uint8_t*>(g_.c) + pixel * g_.ldc);
       }
     }
   }
@@ -204,7 +213,7 @@ class DepthwiseLines {
         plan_.kernels.interleave(some, planes + phase * phase_ + from / x.step * plan_.pitch,
                                  plan_.pitch, plane_);
       };
-      for (int64_t phase = 0; phase < x.step; ++phase) {
+      for (int64_t phase = 0; phase < plan_.phases(n); ++phase) {
         write(0, inner, phase, true);
         write(inner, outer, phase, false);
         write(outer, extent, phase, true);
@@ -251,26 +260,38 @@ class DepthwiseLines {
 
 }  // namespace
 
-void Int8Conv::pack_depthwise(Int8Filter& filter) const {
+bool Int8Conv::pack_depthwise(Int8Filter& filter) const {
   const DepthwisePlan plan(*this);
-  uint8_t* const to = filter.resize(plan.filter_bytes());
+  const std::unique_ptr<int8_t[]> room(new (std::nothrow)
+                                           int8_t[static_cast<size_t>(room_bytes(plan))]);
+  if (room == nullptr || !filter.resize(plan.filter_bytes())) return false;
+  uint8_t* const to = filter.data_.get();
   for (int64_t block = 0; block < plan.n_blocks; ++block) {
-    pack_block(plan, product, block, to + block * plan.chunks * plan.chunk_bytes());
+    pack_block(plan, product, block, room.get(), to + block * plan.chunks * plan.chunk_bytes());
   }
+  return true;
 }
 
-void Int8Conv::run_depthwise(const Int8Filter& filter) const {
+bool Int8Conv::run_depthwise(const Int8Filter& filter, Scratch& scratch) const {
   const DepthwisePlan plan(*this);
-  const DepthwiseLines lines(plan, product, filter.data());
+  auto* const offsets = scratch.array<int64_t>(plan.taps());
+  if (offsets == nullptr) return false;
+  const DepthwiseLines lines(plan, product, filter.data(), offsets);
+  const Size held = Size(batch) * groups * (plan.y.in * plan.x.in + plan.y.out * plan.x.out);
+  if (!lines.room_bytes().within(max(held, kLittleRoom).value_or(0))) return run_sparse(scratch);
+  const ThreadScratch<uint8_t> rooms(scratch, lines.room_bytes());
+  if (!rooms) return false;
   const int64_t groups_of_lines = ceil_div(plan.y.out, plan.lines);
   const int64_t n = batch * groups_of_lines * plan.n_blocks;
   const int64_t work = plan.x.out * plan.lines * plan.taps() * 4 * plan.block;
-  parallel_for(n, kGrainWork / work + 1, [&](int64_t begin, int64_t end) {
+  rooms.parallel_for(n, kGrainWork / work + 1, [&](int64_t begin, int64_t end, uint8_t* quads) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / plan.n_blocks;
-      lines.run(group / groups_of_lines, group % groups_of_lines * plan.lines, i % plan.n_blocks);
+      lines.run(group / groups_of_lines, group % groups_of_lines * plan.lines, i % plan.n_blocks,
+                quads);
     }
   });
+  return true;
 }
 
 }  // namespace executorch::cpu

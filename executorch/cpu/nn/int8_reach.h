@@ -1,4 +1,5 @@
-/// Which positions of an image a convolution's outputs read. Of the implementation.
+/// Which positions of an image a convolution's outputs read, for positions that has_positions()
+/// (conv_sparse.h). Of the implementation.
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
@@ -7,8 +8,8 @@
 
 namespace executorch::cpu {
 
-/// Where outputs read along an axis: output o with tap t at o * step + base + t
-/// * tap, in steps of which `up` are one of the image.
+/// Where outputs read along an axis: output o with tap t at o * step + base + t * tap, in steps of
+/// which `up` are one of the image.
 struct Reach {
   int64_t in, out, kernel, step, base, tap, up;
 

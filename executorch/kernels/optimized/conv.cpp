@@ -1,6 +1,7 @@
 #include <executorch/kernels/optimized/conv_call.h>
 #include <executorch/kernels/optimized/epilogue.h>
 #include <executorch/kernels/optimized/patterns.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 
 #include <cmath>
@@ -105,13 +106,12 @@ bool ConvCall::bind(cpu::Conv<T>& c) const {
 }
 template bool ConvCall::bind(cpu::Conv<float>& c) const;
 
-bool run_convolution(const FusedCall& base, KernelRuntimeContext&) {
+bool run_convolution(const FusedCall& base, KernelRuntimeContext& ctx) {
   const auto& call = static_cast<const ConvCall&>(base);
   return cpu::with_type(engine_type(call.out->toTensor()), [&](auto t) {
     cpu::Conv<decltype(t)> c;
-    if (!call.bind(c)) return false;
-    c.run();
-    return true;
+    torch::executor::native::internal::EngineScratch scratch(ctx);
+    return call.bind(c) && c.run(scratch);
   });
 }
 

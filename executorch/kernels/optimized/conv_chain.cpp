@@ -1,5 +1,6 @@
 #include <executorch/cpu/nn/conv_chain.h>
 #include <executorch/kernels/optimized/conv_call.h>
+#include <executorch/kernels/portable/internal/engine.h>
 
 #include <string>
 
@@ -25,11 +26,10 @@ struct ChainCall : FusedCall {
   }
 };
 
-bool run_chain(const FusedCall& call, KernelRuntimeContext&) {
+bool run_chain(const FusedCall& call, KernelRuntimeContext& ctx) {
   cpu::ConvChain chain;
-  if (!static_cast<const ChainCall&>(call).bind(chain)) return false;
-  chain.run();
-  return true;
+  torch::executor::native::internal::EngineScratch scratch(ctx);
+  return static_cast<const ChainCall&>(call).bind(chain) && chain.run(scratch);
 }
 
 class ChainMatch {

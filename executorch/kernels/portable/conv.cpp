@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv.h>
+#include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
@@ -32,8 +33,8 @@ EngineType<T>* elements(const Tensor& t) {
 }
 
 template <class T>
-void convolve(const Geometry& g, const Tensor& input, const Tensor& weight,
-              const std::optional<Tensor>& bias, Tensor& out) {
+bool convolve(const Geometry& g, const Tensor& input, const Tensor& weight,
+              const std::optional<Tensor>& bias, Tensor& out, cpu::Scratch& scratch) {
   cpu::Conv<EngineType<T>> c;
   std::copy_n(g.axis, kSpatial, c.axis);
   c.transposed = g.transposed;
@@ -45,7 +46,17 @@ void convolve(const Geometry& g, const Tensor& input, const Tensor& weight,
   c.weight = elements<T>(weight);
   c.bias = bias.has_value() ? elements<T>(*bias) : nullptr;
   c.out = elements<T>(out);
-  c.run();
+  return c.run(scratch);
+}
+
+bool convolve(KernelRuntimeContext& ctx, const char* op, const Geometry& g, const Tensor& input,
+              const Tensor& weight, const std::optional<Tensor>& bias, Tensor& out) {
+  EngineScratch scratch(ctx);
+  bool granted = true;
+  with_gemm_dtype(out.scalar_type(), [&](auto tag) {
+    granted = convolve<decltype(tag)>(g, input, weight, bias, out, scratch);
+  });
+  return require_scratch(ctx, op, granted);
 }
 
 // The stride between neighbours when the dims of `layout` from `first` on are walked as one; 0 if
@@ -169,8 +180,7 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
     return out;
   }
   bind(input, weight, groups, out, c);
-  with_gemm_dtype(out.scalar_type(),
-                  [&](auto tag) { convolve<decltype(tag)>(c, input, weight, bias, out); });
+  (void)convolve(ctx, kOp, c, input, weight, bias, out);
   return out;
 }
 
@@ -207,6 +217,55 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
   }
 }
 
+// The sum for one weight over what its tap meets.
+template <class T>
+T weight_gradient_of(const Geometry& c, const T* rows, int64_t row_batch, int64_t row_pixel,
+                     const T* image, int64_t image_batch, const int64_t (&tap)[kSpatial]) {
+  cpu::ConvAxis::Steps steps[kSpatial];
+  for (int d = 0; d < kSpatial; ++d) {
+    steps[d] = c.axis[d].met_by(tap[d], false);
+    if (steps[d].begin == steps[d].end) return T(0);
+  }
+  const auto position = [&](int d, int64_t o) {
+    const cpu::ConvAxis& a = c.axis[d];
+    return (o * a.stride + tap[d] * a.dilation - a.padding) * a.in_stride;
+  };
+  cpu::Accumulator<EngineType<T>> sum = 0;
+  for (int64_t b = 0; b < c.batch; ++b, rows += row_batch, image += image_batch) {
+    for (int64_t z = steps[0].begin; z < steps[0].end; ++z) {
+      for (int64_t y = steps[1].begin; y < steps[1].end; ++y) {
+        const T* const row = rows + (z * c.axis[1].out + y) * c.axis[2].out * row_pixel;
+        const T* const line = image + position(0, z) + position(1, y);
+        for (int64_t x = steps[2].begin; x < steps[2].end; ++x) {
+          sum += static_cast<decltype(sum)>(row[x * row_pixel]) *
+                 static_cast<decltype(sum)>(line[position(2, x)]);
+        }
+      }
+    }
+  }
+  return static_cast<T>(sum);
+}
+
+// weight_gradient() where most taps of most positions meet nothing.
+template <class T>
+void sparse_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
+                            Tensor& grad) {
+  const Layout r(rows), i(image);
+  const int64_t row_pixel = joint_stride(r, 2), n = c.group_in * c.taps();
+  const cpu::ConvAxis &h = c.axis[1], &w = c.axis[2];
+  T* const to = grad.mutable_data_ptr<T>();
+  cpu::parallel_for(grad.numel(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e) {
+      const int64_t row = e / n, channel = row / c.group_out * c.group_in + e % n / c.taps();
+      const int64_t t = e % c.taps();
+      to[e] = weight_gradient_of(
+          c, rows.const_data_ptr<T>() + row * r.strides[1], r.strides[0], row_pixel,
+          image.const_data_ptr<T>() + channel * i.strides[1], i.strides[0],
+          {t / (w.kernel * h.kernel), t / w.kernel % h.kernel, t % w.kernel});
+    }
+  });
+}
+
 // grad[r, (ch, tap)] = sum over images and positions of rows[r, position] * patches of `image`.
 // Forward, the rows are the output's gradient and the image is the input; transposed, they change
 // places, and the weight keeps its first dim with the rows.
@@ -214,6 +273,10 @@ template <class T>
 bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, Tensor& grad,
                      cpu::Scratch& scratch) {
   using E = EngineType<T>;
+  if (cpu::is_sparse({c.axis, kSpatial, false, c.batch, c.groups, c.group_in, c.group_out})) {
+    sparse_weight_gradient<T>(c, rows, image, grad);
+    return true;
+  }
   const Layout r(rows), i(image);
   const int64_t n = c.group_in * c.taps();
   E* const to = elements<T>(grad);
@@ -306,9 +369,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
   if (output_mask[0]) {
     if (!resize_out(ctx, kOp, out0, input.sizes())) return result;
     bind(grad_output, weight, groups, out0, back);
-    with_gemm_dtype(input.scalar_type(), [&](auto tag) {
-      convolve<decltype(tag)>(back, grad_output, weight, std::nullopt, out0);
-    });
+    if (!convolve(ctx, kOp, back, grad_output, weight, std::nullopt, out0)) return result;
   }
   if (output_mask[1]) {
     Geometry& forward = transposed ? back : c;  // the one of the two that is not transposed

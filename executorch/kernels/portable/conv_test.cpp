@@ -101,6 +101,77 @@ TEST_F(Convolution, RefusesMismatchedChannelsAndOversizedKernels) {
   EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
 }
 
+TEST_F(Convolution, SpreadsTheInputByAnyStride) {
+  Windows w;
+  w.transposed = true;
+  for (const int64_t stride : {65535, 2147483647}) {
+    w.stride = {stride, stride};
+    w.padding = {stride / 2, stride / 2};
+    w.output_padding = {0, 0};
+    EXPECT_TENSOR_EQ(run(floats.ones({1, 1, 2, 2}), floats.full({1, 1, 1, 1}, 3), floats.ones({1}),
+                         w, floats.zeros({1, 1, 2, 2})),
+                     floats.ones({1, 1, 2, 2}));
+    EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  }
+}
+
+TEST_F(Convolution, LeavesOutTapsThatMeetNothing) {
+  Windows w;
+  for (const int64_t dilation : {1 << 24, 2147483647}) {
+    w.padding = w.dilation = {dilation};
+    EXPECT_TENSOR_EQ(run(floats.make({1, 1, 3}, {1, 2, 3}), floats.make({1, 1, 3}, {5, 10, 7}),
+                         std::nullopt, w, floats.zeros({1, 1, 3})),
+                     floats.make({1, 1, 3}, {10, 20, 30}));
+    EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  }
+}
+
+TEST_F(Convolution, RefusesAResultLargerThanAnyTensor) {
+  Windows w;
+  w.padding = {2147483647};
+  run(floats.ones({1, 1, 3}), floats.ones({1, 1, 1}), std::nullopt, w, floats.zeros({1, 1, 2}));
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
+TEST_F(Convolution, TakesAnImageOfNoColumns) {
+  TensorFactory<ScalarType::Half> halves;
+  TensorFactory<ScalarType::BFloat16> shorts;
+  Windows w;
+  w.padding = {2};
+  EXPECT_TENSOR_EQ(run(halves.zeros({1, 2, 0}), halves.ones({3, 2, 3}), halves.full({3}, 5), w,
+                       halves.zeros({1, 3, 2})),
+                   halves.full({1, 3, 2}, 5));
+  EXPECT_TENSOR_EQ(run(shorts.zeros({1, 2, 0}), shorts.ones({3, 2, 3}), shorts.full({3}, 5), w,
+                       shorts.zeros({1, 3, 2})),
+                   shorts.full({1, 3, 2}, 5));
+  EXPECT_TENSOR_EQ(run(floats.zeros({0, 2, 4}), floats.ones({3, 2, 3}), std::nullopt, {},
+                       floats.zeros({0, 3, 2})),
+                   floats.zeros({0, 3, 2}));
+}
+
+// The one pixel meets every tap, each of another output.
+TEST_F(Convolution, GivesGradientsOfWhatEachTapMeets) {
+  constexpr int32_t kTaps = 1 << 15;
+  std::vector<float> taps(kTaps), grads(kTaps), turned(kTaps);
+  float sum = 0;
+  for (size_t i = 0; i < kTaps; ++i) {
+    taps[i] = static_cast<float>(i % 7);
+    grads[i] = static_cast<float>(i % 5);
+    turned[kTaps - 1 - i] = 3 * grads[i];
+  }
+  for (size_t i = 0; i < kTaps; ++i) sum += grads[i] * taps[kTaps - 1 - i];
+  Tensor to_x = floats.zeros({1, 1, 1}), to_weight = floats.zeros({1, 1, kTaps});
+  Tensor to_bias = floats.zeros({1});
+  const int64_t one = 1, padding = kTaps - 1, zero = 0;
+  const bool all[] = {true, true, false};
+  convolution_backward_out(ctx, floats.make({1, 1, kTaps}, grads), floats.full({1, 1, 1}, 3),
+                           floats.make({1, 1, kTaps}, taps), std::nullopt, {&one, 1}, {&padding, 1},
+                           {&one, 1}, false, {&zero, 1}, 1, {all, 3}, to_x, to_weight, to_bias);
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_TENSOR_EQ(to_x, floats.full({1, 1, 1}, sum));
+  EXPECT_TENSOR_EQ(to_weight, floats.make({1, 1, kTaps}, turned));
+}
+
 TEST_F(Convolution, MaxPoolReportsPositionsOfThePlane) {
   TensorFactory<ScalarType::Long> longs;
   Tensor x = floats.make({1, 1, 2, 4}, {1, 5, 2, 0, 3, 4, 7, 8});

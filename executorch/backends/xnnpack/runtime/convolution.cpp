@@ -8,6 +8,8 @@
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
+#include <limits>
+#include <new>
 #include <vector>
 
 namespace executorch::backends::xnnpack {
@@ -16,7 +18,6 @@ namespace {
 using Kind = fb_xnnpack::XNodeUnion;
 
 constexpr int64_t kMaxChannels = 1 << 24;
-constexpr double kMaxWindowBytes = 1 << 30;
 constexpr int64_t kElementsPerTask = 16384;
 
 struct Layer {
@@ -57,10 +58,10 @@ struct Layer {
   }
 };
 
-/// All elements as floats, in memory of the call unless they are; null if it is refused.
+/// All elements as floats, in scratch memory unless they are; null if that is refused.
 const float* floats(const Value& value, cpu::Scratch& scratch) {
-  const int64_t n = value.shape.numel();
   if (value.type == Type::fp32) return value.as<float>();
+  const int64_t n = value.shape.numel();
   float* const room = scratch.array<float>(n);
   if (room == nullptr) return nullptr;
   cpu::parallel_for(n, kElementsPerTask, [&](int64_t begin, int64_t end) {
@@ -72,7 +73,10 @@ const float* floats(const Value& value, cpu::Scratch& scratch) {
 }
 
 bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
+  const cpu::Scratch::Frame frame(scratch);
   const Shape &x = layer.x.shape, &y = layer.y.shape;
+  const int64_t n = y.numel();
+  const bool direct = layer.y.type == Type::fp32;
   cpu::Conv<float> conv;
   for (size_t d = 0; d < 2; ++d) conv.axis[1 + d] = layer.axis(d);
   conv.transposed = layer.transposed;
@@ -87,16 +91,15 @@ bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   conv.weight_out = layer.depthwise ? 1 : layer.terms();
   conv.weight_group = layer.outputs * conv.weight_out;
   conv.weight_in = 1;
-  conv.bias = layer.bias == nullptr ? nullptr : floats(*layer.bias, scratch);
-  const int64_t n = y.numel();
-  const bool direct = layer.y.type == Type::fp32;
+  if (layer.bias != nullptr) conv.bias = floats(*layer.bias, scratch);
   conv.out = direct ? layer.y.as<float>() : scratch.array<float>(n);
-  if (conv.input == nullptr || conv.out == nullptr) return false;
-  if (layer.bias != nullptr && conv.bias == nullptr) return false;
   conv.out_batch = y.product(1, 4);
   conv.out_channel = layer.is_planar() ? y.product(2, 4) : 1;
   conv.act = {cpu::Activation::Kind::Clamp, node.low, node.high};
-  conv.run();
+  if (conv.input == nullptr || (layer.bias != nullptr && conv.bias == nullptr) ||
+      conv.out == nullptr || !conv.run(scratch)) {
+    return false;
+  }
   if (direct) return true;
   cpu::parallel_for(n, kElementsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i += kRun) {
@@ -106,23 +109,25 @@ bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   return true;
 }
 
-/// A depthwise filter, [taps, channels], and back.
-std::vector<int8_t> turned(const int8_t* filter, int64_t rows, int64_t columns) {
-  std::vector<int8_t> result(static_cast<size_t>(rows * columns));
-  for (int64_t i = 0; i < rows * columns; ++i) {
-    result[static_cast<size_t>(i % columns * rows + i / columns)] = filter[i];
+/// A filter [taps, channels] as [channels, taps].
+std::vector<int8_t> turned(const int8_t* filter, int64_t taps, int64_t channels) {
+  std::vector<int8_t> result(static_cast<size_t>(taps * channels));
+  for (int64_t i = 0; i < taps * channels; ++i) {
+    result[static_cast<size_t>(i % channels * taps + i / channels)] = filter[i];
   }
   return result;
 }
 
-/// All but the activations and the results; the filter is `rows`, a row for each output channel.
-cpu::Int8Conv integer_convolution(const Graph& graph, const Layer& layer, const Node& node,
-                                  const int8_t* rows) {
+/// All but the activations and the results.
+cpu::Int8Conv integer_convolution(const Graph& graph, const Layer& layer, const Node& node) {
+  const int64_t n = layer.channels_out();
   cpu::Int8Conv conv;
-  conv.depthwise =
-      layer.inputs == 1 && layer.outputs == 1 && !layer.transposed && layer.x.type != Type::qdint8;
-  conv.product = integer_product(graph, node, layer.channels_out(), layer.terms(), rows);
+  conv.product = integer_product(graph, node, n, layer.terms(), layer.w.as<int8_t>());
   conv.product.n = layer.outputs;
+  if (layer.depthwise) {
+    conv.product.b.row_bytes = 1;
+    conv.filter_step = n;
+  }
   for (size_t d = 0; d < 2; ++d) conv.axis[d] = layer.axis(d);
   conv.transposed = layer.transposed;
   conv.batch = layer.x.shape[0];
@@ -132,16 +137,15 @@ cpu::Int8Conv integer_convolution(const Graph& graph, const Layer& layer, const 
   return conv;
 }
 
-bool run_integer(const Graph& graph, const Layer& layer, const Node& node) {
-  cpu::Int8Conv conv = integer_convolution(graph, layer, node, layer.w.as<int8_t>());
+bool run_integer(const Graph& graph, const Layer& layer, const Node& node, cpu::Scratch& scratch) {
+  cpu::Int8Conv conv = integer_convolution(graph, layer, node);
   const bool dynamic = layer.x.type == Type::qdint8;
   const RowQuantization all{layer.x.scale, layer.x.zero_point};
   conv.product.a = layer.x.as<int8_t>();
   conv.product.rows = dynamic ? layer.x.row_quantization() : &all;
   conv.product.rows_share = dynamic ? 1 : conv.batch;
   conv.product.c = layer.y.data;
-  conv.run(node.filter);
-  return true;
+  return conv.run(node.filter, scratch);
 }
 
 }  // namespace
@@ -184,6 +188,7 @@ bool infer_convolution(Graph& graph, const Node& node) {
   if (layer.x.shape[dims.c] != layer.channels_in()) return false;
   Shape y{4, {layer.x.shape[0]}};
   y[dims.c] = layer.channels_out();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t in = layer.x.shape[dims.h + axis];
     const cpu::Size padding = cpu::Size(w.before[axis]) + w.after[axis], reach = w.reach(axis);
@@ -191,16 +196,11 @@ bool infer_convolution(Graph& graph, const Node& node) {
     const cpu::Size rest =
         layer.transposed ? cpu::Size(in - 1) * w.stride[axis] + w.adjustment[axis] + reach - padding
                          : cpu::Size(in) + padding - reach;
-    if (in < 1 || !rest.within(INT64_MAX)) return false;
-    y[dims.h + axis] = layer.transposed ? rest.value() : rest.value() / w.stride[axis] + 1;
+    if (in < 1 || !rest.within(kMost)) return false;
+    const cpu::Size out = layer.transposed ? rest : rest / w.stride[axis] + 1;
+    if (!out.within(std::numeric_limits<int32_t>::max())) return false;
+    y[dims.h + axis] = out.value();
   }
-  // Integer images are copied with their padding, lines of one window at a time.
-  const double window = static_cast<double>(w.dilation[0]) * static_cast<double>(w.size[0]);
-  const double line = static_cast<double>(layer.transposed ? y[2] : layer.x.shape[2]) +
-                      static_cast<double>(w.before[1] + w.after[1]) +
-                      static_cast<double>(w.dilation[1]) * static_cast<double>(w.size[1]);
-  const auto channels = static_cast<double>(layer.channels_in());
-  if (layer.w.type != Type::fp32 && window * line * channels > kMaxWindowBytes) return false;
   graph.out(node).shape = y;
   return true;
 }
@@ -210,25 +210,19 @@ void prepare_convolution(const Graph& graph, Node& node) {
   if (layer.w.type == Type::fp32) return;
   const int64_t k = layer.terms(), n = layer.channels_out();
   const auto* const filter = layer.w.as<int8_t>();
-  // Depthwise filters are [taps, channels]: as they lie, or turned, or back.
-  std::vector<int8_t> rows, taps;
+  std::vector<int8_t> rows;
   if (layer.depthwise) rows = turned(filter, k, n);
-  const int8_t* const by_channel = layer.depthwise ? rows.data() : filter;
-  prepare_integer_product(graph, node, n, k, by_channel);
-  cpu::Int8Conv conv = integer_convolution(graph, layer, node, by_channel);
+  prepare_integer_product(graph, node, n, k, layer.depthwise ? rows.data() : filter);
+  cpu::Int8Conv conv = integer_convolution(graph, layer, node);
   const RowQuantization all{layer.x.scale, layer.x.zero_point};
   conv.product.rows = &all;
-  if (conv.depthwise) {
-    if (!layer.depthwise) taps = turned(filter, n, k);
-    conv.product.b.data = reinterpret_cast<const uint8_t*>(layer.depthwise ? filter : taps.data());
-  }
-  conv.pack(node.filter);
+  if (!conv.pack(node.filter)) throw std::bad_alloc();
 }
 
 bool run_convolution(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Layer layer(graph, node);
   if (layer.w.type == Type::fp32) return run_float(layer, node, scratch);
-  return run_integer(graph, layer, node);
+  return run_integer(graph, layer, node, scratch);
 }
 
 }  // namespace executorch::backends::xnnpack
