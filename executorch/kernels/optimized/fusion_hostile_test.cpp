@@ -155,7 +155,7 @@ TEST_F(Hostile, SizesBeyondAnyTensor) {
   plan_.kernel("aten::mul.out", {huge, x, y, y});
   plan_.kernel("aten::mm.out", {y, w, z, z});
   plan_.kernel("aten::relu.out", {z, x, x});
-  const LoadedMethod loaded(build(x));
+  LoadedMethod loaded(build(x));
   ASSERT_EQ(loaded.error, Error::Ok);
   EXPECT_NE(loaded.method->execute(), Error::Ok);
 }

@@ -127,6 +127,9 @@ Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& w
       "%s: one floating dtype was expected, and per-sample weights only for sums", op);
   for (const Tensor* t : {&indices, &offsets}) {
     if (!require_index_dtype(ctx, op, *t)) return results;
+    for (const Tensor* written : {&out, &offset2bag, &bag_size, &max_indices}) {
+      if (!require_apart(ctx, op, *t, *written)) return results;
+    }
   }
   for (const Tensor* t : {&offset2bag, &bag_size, &max_indices}) {
     if (!require_index_dtype(ctx, op, *t)) return results;

@@ -100,7 +100,7 @@ Tensor& embedding_out(KernelRuntimeContext& ctx, const Tensor& weight, const Ten
   (void)padding_idx, (void)scale_grad_by_freq, (void)sparse;  // matter to gradients only
   ET_REQUIRE(ctx, weight.dim() == 2 && indices.dim() < kMaxDims, InvalidArgument, out,
              "%s: weight [n, d] was expected; its shape is %s", kOp, ShapeText(weight).c_str());
-  if (!require_index_dtype(ctx, kOp, indices)) return out;
+  if (!require_index(ctx, kOp, indices, out)) return out;
   if (!require_same_dtype(ctx, kOp, weight, out, "out")) return out;
   Shape shape(indices);
   shape.push(weight.size(1));
@@ -137,7 +137,7 @@ Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t 
              "%s: a 1-d index was expected (of one element for a 0-d tensor); found shapes %s and "
              "%s",
              kOp, ShapeText(index).c_str(), ShapeText(self).c_str());
-  if (!require_index_dtype(ctx, kOp, index)) return out;
+  if (!require_index(ctx, kOp, index, out)) return out;
   if (!require_same_dtype(ctx, kOp, self, out, "out")) return out;
   Shape shape(self);
   if (self.dim() > 0) shape.set(dim, index.numel());
@@ -241,7 +241,7 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
   (void)sparse_grad;
   if (!normalize_dim(ctx, kOp, dim, self.dim())) return out;
   if (!require_same_dtype(ctx, kOp, self, out, "out")) return out;
-  if (index.numel() > 0 && !require_index_dtype(ctx, kOp, index)) return out;
+  if (index.numel() > 0 && !require_index(ctx, kOp, index, out)) return out;
   if (index.numel() > 0 && !require_index_shape(ctx, kOp, self, "the input", index, dim, true)) {
     return out;
   }
@@ -270,7 +270,7 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
 Tensor& repeat_interleave_Tensor_out(KernelRuntimeContext& ctx, const Tensor& repeats,
                                      std::optional<int64_t> output_size, Tensor& out) {
   constexpr const char* kOp = "repeat_interleave.Tensor_out";
-  if (!require_index_dtype(ctx, kOp, repeats)) return out;
+  if (!require_index(ctx, kOp, repeats, out)) return out;
   if (!require_same_dtype(ctx, kOp, repeats, out, "out")) return out;
   ET_REQUIRE(ctx, repeats.dim() == 1, InvalidArgument, out,
              "%s: repeats must have rank 1; its shape is %s", kOp, ShapeText(repeats).c_str());

@@ -174,7 +174,7 @@ Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& gr
              "%s: a gradient of shape %s does not belong to indices of shape %s", kOp,
              ShapeText(grad_output).c_str(), ShapeText(indices).c_str());
   if (!require_one_float(ctx, kOp, {&grad_output, &out}) ||
-      !require_index_dtype(ctx, kOp, indices)) {
+      !require_index(ctx, kOp, indices, out)) {
     return out;
   }
   const int64_t width = grad_output.size(rank - 1);

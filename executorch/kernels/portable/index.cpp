@@ -89,6 +89,14 @@ class AdvancedIndex {
   Shape result_;
 };
 
+bool require_indices_apart(KernelRuntimeContext& ctx, const char* op, OptionalTensors indices,
+                           const Tensor& out) {
+  for (const auto& index : indices) {
+    if (index.has_value() && !require_apart(ctx, op, *index, out)) return false;
+  }
+  return true;
+}
+
 bool AdvancedIndex::add_term(KernelRuntimeContext& ctx, const char* op, const Tensor& x,
                              const Tensor& t, int64_t entry, int64_t& dim) {
   Term& term = terms_[n_terms_++];
@@ -320,7 +328,9 @@ Tensor& index_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, Optional
              "%s: out has dtype %s; that of the input, %s, was expected", kOp,
              toString(out.scalar_type()), toString(self.scalar_type()));
   AdvancedIndex index;
-  if (!index.parse(ctx, kOp, self, indices)) return out;
+  if (!require_indices_apart(ctx, kOp, indices, out) || !index.parse(ctx, kOp, self, indices)) {
+    return out;
+  }
   if (!resize_out(ctx, kOp, out, index.result()) || out.numel() == 0) return out;
   const Layout from(self), to(out);
   const Loop rest = index.rest(from, to);
@@ -343,7 +353,7 @@ void put(KernelRuntimeContext& ctx, const char* op, Tensor& x, OptionalTensors i
              "%s: values have dtype %s; that of the input, %s, was expected", op,
              toString(values.scalar_type()), toString(x.scalar_type()));
   AdvancedIndex index;
-  if (!index.parse(ctx, op, x, indices)) return;
+  if (!require_indices_apart(ctx, op, indices, x) || !index.parse(ctx, op, x, indices)) return;
   const Shape& shape = index.result();
   const Layout own(values);
   const int64_t lead = shape.ndim() - own.shape.ndim();

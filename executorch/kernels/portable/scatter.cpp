@@ -21,7 +21,7 @@ namespace {
 bool begin_scatter(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t& dim,
                    const Tensor& index, const Tensor* src, Tensor& out) {
   if (!normalize_dim(ctx, op, dim, self.dim())) return false;
-  if (index.numel() > 0 && !require_index_dtype(ctx, op, index)) return false;
+  if (index.numel() > 0 && !require_index(ctx, op, index, out)) return false;
   if (index.numel() > 0 && !require_index_shape(ctx, op, self, "the input", index, dim, true)) {
     return false;
   }

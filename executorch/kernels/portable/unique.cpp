@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -212,6 +213,7 @@ Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
   const bool fits = weights.has_value() ? is_float(type) : type == ScalarType::Long;
   ET_REQUIRE(ctx, fits, InvalidArgument, out, "%s: out is %s, expected %s", kOp, toString(type),
              weights.has_value() ? "a float" : "Long");
+  if (!require_apart(ctx, kOp, self, out)) return out;
   if (!resize_out(ctx, kOp, out, shape)) return out;
   fill(Scalar(int64_t{0}), out);
   with_dtype(type, [&](auto tag) {

@@ -90,7 +90,7 @@ struct Table {
 
 Tensor& embedding(KernelRuntimeContext& ctx, const Table& table, const Tensor& indices,
                   std::optional<ScalarType> dtype, Tensor& out) {
-  if (!table.check(ctx) || !require_index_dtype(ctx, table.op, indices)) return out;
+  if (!table.check(ctx) || !require_index(ctx, table.op, indices, out)) return out;
   ET_REQUIRE(ctx,
              is_float(out.scalar_type()) && dtype.value_or(out.scalar_type()) == out.scalar_type(),
              InvalidArgument, out, "%s: an out of %s cannot take a result of %s", table.op,

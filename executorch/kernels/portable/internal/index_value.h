@@ -30,6 +30,28 @@ class IndexValues {
   return true;
 }
 
+/// Fails the kernel if the memory of `out`, at its largest, and that of `index` share a byte: a
+/// file may plan them so, and indices that were checked would be others when they are used.
+[[nodiscard]] inline bool require_apart(KernelRuntimeContext& ctx, const char* op,
+                                        const Tensor& index, const Tensor& out) {
+  const auto begin = reinterpret_cast<uintptr_t>(index.const_data_ptr());
+  const auto out_begin = reinterpret_cast<uintptr_t>(out.const_data_ptr());
+  const size_t out_bytes =
+      out.unsafeGetTensorImpl()->capacity() * static_cast<size_t>(out.element_size());
+  const bool apart = index.numel() == 0 || out_bytes == 0 || begin + index.nbytes() <= out_begin ||
+                     out_begin + out_bytes <= begin;
+  ET_REQUIRE(ctx, apart, InvalidArgument, false,
+             "%s: the result, of %zu bytes, lies over the index tensor of shape %s", op, out_bytes,
+             ShapeText(index).c_str());
+  return true;
+}
+
+/// Dtype and place of an index tensor that is read while `out` is written.
+[[nodiscard]] inline bool require_index(KernelRuntimeContext& ctx, const char* op,
+                                        const Tensor& index, const Tensor& out) {
+  return require_index_dtype(ctx, op, index) && require_apart(ctx, op, index, out);
+}
+
 /// Fails the kernel for `value`, found at `position` (row-major) of the index tensor, that is
 /// outside [lowest, extent). Out of line of the loops that test.
 inline void fail_index(KernelRuntimeContext& ctx, const char* op, int64_t value, int64_t position,
