@@ -31,11 +31,21 @@ class Scratch {
   /// refuses.
   using Source = void* (*)(void* owner, size_t bytes);
   Scratch(Source source, void* owner) : source_(source), owner_(owner) {}
+  ~Scratch() {
+    if constexpr (kGuard > 0) end();
+  }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
   /// A cache line: what every piece begins with and is a multiple of.
   static constexpr int64_t kLine = 64;
+  /// Bytes behind every piece that nobody may touch: where AddressSanitizer watches, who writes or
+  /// reads beyond a piece is found, or uses it after its frame.
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr int64_t kGuard = kLine;
+#else
+  static constexpr int64_t kGuard = 0;
+#endif
 
   /// Gives back, when it ends, what was taken since it began. Frames end in reverse order.
   class Frame {
@@ -45,6 +55,7 @@ class Scratch {
     ~Frame() {
       scratch_.block_ = block_;
       scratch_.at_ = at_;
+      if constexpr (kGuard > 0) scratch_.guard_free();
     }
     Frame(const Frame&) = delete;
     Frame& operator=(const Frame&) = delete;
@@ -63,8 +74,15 @@ class Scratch {
     return static_cast<T*>(take(count * sizeof(T)));
   }
 
+  /// Nobody may touch these bytes of a piece until it is given back; does nothing unless kGuard.
+  static void guard(void* from, size_t bytes);
+
  private:
+  friend class HeapScratch;
   void* take(Size bytes);
+  void guard_free() const;
+  /// Leaves the source's memory without guards.
+  void end();
 
   Source source_;
   void* owner_;
@@ -77,10 +95,17 @@ class Scratch {
 template <class T>
 class ThreadScratch {
  public:
-  ThreadScratch(Scratch& scratch, Size count)
-      : threads_(loop_threads()),
-        stride_(round_up(count * sizeof(T), Scratch::kLine)),
-        data_(scratch.array<uint8_t>(stride_ * threads_)) {}
+  /// `threads`: 1 if the loop has one range only.
+  ThreadScratch(Scratch& scratch, Size count, size_t threads = loop_threads())
+      : threads_(threads),
+        stride_(round_up(count * sizeof(T), Scratch::kLine) + Scratch::kGuard),
+        data_(scratch.array<uint8_t>(stride_ * threads_)) {
+    for (size_t i = 0; Scratch::kGuard > 0 && data_ != nullptr && i < threads_; ++i) {
+      const Size used = count * sizeof(T);
+      Scratch::guard(reinterpret_cast<uint8_t*>(room(i)) + used.value(),
+                     static_cast<size_t>((stride_ - used).value()));
+    }
+  }
 
   /// False if the memory was refused.
   explicit operator bool() const { return data_ != nullptr; }
@@ -102,11 +127,12 @@ class ThreadScratch {
         &loop, threads_);
   }
 
- private:
+  size_t threads() const { return threads_; }
   T* room(size_t thread) const {
     return reinterpret_cast<T*>(data_ + thread * static_cast<size_t>(stride_.value()));
   }
 
+ private:
   const size_t threads_;
   const Size stride_;  // bytes
   uint8_t* const data_;

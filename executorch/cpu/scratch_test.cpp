@@ -5,6 +5,10 @@
 #include <atomic>
 #include <cstring>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace executorch::cpu {
 namespace {
 
@@ -124,6 +128,40 @@ TEST(LoopScratch, SaysThatMemoryWasRefused) {
     }));
   }
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+bool is_guarded(const void* byte) {
+  return __asan_address_is_poisoned(byte) != 0;
+}
+
+TEST(Scratch, GuardsWhatIsNotHandedOut) {
+  alignas(64) static char memory[4096];
+  {
+    Scratch scratch([](void*, size_t bytes) -> void* { return bytes <= 4096 ? memory : nullptr; },
+                    nullptr);
+    const Scratch::Frame outer(scratch);
+    for (const int64_t n : {64, 7, 128, 1}) {
+      const char* given = nullptr;
+      {
+        const Scratch::Frame frame(scratch);
+        const char* const piece = given = scratch.array<char>(n);
+        for (int64_t i = 0; i < n; ++i) ASSERT_FALSE(is_guarded(piece + i)) << i << " of " << n;
+        for (int64_t i = n; i < n + 8; ++i) ASSERT_TRUE(is_guarded(piece + i)) << i << " of " << n;
+      }
+      ASSERT_TRUE(is_guarded(given));
+    }
+  }
+  for (const char& byte : memory) ASSERT_FALSE(is_guarded(&byte));
+}
+TEST(ThreadScratch, GuardsTheEndOfEachRoom) {
+  HeapScratch heap;
+  const ThreadScratch<char> rooms(heap, 64, 3);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(is_guarded(rooms.room(i) + 63));
+    EXPECT_TRUE(is_guarded(rooms.room(i) + 64));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace executorch::cpu

@@ -83,6 +83,18 @@ class Size {
   bool ok_ = true;
 };
 
+/// Whether the product of some sizes >= 0, and sums and products of what divides it with small
+/// numbers, are int64s: then code that loops over such sizes need not ask again. An empty size
+/// counts as 1, so that the others are asked, too.
+template <class... T>
+constexpr bool is_countable(T... sizes) {
+  constexpr int64_t kMargin = 4096;
+  bool ok = true;
+  Size product = kMargin;
+  ((ok = ok && sizes >= 0, product *= sizes > 1 ? sizes : 1), ...);
+  return ok && product.ok();
+}
+
 /// Whether a loop of `steps` simple steps (about a nanosecond each) may run for operands that hold
 /// `elements` elements in all: half a second, and a thousand steps for each element. More is asked
 /// only by shapes and arguments that were made to take long, such as a window of 2^30 over padding.

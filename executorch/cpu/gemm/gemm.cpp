@@ -14,7 +14,7 @@ constexpr int64_t kFetchedMatrix = 128 * 1024;
 template <class T>
 void announce_reads(const Gemm<T>& g) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  if (g.batch > 1 || g.k * g.n * kSize < kFetchedMatrix) return;
+  if (g.batch > 1 || g.n <= kFewColumns || g.k * g.n * kSize < kFetchedMatrix) return;
   if (g.b.row_stride == 1) {
     const int64_t column = g.b.col_stride * kSize;
     will_read({g.b.data, kFewColumns * column, kFewColumns, g.k * kSize, column});
@@ -67,20 +67,13 @@ bool run_few_rows(const Gemm<T>& g, Scratch& scratch) {
   return true;
 }
 
-// Sizes, sums and products of them by small numbers, as they occur in these files, are integers.
-template <class T>
-bool is_countable(const Gemm<T>& g) {
-  constexpr int64_t kMargin = 4096;
-  return (Size(g.batch) * g.m * g.n * std::max<int64_t>(g.k, 1) * kMargin).ok();
-}
-
 }  // namespace
 }  // namespace gemm
 
 template <class T>
 bool Gemm<T>::run(Scratch& scratch) const {
   if (m <= 0 || n <= 0 || batch <= 0) return true;
-  if (!gemm::is_countable(*this)) return false;
+  if (!is_countable(batch, m, n, k)) return false;
   const bool in_memory = a_source.produce == nullptr && b_source.produce == nullptr;
   if (in_memory && m > 1 && n < m && n <= gemm::kFewRows)
     return gemm::transposed(*this).run(scratch);

@@ -1,7 +1,7 @@
 #include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <cmath>
@@ -63,12 +63,6 @@ double epsilon() {
   if constexpr (std::is_same_v<T, F16>) return 1.0 / 2048;
   if constexpr (std::is_same_v<T, double>) return 1.2e-16;
   return 6e-8;
-}
-
-template <class T>
-void run(const Gemm<T>& g) {
-  HeapScratch scratch;
-  ASSERT_TRUE(g.run(scratch));
 }
 
 struct Random {
@@ -211,21 +205,6 @@ void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
   }
 }
 
-// Runs f for every instruction set this processor has and the build contains.
-template <class F>
-void for_each_target(const F& f) {
-  for (int64_t targets = hwy::SupportedTargets() & HWY_TARGETS; targets != 0;
-       targets &= targets - 1) {
-    const int64_t target = targets & -targets;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    f();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-
 template <class T>
 class GemmOf : public testing::Test {};
 using Types = testing::Types<float, F16, BF16, double, int8_t, uint8_t, int16_t, int32_t, int64_t>;
@@ -316,7 +295,9 @@ TYPED_TEST(ActivatedGemm, FinishesWhatPackedPanelsGive) {
   });
 }
 
-TEST(Gemm, LeavesTheAddendUnreadWhereBetaIsZero) {
+ET_ON_EACH_TARGET(Gemm_);
+
+TEST_P(Gemm_, LeavesTheAddendUnreadWhereBetaIsZero) {
   const std::vector<float> a(6, 1), b(6, 2), nan(4, std::numeric_limits<float>::quiet_NaN());
   std::vector<float> c(4);
   Gemm<float> g;
@@ -328,7 +309,7 @@ TEST(Gemm, LeavesTheAddendUnreadWhereBetaIsZero) {
   EXPECT_EQ(c, std::vector<float>(4, 6));
 }
 
-TEST(Gemm, AddsTheResidualInPlace) {
+TEST_P(Gemm_, AddsTheResidualInPlace) {
   const std::vector<float> a(30 * 8, 1), b(8 * 40, 2);
   std::vector<float> c(30 * 40, 5);
   Gemm<float> g;
@@ -339,7 +320,7 @@ TEST(Gemm, AddsTheResidualInPlace) {
   EXPECT_EQ(c, std::vector<float>(30 * 40, 21));
 }
 
-TEST(Gemm, MultipliesOperandsFromSources) {
+TEST_P(Gemm_, MultipliesOperandsFromSources) {
   struct Plus {
     int64_t scale;
   };
@@ -377,6 +358,55 @@ TEST(Gemm, MultipliesOperandsFromSources) {
         for (int64_t p = 0; p < kK; ++p) sum += (3 * i + p % 7 + s) * (5 * (j % 4) - p % 3 + s);
         ASSERT_EQ(c[static_cast<size_t>((s * kM + i) * kN + j)], static_cast<float>(sum))
             << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST_P(Gemm_, IsRefusedMemoryBeforeAnythingIsWritten) {
+  std::vector<float> a(30 * 40, 1), c(30 * 50, 7);
+  std::vector<F16> half(30 * 40), half_c(30 * 50);
+  Gemm<float> g;
+  g.m = 30, g.n = 50, g.k = 40;
+  g.a = {a.data(), 40, 1}, g.b = {a.data(), 1, 0}, g.c = {c.data(), 50, 1};
+  expect_refusal(g);
+  EXPECT_EQ(c, std::vector<float>(30 * 50, 7));
+  for (const int64_t m : {3, 30}) {
+    Gemm<F16> h;
+    h.m = m, h.n = 50, h.k = 40;
+    h.a = {half.data(), 40, 1}, h.b = {half.data(), 0, 1}, h.c = {half_c.data(), 50, 1};
+    expect_refusal(h);
+  }
+}
+
+TEST_P(Gemm_, RefusesSizesThatAnInt64DoesNotCount) {
+  const float one = 1;
+  float c = 7;
+  for (const int64_t k : {int64_t{1} << 62, std::numeric_limits<int64_t>::max()}) {
+    Gemm<float> g;
+    g.m = g.n = 1, g.k = k;
+    g.a = {&one, 0, 0}, g.b = {&one, 0, 0}, g.c = {&c, 0, 0};
+    HeapScratch scratch;
+    EXPECT_FALSE(g.run(scratch));
+    g.k = 1, g.batch = k;
+    EXPECT_FALSE(g.run(scratch));
+  }
+  EXPECT_EQ(c, 7);
+}
+
+TEST_P(Gemm_, TakesEmptySizes) {
+  const std::vector<float> a(16, 1), bias = {1, 2, 3, 4};
+  for (const int64_t m : {0, 1, 4}) {
+    for (const int64_t n : {0, 1, 4}) {
+      std::vector<float> c(16, 7);
+      Gemm<float> g;
+      g.m = m, g.n = n;
+      g.a = {a.data(), 0, 1}, g.b = {a.data(), 4, 1}, g.c = {c.data(), 4, 1};
+      g.addend = {bias.data(), 0, 1};
+      run(g);
+      for (int64_t i = 0; i < 16; ++i) {
+        const bool inside = i / 4 < m && i % 4 < n;
+        EXPECT_EQ(c[static_cast<size_t>(i)], inside ? bias[static_cast<size_t>(i % 4)] : 7);
       }
     }
   }

@@ -9,7 +9,6 @@ namespace executorch::cpu {
 namespace {
 
 using int8::byte_results;
-using int8::bytes_of;
 using int8::ceil_div;
 using int8::Kind;
 using int8::round_up;
@@ -43,14 +42,15 @@ void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t 
   int8::kernels().dots[kind.form](dots);
 }
 
-void run_few(const Int8Gemm& g) {
-  static thread_local Workspace rows;
+bool run_few(const Int8Gemm& g, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
   const Kind kind(g.b, g.k);
   const int8::Kernels& kernels = int8::kernels();
   const int8::Operand& operand = kernels.dot_rows[kind.of];
   const uint8_t flip = g.unsigned_a ? 0x80 : 0;
   const int64_t lda = round_up(operand.row_bytes(g.k), kLine);
-  uint8_t* const a = bytes_of(rows, g.m * lda);
+  uint8_t* const a = scratch.array<uint8_t>(Size(g.m) * lda);
+  if (a == nullptr) return false;
   for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
   const int offset = operand.offset - (g.unsigned_a ? 128 : 0);
   const int64_t step = kernels.columns;
@@ -81,6 +81,7 @@ void run_few(const Int8Gemm& g) {
       }
     }
   });
+  return true;
 }
 
 /// Rows of a matrix, a tile's height to a line.
@@ -187,13 +188,16 @@ void Int8Maximum::run() const {
   int8::kernels().maximum(*this);
 }
 
-void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums) {
+bool sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums,
+              Scratch& scratch) {
+  if (!is_countable(n, k)) return false;
+  const Scratch::Frame frame(scratch);
   // A row of ones, as they are once prepared.
-  static thread_local Workspace workspace;
   const Kind kind(w, k);
   const int8::Operand& operand = int8::kernels().dot_rows[kind.of];
   const int64_t room = round_up(k + 1, kLine);
-  uint8_t* const ones = bytes_of(workspace, room + operand.row_bytes(k));
+  uint8_t* const ones = scratch.array<uint8_t>(Size(room) + operand.row_bytes(k));
+  if (ones == nullptr) return false;
   uint8_t* const a = ones + room;
   std::memset(ones, 1 - operand.offset, static_cast<size_t>(k));
   operand.prepare(reinterpret_cast<int8_t*>(ones), 0, k, a);
@@ -201,13 +205,15 @@ void sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
     int32_t* const to = kind.groups > 0 ? reinterpret_cast<int32_t*>(group_sums) : sums;
     run_dots(w, kind, a, 0, 1, k, begin, end, to + begin, end - begin);
   });
+  return true;
 }
 
-void Int8Gemm::run() const {
-  if (m <= 0 || n <= 0) return;
-  if (m <= kFewRows) return run_few(*this);
+bool Int8Gemm::run(Scratch& scratch) const {
+  if (m <= 0 || n <= 0) return true;
+  if (!is_countable(m, n, k)) return false;
+  if (m <= kFewRows) return run_few(*this, scratch);
   const Rows rows(*this);
-  int8::Blocks<Rows>(*this, rows).run();
+  return int8::Blocks<Rows>(*this, rows).run(scratch);
 }
 
 }  // namespace executorch::cpu

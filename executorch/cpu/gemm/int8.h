@@ -2,6 +2,7 @@
 /// 32-bit integers and scaled once. Weights are used where they lie.
 #pragma once
 
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -70,8 +71,9 @@ struct Int8Weights {
 };
 
 /// sums[j] = sum_p of row j; for groups group_sums[j], the same of q * scale.
-/// Reads all weights, so do it once.
-void sum_rows(const Int8Weights& weights, int64_t n, int64_t k, int32_t* sums, float* group_sums);
+/// Reads all weights, so do it once. False if memory is refused.
+[[nodiscard]] bool sum_rows(const Int8Weights& weights, int64_t n, int64_t k, int32_t* sums,
+                            float* group_sums, Scratch& scratch);
 
 /// c[i,j] = clamp(sum_p real(a[i,p]) * real(b[j,p]) + bias, low, high)
 ///   a        int8, m rows `lda` apart
@@ -81,7 +83,8 @@ void sum_rows(const Int8Weights& weights, int64_t n, int64_t k, int32_t* sums, f
 ///            c_quantization, rounded to nearest even and held within their range. For bytes all
 ///            rows mean *rows, weights are bytes, and the bias is integer_bias, int32[n] of scale
 ///            rows->scale * b.scales[j], or null.
-/// Sizes >= 0. Cannot fail. The sums of one scale are exact up to k = 65,000
+/// Sizes >= 0. False if memory is refused, or the multiply-adds are more than an int64 counts,
+/// before anything is written. The sums of one scale are exact up to k = 65,000
 /// and equal on every machine; no result depends on the number of threads.
 /// Cost: 2*m*n*k operations. Up to a few rows, b is read once, straight from
 /// memory; more rows repay arranging it for the machine's multiply-add, a panel
@@ -107,7 +110,7 @@ struct Int8Gemm {
   int64_t ldc = 0;
   RowQuantization c_quantization = {1, 0};
 
-  void run() const;
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

@@ -9,11 +9,12 @@
 #pragma once
 
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/cpu/workspace.h>
 
 #include <algorithm>
-#include <atomic>
+#include <new>
 
 namespace executorch::cpu::int8 {
 
@@ -102,54 +103,67 @@ class Blocks {
         panel_bytes_(panel_bytes(kernels_, source.segments)),
         n_panels_(ceil_div(gemm.n, kernels_.columns)) {}
 
-  void run() const {
-    static std::atomic<uint64_t> runs{0};
-    const uint64_t number = ++runs;
+  /// False if memory is refused, before anything is written.
+  [[nodiscard]] bool run(Scratch& scratch) const {
     const int64_t n_blocks = source_.n_blocks();
     const int64_t work = g_.m / n_blocks * kernels_.columns * std::max<int64_t>(g_.k, 1);
-    parallel_for(n_blocks * n_panels_, kGrainWork / std::max<int64_t>(work, 1) + 1,
-                 [&](int64_t begin, int64_t end) {
-                   const Memory memory = room();
-                   for (int64_t task = begin; task < end; ++task) {
-                     const Lines lines = lines_of(number, task / n_panels_, memory.rows);
-                     run_panel(lines, task % n_panels_, memory);
-                   }
-                 });
+    const int64_t n = n_blocks * n_panels_, grain = kGrainWork / std::max<int64_t>(work, 1) + 1;
+    const Scratch::Frame frame(scratch);
+    const Places places(*this);
+    const ThreadScratch<uint8_t> rooms(scratch, places.bytes, n <= grain ? 1 : loop_threads());
+    if (!rooms) return false;
+    for (size_t i = 0; i < rooms.threads(); ++i) new (rooms.room(i)) Present;
+    rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, uint8_t* room) {
+      const Memory memory = places.in(room);
+      for (int64_t task = begin; task < end; ++task) {
+        run_panel(lines_of(task / n_panels_, memory), task % n_panels_, memory);
+      }
+    });
+    return true;
   }
 
  private:
   // Multiply-adds that are worth another thread.
   static constexpr int64_t kGrainWork = 1 << 18;
 
+  /// The block of lines that a thread has copied.
+  struct Present {
+    int64_t block = -1;
+    Lines lines = {};
+  };
   struct Memory {
+    Present* present;
     uint8_t *rows, *panel;
     float* scales;
     int32_t* sums;
   };
+  /// Where it lies in a thread's room.
+  struct Places {
+    explicit Places(const Blocks& b) {
+      const int64_t columns = b.kernels_.columns;
+      rows = round_up(static_cast<int64_t>(sizeof(Present)), 64);
+      const Size panel_place = Size(rows) + round_up(Size(b.source_.bytes()), 64);
+      const Size scales_place = panel_place + (b.packed_.panels == nullptr ? b.panel_bytes_ : 0);
+      const Size sums_place = scales_place + round_up(b.kind_.groups, 2) * columns * 4;
+      bytes = sums_place + b.kernels_.rows * columns * 4;
+      panel = panel_place.value();
+      scales = scales_place.value();
+      sums = sums_place.value();
+    }
+    Memory in(uint8_t* room) const {
+      return {reinterpret_cast<Present*>(room), room + rows, room + panel,
+              reinterpret_cast<float*>(room + scales), reinterpret_cast<int32_t*>(room + sums)};
+    }
 
-  Memory room() const {
-    static thread_local Workspace workspace;
-    const int64_t rows = round_up(source_.bytes(), 64), columns = kernels_.columns;
-    const int64_t panel = packed_.panels == nullptr ? panel_bytes_ : 0;
-    const int64_t scales = round_up(kind_.groups, 2) * columns * 4;
-    uint8_t* at = bytes_of(workspace, rows + panel + scales + kernels_.rows * columns * 4);
-    Memory memory;
-    memory.rows = at;
-    memory.panel = at += rows;
-    memory.scales = reinterpret_cast<float*>(at += panel);
-    memory.sums = reinterpret_cast<int32_t*>(at += scales);
-    return memory;
-  }
+    int64_t rows, panel, scales, sums;
+    Size bytes;  // the others are numbers if it is one
+  };
 
   /// Copied, unless the thread has them.
-  Lines lines_of(uint64_t number, int64_t block, uint8_t* room) const {
-    static thread_local struct {
-      uint64_t number;
-      int64_t block;
-      Lines lines;
-    } present = {};
-    if (present.number != number || present.block != block) {
-      present = {number, block, source_.lines(block, reinterpret_cast<int8_t*>(room))};
+  const Lines& lines_of(int64_t block, const Memory& memory) const {
+    Present& present = *memory.present;
+    if (present.block != block) {
+      present = {block, source_.lines(block, reinterpret_cast<int8_t*>(memory.rows))};
     }
     return present.lines;
   }

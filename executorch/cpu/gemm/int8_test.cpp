@@ -97,7 +97,8 @@ struct Example {
     }
     sums.resize(static_cast<size_t>(n));
     group_sums.resize(static_cast<size_t>(n));
-    sum_rows(g.b, n, k, sums.data(), group_sums.data());
+    HeapScratch scratch;
+    EXPECT_TRUE(sum_rows(g.b, n, k, sums.data(), group_sums.data(), scratch));
     g.sums = sums.data();
     g.group_sums = group_sums.data();
     g.bias = bias.data();
@@ -109,7 +110,7 @@ struct Example {
   void check() {
     SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", groups " << group_size);
     std::vector<float> c(static_cast<size_t>(m * n));
-    gemm(c.data()).run();
+    run(gemm(c.data()));
     // One scale: the product's and the sum's roundings. Groups: one for each
     // group besides.
     const double steps = 4 + (group_size == 0 ? 0 : static_cast<double>(k / 32));
@@ -170,9 +171,9 @@ TEST_P(Int8, EqualsTheBestKernelsBitByBit) {
     for (const bool nibbles : {false, true}) {
       Example e(m, 50, 333, nibbles);
       std::vector<float> found(static_cast<size_t>(m) * 50), expected = found;
-      e.gemm(found.data()).run();
+      run(e.gemm(found.data()));
       int8::use_kernels(*int8::all_kernels()[0]);
-      e.gemm(expected.data()).run();
+      run(e.gemm(expected.data()));
       int8::use_kernels(*int8::all_kernels()[GetParam()]);
       EXPECT_EQ(found, expected);
     }
@@ -183,12 +184,12 @@ TEST_P(Int8, TakesUnsignedActivations) {
   for (const int64_t m : {3, 20}) {
     Example e(m, 9, 70);
     std::vector<float> expected(static_cast<size_t>(m) * 9), found = expected;
-    e.gemm(expected.data()).run();
+    run(e.gemm(expected.data()));
     Int8Gemm g = e.gemm(found.data());
     for (int8_t& a : e.a) a = static_cast<int8_t>(a ^ 0x80);
     for (RowQuantization& row : e.rows) row.zero_point += 128;
     g.unsigned_a = true;
-    g.run();
+    run(g);
     EXPECT_EQ(found, expected);
   }
 }
@@ -200,12 +201,12 @@ TEST_P(Int8, TakesRowsThatShareTheirQuantization) {
   for (size_t i = 21; i < 31; ++i) e.rows[i] = e.rows[20];
   e.rows[30] = e.rows[0];
   std::vector<float> expected(31 * 9), found = expected;
-  e.gemm(expected.data()).run();
+  run(e.gemm(expected.data()));
   Int8Gemm g = e.gemm(found.data());
   const std::vector<RowQuantization> shared = {e.rows[0], e.rows[10], e.rows[20], e.rows[0]};
   g.rows = shared.data();
   g.rows_share = 10;
-  g.run();
+  run(g);
   EXPECT_EQ(found, expected);
 }
 
@@ -220,7 +221,7 @@ TEST_P(Int8, RoundsQuantisedResultsToNearestEvenAndHoldsThem) {
       std::vector<float> real(size);
       Int8Gemm g = e.gemm(real.data());
       g.bias = nullptr;
-      g.run();
+      run(g);
       for (size_t i = 0; i < size; ++i) {
         const size_t j = i % static_cast<size_t>(n);
         real[i] =
@@ -235,7 +236,7 @@ TEST_P(Int8, RoundsQuantisedResultsToNearestEvenAndHoldsThem) {
         const int zero = is_unsigned ? 125 : -3, shift = is_unsigned ? 0 : 128;
         g.out = is_unsigned ? Int8Gemm::Out::UInt8 : Int8Gemm::Out::Int8;
         g.c_quantization = {0.25f, zero};
-        g.run();
+        run(g);
         for (size_t i = 0; i < size; ++i) {
           const float factor = e.rows[0].scale * e.scales[i % static_cast<size_t>(n)] / 0.25f;
           const float x = std::nearbyint(std::clamp(real[i] * factor, -80.0f, 100.0f));
@@ -258,7 +259,7 @@ TEST_P(Int8, MakesTheLeastByteOfANaN) {
   g.bias = nullptr;
   g.out = Int8Gemm::Out::Int8;
   g.c_quantization = {1, 5};
-  g.run();
+  run(g);
   EXPECT_EQ(c, std::vector<int8_t>(80, -128));
 }
 
@@ -267,10 +268,10 @@ TEST_P(Int8, StoresHalves) {
   std::vector<float> real(10);
   std::vector<uint16_t> c(10);
   Int8Gemm g = e.gemm(real.data());
-  g.run();
+  run(g);
   g.out = Int8Gemm::Out::BF16;
   g.c = c.data();
-  g.run();
+  run(g);
   for (size_t i = 0; i < c.size(); ++i) {
     EXPECT_NEAR(to_float({c[i]}), real[i], std::abs(real[i]) * 0x1p-8f);
   }
@@ -363,12 +364,40 @@ TEST_P(Int8, DoesNotDependOnTheNumberOfThreads) {
   std::vector<float> expected(200 * 300), found = expected;
   {
     const UsePool alone(nullptr);
-    e.gemm(expected.data()).run();
+    run(e.gemm(expected.data()));
   }
   ThreadPool pool(3);
   const UsePool three(&pool);
-  e.gemm(found.data()).run();
+  run(e.gemm(found.data()));
   EXPECT_EQ(found, expected);
+}
+
+TEST_P(Int8, IsRefusedMemoryBeforeAnythingIsWritten) {
+  for (const int64_t m : {3, 40}) {
+    Example e(m, 50, 333);
+    std::vector<float> c(static_cast<size_t>(m) * 50, 7);
+    const std::vector<float> before = c;
+    Int8Gemm g = e.gemm(c.data());
+    expect_refusal(g);
+    HeapScratch scratch;
+    g.k = int64_t{1} << 61;
+    EXPECT_FALSE(g.run(scratch));
+    EXPECT_FALSE(sum_rows(g.b, g.n, g.k, e.sums.data(), nullptr, scratch));
+    EXPECT_EQ(c, before);
+  }
+}
+
+TEST_P(Int8, TakesEmptySizes) {
+  for (const int64_t m : {0, 1, 20}) {
+    for (const int64_t n : {0, 9}) {
+      Example e(m, n, 0);
+      std::vector<float> c(static_cast<size_t>(m * n), 7);
+      run(e.gemm(c.data()));
+      for (int64_t i = 0; i < m * n; ++i) {
+        EXPECT_EQ(c[static_cast<size_t>(i)], e.bias[static_cast<size_t>(i % n)]);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/testing.h>
 #include <gtest/gtest.h>
 
 namespace executorch::cpu {

@@ -21,7 +21,6 @@
 #include <executorch/cpu/nn/attention_few-inl.h>
 #include <executorch/cpu/nn/attention_tiles-inl.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <limits>
@@ -38,17 +37,28 @@ constexpr int64_t kCausalGroup = 128;
 template <class T>
 class HeadTask {
  public:
-  HeadTask(const Attention& a, int64_t b, int64_t h)
+  /// `room` has RoomSize(a) floats.
+  HeadTask(const Attention& a, int64_t b, int64_t h, float* room)
       : a_(a),
         q_(Rows(a.q, b, h)),
         k_(Rows(a.k, b, h / (a.heads / a.kv_heads))),
         v_(Rows(a.v, b, h / (a.heads / a.kv_heads))),
         out_(static_cast<T*>(a.out) + b * a.out_batch_stride + h * a.out_head_stride),
-        mask_(a, b, h) {}
+        mask_(a, b, h),
+        k_row_(RoundUp(a.dim, kLanes)),
+        v_row_(RoundUp(a.value_dim, kLanes)) {
+    Divide(room);
+  }
+
+  static Size RoomSize(const Attention& a) {
+    const Size k_row = RoundUp(a.dim, kLanes), v_row = RoundUp(a.value_dim, kLanes);
+    const Size per_tile = (k_row + v_row + 2) * kMaxWidth;
+    return (k_row + v_row + kMaxWidth) * kKeys + max(max(k_row, v_row), kKeys) * kMaxWidth +
+           kMaxWidth * kKeys + per_tile * kMaxTiles;
+  }
 
   /// Queries [first, first + count), count <= kGroup.
   void run(int64_t first, int64_t count) {
-    Reserve();
     LoadQueries(first, count);
     const int64_t keys =
         a_.causal ? std::clamp(first + count + a_.causal_offset, int64_t{0}, a_.keys) : a_.keys;
@@ -68,15 +78,8 @@ class HeadTask {
     return static_cast<const T*>(rows.data) + b * rows.batch_stride + h * rows.head_stride;
   }
 
-  void Reserve() {
-    static thread_local Workspace workspace;
-    k_row_ = RoundUp(a_.dim, kLanes);
-    v_row_ = RoundUp(a_.value_dim, kLanes);
+  void Divide(float* at) {
     const int64_t wide = std::max(k_row_, v_row_);
-    const int64_t per_tile = kMaxWidth * (k_row_ + v_row_ + 2);
-    float* at = workspace.floats(static_cast<size_t>(kKeys * (k_row_ + v_row_ + kMaxWidth) +
-                                                     kMaxWidth * std::max(wide, kKeys) +
-                                                     kMaxWidth * kKeys + kMaxTiles * per_tile));
     const auto take = [&at](int64_t n) {
       float* result = at;
       at += n;
@@ -175,7 +178,7 @@ class HeadTask {
   const T *q_, *k_, *v_;
   T* out_;
   MaskBlock mask_;
-  int64_t k_row_ = 0, v_row_ = 0;  // of the copies, in floats
+  const int64_t k_row_, v_row_;  // of the copies, in floats
   float *k_copy_ = nullptr, *v_copy_ = nullptr;
   float* s_ = nullptr;        // [kKeys][width] scores, then probabilities
   float* rows_ = nullptr;     // queries, results or the mask by rows
@@ -186,31 +189,41 @@ class HeadTask {
 };
 
 template <class T>
-void RunAs(const Attention& a) {
+bool RunAs(const Attention& a, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
   if (a.queries * (a.heads / a.kv_heads) <= kFewRows) {
-    parallel_for(a.batch * a.kv_heads, 1, [&](int64_t begin, int64_t end) {
+    const int64_t n = a.batch * a.kv_heads;
+    const ThreadScratch<float> rooms(scratch, FewRowsTask<T>::RoomSize(a),
+                                     n == 1 ? 1 : loop_threads());
+    if (!rooms) return false;
+    rooms.parallel_for(n, 1, [&](int64_t begin, int64_t end, float* room) {
       for (int64_t i = begin; i < end; ++i) {
-        FewRowsTask<T>(a, i / a.kv_heads, i % a.kv_heads).run();
+        FewRowsTask<T>(a, i / a.kv_heads, i % a.kv_heads, room).run();
       }
     });
-    return;
+    return true;
   }
   const int64_t size = a.causal ? kCausalGroup : kGroup;
   const int64_t groups = (a.queries + size - 1) / size;
   // Late queries see more where the future is hidden: pairs of an early and a late group.
   const int64_t grain = a.causal ? 2 : 1;
-  parallel_for(a.batch * a.heads * groups, grain, [&](int64_t begin, int64_t end) {
+  const int64_t n = a.batch * a.heads * groups;
+  const ThreadScratch<float> rooms(scratch, HeadTask<T>::RoomSize(a),
+                                   n <= grain ? 1 : loop_threads());
+  if (!rooms) return false;
+  rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* room) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t head = i / groups, at = i % groups;
       const int64_t first = (at % 2 == 0 ? at / 2 : groups - 1 - at / 2) * size;
-      HeadTask<T>(a, head / a.heads, head % a.heads).run(first, std::min(size, a.queries - first));
+      HeadTask<T>(a, head / a.heads, head % a.heads, room)
+          .run(first, std::min(size, a.queries - first));
     }
   });
+  return true;
 }
 
-void RunAttention(const Attention& a) {
-  if (a.batch * a.heads * a.queries == 0) return;
-  with_type(a.type, [&](auto t) { RunAs<decltype(t)>(a); });
+bool RunAttention(const Attention& a, Scratch& scratch) {
+  return with_type(a.type, [&](auto t) { return RunAs<decltype(t)>(a, scratch); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,7 +1,6 @@
 #include <executorch/cpu/nn/attention.h>
 
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,8 +17,14 @@ namespace executorch::cpu {
 
 HWY_EXPORT(RunAttention);
 
-void Attention::run() const {
-  HWY_DYNAMIC_DISPATCH(RunAttention)(*this);
+bool Attention::run(Scratch& scratch) const {
+  if (batch <= 0 || heads <= 0 || queries <= 0 || value_dim <= 0) return true;
+  if (!is_countable(batch, heads, queries, value_dim) || !is_countable(keys, dim, value_dim)) {
+    return false;
+  }
+  Attention a = *this;
+  a.causal_offset = std::clamp(causal_offset, -queries, keys);  // beyond, it says no more
+  return HWY_DYNAMIC_DISPATCH(RunAttention)(a, scratch);
 }
 
 }  // namespace executorch::cpu

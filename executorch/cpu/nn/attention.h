@@ -1,6 +1,7 @@
 /// Fused attention: softmax(scale * q k^T + mask) v without the matrix of scores in memory.
 #pragma once
 
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct AttentionRows {
 /// Key j is visible to query i where `causal` is false or j <= i + causal_offset. A row that sees
 /// no key, or whose masked scores are all -infinity, gives zeros if `safe`, else NaN as eager's
 /// softmax. Blocks of the mask that are -infinity or false everywhere cost nothing.
+/// Sizes >= 0; kv_heads >= 1 divides heads. Any causal_offset.
 struct Attention {
   Type type = Type::F32;  // of q, k, v and out
   int64_t batch = 1, heads = 1, kv_heads = 1;
@@ -37,8 +39,9 @@ struct Attention {
   /// Elements; 0 broadcasts.
   int64_t mask_batch_stride = 0, mask_head_stride = 0, mask_row_stride = 0, mask_col_stride = 1;
 
-  /// out must not overlap an operand. Results do not depend on the number of threads.
-  void run() const;
+  /// out must not overlap an operand. Results do not depend on the number of threads. False if
+  /// memory is refused, or the sizes are more than an int64 counts, before anything is written.
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

@@ -10,7 +10,6 @@
 // clang-format on
 
 #include <executorch/cpu/nn/attention_rows-inl.h>
-#include <executorch/cpu/workspace.h>
 #include <hwy/cache_control.h>
 
 #include <algorithm>
@@ -28,13 +27,16 @@ constexpr int64_t kFewRows = 6;
 template <class T>
 class FewRowsTask {
  public:
-  FewRowsTask(const Attention& a, int64_t b, int64_t kv_head)
+  /// `room` has RoomSize(a) floats.
+  FewRowsTask(const Attention& a, int64_t b, int64_t kv_head, float* room)
       : a_(a), b_(b), kv_head_(kv_head), group_(a.heads / a.kv_heads) {
-    static thread_local Workspace workspace;
     q_row_ = RoundUp(a.dim, kLanes);
     o_row_ = RoundUp(a.value_dim, kLanes);
-    q_ = workspace.floats(static_cast<size_t>(kFewRows * (q_row_ + o_row_)));
+    q_ = room;
     o_ = q_ + kFewRows * q_row_;
+  }
+  static Size RoomSize(const Attention& a) {
+    return (Size(RoundUp(a.dim, kLanes)) + RoundUp(a.value_dim, kLanes)) * kFewRows;
   }
 
   void run() {

@@ -1,4 +1,5 @@
 #include <executorch/cpu/nn/attention.h>
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -120,7 +121,7 @@ struct Case {
 
   void expect_right() {
     const Attention a = attention();
-    a.run();
+    run(a);
     const double unit = type == Type::F32 ? 0x1p-24 : type == Type::F16 ? 0x1p-11 : 0x1p-8;
     const int64_t kv_row = kv_heads * (dim + value_dim), group = heads / kv_heads;
     std::vector<double> p(static_cast<size_t>(keys));
@@ -181,13 +182,15 @@ struct Case {
       ThreadPool pool(threads);
       const UsePool use(&pool);
       std::fill(out.begin(), out.end(), uint8_t{0x55});
-      a.run();
+      run(a);
       ASSERT_EQ(out, first) << threads << " threads";
     }
   }
 };
 
-TEST(Attention, MatchesDoubleAcrossSizes) {
+ET_ON_EACH_TARGET(Attention_);
+
+TEST_P(Attention_, MatchesDoubleAcrossSizes) {
   for (int64_t queries : {1, 3, 7, 17, 65, 300}) {
     for (int64_t keys : {1, 5, 96, 97, 200}) {
       SCOPED_TRACE(testing::Message() << queries << " queries, " << keys << " keys");
@@ -196,7 +199,7 @@ TEST(Attention, MatchesDoubleAcrossSizes) {
   }
 }
 
-TEST(Attention, TakesAnyDim) {
+TEST_P(Attention_, TakesAnyDim) {
   for (int64_t dim : {1, 31, 32, 33, 72, 80, 96, 128, 129, 256}) {
     for (int64_t queries : {1, 20}) {
       SCOPED_TRACE(testing::Message() << "dim " << dim);
@@ -207,7 +210,7 @@ TEST(Attention, TakesAnyDim) {
   }
 }
 
-TEST(Attention, HidesTheFuture) {
+TEST_P(Attention_, HidesTheFuture) {
   for (int64_t queries : {1, 6, 40, 280}) {
     for (int64_t offset : {-3, 0, 5, 150}) {
       for (bool safe : {true, false}) {
@@ -225,7 +228,7 @@ TEST(Attention, HidesTheFuture) {
   }
 }
 
-TEST(Attention, AddsMasksOfEveryKind) {
+TEST_P(Attention_, AddsMasksOfEveryKind) {
   for (Kind kind : {Kind::F32, Kind::F16, Kind::BF16, Kind::Bool}) {
     for (int64_t queries : {2, 70}) {
       for (int shape = 0; shape < 4; ++shape) {
@@ -244,7 +247,7 @@ TEST(Attention, AddsMasksOfEveryKind) {
   }
 }
 
-TEST(Attention, ComputesHalfTypesInFloat) {
+TEST_P(Attention_, ComputesHalfTypesInFloat) {
   for (Type type : {Type::F16, Type::BF16}) {
     for (int64_t queries : {1, 50}) {
       Case{.type = type, .queries = queries, .keys = 150}.expect_right();
@@ -254,25 +257,25 @@ TEST(Attention, ComputesHalfTypesInFloat) {
   }
 }
 
-TEST(Attention, SharesKeyHeads) {
+TEST_P(Attention_, SharesKeyHeads) {
   for (int64_t queries : {1, 2, 30}) {
     Case{.batch = 2, .heads = 6, .kv_heads = 2, .queries = queries, .keys = 50}.expect_right();
     Case{.batch = 2, .heads = 8, .kv_heads = 1, .queries = queries, .keys = 50}.expect_right();
   }
 }
 
-TEST(Attention, KeepsLargeScores) {
+TEST_P(Attention_, KeepsLargeScores) {
   Case{.queries = 1, .keys = 100, .spread = 8}.expect_right();
   Case{.queries = 20, .keys = 100, .spread = 8}.expect_right();
 }
 
-TEST(Attention, RowsWithoutVisibleKeysAreZeroOrNaN) {
+TEST_P(Attention_, RowsWithoutVisibleKeysAreZeroOrNaN) {
   for (bool safe : {true, false}) {
     for (int64_t queries : {2, 40}) {
       Case c{.queries = queries, .keys = 100, .safe = safe, .mask_kind = Kind::F32};
       const Attention a = c.attention();
       for (int64_t j = 0; j < c.keys; ++j) set_value(Type::F32, c.mask, c.keys + j, -kInf);
-      a.run();
+      run(a);
       const float y = value_of(Type::F32, c.out, c.heads * c.value_dim);
       EXPECT_EQ(y == 0, safe);
       EXPECT_EQ(std::isnan(y), !safe);
@@ -281,7 +284,7 @@ TEST(Attention, RowsWithoutVisibleKeysAreZeroOrNaN) {
   }
 }
 
-TEST(Attention, LowestFiniteMaskOverARowGivesTheMean) {
+TEST_P(Attention_, LowestFiniteMaskOverARowGivesTheMean) {
   for (int64_t queries : {2, 40}) {
     Case c{.queries = queries, .keys = 100, .mask_kind = Kind::F32};
     const Attention a = c.attention();
@@ -290,27 +293,74 @@ TEST(Attention, LowestFiniteMaskOverARowGivesTheMean) {
       set_value(Type::F32, c.mask, j, std::numeric_limits<float>::lowest());
       mean += value_of(Type::F32, c.kv, j * 256 + 128) / 100.0;
     }
-    a.run();
+    run(a);
     EXPECT_NEAR(value_of(Type::F32, c.out, 0), mean, 1e-6);
   }
 }
 
-TEST(Attention, NaNSpreadsToItsRowOnly) {
+TEST_P(Attention_, NaNSpreadsToItsRowOnly) {
   for (int64_t queries : {2, 40}) {
     Case c{.queries = queries, .keys = 100};
     const Attention a = c.attention();
     set_value(Type::F32, c.q, c.heads * c.dim, NAN);  // query 1, head 0
-    a.run();
+    run(a);
     EXPECT_TRUE(std::isnan(value_of(Type::F32, c.out, c.heads * c.value_dim)));
     EXPECT_FALSE(std::isnan(value_of(Type::F32, c.out, 0)));
     EXPECT_FALSE(std::isnan(value_of(Type::F32, c.out, c.heads * c.value_dim + c.value_dim)));
   }
 }
 
-TEST(Attention, NoKeysGiveZeros) {
+TEST_P(Attention_, NoKeysGiveZeros) {
   Case c{.queries = 9, .keys = 0};
-  c.attention().run();
+  run(c.attention());
   for (int64_t i = 0; i < 9 * 2 * 64; ++i) ASSERT_EQ(value_of(Type::F32, c.out, i), 0);
+}
+
+TEST_P(Attention_, IsRefusedMemoryBeforeAnythingIsWritten) {
+  for (int64_t queries : {1, 40}) {
+    Case c{.queries = queries, .keys = 20};
+    expect_refusal(c.attention());
+    for (const uint8_t byte : c.out) ASSERT_EQ(byte, 0xAA);
+  }
+}
+
+TEST_P(Attention_, TakesEmptySizes) {
+  for (int64_t queries : {0, 1, 40}) {
+    for (int64_t dim : {0, 5}) {
+      for (int64_t value_dim : {0, 5}) {
+        for (bool causal : {false, true}) {
+          for (int64_t keys : {0, 3}) {
+            Case c{.queries = queries,
+                   .keys = keys,
+                   .dim = dim,
+                   .value_dim = value_dim,
+                   .causal = causal};
+            Attention a = c.attention();
+            a.scale = 1;
+            run(a);
+            for (int64_t i = 0; keys == 0 && i < queries * 2 * value_dim; ++i) {
+              ASSERT_EQ(value_of(Type::F32, c.out, i), 0);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention_, TakesAnyOffsetOfTheFuture) {
+  for (int64_t queries : {2, 40}) {
+    Case c{.queries = queries, .keys = 50};
+    run(c.attention());
+    const std::vector<uint8_t> all = c.out;
+    c.causal = true;
+    c.causal_offset = std::numeric_limits<int64_t>::max();
+    run(c.attention());
+    EXPECT_EQ(c.out, all);
+    c.causal_offset = std::numeric_limits<int64_t>::min();
+    run(c.attention());
+    EXPECT_EQ(c.out, std::vector<uint8_t>(all.size()));
+  }
 }
 
 }  // namespace

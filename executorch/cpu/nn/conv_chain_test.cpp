@@ -1,4 +1,5 @@
 #include <executorch/cpu/nn/conv_chain.h>
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +89,9 @@ void check(Problem problem) {
   }
 }
 
-TEST(ConvChain, ComputesWhatItsStepsDo) {
+ET_ON_EACH_TARGET(ConvChain_);
+
+TEST_P(ConvChain_, ComputesWhatItsStepsDo) {
   check({1, 8, 57, 56, kWidenAndNarrow});
   check({2, 4, 112, 60, {{40, 1, 1, 1}, {40, 40, 3, 2}, {12, 1, 1, 1}}});
   check({1, 32, 70, 70, {{32, 32, 3, 1}, {16, 1, 1, 1}}});
@@ -96,12 +99,12 @@ TEST(ConvChain, ComputesWhatItsStepsDo) {
   check({1, 6, 64, 64, {{24, 1, 1, 1}, {24, 24, 3, 1, 3}, {6, 1, 1, 1}}});
 }
 
-TEST(ConvChain, ComputesPlanesOfFewRows) {
+TEST_P(ConvChain_, ComputesPlanesOfFewRows) {
   check({1, 4, 1, 40, kWidenAndNarrow});
   check({1, 4, 5, 9, kWidenAndNarrow});
 }
 
-TEST(ConvChain, PaysWhereWhatLiesBetweenIsLarge) {
+TEST_P(ConvChain_, PaysWhereWhatLiesBetweenIsLarge) {
   EXPECT_TRUE(Problem(1, 8, 56, 56, kWidenAndNarrow).chain.pays());
   EXPECT_FALSE(Problem(1, 8, 14, 14, kWidenAndNarrow).chain.pays());
 }

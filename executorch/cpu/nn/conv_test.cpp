@@ -1,5 +1,5 @@
 #include <executorch/cpu/nn/conv_testing.h>
-#include <hwy/highway.h>
+#include <executorch/cpu/testing.h>
 
 #include <string>
 #include <utility>
@@ -22,20 +22,6 @@ void check(Case z) {
       }
     }
   }
-}
-
-template <class F>
-void for_each_target(const F& f) {
-  for (int64_t targets = hwy::SupportedTargets() & HWY_TARGETS; targets != 0;
-       targets &= targets - 1) {
-    const int64_t target = targets & -targets;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    f();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 template <class T>

@@ -122,6 +122,7 @@ HWY_EXPORT(Weave32);
 HWY_EXPORT(Weave64);
 
 constexpr int64_t kGrainBytes = 65536;
+// Of two elements at least: dst has 2^40 places then.
 constexpr int kMaxDims = 40;
 
 struct alignas(8) Bits128 {
@@ -369,24 +370,31 @@ void copy_elements(const Copy& a) {
 }  // namespace
 
 void Copy::run() const {
+  Dim kept[kMaxDims];
+  Copy a = *this;
+  a.dims = kept;
+  a.n_dims = 0;
   for (int d = 0; d < n_dims; ++d) {
-    if (dims[d].size == 0) return;
+    if (dims[d].size <= 0) return;
   }
-  if (n_dims == 0) {
+  for (int d = 0; d < n_dims; ++d) {
+    if (dims[d].size > 1) kept[a.n_dims++] = dims[d];
+  }
+  if (a.n_dims == 0) {
     memmove(dst, src, element_size);
     return;
   }
   switch (element_size) {
     case 1:
-      return copy_elements<uint8_t>(*this);
+      return copy_elements<uint8_t>(a);
     case 2:
-      return copy_elements<uint16_t>(*this);
+      return copy_elements<uint16_t>(a);
     case 4:
-      return copy_elements<uint32_t>(*this);
+      return copy_elements<uint32_t>(a);
     case 8:
-      return copy_elements<uint64_t>(*this);
+      return copy_elements<uint64_t>(a);
     default:
-      return copy_elements<Bits128>(*this);
+      return copy_elements<Bits128>(a);
   }
 }
 

@@ -11,7 +11,7 @@ namespace executorch::cpu {
 /// Give dims in the order of falling dst strides and merged where they are one on both sides: runs
 /// are as long as the last dim. src and dst must not overlap, unless they are the same elements.
 /// Cost: memory's, also where the last dim changes (blocks are transposed in registers). Threads
-/// share the work.
+/// share the work. Sizes >= 0; any stride where there are no neighbours.
 struct Copy {
   struct Dim {
     int64_t size, src, dst;

@@ -29,7 +29,9 @@ void expect_transposed(int64_t planes, int64_t rows, int64_t columns, int64_t ga
   expect_same_on_any_threads(dst, [&] { copy.run(); });
 }
 
-TEST(Copy, TransposesBlocksAndWhatIsLeftOfThem) {
+ET_ON_EACH_TARGET(Copy_);
+
+TEST_P(Copy_, TransposesBlocksAndWhatIsLeftOfThem) {
   for (int64_t rows : {2, 3, 16, 64, 130, 300}) {
     for (int64_t columns : {2, 5, 64, 131, 257, 600}) {
       expect_transposed<uint8_t>(2, rows, columns, 1);
@@ -40,7 +42,7 @@ TEST(Copy, TransposesBlocksAndWhatIsLeftOfThem) {
   }
 }
 
-TEST(Copy, ReversesRepeatsAndSpreads) {
+TEST_P(Copy_, ReversesRepeatsAndSpreads) {
   std::vector<uint32_t> src(1000), dst(3000, 0);
   std::iota(src.begin(), src.end(), 0u);
   const Copy::Dim reversed = {1000, -1, 1}, repeated = {1000, 0, 1}, spread = {1000, 1, 3};
@@ -53,13 +55,26 @@ TEST(Copy, ReversesRepeatsAndSpreads) {
   EXPECT_EQ(dst[2997], 999u);
 }
 
-TEST(Copy, NothingAndOneElementAreCopied) {
+TEST_P(Copy_, NothingAndOneElementAreCopied) {
   uint64_t src[2] = {1, 2}, dst[2] = {};
   const Copy::Dim none = {0, 1, 1};
   Copy{&none, 1, 8, src, dst}.run();
   EXPECT_EQ(dst[0], 0u);
   Copy{nullptr, 0, 16, src, dst}.run();
   EXPECT_EQ(dst[1], 2u);
+}
+
+TEST_P(Copy_, TakesAnyStrideOfDimsWithoutNeighbours) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = -kMost - 1;
+  std::vector<uint16_t> src(60), dst(60, 0), expected(60);
+  std::iota(src.begin(), src.end(), uint16_t{1});
+  for (size_t i = 0; i < 60; ++i) expected[i] = src[i % 10 * 6 + i / 10];
+  const Copy::Dim dims[] = {
+      {1, kMost, kLeast}, {6, 1, 10}, {1, kLeast, kMost}, {10, 6, 1}, {1, kMost, kMost}};
+  Copy{dims, 5, 2, src.data(), dst.data()}.run();
+  EXPECT_EQ(dst, expected);
+  const Copy::Dim empty[] = {{1 << 30, kMost, kMost}, {0, kMost, 1}, {1 << 30, 1, kLeast}};
+  Copy{empty, 3, 2, nullptr, nullptr}.run();
 }
 
 }  // namespace

@@ -184,6 +184,9 @@ namespace executorch::cpu {
 HWY_EXPORT(RunExpression);
 
 void Expression::run() const {
+  for (int d = 0; d < n_dims; ++d) {
+    if (dims[d].size <= 0) return;
+  }
   HWY_DYNAMIC_DISPATCH(RunExpression)(*this);
 }
 

@@ -59,7 +59,7 @@ struct Expression {
   int n_dims = 0;
   Dim dims[kMaxDims];
 
-  /// out must not overlap an input, unless it is the same elements in the same order. Sizes >= 1;
+  /// out must not overlap an input, unless it is the same elements in the same order. Sizes >= 0;
   /// at least one step. Threads share the tiles.
   void run() const;
 };

@@ -1,4 +1,5 @@
 #include <executorch/cpu/nn/expression.h>
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -49,24 +50,26 @@ struct Case {
   }
 };
 
-TEST(Expression, WalksRowsTilesAndTails) {
+ET_ON_EACH_TARGET(Expression_);
+
+TEST_P(Expression_, WalksRowsTilesAndTails) {
   for (const int64_t n : {1, 15, 16, 17, 511, 512, 513, 1500}) {
     for (const int64_t rows : {1, 3, 40}) Case{rows, n, 1}.run();
   }
 }
 
-TEST(Expression, TakesStrides) {
+TEST_P(Expression_, TakesStrides) {
   Case{5, 700, 3}.run();
 }
 
-TEST(Expression, GivesTheSameForAnyNumberOfThreads) {
+TEST_P(Expression_, GivesTheSameForAnyNumberOfThreads) {
   const Case c{64, 2000, 1};
   const auto many = c.run();
   const UsePool alone(nullptr);
   EXPECT_EQ(many, c.run());
 }
 
-TEST(Expression, MaximumAndMinimumKeepNaN) {
+TEST_P(Expression_, MaximumAndMinimumKeepNaN) {
   const float nan = std::nanf("");
   const float a[] = {1, nan, 2, nan}, b[] = {2, 1, nan, nan};
   for (const Op op : {Op::Maximum, Op::Minimum}) {
@@ -84,6 +87,20 @@ TEST(Expression, MaximumAndMinimumKeepNaN) {
     e.run();
     EXPECT_EQ(out[0], op == Op::Maximum ? 2 : 1);
     for (int i = 1; i < 4; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
+  }
+}
+
+TEST_P(Expression_, TakesEmptySizes) {
+  const Expression::Step step = {.op = Op::Abs, .to = 1, .a = 0};
+  for (const int empty : {0, 1}) {
+    Expression e;
+    e.n_inputs = 1;
+    e.steps = &step;
+    e.n_steps = 1;
+    e.n_dims = 2;
+    e.dims[empty] = {0, {1}, 1};
+    e.dims[1 - empty] = {std::numeric_limits<int64_t>::max(), {1}, 1};
+    e.run();
   }
 }
 

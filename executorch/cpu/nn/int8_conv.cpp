@@ -281,7 +281,7 @@ bool Int8Conv::run(const Int8Filter& filter, Scratch& scratch) const {
     const Image image(plan, of, group);
     int8::Packed packed{filter.data() + group * of_group_bytes, nullptr};
     if (int8::gives_bytes(of)) packed.columns = columns + group * panels_of(*this);
-    int8::Blocks<Image>(of, image, packed).run();
+    if (!int8::Blocks<Image>(of, image, packed).run(scratch)) return false;
   }
   return true;
 }

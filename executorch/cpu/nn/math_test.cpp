@@ -1,3 +1,4 @@
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/types.h>
 #include <gtest/gtest.h>
 
@@ -82,16 +83,6 @@ HWY_EXPORT(ThroughF16);
 HWY_EXPORT(ThroughBF16);
 
 /// Calls f once for each instruction set that is compiled in and that the machine has.
-template <class F>
-void on_every_target(const F& f) {
-  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    f();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
-
 /// Floats of every sign and exponent in [low, high], mantissas spread evenly.
 std::vector<float> floats_in(float low, float high) {
   std::vector<float> result;
@@ -132,7 +123,7 @@ constexpr float kMax = std::numeric_limits<float>::max();
 #define ET_TARGETS(name) [](const auto& x, auto& y) { HWY_DYNAMIC_DISPATCH(name)(x, y); }
 
 TEST(Math, ExpTanhErfAreRightToFourUnits) {
-  on_every_target([] {
+  for_each_target([] {
     // Results beyond the largest float count as infinite from a rounding error on.
     expect_ulps(
         ET_TARGETS(MapExp), [](double x) { return std::exp(x); }, -kMax, 88.72f, kFour);
@@ -145,7 +136,7 @@ TEST(Math, ExpTanhErfAreRightToFourUnits) {
 }
 
 TEST(Math, LogarithmsAreRightToFourUnits) {
-  on_every_target([] {
+  for_each_target([] {
     expect_ulps(
         ET_TARGETS(MapLog), [](double x) { return std::log(x); }, 0x1p-149f, kMax, kFour);
     expect_ulps(
@@ -158,7 +149,7 @@ TEST(Math, LogarithmsAreRightToFourUnits) {
 }
 
 TEST(Math, Exp2OfNegativeFlushesWhatIsDenormal) {
-  on_every_target([] {
+  for_each_target([] {
     expect_ulps(
         ET_TARGETS(MapExp2OfNegative), [](double x) { return std::exp2(x); }, -126.0f, 0, kFour);
     expect_ulps(
@@ -167,7 +158,7 @@ TEST(Math, Exp2OfNegativeFlushesWhatIsDenormal) {
 }
 
 TEST(Math, NormalCdfKeepsItsTail) {
-  on_every_target([] {
+  for_each_target([] {
     const auto bound = [](double x) { return 12 + 3 * x * x; };
     expect_ulps(ET_TARGETS(MapNormalCdf), normal_cdf, -12.9f, 0, bound);
     expect_ulps(
@@ -177,7 +168,7 @@ TEST(Math, NormalCdfKeepsItsTail) {
 }
 
 TEST(Math, ActivationsAreRight) {
-  on_every_target([] {
+  for_each_target([] {
     const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
     expect_ulps(ET_TARGETS(MapSigmoid), sigmoid, -87.0f, kMax, [](double) { return 8.0; });
     expect_ulps(
@@ -197,7 +188,7 @@ TEST(Math, ActivationsAreRight) {
 }
 
 TEST(Math, SpecialValuesAreThoseOfTheStandardLibrary) {
-  on_every_target([] {
+  for_each_target([] {
     const std::vector<float> x = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f};
     const auto expect = [&](const auto& map, std::vector<float> expected) {
       std::vector<float> y(x.size());
@@ -240,7 +231,7 @@ TEST(Storage, HalfTypesRoundToNearestEven) {
   x.insert(x.end(), {INFINITY, -INFINITY, NAN, std::bit_cast<float>(0x7F800001u),
                      std::bit_cast<float>(0xFFFFFFFFu)});
   x.resize((x.size() + 63) / 64 * 64);
-  on_every_target([&] {
+  for_each_target([&] {
     std::vector<F16> f16(x.size());
     std::vector<BF16> bf16(x.size());
     std::vector<float> y(x.size());

@@ -19,6 +19,7 @@ struct Arrays {
   std::vector<float> x = std::vector<float>(kRows * kColumns, 0.5f);
   std::vector<float> y = std::vector<float>(kRows * kColumns);
   std::vector<float> w = std::vector<float>(kRows, 1.0f);
+  HeapScratch scratch;
 };
 
 /// `times`: how often 64 MB are read or written.
@@ -59,12 +60,12 @@ void gelu(benchmark::State& state) {
 }
 void softmax(benchmark::State& state) {
   measure(state, 2, [](Arrays& a) {
-    Softmax{Type::F32, false, kRows, kColumns, 1, a.x.data(), a.y.data()}.run();
+    (void)Softmax{Type::F32, false, kRows, kColumns, 1, a.x.data(), a.y.data()}.run(a.scratch);
   });
 }
 void softmax_columns(benchmark::State& state) {
   measure(state, 2, [](Arrays& a) {
-    Softmax{Type::F32, false, 64, 256, kColumns, a.x.data(), a.y.data()}.run();
+    (void)Softmax{Type::F32, false, 64, 256, kColumns, a.x.data(), a.y.data()}.run(a.scratch);
   });
 }
 void layer_norm(benchmark::State& state) {
@@ -79,14 +80,16 @@ void layer_norm(benchmark::State& state) {
 }
 void sum_rows(benchmark::State& state) {
   measure(state, 1, [](Arrays& a) {
-    Reduce{Type::F32, Reduce::Op::Sum, 1, kRows, kColumns, 1, kColumns, 1, a.x.data(), a.y.data()}
-        .run();
+    (void)Reduce{Type::F32, Reduce::Op::Sum, 1, kRows,      kColumns,
+                 1,         kColumns,        1, a.x.data(), a.y.data()}
+        .run(a.scratch);
   });
 }
 void sum_columns(benchmark::State& state) {
   measure(state, 1, [](Arrays& a) {
-    Reduce{Type::F32, Reduce::Op::Sum, 1, 1, kRows, kColumns, 0, kColumns, a.x.data(), a.y.data()}
-        .run();
+    (void)Reduce{Type::F32, Reduce::Op::Sum, 1,          1,         kRows, kColumns,
+                 0,         kColumns,        a.x.data(), a.y.data()}
+        .run(a.scratch);
   });
 }
 

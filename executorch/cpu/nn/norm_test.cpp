@@ -42,20 +42,22 @@ void expect_normalized(int64_t rows, int64_t n, int64_t inner, int64_t period, b
   expect_same_on_any_threads(y, [&] { a.run(); });
 }
 
-TEST(Norm, RowsMatchDouble) {
+ET_ON_EACH_TARGET(Norm_);
+
+TEST_P(Norm_, RowsMatchDouble) {
   for (bool rms : {false, true}) {
     for (int64_t n : {2, 17, 64, 768, 5000}) expect_normalized(5, n, 1, 1, rms);
   }
   expect_normalized(200, 768, 1, 1, false);
 }
 
-TEST(Norm, GroupsScaleByChannel) {
+TEST_P(Norm_, GroupsScaleByChannel) {
   expect_normalized(8, 12, 3, 4, false);
   expect_normalized(6, 4 * 49, 49, 2, false);
   expect_normalized(2, 3 * 5000, 5000, 2, false);
 }
 
-TEST(Norm, ChannelsAreScaledInBothLayouts) {
+TEST_P(Norm_, ChannelsAreScaledInBothLayouts) {
   const int64_t outer = 3, channels = 37;
   for (int64_t inner : {1, 50}) {
     const std::vector<float> x = normal_floats(static_cast<size_t>(outer * channels * inner));
@@ -71,6 +73,17 @@ TEST(Norm, ChannelsAreScaledInBothLayouts) {
     }
     expect_same_on_any_threads(y, [&] { a.run(); });
   }
+}
+
+TEST_P(Norm_, TakesEmptySizes) {
+  NormalizeRows rows;
+  rows.rows = 5, rows.inner = 0;
+  rows.run();
+  rows.rows = 0, rows.n = 5;
+  rows.run();
+  ScaleChannels{Type::F32, 0, 3, 4}.run();
+  ScaleChannels{Type::F32, 3, 0, 4}.run();
+  ScaleChannels{Type::F32, 3, 4, 0}.run();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <executorch/cpu/nn/pool.h>
 
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <cmath>
@@ -195,14 +194,17 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
 }
 
 template <class T>
-void Planes(const Pool2d& a) {
+bool Planes(const Pool2d& a, Scratch& scratch) {
   const T* x = static_cast<const T*>(a.x);
   T* y = static_cast<T*>(a.y);
   const int64_t in = a.h.in * a.w.in, out = a.h.out * a.w.out;
-  const auto planes = [&](int64_t p, int64_t end) {
-    static thread_local Workspace workspace;
-    const int64_t room = a.w.in + 3 * kLanes;  // whole vectors, also every second element
-    float* row = workspace.floats(static_cast<size_t>(2 * room + a.w.out + kLanes));
+  const int64_t n = a.batch * a.channels, grain = std::max<int64_t>(kGrain / in, 1);
+  const int64_t room = a.w.in + 3 * kLanes;  // whole vectors, also every second element
+  const Scratch::Frame frame(scratch);
+  const ThreadScratch<float> rooms(scratch, Size(2) * room + a.w.out + kLanes,
+                                   n <= grain ? 1 : loop_threads());
+  if (!rooms) return false;
+  rooms.parallel_for(n, grain, [&](int64_t p, int64_t end, float* row) {
     int32_t* places = reinterpret_cast<int32_t*>(row + room);
     float* values = row + 2 * room;
     for (; p < end; ++p) {
@@ -217,8 +219,8 @@ void Planes(const Pool2d& a) {
         }
       }
     }
-  };
-  parallel_for(a.batch * a.channels, std::max<int64_t>(kGrain / in, 1), planes);
+  });
+  return true;
 }
 
 /// One output pixel of [n,h,w,c]: x is the image, y and index the pixel's channels.
@@ -291,13 +293,14 @@ void Pixels(const Pool2d& a) {
 }
 
 template <class T>
-void RunAs(const Pool2d& a) {
-  a.channels_last ? Pixels<T>(a) : Planes<T>(a);
+bool RunAs(const Pool2d& a, Scratch& scratch) {
+  if (!a.channels_last) return Planes<T>(a, scratch);
+  Pixels<T>(a);
+  return true;
 }
 
-void RunPool2d(const Pool2d& a) {
-  if (a.batch * a.channels * a.h.out * a.w.out == 0) return;
-  with_type(a.type, [&](auto t) { RunAs<decltype(t)>(a); });
+bool RunPool2d(const Pool2d& a, Scratch& scratch) {
+  return with_type(a.type, [&](auto t) { return RunAs<decltype(t)>(a, scratch); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -309,8 +312,14 @@ namespace executorch::cpu {
 
 HWY_EXPORT(RunPool2d);
 
-void Pool2d::run() const {
-  HWY_DYNAMIC_DISPATCH(RunPool2d)(*this);
+bool Pool2d::run(Scratch& scratch) const {
+  if (batch <= 0 || channels <= 0 || h.out <= 0 || w.out <= 0) return true;
+  // Windows have a place in the image, so one that is empty is a mistake.
+  if (h.in <= 0 || w.in <= 0 || !is_countable(batch, channels, h.in, w.in) ||
+      !is_countable(batch, channels, h.out, w.out)) {
+    return false;
+  }
+  return HWY_DYNAMIC_DISPATCH(RunPool2d)(*this, scratch);
 }
 
 }  // namespace executorch::cpu

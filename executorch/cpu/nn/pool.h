@@ -1,6 +1,7 @@
 /// Pooling over windows of the last two dims of images, either layout.
 #pragma once
 
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct PoolAxis {
 /// y[n,c,oh,ow] = max or average of x[n,c,h,w] over a window. x and y dense, [n,c,h,w] or
 /// [n,h,w,c]; sums in float. Max: the last NaN if there is one, else the first maximum; `index` (as
 /// y; may be null) gets its position h * in_w + w. in_h * in_w < 2^31. Threads share the work;
-/// results do not depend on their number.
+/// results do not depend on their number. Sizes >= 0. False if memory is refused, or the sizes are
+/// more than an int64 counts, before anything is written.
 struct Pool2d {
   Type type = Type::F32;
   bool max = false;
@@ -34,7 +36,7 @@ struct Pool2d {
   void* y = nullptr;
   int64_t* index = nullptr;
 
-  void run() const;
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

@@ -42,7 +42,7 @@ void expect_pooled(bool max, bool last, std::vector<float> x, int64_t channels, 
   std::vector<float> y(static_cast<size_t>(batch * channels * a.out * b.out));
   std::vector<int64_t> index(y.size());
   const Pool2d pool{Type::F32, max, last, batch, channels, a, b, x.data(), y.data(), index.data()};
-  pool.run();
+  run(pool);
   for (int64_t n = 0; n < batch; ++n) {
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t i = 0; i < a.out; ++i) {
@@ -75,10 +75,12 @@ void expect_pooled(bool max, bool last, std::vector<float> x, int64_t channels, 
       }
     }
   }
-  expect_same_on_any_threads(y, [&] { pool.run(); });
+  expect_same_on_any_threads(y, [&] { run(pool); });
 }
 
-TEST(Pool, MatchesALoopInBothLayouts) {
+ET_ON_EACH_TARGET(Pool_);
+
+TEST_P(Pool_, MatchesALoopInBothLayouts) {
   for (bool max : {true, false}) {
     for (bool last : {true, false}) {
       for (int64_t stride : {1, 2, 3}) {
@@ -92,7 +94,7 @@ TEST(Pool, MatchesALoopInBothLayouts) {
   }
 }
 
-TEST(Pool, MaxTakesTheFirstOfEqualsAndTheLastNaN) {
+TEST_P(Pool_, MaxTakesTheFirstOfEqualsAndTheLastNaN) {
   for (bool last : {true, false}) {
     std::vector<float> x = normal_floats(18 * 20 * 70);
     for (size_t i = 0; i < x.size(); ++i) {
@@ -105,11 +107,43 @@ TEST(Pool, MaxTakesTheFirstOfEqualsAndTheLastNaN) {
   }
 }
 
-TEST(Pool, WholeImagesAreAveraged) {
+TEST_P(Pool_, WholeImagesAreAveraged) {
   const Windows h(33, 33, 1, 0, 1), w(40, 40, 1, 0, 1);
   for (bool last : {true, false}) {
     expect_pooled(false, last, normal_floats(600 * 33 * 40), 600, h, w);
   }
+}
+
+TEST_P(Pool_, IsRefusedMemoryBeforeAnythingIsWritten) {
+  const Windows h(9, 3, 1, 1, 1), w(9, 3, 1, 1, 1);
+  const std::vector<float> x(81);
+  std::vector<float> y(81, 7);
+  Pool2d pool{Type::F32, true, false, 1, 1, h.axis, w.axis, x.data(), y.data()};
+  expect_refusal(pool);
+  pool.channels = int64_t{1} << 60;
+  expect_refusal(pool);
+  EXPECT_EQ(y, std::vector<float>(81, 7));
+}
+
+TEST_P(Pool_, TakesEmptySizesButNoWindowsOverNothing) {
+  const Windows h(9, 3, 1, 1, 1), w(9, 3, 1, 1, 1);
+  HeapScratch scratch;
+  for (const bool last : {false, true}) {
+    Pool2d pool{Type::F32, true, last, 0, 1, h.axis, w.axis};
+    EXPECT_TRUE(pool.run(scratch));
+    pool.batch = 1, pool.channels = 0;
+    EXPECT_TRUE(pool.run(scratch));
+    pool.channels = 1, pool.h.out = 0;
+    EXPECT_TRUE(pool.run(scratch));
+    pool.h.out = 3, pool.h.in = 0;
+    EXPECT_FALSE(pool.run(scratch));
+  }
+}
+
+TEST_P(Pool_, TakesAnyDilationOfWindowsThatReachTheImageOnce) {
+  Windows h(9, 1, 1, 0, 1), w(40, 1, 1, 0, 1);
+  h.axis.dilation = w.axis.dilation = std::numeric_limits<int64_t>::max();
+  for (const bool last : {false, true}) expect_pooled(true, last, normal_floats(720), 2, h, w);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <executorch/cpu/nn/reduce.h>
 
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <cmath>
@@ -150,10 +149,11 @@ void Block(const Reduce& a, int64_t first, int64_t count, int64_t begin, int64_t
 }
 
 template <class Op, class T>
-void RunAs(const Reduce& a) {
+bool RunAs(const Reduce& a, Scratch& scratch) {
   T* y = static_cast<T*>(a.y);
+  const int64_t n = std::max<int64_t>(a.n, 1);
   // Blocks of outputs: some rows, or a piece of a row of columns.
-  const int64_t rows_per_block = std::clamp<int64_t>(16384 / a.n, 1, kWide);
+  const int64_t rows_per_block = std::clamp<int64_t>(16384 / n, 1, kWide);
   const int64_t wide = a.inner == 1 ? rows_per_block : std::min(a.inner, kWide);
   const int64_t per_outer = a.inner == 1 ? 1 : (a.inner + wide - 1) / wide;
   const int64_t blocks = a.inner == 1 ? (a.outer + wide - 1) / wide : a.outer * per_outer;
@@ -163,9 +163,9 @@ void RunAs(const Reduce& a) {
                         : std::min(wide, a.inner - block % per_outer * wide);
   };
   const int64_t parts =
-      blocks >= 8 ? 1 : std::clamp<int64_t>(a.n * wide / kPart, 1, std::min(kMaxParts, a.n));
+      blocks >= 8 ? 1 : std::clamp<int64_t>(n * wide / kPart, 1, std::min(kMaxParts, n));
   if (parts == 1) {
-    const int64_t grain = std::max<int64_t>(16384 / (a.n * wide), 1);
+    const int64_t grain = std::max<int64_t>(16384 / (n * wide), 1);
     parallel_for(blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
       double result[kWide];
       for (int64_t b = begin; b < end; ++b) {
@@ -175,13 +175,13 @@ void RunAs(const Reduce& a) {
         Store(result, count, a.divisor, y + first);
       }
     });
-    return;
+    return true;
   }
   // Few outputs of many elements: parts of the sums, merged in order.
-  static thread_local Workspace workspace;
+  const Scratch::Frame frame(scratch);
   const int64_t outputs = a.outer * a.inner;
-  double* partial =
-      reinterpret_cast<double*>(workspace.floats(static_cast<size_t>(2 * parts * outputs)));
+  double* const partial = scratch.array<double>(Size(parts) * outputs);
+  if (partial == nullptr) return false;
   parallel_for(blocks * parts, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t part = i / blocks;
@@ -197,11 +197,12 @@ void RunAs(const Reduce& a) {
     }
   }
   Store(partial, outputs, a.divisor, y);
+  return true;
 }
 
 template <class Op>
-void WithType(const Reduce& a) {
-  with_type(a.type, [&](auto t) { RunAs<Op, decltype(t)>(a); });
+bool WithType(const Reduce& a, Scratch& scratch) {
+  return with_type(a.type, [&](auto t) { return RunAs<Op, decltype(t)>(a, scratch); });
 }
 
 /// The first of n elements that is `value`, or NaN if that is.
@@ -236,15 +237,14 @@ void RunExtreme(Type type, bool largest, const void* data, int64_t n, Extreme* r
   });
 }
 
-void RunReduce(const Reduce& a) {
-  if (a.outer * a.inner == 0) return;
+bool RunReduce(const Reduce& a, Scratch& scratch) {
   switch (a.op) {
-    case Reduce::Op::Sum:
-      return WithType<SumOp>(a);
     case Reduce::Op::Max:
-      return WithType<MaxOp>(a);
+      return WithType<MaxOp>(a, scratch);
     case Reduce::Op::Min:
-      return WithType<MinOp>(a);
+      return WithType<MinOp>(a, scratch);
+    default:
+      return WithType<SumOp>(a, scratch);
   }
 }
 
@@ -258,8 +258,10 @@ namespace executorch::cpu {
 HWY_EXPORT(RunReduce);
 HWY_EXPORT(RunExtreme);
 
-void Reduce::run() const {
-  HWY_DYNAMIC_DISPATCH(RunReduce)(*this);
+bool Reduce::run(Scratch& scratch) const {
+  if (outer <= 0 || inner <= 0) return true;
+  if (!is_countable(outer, n, inner)) return false;
+  return HWY_DYNAMIC_DISPATCH(RunReduce)(*this, scratch);
 }
 
 Extreme extreme(Type type, Reduce::Op max_or_min, const void* x, int64_t n) {

@@ -1,6 +1,7 @@
 /// Sums and extremes over one dim.
 #pragma once
 
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -9,9 +10,10 @@ namespace executorch::cpu {
 
 /// y[o,c] = op over i < n of x[o * x_outer + i * x_step + c],   o < outer, c < inner, y dense
 ///   Sum       the sum divided by `divisor`; runs are added in float, their sums in double
-///   Max, Min  NaN if there is one
-/// n >= 1; inner = 1 needs x_step = 1. Threads share the work; results do not depend on their
-/// number.
+///   Max, Min  NaN if there is one; -infinity and infinity of nothing
+/// Sizes >= 0; inner = 1 needs x_step = 1. Threads share the work; results do not depend on their
+/// number. False if memory is refused, or the sizes are more than an int64 counts, before anything
+/// is written.
 struct Reduce {
   enum class Op : uint8_t { Sum, Max, Min };
   Type type = Type::F32;  // of x and y
@@ -22,7 +24,7 @@ struct Reduce {
   const void* x = nullptr;
   void* y = nullptr;
 
-  void run() const;
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 /// The extreme of a run of n >= 1 elements and where it is first; NaN is both.

@@ -14,7 +14,7 @@ void expect_reduced(Op op, int64_t outer, int64_t n, int64_t inner) {
   std::vector<float> y(static_cast<size_t>(outer * inner));
   const Reduce a{Type::F32, op,      op == Op::Sum ? 3.0 : 1.0, outer, n, inner, n * inner, inner,
                  x.data(),  y.data()};
-  a.run();
+  run(a);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t c = 0; c < inner; ++c) {
       double want = op == Op::Sum ? 0 : x[static_cast<size_t>(o * n * inner + c)], terms = 0;
@@ -28,10 +28,12 @@ void expect_reduced(Op op, int64_t outer, int64_t n, int64_t inner) {
       ASSERT_NEAR(y[static_cast<size_t>(o * inner + c)], want / a.divisor, error);
     }
   }
-  expect_same_on_any_threads(y, [&] { a.run(); });
+  expect_same_on_any_threads(y, [&] { run(a); });
 }
 
-TEST(Reduce, MatchesDoubleOverAnyDim) {
+ET_ON_EACH_TARGET(Reduce_);
+
+TEST_P(Reduce_, MatchesDoubleOverAnyDim) {
   for (Op op : {Op::Sum, Op::Max, Op::Min}) {
     for (int64_t n : {1, 3, 16, 65, 1000, 5001}) {
       expect_reduced(op, 3, n, 1);
@@ -43,20 +45,41 @@ TEST(Reduce, MatchesDoubleOverAnyDim) {
   }
 }
 
-TEST(Reduce, ExtremesAreNaNIfAnElementIs) {
+TEST_P(Reduce_, ExtremesAreNaNIfAnElementIs) {
   for (Op op : {Op::Max, Op::Min}) {
     for (int64_t inner : {1, 4}) {
       for (int64_t at : {0, 5, 99}) {
         std::vector<float> x = normal_floats(static_cast<size_t>(100 * inner));
         std::vector<float> y(static_cast<size_t>(inner));
         x[static_cast<size_t>(at * inner)] = NAN;
-        Reduce{Type::F32, op, 1, 1, 100, inner, 0, inner, x.data(), y.data()}.run();
+        run(Reduce{Type::F32, op, 1, 1, 100, inner, 0, inner, x.data(), y.data()});
         EXPECT_TRUE(std::isnan(y[0])) << at;
         if (inner > 1) {
           EXPECT_FALSE(std::isnan(y[1])) << at;
         }
       }
     }
+  }
+}
+
+TEST_P(Reduce_, IsRefusedMemoryBeforeAnythingIsWritten) {
+  const std::vector<float> x(300000);
+  float y = 7;
+  expect_refusal(Reduce{Type::F32, Op::Sum, 1, 1, 300000, 1, 0, 1, x.data(), &y});
+  EXPECT_EQ(y, 7);
+}
+
+TEST_P(Reduce_, TakesEmptySizesAndRefusesThoseThatNobodyCounts) {
+  HeapScratch scratch;
+  for (const int64_t inner : {1, 20}) {
+    for (const Op op : {Op::Sum, Op::Max, Op::Min}) {
+      std::vector<float> y(static_cast<size_t>(3 * inner), 7);
+      run(Reduce{Type::F32, op, 1, 3, 0, inner, 0, inner, nullptr, y.data()});
+      const float nothing = op == Op::Sum ? 0 : op == Op::Max ? -INFINITY : INFINITY;
+      EXPECT_EQ(y, std::vector<float>(y.size(), nothing));
+    }
+    EXPECT_TRUE((Reduce{Type::F32, Op::Sum, 1, 0, 5, inner, 0, inner}.run(scratch)));
+    EXPECT_FALSE((Reduce{Type::F32, Op::Sum, 1, int64_t{1} << 62, 5, inner}.run(scratch)));
   }
 }
 

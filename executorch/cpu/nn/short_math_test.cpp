@@ -1,7 +1,6 @@
 #include <executorch/cpu/nn/elementwise.h>
+#include <executorch/cpu/testing.h>
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
@@ -64,13 +63,10 @@ void expect_all_right(Type type, int digits, int lowest) {
 }
 
 TEST(ShortMath, ActivationsOfAllNumbersOfSixteenBitsAreRight) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
+  for_each_target([] {
     expect_all_right<F16>(Type::F16, 11, -14);
     expect_all_right<BF16>(Type::BF16, 8, -126);
-  }
-  hwy::SetSupportedTargetsForTest(0);
+  });
 }
 
 }  // namespace

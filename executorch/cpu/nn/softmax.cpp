@@ -1,7 +1,6 @@
 #include <executorch/cpu/nn/softmax.h>
 #include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <cmath>
@@ -64,9 +63,16 @@ double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, const T* next, floa
 /// Longer lines than these floats are kept in y between passes, not in a cache.
 constexpr int64_t kLongest = 32768;
 
-/// Meanwhile `next`, the line after, is asked for.
+/// Whether Row() keeps what it computes in memory of its own.
 template <class T>
-void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
+bool NeedsRoom(int64_t n, bool log, bool past) {
+  return !log && (sizeof(T) != sizeof(float) || (past && n <= kLongest));
+}
+
+/// Meanwhile `next`, the line after, is asked for. `room` has n floats, or is null where none is
+/// needed.
+template <class T>
+void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next, float* room,
          T* HWY_RESTRICT y) {
   const Floats d;
   const float max = MaxOf(x, n);
@@ -80,14 +86,8 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
     });
     return;
   }
-  float* e;
-  if (sizeof(T) == sizeof(float) && (!past || n > kLongest)) {
-    e = reinterpret_cast<float*>(y);
-    past = false;
-  } else {
-    static thread_local Workspace workspace;
-    e = workspace.floats(static_cast<size_t>(n));
-  }
+  if (room == nullptr) past = false;
+  float* const e = room == nullptr ? reinterpret_cast<float*>(y) : room;
   const V share = hn::Set(d, static_cast<float>(1 / SumExp(x, n, max, next, e)));
   write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
     ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&)
@@ -196,7 +196,7 @@ class Strip {
 
 /// Strips of all lines, which begin with cache lines of y.
 template <int64_t kColumns, class T>
-void RunStrips(const Softmax& s, bool overflows) {
+bool RunStrips(const Softmax& s, bool overflows, Scratch& scratch) {
   const T* x = static_cast<const T*>(s.x);
   T* y = static_cast<T*>(s.y);
   constexpr int64_t kPerLine = kLine / static_cast<int64_t>(sizeof(T));
@@ -206,45 +206,59 @@ void RunStrips(const Softmax& s, bool overflows) {
   const bool past = overflows && alike && kColumns >= kPerLine;
   const int64_t strips = (s.inner + early + kColumns - 1) / kColumns;
   const int64_t grain = std::max<int64_t>(16384 / (s.n * std::min(kColumns, s.inner)), 1);
-  parallel_for(s.outer * strips, grain, [&](int64_t strip, int64_t end) {
-    static thread_local Workspace workspace;
-    float* const room = workspace.floats(static_cast<size_t>(s.n * kColumns));
-    for (; strip < end; ++strip) {
-      const int64_t first = strip % strips * kColumns - early;
-      const int64_t c = std::max<int64_t>(first, 0);
-      const int64_t width = std::min(first + kColumns, s.inner) - c;
-      const int64_t at = strip / strips * s.n * s.inner + c;
-      Strip<kColumns, T>(s.n, s.inner, width, room).Run(x + at, s.log, past, y + at);
-    }
-    if (past) end_stream();
-  });
+  LoopScratch threads(scratch);
+  return threads.parallel_for(
+      s.outer * strips, grain, [&](int64_t strip, int64_t end, Scratch& own) {
+        const Scratch::Frame frame(own);
+        float* const room = own.array<float>(Size(s.n) * kColumns);
+        if (room == nullptr) return false;
+        for (; strip < end; ++strip) {
+          const int64_t first = strip % strips * kColumns - early;
+          const int64_t c = std::max<int64_t>(first, 0);
+          const int64_t width = std::min(first + kColumns, s.inner) - c;
+          const int64_t at = strip / strips * s.n * s.inner + c;
+          Strip<kColumns, T>(s.n, s.inner, width, room).Run(x + at, s.log, past, y + at);
+        }
+        if (past) end_stream();
+        return true;
+      });
 }
 
 template <class T>
-void RunAs(const Softmax& s) {
+bool RunAs(const Softmax& s, Scratch& scratch) {
   const T* x = static_cast<const T*>(s.x);
   T* y = static_cast<T*>(s.y);
   const int64_t grain = std::max<int64_t>(16384 / s.n, 1);  // lines
   const bool past = overflows_caches(2 * s.outer * s.n * s.inner * static_cast<int64_t>(sizeof(T)));
   if (s.inner == 1) {
-    parallel_for(s.outer, grain, [&](int64_t begin, int64_t end) {
+    const auto rows = [&](int64_t begin, int64_t end, float* room) {
       for (int64_t o = begin; o < end; ++o) {
         const T* const row = x + o * s.n;
-        Row(row, s.n, s.log, past, o + 1 < end ? row + s.n : row, y + o * s.n);
+        Row(row, s.n, s.log, past, o + 1 < end ? row + s.n : row, room, y + o * s.n);
       }
+    };
+    if (!NeedsRoom<T>(s.n, s.log, past)) {
+      parallel_for(s.outer, grain, [&](int64_t begin, int64_t end) { rows(begin, end, nullptr); });
+      return true;
+    }
+    LoopScratch threads(scratch);
+    return threads.parallel_for(s.outer, grain, [&](int64_t begin, int64_t end, Scratch& own) {
+      const Scratch::Frame frame(own);
+      float* const room = own.array<float>(s.n);
+      if (room != nullptr) rows(begin, end, room);
+      return room != nullptr;
     });
-    return;
   }
   // As wide as a strip of floats still fits a second-level cache.
   constexpr int64_t kMost = (512 << 10) / sizeof(float);
-  if (s.inner > 32 && s.n * 64 <= kMost) return RunStrips<64, T>(s, past);
-  if (s.inner > 16 && (s.n * 32 <= kMost || sizeof(T) == 2)) return RunStrips<32, T>(s, past);
-  RunStrips<16, T>(s, past);
+  if (s.inner > 32 && s.n * 64 <= kMost) return RunStrips<64, T>(s, past, scratch);
+  if (s.inner > 16 && (s.n * 32 <= kMost || sizeof(T) == 2))
+    return RunStrips<32, T>(s, past, scratch);
+  return RunStrips<16, T>(s, past, scratch);
 }
 
-void RunSoftmax(const Softmax& s) {
-  if (s.outer * s.n * s.inner == 0) return;
-  with_type(s.type, [&](auto t) { RunAs<decltype(t)>(s); });
+bool RunSoftmax(const Softmax& s, Scratch& scratch) {
+  return with_type(s.type, [&](auto t) { return RunAs<decltype(t)>(s, scratch); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -256,8 +270,10 @@ namespace executorch::cpu {
 
 HWY_EXPORT(RunSoftmax);
 
-void Softmax::run() const {
-  HWY_DYNAMIC_DISPATCH(RunSoftmax)(*this);
+bool Softmax::run(Scratch& scratch) const {
+  if (outer <= 0 || n <= 0 || inner <= 0) return true;
+  if (!is_countable(outer, n, inner)) return false;
+  return HWY_DYNAMIC_DISPATCH(RunSoftmax)(*this, scratch);
 }
 
 }  // namespace executorch::cpu

@@ -3,6 +3,7 @@
 /// with m = max(x), s = sum_i exp(x_i - m).
 #pragma once
 
+#include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace executorch::cpu {
 
 /// `outer` x `inner` lines of n elements: element i of line (o, c) lies at
 /// o * n * inner + i * inner + c, in x and in y; y may be x. A line with a NaN is NaN. Lines are
-/// split over threads; results do not depend on their number.
+/// split over threads; results do not depend on their number. Sizes >= 0. False if memory is
+/// refused, or the sizes are more than an int64 counts; some lines of y may be written then.
 struct Softmax {
   Type type = Type::F32;
   bool log = false;
@@ -19,7 +21,7 @@ struct Softmax {
   const void* x = nullptr;
   void* y = nullptr;
 
-  void run() const;
+  [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
 }  // namespace executorch::cpu

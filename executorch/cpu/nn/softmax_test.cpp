@@ -15,7 +15,7 @@ void expect_softmax(int64_t outer, int64_t n, int64_t inner, bool log) {
   const std::vector<float> x = normal_floats(static_cast<size_t>(outer * n * inner));
   std::vector<float> y(x.size());
   const Softmax softmax{Type::F32, log, outer, n, inner, x.data(), y.data()};
-  softmax.run();
+  run(softmax);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t c = 0; c < inner; ++c) {
       const auto at = [&](int64_t i) { return static_cast<size_t>((o * n + i) * inner + c); };
@@ -33,10 +33,12 @@ void expect_softmax(int64_t outer, int64_t n, int64_t inner, bool log) {
       }
     }
   }
-  expect_same_on_any_threads(y, [&] { softmax.run(); });
+  expect_same_on_any_threads(y, [&] { run(softmax); });
 }
 
-TEST(Softmax, MatchesDoubleAlongAnyDim) {
+ET_ON_EACH_TARGET(Softmax_);
+
+TEST_P(Softmax_, MatchesDoubleAlongAnyDim) {
   for (bool log : {false, true}) {
     for (int64_t n : {1, 2, 7, 16, 33, 1000, 5000}) {
       expect_softmax(3, n, 1, log);
@@ -50,7 +52,7 @@ TEST(Softmax, MatchesDoubleAlongAnyDim) {
   }
 }
 
-TEST(Softmax, ComputesHalfTypesInFloat) {
+TEST_P(Softmax_, ComputesHalfTypesInFloat) {
   const std::vector<float> x = normal_floats(6 * 50);
   for (int64_t inner : {1, 50}) {
     std::vector<BF16> half(x.size()), out(x.size());
@@ -58,26 +60,42 @@ TEST(Softmax, ComputesHalfTypesInFloat) {
     const int64_t n = 300 / 6 / inner * 6 / 6, outer = 300 / (n * inner);
     convert(x.data(), half.data(), 300);
     convert(half.data(), exact.data(), 300);
-    Softmax{Type::F32, false, outer, n, inner, exact.data(), want.data()}.run();
-    Softmax{Type::BF16, false, outer, n, inner, half.data(), out.data()}.run();
+    run(Softmax{Type::F32, false, outer, n, inner, exact.data(), want.data()});
+    run(Softmax{Type::BF16, false, outer, n, inner, half.data(), out.data()});
     convert(out.data(), got.data(), 300);
     for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(got[i], want[i], 0x1p-8 * want[i]);
   }
 }
 
-TEST(Softmax, LinesWithNaNOrOnlyMinusInfinityAreNaN) {
+TEST_P(Softmax_, LinesWithNaNOrOnlyMinusInfinityAreNaN) {
   for (int64_t inner : {1, 2}) {
     std::vector<float> x = normal_floats(40), y(40);
     for (int64_t i = 0; i < 20; ++i) {
       x[static_cast<size_t>(inner == 1 ? i : 2 * i)] = i == 3 ? NAN : 1.0f;
     }
-    Softmax{Type::F32, false, inner == 1 ? 2 : 1, 20, inner, x.data(), y.data()}.run();
+    run(Softmax{Type::F32, false, inner == 1 ? 2 : 1, 20, inner, x.data(), y.data()});
     EXPECT_TRUE(std::isnan(y[0]));
     EXPECT_FALSE(std::isnan(y[inner == 1 ? 20 : 1]));
     std::fill(x.begin(), x.end(), -INFINITY);
-    Softmax{Type::F32, false, inner == 1 ? 2 : 1, 20, inner, x.data(), y.data()}.run();
+    run(Softmax{Type::F32, false, inner == 1 ? 2 : 1, 20, inner, x.data(), y.data()});
     EXPECT_TRUE(std::isnan(y[5]));
   }
+}
+
+TEST_P(Softmax_, IsRefusedMemory) {
+  std::vector<float> x(4000);
+  expect_refusal(Softmax{Type::F32, false, 1, 40, 100, x.data(), x.data()});
+  expect_refusal(Softmax{Type::BF16, false, 40, 100, 1, x.data(), x.data()});
+}
+
+TEST_P(Softmax_, TakesEmptySizesAndRefusesThoseThatNobodyCounts) {
+  HeapScratch scratch(0);
+  for (const int64_t many : {int64_t{5}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_TRUE((Softmax{Type::F32, false, 0, many, many}.run(scratch)));
+    EXPECT_TRUE((Softmax{Type::F32, true, many, 0, many}.run(scratch)));
+    EXPECT_TRUE((Softmax{Type::F16, false, many, many, 0}.run(scratch)));
+  }
+  EXPECT_FALSE((Softmax{Type::F32, false, int64_t{1} << 40, 1 << 20, 8}.run(scratch)));
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ class CacheBytes {
   int64_t before_;
 };
 
-TEST(Stream, CopiesAnyBytesAndNoOthers) {
+ET_ON_EACH_TARGET(Stream_);
+
+TEST_P(Stream_, CopiesAnyBytesAndNoOthers) {
   std::vector<uint8_t> src(1000);
   for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<uint8_t>(i * 37);
   for (size_t at : {0u, 1u, 16u, 63u}) {
@@ -61,7 +63,7 @@ void expect_same_past_caches(int64_t n, const std::function<void(float* y)>& run
   }
 }
 
-TEST(Stream, CopiesAndTransposesAlike) {
+TEST_P(Stream_, CopiesAndTransposesAlike) {
   for (const int64_t rows : {5, 300}) {
     for (const int64_t columns : {16, 130, 2000}) {
       SCOPED_TRACE(testing::Message() << rows << " x " << columns);
@@ -88,7 +90,7 @@ TEST(Stream, CopiesAndTransposesAlike) {
   }
 }
 
-TEST(Stream, NormalizesAlike) {
+TEST_P(Stream_, NormalizesAlike) {
   for (const Type type : {Type::F32, Type::F16, Type::BF16}) {
     for (const int64_t n : {7, 768, 5000}) {
       SCOPED_TRACE(testing::Message() << "n " << n << " type " << static_cast<int>(type));
@@ -106,16 +108,18 @@ TEST(Stream, NormalizesAlike) {
         ScaleChannels{type, 1, kRows, n, x.data(), y, w.data(), w.data()}.run();
       });
       for (const bool log : {false, true}) {
-        expect_same_past_caches(
-            kRows * n, [&](float* y) { Softmax{type, log, kRows, n, 1, x.data(), y}.run(); });
-        expect_same_past_caches(
-            kRows * n, [&](float* y) { Softmax{type, log, 1, kRows, n, x.data(), y}.run(); });
+        expect_same_past_caches(kRows * n, [&](float* y) {
+          run(Softmax{type, log, kRows, n, 1, x.data(), y});
+        });
+        expect_same_past_caches(kRows * n, [&](float* y) {
+          run(Softmax{type, log, 1, kRows, n, x.data(), y});
+        });
       }
     }
   }
 }
 
-TEST(Stream, ComputesExpressionsAlike) {
+TEST_P(Stream_, ComputesExpressionsAlike) {
   const std::vector<float> x = numbers_of_any_type(40000);
   const Expression::Step steps[] = {{.op = Expression::Op::Exp, .to = 1, .a = 0}};
   for (const Type type : {Type::F32, Type::F16, Type::BF16}) {

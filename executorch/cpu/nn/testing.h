@@ -1,6 +1,7 @@
 /// What the tests of kernels over arrays share.
 #pragma once
 
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 

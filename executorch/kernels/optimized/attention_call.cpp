@@ -49,25 +49,27 @@ struct Pointers {
 };
 
 // The loops that the engine does not have, outermost last.
-void run_loops(const HeadLoops& loops, int level, int taken, Attention& run, const Pointers& at,
-               int64_t element, int64_t mask_element) {
+bool run_loops(const HeadLoops& loops, int level, int taken, Attention& run, const Pointers& at,
+               int64_t element, int64_t mask_element, cpu::Scratch& scratch) {
   if (level == taken) {
     run.q.data = at.q;
     run.k.data = at.k;
     run.v.data = at.v;
     run.out = at.out;
     run.mask = at.mask;
-    run.run();
-    return;
+    return run.run(scratch);
   }
   const auto& loop = loops.loops[level - 1];
   for (int64_t i = 0; i < loop.size; ++i) {
-    run_loops(loops, level - 1, taken, run,
-              {at.q + i * loop.stride[kQ] * element, at.k + i * loop.stride[kK] * element,
-               at.v + i * loop.stride[kV] * element, at.out + i * loop.stride[kOut] * element,
-               at.mask == nullptr ? nullptr : at.mask + i * loop.stride[kMask] * mask_element},
-              element, mask_element);
+    if (!run_loops(loops, level - 1, taken, run,
+                   {at.q + i * loop.stride[kQ] * element, at.k + i * loop.stride[kK] * element,
+                    at.v + i * loop.stride[kV] * element, at.out + i * loop.stride[kOut] * element,
+                    at.mask == nullptr ? nullptr : at.mask + i * loop.stride[kMask] * mask_element},
+                   element, mask_element, scratch)) {
+      return false;
+    }
   }
+  return true;
 }
 
 bool is_unit(const View& view, int dim) {
@@ -115,7 +117,7 @@ bool find_views(const AttentionCall& call, View (&views)[kCount]) {
 
 }  // namespace
 
-bool run_attention(const FusedCall& base, KernelRuntimeContext&) {
+bool run_attention(const FusedCall& base, KernelRuntimeContext& ctx) {
   const auto& call = static_cast<const AttentionCall&>(base);
   View views[kCount];
   HeadLoops loops;
@@ -154,9 +156,9 @@ bool run_attention(const FusedCall& base, KernelRuntimeContext&) {
       static_cast<const char*>(call.v.data(views[kV])),
       static_cast<char*>(out.mutable_data_ptr()) + views[kOut].offset() * out.element_size(),
       masked ? static_cast<const char*>(call.mask.data(views[kMask])) : nullptr};
-  run_loops(loops, loops.n, taken, run, at, out.element_size(),
-            masked ? call.mask.tensor().element_size() : 0);
-  return true;
+  torch::executor::native::internal::EngineScratch scratch(ctx);
+  return run_loops(loops, loops.n, taken, run, at, out.element_size(),
+                   masked ? call.mask.tensor().element_size() : 0, scratch);
 }
 
 }  // namespace executorch::optimized

@@ -87,7 +87,8 @@ void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint
              "%s: the reduced dims of a tensor of shape %s have no elements", op,
              ShapeText(self).c_str());
   using Op = executorch::cpu::Reduce::Op;
-  if (indices == nullptr && reduce_by_engine(r, *values, largest ? Op::Max : Op::Min, 1)) return;
+  if (indices == nullptr && reduce_by_engine(ctx, r, *values, largest ? Op::Max : Op::Min, 1))
+    return;
   const int64_t size = static_cast<int64_t>(elementSize(self.scalar_type()));
   with_compute(compute_of(self.scalar_type()), [&](auto tag) {
     using C = decltype(tag);

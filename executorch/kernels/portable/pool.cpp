@@ -1,6 +1,5 @@
 #include <executorch/cpu/nn/pool.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/engine.h>
@@ -156,12 +155,13 @@ bool is_dense(const Pooling& p, bool last, bool of_out) {
          is(p.n_batch, of_out ? p.out_batch : p.in_batch, p.n_channels * height * width);
 }
 
-// Pools by the engine, where it can; window(o, axis, begin, count) and divisor(axis number, axis,
-// o, count) are per axis; `regular` windows lie the axis's stride apart. `indices` (max only) is
-// bound to `q`; null where nobody wants them.
+// Pools by the engine, where it can and gets scratch memory; window(o, axis, begin, count) and
+// divisor(axis number, axis, o, count) are per axis; `regular` windows lie the axis's stride apart.
+// `indices` (max only) is bound to `q`; null where nobody wants them.
 template <class Window, class Divisor>
-bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, bool max, const Pooling* q,
-                    int64_t* indices, bool regular, const Window& window, const Divisor& divisor) {
+bool pool_by_engine(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self, Tensor& out,
+                    bool max, const Pooling* q, int64_t* indices, bool regular,
+                    const Window& window, const Divisor& divisor) {
   const auto type = engine_type(self.scalar_type());
   const bool last = !is_dense(p, false, false);
   if (!type.has_value() || p.axis[0].in != 1 || p.axis[0].out != 1 || p.axis[0].size != 1 ||
@@ -169,8 +169,10 @@ bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, bool max,
       !is_dense(p, last, true) || (q != nullptr && !is_dense(*q, last, true))) {
     return false;
   }
-  static thread_local executorch::cpu::Workspace workspace;
-  float* room = workspace.floats(static_cast<size_t>(3 * (p.axis[1].out + p.axis[2].out)));
+  EngineScratch scratch(ctx);
+  executorch::cpu::Scratch& memory = scratch;
+  float* room = memory.array<float>((executorch::cpu::Size(p.axis[1].out) + p.axis[2].out) * 3);
+  if (room == nullptr) return false;
   executorch::cpu::PoolAxis axes[2];
   for (int d = 0; d < 2; ++d) {
     const Axis& a = p.axis[d + 1];
@@ -201,8 +203,7 @@ bool pool_by_engine(const Pooling& p, const Tensor& self, Tensor& out, bool max,
   pool.x = self.const_data_ptr();
   pool.y = out.mutable_data_ptr();
   pool.index = indices;
-  pool.run();
-  return true;
+  return pool.run(scratch);
 }
 
 // Values and the positions they came from, row-major in the input plane.
@@ -269,7 +270,7 @@ Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Te
   q.bind(self, indices);
   const int64_t index_steps[kSpatial] = {q.axis[0].out_step, q.axis[1].out_step,
                                          q.axis[2].out_step};
-  if (pool_by_engine(p, self, out, true, &q, indices.mutable_data_ptr<int64_t>(), true, clip,
+  if (pool_by_engine(ctx, p, self, out, true, &q, indices.mutable_data_ptr<int64_t>(), true, clip,
                      no_divisor)) {
     return result;
   }
@@ -381,7 +382,7 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
     window(o, a, begin, count);
     count -= begin;
   };
-  if (pool_by_engine(p, self, out, false, nullptr, nullptr, true, clip,
+  if (pool_by_engine(ctx, p, self, out, false, nullptr, nullptr, true, clip,
                      [&](int d, const Axis& a, int64_t o, int64_t count) {
                        if (!divisor_override.has_value()) {
                          return static_cast<float>(extent(a, o, count));
@@ -425,7 +426,7 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
     count -= begin;
   };
   if (pool_by_engine(
-          p, self, out, false, nullptr, nullptr, false, clip,
+          ctx, p, self, out, false, nullptr, nullptr, false, clip,
           [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); })) {
     return out;
   }
@@ -490,7 +491,7 @@ bool internal::max_pool2d_values(KernelRuntimeContext& ctx, const Tensor& self,
     return false;
   }
   p.bind(self, out);
-  return pool_by_engine(p, self, out, true, nullptr, nullptr, true, clip, no_divisor);
+  return pool_by_engine(ctx, p, self, out, true, nullptr, nullptr, true, clip, no_divisor);
 }
 Pair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
                                  IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,

@@ -69,14 +69,15 @@ Tensor& softmax(KernelRuntimeContext& ctx, const char* op, const Tensor& self, i
   const auto type = engine_type(self.scalar_type());
   if (type.has_value() && self.scalar_type() == out.scalar_type() && same_layout(self, out)) {
     // Dense in some dim order: the dims inside of `dim` have in_step elements together.
-    executorch::cpu::Softmax{*type,
-                             log,
-                             out.numel() / (n * in_step),
-                             n,
-                             in_step,
-                             self.const_data_ptr(),
-                             out.mutable_data_ptr()}
-        .run();
+    const executorch::cpu::Softmax lines = {*type,
+                                            log,
+                                            out.numel() / (n * in_step),
+                                            n,
+                                            in_step,
+                                            self.const_data_ptr(),
+                                            out.mutable_data_ptr()};
+    EngineScratch scratch(ctx);
+    (void)require_scratch(ctx, op, lines.run(scratch));
     return out;
   }
   Loop lines(out.sizes());  // visits the first element of each line

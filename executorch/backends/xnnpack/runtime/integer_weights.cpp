@@ -1,6 +1,8 @@
 #include <executorch/backends/xnnpack/runtime/integer_weights.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
 
+#include <new>
+
 namespace executorch::backends::xnnpack {
 namespace {
 
@@ -77,8 +79,11 @@ void prepare_integer_product(const Graph& graph, Node& node, int64_t n, int64_t 
   } else {
     node.weight_sums.resize(size);
   }
-  cpu::sum_rows(weights_of(w, node, k, rows), n, k, node.weight_sums.data(),
-                node.group_sums.data());
+  cpu::HeapScratch scratch;
+  if (!cpu::sum_rows(weights_of(w, node, k, rows), n, k, node.weight_sums.data(),
+                     node.group_sums.data(), scratch)) {
+    throw std::bad_alloc();
+  }
 }
 
 cpu::Int8Gemm integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,

@@ -107,7 +107,7 @@ bool run_mixed(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   return true;
 }
 
-bool run_integer(const Graph& graph, const Layer& layer, const Node& node) {
+bool run_integer(const Graph& graph, const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   cpu::Int8Gemm gemm = integer_product(graph, node, layer.n, layer.k, layer.w.data);
   gemm.m = layer.m();
   gemm.a = layer.x.as<int8_t>();
@@ -116,8 +116,7 @@ bool run_integer(const Graph& graph, const Layer& layer, const Node& node) {
   gemm.rows = dynamic ? layer.x.row_quantization() : &all;
   gemm.rows_share = dynamic ? 1 : gemm.m;
   gemm.c = layer.y.data;
-  gemm.run();
-  return true;
+  return gemm.run(scratch);
 }
 
 /// Leading dims of a batched product: how many, and the operands' matrix of each.
@@ -193,7 +192,7 @@ struct IntegerMatrices {
 };
 
 /// Rows of a by constant weights.
-bool run_integer_batches(const Graph& graph, const Node& node) {
+bool run_integer_batches(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
   const IntegerMatrices w(graph, node);
   const int64_t m = y.shape.from_end(1), n = w.n, k = w.k;
@@ -210,7 +209,7 @@ bool run_integer_batches(const Graph& graph, const Node& node) {
     gemm.b.scales += right * n;
     gemm.sums += right * n;
     gemm.c = y.as<uint8_t>() + i * m * n * static_cast<int64_t>(element_size(y.type));
-    gemm.run();
+    if (!gemm.run(scratch)) return false;
   }
   return true;
 }
@@ -252,7 +251,7 @@ void prepare_fully_connected(const Graph& graph, Node& node) {
 
 bool run_fully_connected(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Layer layer(graph, node);
-  if (!is_float(layer.w.type)) return run_integer(graph, layer, node);
+  if (!is_float(layer.w.type)) return run_integer(graph, layer, node, scratch);
   const Type type = layer.x.type;
   const bool same = layer.w.type == type && layer.y.type == type &&
                     (layer.bias == nullptr || layer.bias->type == type);
@@ -313,7 +312,7 @@ bool run_batch_matmul(const Graph& graph, const Node& node, cpu::Scratch& scratc
   if (type == Type::fp32) return run_batches<float>(graph, node, scratch);
   if (type == Type::fp16) return run_batches<cpu::F16>(graph, node, scratch);
   if (type == Type::bf16) return run_batches<cpu::BF16>(graph, node, scratch);
-  return run_integer_batches(graph, node);
+  return run_integer_batches(graph, node, scratch);
 }
 
 }  // namespace executorch::backends::xnnpack

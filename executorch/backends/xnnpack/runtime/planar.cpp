@@ -148,7 +148,7 @@ bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scra
       pool_axis(node.window, 1, x.shape[3], width, room + 2 * height, room + 2 * height + width);
   pool.x = x.data;
   pool.y = y.data;
-  pool.run();
+  if (!pool.run(scratch)) return false;
   const float infinity = std::numeric_limits<float>::infinity();
   if (node.low == -infinity && node.high == infinity) return true;
   cpu::parallel_for(n, 1 << 14, [&](int64_t begin, int64_t end) {

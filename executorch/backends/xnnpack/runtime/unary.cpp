@@ -122,7 +122,7 @@ Error check_softmax(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-bool run_softmax(const Graph& graph, const Node& node, cpu::Scratch&) {
+bool run_softmax(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value& x = graph.in(node);
   cpu::Softmax softmax;
   softmax.type = engine_type(x.type);
@@ -130,8 +130,7 @@ bool run_softmax(const Graph& graph, const Node& node, cpu::Scratch&) {
   softmax.outer = softmax.n == 0 ? 0 : x.shape.numel() / softmax.n;
   softmax.x = x.data;
   softmax.y = graph.out(node).data;
-  softmax.run();
-  return true;
+  return softmax.run(scratch);
 }
 
 Error check_convert(const Graph& graph, const Node& node) {

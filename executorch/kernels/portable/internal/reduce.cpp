@@ -50,8 +50,8 @@ bool rows_for_engine(const Reduction& r) {
   return engine_type(r.in_type).has_value() && r.reduced.numel > 0 && r.reduced.is_dense(0);
 }
 
-bool reduce_by_engine(const Reduction& r, const Tensor& out, executorch::cpu::Reduce::Op op,
-                      double divisor) {
+bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r, const Tensor& out,
+                      executorch::cpu::Reduce::Op op, double divisor) {
   const auto type = engine_type(r.in_type);
   const Loop& kept = r.kept;
   if (!type.has_value() || out.scalar_type() != r.in_type || r.reduced.ndim > 1 ||
@@ -73,8 +73,8 @@ bool reduce_by_engine(const Reduction& r, const Tensor& out, executorch::cpu::Re
   a.inner = across ? kept.sizes[kept.ndim - 1] : 1;
   a.outer = kept.numel / (a.inner > 0 ? a.inner : 1);
   a.x_outer = kept.ndim > (across ? 1 : 0) ? kept.strides[1][0] : 0;
-  a.run();
-  return true;
+  EngineScratch scratch(ctx);
+  return a.run(scratch);
 }
 
 }  // namespace torch::executor::native::internal

@@ -31,9 +31,11 @@ struct Reduction {
                            uint32_t mask, bool keepdim, bool ordered,
                            std::initializer_list<Tensor*> outs, Reduction& reduction);
 
-/// out = r reduced by the engine, where it can: F32, F16, BF16 that stay, in a plain layout.
-[[nodiscard]] bool reduce_by_engine(const Reduction& r, const Tensor& out,
-                                    executorch::cpu::Reduce::Op op, double divisor);
+/// out = r reduced by the engine, where it can and gets scratch memory: F32, F16, BF16 that stay,
+/// in a plain layout.
+[[nodiscard]] bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r,
+                                    const Tensor& out, executorch::cpu::Reduce::Op op,
+                                    double divisor);
 
 constexpr int64_t kReduceGrain = 16384;  // elements of the input
 constexpr int64_t kReduceChunk = 1024;   // elements handed to a fold at once

@@ -1,0 +1,60 @@
+/// What the tests of the engine share: every instruction set's vector code, and memory.
+#pragma once
+
+#include <executorch/cpu/scratch.h>
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace executorch::cpu {
+
+/// The vector code that runs from now on; 0: the best for this machine.
+inline void use_target(int64_t target) {
+  hwy::SetSupportedTargetsForTest(target);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+/// Calls f with the vector code of each instruction set that the build contains and this machine
+/// has.
+template <class F>
+void for_each_target(const F& f) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    use_target(target);
+    f();
+  }
+  use_target(0);
+}
+
+/// The same for every TEST_P of a fixture that ET_ON_EACH_TARGET declares.
+class OnEachTarget : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { use_target(GetParam()); }
+  void TearDown() override { use_target(0); }
+};
+#define ET_ON_EACH_TARGET(Fixture)                                              \
+  class Fixture : public OnEachTarget {};                                       \
+  INSTANTIATE_TEST_SUITE_P(                                                     \
+      Targets, Fixture, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()), \
+      [](const auto& test) -> std::string { return hwy::TargetName(test.param); })
+
+/// Runs an operation with all the memory that it wants.
+template <class Operation>
+void run(const Operation& operation) {
+  HeapScratch scratch;
+  ASSERT_TRUE(operation.run(scratch));
+}
+
+/// Expects that an operation is refused where it gets no memory, or little of what it wants.
+template <class Operation>
+void expect_refusal(const Operation& operation) {
+  for (const size_t bytes : {size_t{0}, size_t{256}}) {
+    HeapScratch scratch(bytes);
+    EXPECT_FALSE(operation.run(scratch));
+  }
+}
+
+}  // namespace executorch::cpu
