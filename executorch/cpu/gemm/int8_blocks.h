@@ -11,7 +11,6 @@
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/scratch.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/workspace.h>
 
 #include <algorithm>
 #include <new>
@@ -23,9 +22,6 @@ inline int64_t ceil_div(int64_t n, int64_t unit) {
 }
 inline int64_t round_up(int64_t n, int64_t unit) {
   return ceil_div(n, unit) * unit;
-}
-inline uint8_t* bytes_of(Workspace& workspace, int64_t n) {
-  return reinterpret_cast<uint8_t*>(workspace.floats(static_cast<size_t>(ceil_div(n, 4))));
 }
 
 /// Which kernels a set of weights needs.

@@ -432,7 +432,8 @@ bool Conv<T>::run(Scratch& scratch) const {
   }
   bool in_phases = false;
   if constexpr (std::is_same_v<T, float>) in_phases = has_phases(c);
-  if (is_sparse({c.axis, 3, transposed, batch, groups, group_in, group_out, in_phases})) return run_sparse(c, scratch);
+  if (is_sparse({c.axis, 3, transposed, batch, groups, group_in, group_out, in_phases}))
+    return run_sparse(c, scratch);
   if (!is_countable(c)) return false;
   if constexpr (std::is_same_v<T, float>) {
     if (in_phases) return run_in_phases(c, scratch);

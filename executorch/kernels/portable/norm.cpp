@@ -2,7 +2,6 @@
 /// rstd = 1 / sqrt(variance + eps), where mean and variance are over a row (layer, group) or over
 /// all but the channel dim (batch).
 #include <executorch/cpu/nn/norm.h>
-#include <executorch/cpu/workspace.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/loop.h>
@@ -82,10 +81,10 @@ struct Rows {
 /// for statistics. `n` elements in each of four places.
 class Parameters {
  public:
-  explicit Parameters(int64_t n) : n_(n) {
-    static thread_local executorch::cpu::Workspace workspace;
-    room_ = workspace.floats(static_cast<size_t>(4 * n));
-  }
+  Parameters(executorch::cpu::Scratch& scratch, int64_t n)
+      : n_(n), room_(scratch.array<float>(executorch::cpu::Size(n) * 4)) {}
+  /// False if the memory was refused.
+  explicit operator bool() const { return room_ != nullptr; }
   float* room(int place) { return room_ + place * n_; }
   const float* read(const Tensor& t, int place) {
     if (t.scalar_type() == ScalarType::Float) return t.const_data_ptr<float>();
@@ -102,15 +101,17 @@ class Parameters {
 };
 
 /// Rows of `n` elements by the engine, where it can: false for Double and other than row-major.
-bool normalize_rows(const Tensor& in, int64_t rows, int64_t n, int64_t inner, int64_t period,
-                    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                    double eps, Tensor& out, Tensor& mean, Tensor& rstd) {
+bool normalize_rows(executorch::cpu::Scratch& scratch, const Tensor& in, int64_t rows, int64_t n,
+                    int64_t inner, int64_t period, const std::optional<Tensor>& weight,
+                    const std::optional<Tensor>& bias, double eps, Tensor& out, Tensor& mean,
+                    Tensor& rstd) {
   const auto type = engine_type(in.scalar_type());
   if (!type.has_value() || in.scalar_type() != out.scalar_type() || !is_contiguous(in) ||
       !is_contiguous(out)) {
     return false;
   }
-  Parameters parameters(std::max(rows, period * (n / inner)));
+  Parameters parameters(scratch, std::max(rows, period * (n / inner)));
+  if (!parameters) return false;
   executorch::cpu::NormalizeRows a;
   a.type = *type;
   a.rows = rows, a.n = n, a.inner = inner, a.weight_period = period;
@@ -208,9 +209,9 @@ bool check_floats(KernelRuntimeContext& ctx, const char* op,
 /// Normalises each channel (dim 1) by its mean and spread; `spread` holds variances, or values of
 /// rstd if `is_rstd`.
 template <class C>
-void normalize_channels(const Tensor& in, const Tensor& out, const Vector<C>& mean,
-                        const Vector<C>& spread, bool is_rstd, double eps, const Vector<C>& weight,
-                        const Vector<C>& bias) {
+void normalize_channels(executorch::cpu::Scratch& scratch, const Tensor& in, const Tensor& out,
+                        const Vector<C>& mean, const Vector<C>& spread, bool is_rstd, double eps,
+                        const Vector<C>& weight, const Vector<C>& bias) {
   Loop loop(out.sizes());
   int64_t channel[kTensorDimensionLimit] = {};
   channel[1] = 1;
@@ -232,18 +233,19 @@ void normalize_channels(const Tensor& in, const Tensor& out, const Vector<C>& me
   if (type.has_value() && in.scalar_type() == out.scalar_type() && same_layout(in, out)) {
     if constexpr (std::is_same_v<C, float>) {
       const int64_t n = in.size(1), inner_size = n == 1 ? in.numel() : in.strides()[1];
-      Parameters parameters(n);
-      coefficients(0, n, parameters.room(0), parameters.room(1));
-      executorch::cpu::ScaleChannels{*type,
-                                     in.numel() / std::max<int64_t>(n * inner_size, 1),
-                                     n,
-                                     inner_size,
-                                     from,
-                                     to,
-                                     parameters.room(0),
-                                     parameters.room(1)}
-          .run();
-      return;
+      if (Parameters parameters(scratch, n); parameters) {
+        coefficients(0, n, parameters.room(0), parameters.room(1));
+        executorch::cpu::ScaleChannels{*type,
+                                       in.numel() / std::max<int64_t>(n * inner_size, 1),
+                                       n,
+                                       inner_size,
+                                       from,
+                                       to,
+                                       parameters.room(0),
+                                       parameters.room(1)}
+            .run();
+        return;
+      }
     }
   }
   C x[kChunk], scale[kChunk], shift[kChunk];
@@ -299,7 +301,8 @@ void batch_norm_inference(KernelRuntimeContext& ctx, const char* op, const Tenso
   }
   with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
-    normalize_channels<C>(in, out, Vector<C>(mean), Vector<C>(variance), false, eps,
+    EngineScratch scratch(ctx);
+    normalize_channels<C>(scratch, in, out, Vector<C>(mean), Vector<C>(variance), false, eps,
                           Vector<C>(weight, 1), Vector<C>(bias, 0));
   });
 }
@@ -337,7 +340,8 @@ void batch_norm_training(KernelRuntimeContext& ctx, const char* op, const Tensor
       blend(running_mean, at[0], moments.mean);
       blend(running_var, at[0], moments.squares / static_cast<double>(moments.n - 1));
     });
-    normalize_channels<C>(in, out, Vector<C>(saved_mean), Vector<C>(saved_rstd), true, eps,
+    EngineScratch scratch(ctx);
+    normalize_channels<C>(scratch, in, out, Vector<C>(saved_mean), Vector<C>(saved_rstd), true, eps,
                           Vector<C>(weight, 1), Vector<C>(bias, 0));
   });
 }
@@ -370,8 +374,9 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
       !resize_out(ctx, kOp, out2, stats)) {
     return result;
   }
+  EngineScratch scratch(ctx);
   if (n_rows > 0 && n > 0 &&
-      normalize_rows(input, n_rows, n, 1, 1, weight, bias, eps, out0, out1, out2)) {
+      normalize_rows(scratch, input, n_rows, n, 1, 1, weight, bias, eps, out0, out1, out2)) {
     return result;
   }
   with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {
@@ -406,8 +411,9 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
     return result;
   }
   const int64_t per_group = C / group;
-  if (input.numel() > 0 && normalize_rows(input, N * group, per_group * HxW, HxW, group, weight,
-                                          bias, eps, out0, out1, out2)) {
+  EngineScratch scratch(ctx);
+  if (input.numel() > 0 && normalize_rows(scratch, input, N * group, per_group * HxW, HxW, group,
+                                          weight, bias, eps, out0, out1, out2)) {
     return result;
   }
   with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {

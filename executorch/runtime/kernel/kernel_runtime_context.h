@@ -49,6 +49,8 @@ class KernelRuntimeContext {
   /// NotFound without any allocator; MemoryAllocationFailed when it is exhausted, or the sum of
   /// this call exceeds ET_MAX_SCRATCH_BYTES.
   Result<void*> allocate_temp(size_t size, size_t alignment = MemoryAllocator::kDefaultAlignment);
+  /// Whether allocate_temp() has anywhere to take memory from.
+  bool has_temp_memory() const { return temp_memory_.allocator() != nullptr; }
 
  private:
   EventTracer* event_tracer_;

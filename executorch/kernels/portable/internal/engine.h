@@ -54,16 +54,24 @@ void arithmetic_loop(const void*, executorch::cpu::Type type, const executorch::
 ///   if (!require_scratch(ctx, kOp, gemm.run(scratch))) return out;
 class EngineScratch {
  public:
-  explicit EngineScratch(KernelRuntimeContext& ctx) : scratch_(&allocate, &ctx) {}
+  explicit EngineScratch(KernelRuntimeContext& ctx) : ctx_(ctx), scratch_(&allocate, this) {}
   operator executorch::cpu::Scratch&() { return scratch_; }
 
  private:
-  static void* allocate(void* ctx, size_t bytes) {
-    auto memory = static_cast<KernelRuntimeContext*>(ctx)->allocate_temp(
-        bytes, static_cast<size_t>(executorch::cpu::Scratch::kLine));
+  static void* allocate(void* self, size_t bytes) {
+    auto& own = *static_cast<EngineScratch*>(self);
+    if (!own.ctx_.has_temp_memory()) {
+      executorch::cpu::Scratch& heap = own.heap_;
+      return heap.array<char>(bytes);
+    }
+    auto memory =
+        own.ctx_.allocate_temp(bytes, static_cast<size_t>(executorch::cpu::Scratch::kLine));
     return memory.ok() ? memory.get() : nullptr;
   }
 
+  KernelRuntimeContext& ctx_;
+  /// For a context of the user's that has no memory to give.
+  executorch::cpu::HeapScratch heap_;
   executorch::cpu::Scratch scratch_;
 };
 
