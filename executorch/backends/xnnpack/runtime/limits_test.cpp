@@ -63,6 +63,16 @@ TEST(XnnpackArguments, TheRuntimeIsToldWhichAreWritten) {
   backend->destroy(*handle);
 }
 
+TEST(XnnpackPayload, CannotSayThatImagesLieAsPlanes) {
+  constexpr uint32_t kAllFlags[] = {0, 1u << 31};
+  for (const uint32_t flags : kAllFlags) {
+    PayloadBuilder b;
+    const uint32_t x = b.input(Type::fp32, {1, 2, 2, 3}), y = b.output(Type::fp32, {1, 1, 1, 3});
+    b.node(Kind::XNNGlobalAvgPooling2d, fb::Create_XNNNode1x1(b.fbb, x, y, flags));
+    EXPECT_EQ(Loaded(b).error, flags == 0 ? Error::Ok : Error::InvalidProgram);
+  }
+}
+
 TEST(XnnpackWork, OfAPadThatFillsTerabytesIsRefused) {
   PayloadBuilder b;
   const auto list = [&b](const Dims& dims) { return b.fbb.CreateVector(dims); };

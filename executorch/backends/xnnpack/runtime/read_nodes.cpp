@@ -1,4 +1,5 @@
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/backends/xnnpack/runtime/read_nodes.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
 
@@ -278,6 +279,9 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
                  static_cast<double>(node.low), static_cast<double>(node.high));
   ET_XNN_REQUIRE(read_fields(*entry, node), node,
                  "node %u: a list has not the length that is said, or is too long", index);
+  // The runtime sets it itself, where a value is kept that way.
+  ET_XNN_REQUIRE((node.flags & kPlanar) == 0, node, "node %u: unknown flags 0x%x", index,
+                 node.flags);
   ET_XNN_REQUIRE(is_sane(node.window, node.operation->form), node,
                  "node %u: an extent of the window is 0 or too large", index);
   Error error = order.pass(node);
