@@ -17,7 +17,7 @@ SOURCES = ROOT / "executorch"
 ROOMS = ("runtime", "cpu", "kernels", "backends/xnnpack/runtime", "backends/example/runtime")
 # Tests, benchmarks and what only they link.
 SKIPPED = re.compile(
-    r"_test\.|_bench|testing_util|/testing/|_test_|payload_(builder|mutation)|run_on_anything"
+    r"_test\.|_bench|testing_util|/testing/|_test_|payload_(builder|mutation)|run_on_anything|guarded_memory|conv_testing"
 )
 
 RULES = {
@@ -39,7 +39,6 @@ RULES = {
 ANY = 1 << 30
 CONTRACT = "user code with a wrong index or type; paths from a file use try...() or check first"
 LOAD = "built when a method is loaded; compiled with exceptions, which its entries turn into errors"
-ENGINE = "memory of a thread of the engine, which is giving way to cpu/scratch.h"
 
 # (path under executorch/, a file or folder; rule): how many places at most, and why.
 ALLOWED: dict[tuple[str, str], tuple[int, str]] = {
@@ -66,21 +65,18 @@ ALLOWED: dict[tuple[str, str], tuple[int, str]] = {
     ("runtime/executor/method_io.cpp", "abort"): (2, CONTRACT),
     ("runtime/kernel/operator_registry.h", "abort"): (1, CONTRACT),
     ("runtime/kernel/thread_parallel_interface.cpp", "thread_local"): (1, "a number"),
-    ("cpu/workspace.h", "abort"): (1, ENGINE),
-    ("cpu/nn/conv.cpp", "abort"): (1, ENGINE),
     ("cpu/threadpool.cpp", "thread_local"): (4, "which pool the thread belongs to"),
-    ("cpu", "thread_local"): (30, ENGINE),
     ("cpu/machine_limits.cpp", "container"): (4, "measures the machine for the profiler"),
     ("cpu/nn/testing.h", "container"): (4, "tests"),
+    ("cpu/testing.h", "container"): (1, "tests"),
     ("cpu/nn/int8_conv.h", "container"): (1, LOAD),
-    ("cpu/nn/int8_conv.cpp", "container"): (1, ENGINE),
-    ("cpu/nn/int8_depthwise.cpp", "container"): (2, ENGINE),
     ("cpu/team.cpp", "container"): (2, "made once, with the first loop"),
     ("cpu/threadpool.cpp", "container"): (2, "made once, with the first loop"),
     ("kernels/list_operators.cpp", "container"): (3, "a tool of the build"),
     ("kernels/optimized", "container"): (ANY, LOAD),
-    ("kernels/portable", "thread_local"): (2, ENGINE),
+    ("kernels/optimized/effort.h", "exception"): (1, LOAD),
     ("backends", "container"): (ANY, LOAD),
+    ("backends/xnnpack/runtime", "exception"): (2, LOAD),
 }
 
 NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.S)
