@@ -82,6 +82,9 @@ Pair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
   }
   if (!resize_out(ctx, op, out, shape) || !resize_out(ctx, op, indices, shape)) return result;
   if (out.numel() == 0) return result;
+  Size steps = elements_of(out);
+  for (int d = 0; d < kSpatial; ++d) steps *= planes.in[d] / planes.out[d] + 2;
+  if (!require_affordable(ctx, op, steps, elements_of(self, out))) return result;
   const Layout a(self), b(out), i(indices);
   for (int d = 0; d < n_spatial; ++d) {
     planes.in_step[kSpatial - n_spatial + d] = a.strides[lead + d];
@@ -90,7 +93,7 @@ Pair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
   }
   const int64_t channels = self.size(lead - 1), batch = lead == 2 ? self.size(0) : 1;
   const bool known = with_dtype(self.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
+    using T = StoredAs<decltype(tag)>;
     executorch::cpu::parallel_for(batch * channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const auto plane = [&](const Layout& l) {

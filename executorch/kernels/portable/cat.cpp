@@ -139,8 +139,7 @@ void split_copy_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, int64_
   const int64_t extent = self.size(dim);
   ET_REQUIRE(ctx, split_size > 0 || (split_size == 0 && extent == 0), InvalidArgument, ,
              "%s: split_size must be positive; the value is %" PRId64, kOp, split_size);
-  const int64_t pieces =
-      split_size == 0 ? 1 : std::max<int64_t>((extent + split_size - 1) / split_size, 1);
+  const int64_t pieces = extent == 0 ? 1 : extent / split_size + (extent % split_size != 0);
   ET_REQUIRE(ctx, static_cast<int64_t>(out.size()) == pieces, InvalidArgument, ,
              "%s: shape %s splits into %" PRId64 " pieces along dim %" PRId64
              "; %zu out tensors were given",
@@ -291,7 +290,7 @@ Tensor& scatter_part(KernelRuntimeContext& ctx, const char* op, const Tensor& se
              toString(out.scalar_type()));
   Layout part(self);  // checks come before out is written
   if (!narrow(part)) return out;
-  ET_REQUIRE(ctx, src.sizes().equals(part.shape.ref()), InvalidArgument, out,
+  ET_REQUIRE(ctx, part.shape.equals(src.sizes()), InvalidArgument, out,
              "%s: src has shape %s; the part it replaces has shape %s", op, ShapeText(src).c_str(),
              ShapeText(part.shape.ref()).c_str());
   if (self.const_data_ptr() != out.const_data_ptr() || !same_layout(self, out)) {

@@ -59,6 +59,15 @@ bool convolve(KernelRuntimeContext& ctx, const char* op, const Geometry& g, cons
   return require_scratch(ctx, op, granted);
 }
 
+// Where there is nothing to multiply: each channel of `out`, its dim 1, is its bias, or 0.
+void fill_channels(const std::optional<Tensor>& bias, Tensor& out) {
+  if (!bias.has_value()) return fill(Scalar(0), out);
+  Layout from;
+  for (int64_t d = 0; d < out.dim(); ++d) from.push(out.size(d), d == 1);
+  copy_layout(bias->const_data_ptr(), bias->scalar_type(), from, out.mutable_data_ptr(),
+              out.scalar_type(), Layout(out));
+}
+
 // The stride between neighbours when the dims of `layout` from `first` on are walked as one; 0 if
 // they cannot be.
 int64_t joint_stride(const Layout& layout, int64_t first) {
@@ -122,15 +131,15 @@ bool read_axes(KernelRuntimeContext& ctx, const char* op, const Tensor& input, c
          .stride = strides[d],
          .padding = paddings[d],
          .dilation = dilations[d]};
-    const int64_t reach = a.dilation * (a.kernel - 1) + 1;
+    const Size reach = Size(a.dilation) * (a.kernel - 1) + 1;
     ET_REQUIRE(ctx, extra[d] < std::max(a.stride, a.dilation) || extra[d] == 0, InvalidArgument,
                false, "%s: output_padding %s must be smaller than stride %s or dilation %s", op,
                ShapeText(output_padding).c_str(), ShapeText(stride).c_str(),
                ShapeText(dilation).c_str());
-    const int64_t span = a.in + 2 * a.padding - reach;
-    a.out = c.transposed ? (a.in - 1) * a.stride - 2 * a.padding + reach + extra[d]
-            : span < 0   ? 0
-                         : span / a.stride + 1;
+    const Size span = Size(a.in) + 2 * a.padding - reach;
+    const Size out = c.transposed ? Size(a.in - 1) * a.stride - 2 * a.padding + reach + extra[d]
+                                  : (span.value_or(-1) < 0 ? Size(0) : span / a.stride + 1);
+    a.out = out.value_or(0);
     ET_REQUIRE(ctx, a.out > 0 && a.kernel > 0, InvalidArgument, false,
                "%s: kernel %s does not fit input %s with padding %s", op, ShapeText(weight).c_str(),
                ShapeText(input).c_str(), ShapeText(padding).c_str());
@@ -176,7 +185,11 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
   shape.push(input.size(0));
   shape.push(transposed ? weight.size(1) * groups : weight.size(0));
   if (!read_axes(ctx, kOp, input, weight, stride, padding, dilation, output_padding, c, shape) ||
-      !resize_out(ctx, kOp, out, shape)) {
+      !resize_out(ctx, kOp, out, shape) || out.numel() == 0) {
+    return out;
+  }
+  if (input.numel() == 0 || weight.numel() == 0) {
+    fill_channels(bias, out);
     return out;
   }
   bind(input, weight, groups, out, c);
@@ -281,6 +294,7 @@ bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
   const int64_t n = c.group_in * c.taps();
   E* const to = elements<T>(grad);
   std::fill_n(grad.mutable_data_ptr<T>(), grad.numel(), T(0));
+  if (grad.numel() == 0 || rows.numel() == 0 || image.numel() == 0) return true;
   for (int64_t batch = 0; batch < c.batch; ++batch) {
     for (int64_t g = 0; g < c.groups; ++g) {
       const Image<E> patches = {
@@ -306,6 +320,8 @@ template <class T>
 void bias_gradient(const Tensor& grad_output, Tensor& grad) {
   const Layout g(grad_output);
   const int64_t pixel = joint_stride(g, 2), n_batch = grad_output.size(0);
+  std::fill_n(grad.mutable_data_ptr<T>(), grad.numel(), T(0));
+  if (grad_output.numel() == 0) return;
   int64_t pixels = 1;
   for (int64_t d = 2; d < grad_output.dim(); ++d) pixels *= grad_output.size(d);
   for (int64_t channel = 0; channel < grad_output.size(1); ++channel) {
@@ -322,7 +338,7 @@ void bias_gradient(const Tensor& grad_output, Tensor& grad) {
 bool require_gradients(KernelRuntimeContext& ctx, const char* op, const Tensor& grad_output,
                        const Tensor& input, const Shape& shape, ArrayRef<bool> output_mask,
                        const Tensor* const (&outs)[3]) {
-  ET_REQUIRE(ctx, grad_output.sizes().equals(shape.ref()), InvalidArgument, false,
+  ET_REQUIRE(ctx, shape.equals(grad_output.sizes()), InvalidArgument, false,
              "%s: grad_output has shape %s; %s was expected", op, ShapeText(grad_output).c_str(),
              ShapeText(shape.ref()).c_str());
   ET_REQUIRE(ctx, joint_stride(Layout(grad_output), 2) != 0 && joint_stride(Layout(input), 2) != 0,
@@ -368,8 +384,12 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
   for (cpu::ConvAxis& a : back.axis) std::swap(a.in, a.out);
   if (output_mask[0]) {
     if (!resize_out(ctx, kOp, out0, input.sizes())) return result;
-    bind(grad_output, weight, groups, out0, back);
-    if (!convolve(ctx, kOp, back, grad_output, weight, std::nullopt, out0)) return result;
+    if (grad_output.numel() == 0 || weight.numel() == 0) {
+      fill_channels(std::nullopt, out0);
+    } else if (out0.numel() > 0) {
+      bind(grad_output, weight, groups, out0, back);
+      if (!convolve(ctx, kOp, back, grad_output, weight, std::nullopt, out0)) return result;
+    }
   }
   if (output_mask[1]) {
     Geometry& forward = transposed ? back : c;  // the one of the two that is not transposed

@@ -274,8 +274,11 @@ Tensor& randperm_out(KernelRuntimeContext& ctx, int64_t n, Tensor& out) {
     for (int64_t i = 0; i < n; ++i) {  // Fisher-Yates, from inside out
       const auto j = static_cast<int64_t>(random.below(static_cast<uint64_t>(i) + 1));
       to[i] = to[j];
-      to[j] = static_cast<T>(static_cast<float>(i));
-      if constexpr (std::is_integral_v<T> || sizeof(T) == 8) to[j] = static_cast<T>(i);
+      if constexpr (kIsFloat<T> && sizeof(T) < 8) {
+        to[j] = static_cast<T>(static_cast<float>(i));
+      } else {
+        to[j] = static_cast<T>(i);
+      }
     }
   });
   return out;
@@ -323,7 +326,7 @@ Tensor& triangle(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
   ET_REQUIRE(ctx, self.dim() >= 2, InvalidArgument, out,
              "%s: a tensor of rank 2 or more was expected; its shape is %s", op,
              ShapeText(self).c_str());
-  if (!copy_view(ctx, op, self, Layout(self), out)) return out;
+  if (!copy_view(ctx, op, self, Layout(self), out) || out.numel() == 0) return out;
   const int64_t row_dim = self.dim() - 2, rows = self.size(row_dim),
                 columns = self.size(row_dim + 1);
   const Layout layout(out);

@@ -1,5 +1,6 @@
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/spatial.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -7,6 +8,8 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <numeric>
+#include <utility>
 
 // Putting an image together from its sliding windows.
 namespace torch::executor::native {
@@ -18,34 +21,70 @@ using executorch::runtime::toString;
 
 namespace {
 
+/// Windows along one dim: window w has image position w * stride - padding + t * dilation at its
+/// place t < size. All are below 2^31, `count` below 2^34.
 struct Slide {
   int64_t image, size, dilation, padding, stride, count;
+  /// Places that have position i lie `period` apart; t * dilation = i + padding modulo stride for
+  /// the first of them.
+  int64_t common, period, inverse;
 
-  /// The window that has image position `i` at its place `t`; -1 if none has.
-  int64_t window(int64_t i, int64_t t) const {
-    const int64_t start = i + padding - t * dilation;
-    return start >= 0 && start % stride == 0 && start / stride < count ? start / stride : -1;
+  Slide(int64_t n, int64_t window, int64_t dilate, int64_t pad, int64_t step)
+      : image(n), size(window), dilation(dilate), padding(pad), stride(step) {
+    const int64_t reach = image + 2 * padding - dilation * (size - 1) - 1;
+    count = reach < 0 ? 0 : reach / stride + 1;
+    common = std::gcd(dilation, stride);
+    period = stride / common;
+    inverse = inverse_of(dilation / common % period, period);
+  }
+
+  /// Calls f(place, window) for the windows over image position `i`, by rising places.
+  template <class F>
+  void for_each_window(int64_t i, const F& f) const {
+    const int64_t at = i + padding;
+    if (at % common != 0) return;
+    // The lowest place whose window exists, then the first of the class modulo `period`.
+    const int64_t beyond = at - (count - 1) * stride;
+    const int64_t lowest = beyond > 0 ? (beyond + dilation - 1) / dilation : 0;
+    int64_t t = at / common % period * inverse % period;
+    if (t < lowest) t += (lowest - t + period - 1) / period * period;
+    for (; t < size && t * dilation <= at; t += period) f(t, (at - t * dilation) / stride);
+  }
+
+ private:
+  /// The x with a * x = 1 modulo n; a and n have no common divisor. 0 for n = 1.
+  static int64_t inverse_of(int64_t a, int64_t n) {
+    int64_t r = n, next_r = a, x = 0, next_x = 1;
+    while (next_r != 0) {
+      const int64_t quotient = r / next_r;
+      r = std::exchange(next_r, r - quotient * next_r);
+      x = std::exchange(next_x, x - quotient * next_x);
+    }
+    return (x % n + n) % n;
   }
 };
 
 /// to[i, j] = sum of the places of windows that lie over it. from: [size_y, size_x, y, x]
+/// Cost: linear in the elements of both.
 template <class T>
 void fold_plane(const Slide& rows, const Slide& columns, const T* from, int64_t place_step,
                 int64_t window_step, T* to, int64_t row_step, int64_t column_step) {
-  using C = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+  using C = std::conditional_t<kIsFloat<T> && sizeof(T) == 2, float, T>;
   for (int64_t i = 0; i < rows.image; ++i) {
     for (int64_t j = 0; j < columns.image; ++j) {
-      C sum = 0;
-      for (int64_t s = 0; s < rows.size; ++s) {
-        const int64_t y = rows.window(i, s);
-        if (y < 0) continue;
-        for (int64_t t = 0; t < columns.size; ++t) {
-          const int64_t x = columns.window(j, t);
-          if (x < 0) continue;
-          sum = static_cast<C>(sum + static_cast<C>(from[(s * columns.size + t) * place_step +
-                                                         (y * columns.count + x) * window_step]));
-        }
-      }
+      C sum{};
+      rows.for_each_window(i, [&](int64_t s, int64_t y) {
+        columns.for_each_window(j, [&](int64_t t, int64_t x) {
+          const C term = static_cast<C>(
+              from[(s * columns.size + t) * place_step + (y * columns.count + x) * window_step]);
+          if constexpr (kIsFloat<C>) {
+            sum += term;
+          } else {
+            sum = static_cast<C>(
+                wrapping_add<int64_t>(static_cast<int64_t>(sum), static_cast<int64_t>(term)));
+          }
+        });
+      });
       to[i * row_step + j * column_step] = static_cast<T>(sum);
     }
   }
@@ -65,16 +104,12 @@ Tensor& col2im_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef ou
       !read_spatial_list(ctx, kOp, "stride", stride, 2, 1, nullptr, strides)) {
     return out;
   }
-  Slide slide[2];
-  for (int d = 0; d < 2; ++d) {
-    const int64_t reach = image[d] + 2 * paddings[d] - dilations[d] * (size[d] - 1) - 1;
-    slide[d] = {image[d],    size[d],    dilations[d],
-                paddings[d], strides[d], reach < 0 ? 0 : reach / strides[d] + 1};
-  }
+  const Slide slide[2] = {{image[0], size[0], dilations[0], paddings[0], strides[0]},
+                          {image[1], size[1], dilations[1], paddings[1], strides[1]}};
   const int64_t rank = self.dim(), places = size[0] * size[1];
   ET_REQUIRE(ctx,
              (rank == 2 || rank == 3) && self.size(rank - 2) % places == 0 &&
-                 self.size(rank - 1) == slide[0].count * slide[1].count,
+                 (Size(slide[0].count) * slide[1].count).value_or(-1) == self.size(rank - 1),
              InvalidArgument, out,
              "%s: shape %s does not hold the windows of kernel_size %s of an image of %s", kOp,
              ShapeText(self).c_str(), ShapeText(kernel_size).c_str(),
@@ -88,10 +123,10 @@ Tensor& col2im_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef ou
   shape.push(channels);
   shape.push(image[0]);
   shape.push(image[1]);
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout from(self), to(out);
   const bool known = with_dtype(self.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
+    using T = StoredAs<decltype(tag)>;
     executorch::cpu::parallel_for(batch * channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const int64_t n = p / channels, c = p % channels;

@@ -206,7 +206,7 @@ Tensor& grid_sampler(KernelRuntimeContext& ctx, const char* op, const Tensor& in
   shape.push(input.size(0));
   shape.push(input.size(1));
   for (int d = 0; d < D; ++d) shape.push(grid.size(1 + d));
-  if (!resize_out(ctx, op, out, shape)) return out;
+  if (!resize_out(ctx, op, out, shape) || out.numel() == 0) return out;
   const auto interpolation = static_cast<Interpolation>(interpolation_mode);
   const auto padding = static_cast<Padding>(padding_mode);
   with_dtype(input.scalar_type(), [&](auto tag) {

@@ -98,6 +98,7 @@ Tensor& masked_select_out(KernelRuntimeContext& ctx, const Tensor& self, const T
   if (!broadcast_with(ctx, kOp, mask, common)) return out;
   Loop loop(common);
   loop.add(self).add(mask);
+  if (!require_affordable(ctx, kOp, loop.numel, elements_of(self, mask))) return out;
   Shape shape;
   shape.push(count_true(loop, 1, mask));
   if (!resize_out(ctx, kOp, out, shape)) return out;

@@ -85,7 +85,7 @@ Tensor& mm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat2
   Shape shape;
   shape.push(self.size(0));
   shape.push(mat2.size(1));
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   EngineScratch scratch(ctx);
   bool granted = true;
   with_gemm_dtype(out.scalar_type(), [&](auto tag) {
@@ -113,7 +113,7 @@ Tensor& bmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat
   shape.push(self.size(0));
   shape.push(self.size(1));
   shape.push(mat2.size(2));
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout a(self), b(mat2), c(out);
   EngineScratch scratch(ctx);
   bool granted = true;
@@ -154,7 +154,7 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
   ET_REQUIRE(ctx, expanded.ndim() == 2 && expanded[0] == shape[0] && expanded[1] == shape[1],
              InvalidArgument, out, "%s: cannot expand %s to the product's shape %s", kOp,
              ShapeText(self).c_str(), ShapeText(shape.ref()).c_str());
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout addend(self);
   const int64_t rank = self.dim();
   const bool has_row = rank > 0 && self.size(rank - 1) != 1;
@@ -192,7 +192,7 @@ struct Rows {
   int64_t count = 1, in_stride = 0, out_stride = 0;
 
   Rows(const Layout& input, const Layout& result) : in(input), out(result) {
-    n_outer = in.shape.ndim() - 1;
+    n_outer = static_cast<int>(in.shape.ndim()) - 1;
     for (; n_outer > 0; --n_outer) {
       const int d = n_outer - 1;
       const int64_t size = in.shape[d];
@@ -246,7 +246,7 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
              kOp, n);
   Shape shape(input);
   shape.set(rank - 1, n);
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout in(input), result(out);
   const Rows rows(in, result);
   EngineScratch scratch(ctx);

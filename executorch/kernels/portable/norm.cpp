@@ -296,7 +296,7 @@ void batch_norm_inference(KernelRuntimeContext& ctx, const char* op, const Tenso
   if (!check_batch_norm(ctx, op, in, {get(weight), get(bias), &mean, &variance}, out) ||
       !resize_out(ctx, op, out, in.sizes()) ||
       !resize_out(ctx, op, saved_mean, ArrayRef<SizesType>(&none, 1)) ||
-      !resize_out(ctx, op, saved_rstd, ArrayRef<SizesType>(&none, 1))) {
+      !resize_out(ctx, op, saved_rstd, ArrayRef<SizesType>(&none, 1)) || out.numel() == 0) {
     return;
   }
   with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
@@ -357,16 +357,18 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
   const int64_t rank = input.dim(), n_dims = static_cast<int64_t>(normalized_shape.size());
   Shape stats;
   bool matches = n_dims >= 1 && n_dims <= rank;
-  int64_t n_rows = 1, n = 1;
+  Shape outside, inside;
   for (int64_t d = 0; matches && d < rank; ++d) {
     const bool inner = d >= rank - n_dims;
     matches = !inner || input.size(d) == normalized_shape[static_cast<size_t>(d - (rank - n_dims))];
-    (inner ? n : n_rows) *= input.size(d);
+    (inner ? inside : outside).push(input.size(d));
     stats.push(inner ? 1 : input.size(d));
   }
   ET_REQUIRE(ctx, matches, InvalidArgument, result,
              "%s: normalized_shape %s is not the end of the input's shape %s", kOp,
              ShapeText(normalized_shape).c_str(), ShapeText(input).c_str());
+  // One of them may be beyond int64 where the other is 0, and then nothing is done.
+  const int64_t n_rows = outside.numel().value_or(0), n = inside.numel().value_or(0);
   if (!check_floats(ctx, kOp, {&input, &out0, &out1, &out2}) ||
       !check_parameter(ctx, kOp, "weight", get(weight), n) ||
       !check_parameter(ctx, kOp, "bias", get(bias), n) ||
@@ -394,8 +396,8 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
   constexpr const char* kOp = "native_group_norm.out";
   const std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
   ET_REQUIRE(ctx,
-             input.dim() >= 2 && input.size(0) == N && input.size(1) == C &&
-                 input.numel() == N * C * HxW && group > 0 && C % group == 0,
+             input.dim() >= 2 && input.size(0) == N && input.size(1) == C && HxW >= 0 &&
+                 (Size(N) * C * HxW).value_or(-1) == input.numel() && group > 0 && C % group == 0,
              InvalidArgument, result,
              "%s: an input of shape %s does not have N=%lld, C=%lld and HxW=%lld in %lld groups",
              kOp, ShapeText(input).c_str(), static_cast<long long>(N), static_cast<long long>(C),

@@ -24,7 +24,8 @@ bool require_same_dtype(KernelRuntimeContext& ctx, const char* op, const Tensor&
   return true;
 }
 
-// The shape of self with pads added; false with a message if an extent becomes negative.
+// The shape of self with pads added; false with a message for a negative extent, or a pad that is
+// larger than any extent: sums and differences of pads and extents then fit int64.
 bool padded_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& self, IntArrayRef pad,
                   Shape& shape) {
   const int64_t n = static_cast<int64_t>(pad.size()) / 2;
@@ -32,14 +33,13 @@ bool padded_shape(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   shape = Shape(self);
   for (int64_t i = 0; valid && i < n; ++i) {
     const int64_t d = self.dim() - 1 - i;
-    int64_t extent = self.size(d);
-    valid = !__builtin_add_overflow(extent, pad[2 * i], &extent) &&
-            !__builtin_add_overflow(extent, pad[2 * i + 1], &extent) && extent >= 0 &&
-            extent <= INT32_MAX;
-    shape.set(d, extent);
+    const int64_t left = pad[2 * i], right = pad[2 * i + 1];
+    valid = std::min(left, right) >= -INT32_MAX && std::max(left, right) <= INT32_MAX;
+    shape.set(d, Size(self.size(d)) + left + right);
   }
-  ET_REQUIRE(ctx, valid, InvalidArgument, false, "%s: shape %s cannot be padded by %s", op,
-             ShapeText(self).c_str(), ShapeText(pad).c_str());
+  ET_REQUIRE(ctx, valid && shape.ok(), InvalidArgument, false,
+             "%s: shape %s cannot be padded by %s", op, ShapeText(self).c_str(),
+             ShapeText(pad).c_str());
   return true;
 }
 
@@ -73,7 +73,7 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
         self.size(d) + std::min<int64_t>(left, 0) + std::min<int64_t>(right, 0), 0);
     fill_along(d, 0, begin);
     fill_along(d, begin + kept, extent);
-    from.offset += std::max<int64_t>(-left, 0) * from.strides[d];
+    from.offset += std::clamp<int64_t>(-left, 0, self.size(d)) * from.strides[d];
     to.offset += begin * to.strides[d];
     to.shape.set(d, kept);
   }
@@ -106,6 +106,7 @@ void pad_dims(const Tensor& self, Tensor& out, const Layout& from, const Layout&
   const int64_t d = self.dim() - 1 - axis, extent = self.size(d), padded = out.size(d);
   const int64_t left = pad[2 * axis];
   const auto part = [&](int64_t src, int64_t dst, int64_t length) {
+    if (length == 0) return;
     Layout a = from, b = to;
     a.shape.set(d, length);
     b.shape.set(d, length);

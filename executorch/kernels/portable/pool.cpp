@@ -1,6 +1,7 @@
 #include <executorch/cpu/nn/pool.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
@@ -98,6 +99,7 @@ bool require_rank(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return true;
 }
 
+// Every part is below 2^31, so the sums are far from int64's ends.
 int64_t window_count(const Axis& a, bool ceil_mode) {
   const int64_t reach = a.in + 2 * a.padding - a.dilation * (a.size - 1) - 1;
   if (reach < 0 && !(ceil_mode && reach + a.stride - 1 >= 0)) return 0;
@@ -206,24 +208,45 @@ bool pool_by_engine(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& s
   return pool.run(scratch);
 }
 
+// The part of a window that lies inside the plane: `count` positions, less than one if none do.
+void clip(int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
+  const int64_t first = a.begin(o), last = first + (a.size - 1) * a.dilation;
+  const int64_t before = first < 0 ? (a.dilation - 1 - first) / a.dilation : 0;
+  const int64_t behind = last < a.in ? 0 : (last - a.in) / a.dilation + 1;
+  begin = first + before * a.dilation;
+  count = a.size - before - behind;
+}
+
+// Positions in the part of a window that lies inside the plane, at most.
+int64_t most_inside(const Axis& a) {
+  return std::min(a.size, a.in);
+}
+
+// Whether windows of at most most(axis) positions are few enough for tensors of this size.
+template <class Most>
+bool require_affordable_windows(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self,
+                                const Tensor& out, int64_t lanes, const Most& most) {
+  Size steps = Size(p.n_batch) * p.n_channels;
+  for (const Axis& a : p.axis) steps *= Size(a.out) * most(a);
+  return require_affordable(ctx, p.op, steps / lanes, elements_of(self, out));
+}
+
+constexpr int64_t kEngineLanes = 8;  // positions that the engine's loops take at once, at least
+
 // Values and the positions they came from, row-major in the input plane.
 template <class T>
 void max_plane(const Pooling& p, const T* in, T* out, const int64_t* index_steps,
                int64_t* indices) {
   const Axis &x = p.axis[0], &y = p.axis[1], &z = p.axis[2];
   p.for_each_output([&](const int64_t* o, int64_t at) {
+    int64_t begin[kSpatial], count[kSpatial];
+    for (int d = 0; d < kSpatial; ++d) clip(o[d], p.axis[d], begin[d], count[d]);
     T best = std::is_integral_v<T> ? std::numeric_limits<T>::lowest()
                                    : static_cast<T>(-std::numeric_limits<float>::infinity());
     int64_t best_at = -1;
-    for (int64_t i = 0; i < x.size; ++i) {
-      const int64_t a = x.begin(o[0]) + i * x.dilation;
-      if (a < 0 || a >= x.in) continue;
-      for (int64_t j = 0; j < y.size; ++j) {
-        const int64_t b = y.begin(o[1]) + j * y.dilation;
-        if (b < 0 || b >= y.in) continue;
-        for (int64_t k = 0; k < z.size; ++k) {
-          const int64_t c = z.begin(o[2]) + k * z.dilation;
-          if (c < 0 || c >= z.in) continue;
+    for (int64_t i = 0, a = begin[0]; i < count[0]; ++i, a += x.dilation) {
+      for (int64_t j = 0, b = begin[1]; j < count[1]; ++j, b += y.dilation) {
+        for (int64_t k = 0, c = begin[2]; k < count[2]; ++k, c += z.dilation) {
           const T value = in[a * x.in_step + b * y.in_step + c * z.in_step];
           if (value > best || value != value || best_at < 0) {
             best = value;
@@ -237,13 +260,6 @@ void max_plane(const Pooling& p, const T* in, T* out, const int64_t* index_steps
   });
 }
 
-// The part of a window that lies inside the plane.
-void clip(int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
-  const int64_t first = a.begin(o), skip = first < 0 ? (a.dilation - 1 - first) / a.dilation : 0;
-  begin = first + skip * a.dilation;
-  const int64_t inside = begin < a.in ? (a.in - 1 - begin) / a.dilation + 1 : 0;
-  count = std::min(a.size - skip, inside);
-}
 float no_divisor(int, const Axis&, int64_t, int64_t) {
   return 1.0f;
 }
@@ -262,16 +278,19 @@ Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Te
       op, toString(self.scalar_type()), toString(out.scalar_type()),
       toString(indices.scalar_type()));
   if (!read_windows(ctx, p, self, kernel_size, stride, padding, dilation, ceil_mode, shape) ||
-      !resize_out(ctx, op, out, shape) || !resize_out(ctx, op, indices, shape)) {
+      !resize_out(ctx, op, out, shape) || !resize_out(ctx, op, indices, shape) ||
+      out.numel() == 0) {
     return result;
   }
   Pooling q = p;
   p.bind(self, out);
   q.bind(self, indices);
+  if (!require_affordable_windows(ctx, p, self, out, kEngineLanes, most_inside)) return result;
   const int64_t index_steps[kSpatial] = {q.axis[0].out_step, q.axis[1].out_step,
                                          q.axis[2].out_step};
   if (pool_by_engine(ctx, p, self, out, true, &q, indices.mutable_data_ptr<int64_t>(), true, clip,
-                     no_divisor)) {
+                     no_divisor) ||
+      !require_affordable_windows(ctx, p, self, out, 1, most_inside)) {
     return result;
   }
   const bool known = with_gemm_dtype(self.scalar_type(), [&](auto tag) {
@@ -303,7 +322,11 @@ void max_plane_backward(const Pooling& p, const T* grad, const int64_t* indices,
       return;
     }
     T& to = grad_input[from / z.in * y.in_step + from % z.in * z.in_step];
-    to = static_cast<T>(to + grad[at]);
+    if constexpr (kIsFloat<T>) {
+      to = static_cast<T>(to + grad[at]);
+    } else {
+      to = static_cast<T>(wrapping_add<int64_t>(to, grad[at]));
+    }
   });
 }
 
@@ -315,7 +338,7 @@ Acc box_sum(const Pooling& p, const T* in, const int64_t* begin, const int64_t* 
     for (int64_t b = begin[1]; b < end[1]; ++b) {
       const T* row = in + a * p.axis[0].in_step + b * p.axis[1].in_step;
       for (int64_t c = begin[2]; c < end[2]; ++c) {
-        sum += static_cast<Acc>(row[c * p.axis[2].in_step]);
+        sum = wrapping_add(sum, static_cast<Acc>(row[c * p.axis[2].in_step]));
       }
     }
   }
@@ -326,7 +349,8 @@ template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, int64_t,
                                std::conditional_t<std::is_same_v<T, double>, double, float>>;
 
-// out = box_sum / divisor; window(o, axis, begin, end) clips, divisor(o, begin, end) counts.
+// out = box_sum / divisor; window(o, axis, begin, end) clips, divisor(o, begin, end) counts and is
+// not 0.
 template <class Window, class Divisor>
 void average(const Pooling& p, const Tensor& self, Tensor& out, Window&& window,
              Divisor&& divisor) {
@@ -339,7 +363,13 @@ void average(const Pooling& p, const Tensor& self, Tensor& out, Window&& window,
         int64_t begin[kSpatial], end[kSpatial];
         for (int d = 0; d < kSpatial; ++d) window(o[d], p.axis[d], begin[d], end[d]);
         const auto sum = box_sum<Sum<T>>(p, in, begin, end);
-        result[at] = static_cast<T>(sum / static_cast<Sum<T>>(divisor(o, begin, end)));
+        const auto count = static_cast<Sum<T>>(divisor(o, begin, end));
+        if constexpr (kIsFloat<T>) {
+          result[at] = static_cast<T>(sum / count);
+        } else {
+          bool by_zero = false;  // it never is
+          result[at] = static_cast<T>(trunc_div(sum, count, &by_zero));
+        }
       });
     });
   });
@@ -364,12 +394,13 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
   const int64_t one = 1;
   if (!require_average_dtype(ctx, op, self, out, true) ||
       !read_windows(ctx, p, self, kernel_size, stride, padding, {&one, 1}, ceil_mode, shape) ||
-      !resize_out(ctx, op, out, shape)) {
+      !resize_out(ctx, op, out, shape) || out.numel() == 0) {
     return out;
   }
   ET_REQUIRE(ctx, divisor_override.value_or(1) != 0, InvalidArgument, out,
              "%s: divisor_override must not be zero", op);
   p.bind(self, out);
+  if (!require_affordable_windows(ctx, p, self, out, kEngineLanes, most_inside)) return out;
   const auto window = [](int64_t o, const Axis& a, int64_t& begin, int64_t& end) {
     begin = std::max<int64_t>(a.begin(o), 0);
     end = std::min(a.begin(o) + a.size, a.in);
@@ -388,14 +419,15 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
                          return static_cast<float>(extent(a, o, count));
                        }
                        return d == 0 ? static_cast<float>(*divisor_override) : 1.0f;
-                     })) {
+                     }) ||
+      !require_affordable_windows(ctx, p, self, out, 1, most_inside)) {
     return out;
   }
   average(p, self, out, window, [&](const int64_t* o, const int64_t* begin, const int64_t* end) {
     if (divisor_override.has_value()) return *divisor_override;
-    int64_t count = 1;
+    Size count = 1;
     for (int d = 0; d < kSpatial; ++d) count *= extent(p.axis[d], o[d], end[d] - begin[d]);
-    return count;
+    return count.value_or(std::numeric_limits<int64_t>::max());
   });
   return out;
 }
@@ -415,8 +447,10 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
     p.axis[kSpatial - n_spatial + d] = {.in = self.size(dim), .out = sizes[d]};
     shape.set(dim, sizes[d]);
   }
-  if (!resize_out(ctx, op, out, shape)) return out;
+  if (!resize_out(ctx, op, out, shape) || out.numel() == 0) return out;
   p.bind(self, out);
+  const auto most = [](const Axis& a) { return std::min(a.in / a.out + 2, a.in); };
+  if (!require_affordable_windows(ctx, p, self, out, kEngineLanes, most)) return out;
   const auto window = [](int64_t o, const Axis& a, int64_t& begin, int64_t& end) {
     begin = o * a.in / a.out;
     end = ((o + 1) * a.in + a.out - 1) / a.out;
@@ -427,7 +461,8 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
   };
   if (pool_by_engine(
           ctx, p, self, out, false, nullptr, nullptr, false, clip,
-          [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); })) {
+          [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); }) ||
+      !require_affordable_windows(ctx, p, self, out, 1, most)) {
     return out;
   }
   average(p, self, out, window, [](const int64_t*, const int64_t* begin, const int64_t* end) {
@@ -490,7 +525,9 @@ bool internal::max_pool2d_values(KernelRuntimeContext& ctx, const Tensor& self,
       !resize_out(ctx, kOp, out, shape)) {
     return false;
   }
+  if (out.numel() == 0) return true;
   p.bind(self, out);
+  if (!require_affordable_windows(ctx, p, self, out, kEngineLanes, most_inside)) return false;
   return pool_by_engine(ctx, p, self, out, true, nullptr, nullptr, true, clip, no_divisor);
 }
 Pair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
@@ -513,7 +550,7 @@ Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Te
     return grad_input;
   }
   ET_REQUIRE(ctx,
-             grad_output.sizes().equals(shape.ref()) && indices.sizes().equals(shape.ref()) &&
+             shape.equals(grad_output.sizes()) && shape.equals(indices.sizes()) &&
                  indices.scalar_type() == ScalarType::Long &&
                  grad_output.scalar_type() == self.scalar_type() &&
                  grad_input.scalar_type() == self.scalar_type(),
@@ -522,7 +559,7 @@ Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Te
              "expected; found shapes %s and %s",
              kOp, ShapeText(shape.ref()).c_str(), ShapeText(grad_output).c_str(),
              ShapeText(indices).c_str());
-  if (!resize_out(ctx, kOp, grad_input, self.sizes())) return grad_input;
+  if (!resize_out(ctx, kOp, grad_input, self.sizes()) || grad_input.numel() == 0) return grad_input;
   Pooling q = p;
   p.bind(grad_input, grad_output);
   q.bind(grad_input, indices);

@@ -54,6 +54,13 @@ void for_each_in_row(const Images& images, const F& f) {
   }
 }
 
+/// A scale that is used (see step_of) must be one that an extent can have.
+bool require_scale(KernelRuntimeContext& ctx, const char* op, double scale) {
+  ET_REQUIRE(ctx, !(scale > 0) || scale >= 0x1p-31, InvalidArgument, false,
+             "%s: the scale %g is too small", op, scale);
+  return true;
+}
+
 /// Checks the input, reads the output's extents from `output_size` or `scale_factors` and resizes
 /// `out`; scales[d] is the factor given, or 0.
 bool prepare_resize(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
@@ -73,15 +80,16 @@ bool prepare_resize(KernelRuntimeContext& ctx, const char* op, const Tensor& sel
              InvalidArgument, false, "%s: two output sizes or two scale factors were expected", op);
   Shape shape(self);
   for (size_t d = 0; d < 2; ++d) {
-    const double extent =
-        by_size ? static_cast<double>((*output_size)[d])
-                : std::floor(static_cast<double>(self.size(2 + static_cast<int64_t>(d))) *
-                             (*scale_factors)[d]);
-    ET_REQUIRE(ctx, extent >= 1 && extent <= INT32_MAX, InvalidArgument, false,
-               "%s: the result's extent %g in spatial dim %d is not a size", op, extent,
-               static_cast<int>(d));
-    shape.set(2 + static_cast<int64_t>(d), static_cast<int64_t>(extent));
+    const int64_t dim = 2 + static_cast<int64_t>(d);
+    const int64_t extent =
+        by_size ? (*output_size)[d]
+                : to_int64(std::floor(static_cast<double>(self.size(dim)) * (*scale_factors)[d]));
+    ET_REQUIRE(ctx, extent >= 1, InvalidArgument, false,
+               "%s: the result's extent %" PRId64 " in spatial dim %zu is not a size", op, extent,
+               d);
+    shape.set(dim, extent);
     scales[d] = by_size ? 0 : (*scale_factors)[d];
+    if (!require_scale(ctx, op, scales[d])) return false;
   }
   return resize_out(ctx, op, out, shape);
 }
@@ -121,8 +129,8 @@ struct Linear {
   }
 };
 
-/// The triangle filter, widened by `step` where the image shrinks: the weights of the positions
-/// [first, first + n) are triangle((first + i - center + 0.5) * sharpness) * norm.
+/// The triangle filter, widened by `step` <= 2^31 where the image shrinks: the weights of the
+/// positions [first, first + n) are triangle((first + i - center + 0.5) * sharpness) * norm.
 template <class C>
 struct Triangle {
   int64_t in;
@@ -139,7 +147,7 @@ struct Triangle {
     const C support = std::max(step, C(1));
     const C center = step * (static_cast<C>(o) + C(0.5));
     Window w{.center = center, .sharpness = C(1) / support, .norm = C(1)};
-    w.first = std::max<int64_t>(static_cast<int64_t>(center - support + C(0.5)), 0);
+    w.first = std::clamp<int64_t>(static_cast<int64_t>(center - support + C(0.5)), 0, in);
     w.n = std::min<int64_t>(static_cast<int64_t>(center + support + C(0.5)), in) - w.first;
     C total = 0;
     for (int64_t i = 0; i < w.n; ++i) total += w.weight(i);
@@ -274,7 +282,10 @@ Tensor& upsample_nearest2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inpu
                                    std::optional<ArrayRef<double>> scale_factors, Tensor& out) {
   constexpr const char* kOp = "upsample_nearest2d.vec_out";
   double scales[2];
-  if (!prepare_resize(ctx, kOp, input, output_size, scale_factors, out, scales)) return out;
+  if (!prepare_resize(ctx, kOp, input, output_size, scale_factors, out, scales) ||
+      out.numel() == 0) {
+    return out;
+  }
   const Images images(input, out);
   const float step_y = step_of<float>(input.size(2), out.size(2), false, scales[0]);
   const float step_x = step_of<float>(input.size(3), out.size(3), false, scales[1]);
@@ -300,7 +311,10 @@ Tensor& upsample_bilinear2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inp
                                     std::optional<ArrayRef<double>> scale_factors, Tensor& out) {
   constexpr const char* kOp = "upsample_bilinear2d.vec_out";
   double scales[2];
-  if (!prepare_resize(ctx, kOp, input, output_size, scale_factors, out, scales)) return out;
+  if (!prepare_resize(ctx, kOp, input, output_size, scale_factors, out, scales) ||
+      out.numel() == 0) {
+    return out;
+  }
   const bool known = with_image_dtype(input.scalar_type(), [&](auto stored_tag, auto tag) {
     using C = decltype(tag);
     const auto axis = [&](int64_t d) {
@@ -328,6 +342,17 @@ Tensor& _upsample_bilinear2d_aa_out(KernelRuntimeContext& ctx, const Tensor& sel
   if (!prepare_resize(ctx, kOp, self, output_size, std::nullopt, out, scales)) return out;
   scales[0] = scales_h.value_or(0);
   scales[1] = scales_w.value_or(0);
+  if (!require_scale(ctx, kOp, scales[0]) || !require_scale(ctx, kOp, scales[1]) ||
+      out.numel() == 0) {
+    return out;
+  }
+  Size steps = Size(out.size(0)) * out.size(1);
+  for (int64_t d = 2; d < 4; ++d) {
+    const double step = step_of<double>(self.size(d), out.size(d), align_corners, scales[d - 2]);
+    const int64_t support = 2 * static_cast<int64_t>(std::max(step, 1.0)) + 2;
+    steps *= Size(out.size(d)) * std::min<int64_t>(support, self.size(d));
+  }
+  if (!require_affordable(ctx, kOp, steps, elements_of(self, out))) return out;
   const bool known = with_image_dtype(self.scalar_type(), [&](auto stored_tag, auto tag) {
     using C = decltype(tag);
     const auto axis = [&](int64_t d) {

@@ -252,7 +252,7 @@ Tensor& unfold_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t d
   if (self.dim() > 0) {
     stride = view.strides[dimension];
     view.shape.set(dimension, (extent - size) / step + 1);
-    view.strides[dimension] = step * stride;
+    view.strides[dimension] = view.shape[dimension] > 1 ? step * stride : 0;
   }
   view.push(size, stride);
   copy_view(ctx, kOp, self, view, out);
@@ -298,6 +298,8 @@ Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, Scala
              toString(dtype));
   const int64_t from = self.element_size(), to = out.element_size();
   Shape shape(self);
+  ET_REQUIRE(ctx, from > 0 && to > 0, InvalidArgument, out, "%s: elements of %s have no size", kOp,
+             toString(from > 0 ? dtype : self.scalar_type()));
   if (from != to) {  // the bytes along the last dim are cut anew
     const int64_t n_bytes = self.dim() == 0 ? 0 : self.size(self.dim() - 1) * from;
     ET_REQUIRE(ctx, self.dim() > 0 && n_bytes % to == 0 && is_contiguous(self), InvalidArgument,

@@ -17,6 +17,8 @@ T cast(S v) {
   constexpr bool from_float = executorch::runtime::is_floating_point<S>::value;
   if constexpr (std::is_same_v<T, S>) {
     return v;
+  } else if constexpr (std::is_same_v<S, BoolByte>) {
+    return cast<T>(static_cast<uint8_t>(static_cast<bool>(v)));
   } else if constexpr (std::is_same_v<S, uint8_t> && std::is_same_v<T, float>) {
     return static_cast<float>(static_cast<int32_t>(v));
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -71,12 +73,6 @@ template <class T, class S>
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) dst[i] = cast<T>(src[i]);
 }
-/// Bool as the bytes it is stored in: compilers do not vectorise conversions of what has two
-/// values.
-template <class T>
-[[gnu::always_inline]] inline void cast_each(const bool* src, T* dst, int64_t n) {
-  cast_each(reinterpret_cast<const uint8_t*>(src), dst, n);
-}
 template <class T, class S>
 [[gnu::flatten]] void cast_plain(const S* src, T* dst, int64_t n) {
   cast_each(src, dst, n);
@@ -88,9 +84,9 @@ ET_WIDE [[gnu::flatten]] void cast_wide(const S* src, T* dst, int64_t n) {
 
 /// Casts that vectors of the baseline are slow at and models make.
 template <class T, class S>
-constexpr bool kWideCast = std::is_integral_v<S> &&
-                           (sizeof(S) >= 4 || std::is_same_v<S, bool>)&&(std::is_integral_v<T> ||
-                                                                         std::is_same_v<T, float>);
+constexpr bool kWideCast = ((std::is_integral_v<S> && sizeof(S) >= 4) ||
+                            std::is_same_v<S, BoolByte>)&&(std::is_integral_v<T> ||
+                                                           std::is_same_v<T, float>);
 
 template <class T, class S>
 void cast_run(const S* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t n) {
@@ -129,8 +125,9 @@ void convert_through(const char* src, ScalarType src_type, int64_t src_stride, c
 
 template <class C>
 void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst) {
-  with_dtype(
-      type, [&](auto tag) { cast_run(static_cast<const decltype(tag)*>(src), stride, dst, 1, n); });
+  with_dtype(type, [&](auto tag) {
+    cast_run(static_cast<const StoredAs<decltype(tag)>*>(src), stride, dst, 1, n);
+  });
 }
 
 template <class C>

@@ -46,4 +46,17 @@ TEST(Cast, TakesBoolsForZeroAndOneInEveryType) {
   }
 }
 
+TEST(Cast, TakesEveryByteOfABoolButZeroForOne) {
+  std::vector<uint8_t> from(kCount);
+  for (size_t i = 0; i < kCount; ++i) from[i] = static_cast<uint8_t>(i % 5 * 63);
+  const auto bools = std::make_unique<bool[]>(kCount);
+  std::vector<int64_t> longs(kCount);
+  load(from.data(), ScalarType::Bool, 1, kCount, bools.get());
+  load(from.data(), ScalarType::Bool, 1, kCount, longs.data());
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(reinterpret_cast<const uint8_t*>(bools.get())[i], from[i] != 0 ? 1 : 0);
+    ASSERT_EQ(longs[i], from[i] != 0 ? 1 : 0);
+  }
+}
+
 }  // namespace

@@ -159,6 +159,10 @@ struct BoolByte {
 template <class T>
 using StoredAs = std::conditional_t<std::is_same_v<T, bool>, BoolByte, T>;
 
+/// Whether T stores a floating type.
+template <class T>
+constexpr bool kIsFloat = executorch::runtime::is_floating_point<T>::value;
+
 struct alignas(8) Bits128 {
   uint64_t word[2];
 };
@@ -188,6 +192,12 @@ bool with_element_size(size_t size, F&& f) {
   }
 }
 
+/// Rounded towards zero; the lowest int64 for NaN and for what is out of range.
+constexpr int64_t to_int64(double value) {
+  return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value)
+                                            : std::numeric_limits<int64_t>::min();
+}
+
 /// A Scalar of any kind as a C. Where C is an integer, a double's fraction is dropped, and one that
 /// is beyond int64 or NaN gives the lowest int64, as conversions of elements do (cast.h).
 template <class C>
@@ -196,8 +206,7 @@ C scalar_as(const Scalar& s) {
   if (s.isIntegral(false)) return static_cast<C>(s.to<int64_t>());
   const double d = s.to<double>();
   if constexpr (std::is_integral_v<C>) {
-    const bool fits = d >= -0x1p63 && d < 0x1p63;
-    return static_cast<C>(fits ? static_cast<int64_t>(d) : std::numeric_limits<int64_t>::min());
+    return static_cast<C>(to_int64(d));
   } else {
     return static_cast<C>(d);
   }

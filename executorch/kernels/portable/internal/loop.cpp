@@ -14,7 +14,7 @@ void Loop::count() {
     n *= sizes[d];
     empty = empty || sizes[d] == 0;
   }
-  numel = empty ? 0 : n.value_or(std::numeric_limits<int64_t>::max());
+  numel = empty ? 0 : n.value_or(kBeyond);
 }
 
 Loop& Loop::add(const Tensor& t) {
@@ -58,7 +58,8 @@ void Loop::order_by(int operand) {
 }
 
 void Loop::collapse() {
-  int last = -1;  // the last dim kept
+  if (numel == 0 || numel == kBeyond) return;  // products of extents and strides may overflow
+  int last = -1;                               // the last dim kept
   for (int d = 0; d < ndim; ++d) {
     if (sizes[d] == 1) continue;
     bool merges = last >= 0;
@@ -85,6 +86,7 @@ int64_t Loop::offset(int k, int64_t pos) const {
 }
 
 bool Loop::is_dense(int k) const {
+  if (numel == 0 || numel == kBeyond) return numel == 0;
   int64_t expected = 1;
   for (int d = ndim - 1; d >= 0; --d) {
     if (sizes[d] != 1 && strides[k][d] != expected) return false;

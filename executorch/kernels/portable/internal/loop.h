@@ -20,7 +20,8 @@ constexpr int kMaxOperands = 4;
 struct Loop {
   int ndim = 0;
   int n_operands = 0;
-  int64_t numel = 1;  // the highest int64 stands for all beyond it
+  static constexpr int64_t kBeyond = std::numeric_limits<int64_t>::max();
+  int64_t numel = 1;  // kBeyond: at least that many
   int64_t sizes[kTensorDimensionLimit];
   int64_t strides[kMaxOperands][kTensorDimensionLimit];
 

@@ -43,6 +43,8 @@ class Shape {
     return ArrayRef<SizesType>(sizes_, static_cast<size_t>(ndim_));
   }
   operator ArrayRef<SizesType>() const { return ref(); }
+  /// Whether the shape is valid and has these extents.
+  bool equals(ArrayRef<SizesType> extents) const { return ok() && ref().equals(extents); }
   /// The true product of the extents; invalid beyond int64.
   Size numel() const;
 

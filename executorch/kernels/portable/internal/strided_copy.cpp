@@ -60,6 +60,7 @@ struct Cursor {
 }  // namespace
 
 Layout::Layout(const Tensor& t) : shape(t) {
+  if (t.numel() == 0) return;
   int64_t contiguous = 1;
   for (int64_t d = shape.ndim() - 1; d >= 0; --d) {
     strides[d] = t.strides().data() != nullptr ? t.strides()[d] : contiguous;

@@ -20,6 +20,7 @@ struct Layout {
   int64_t offset = 0;
 
   Layout() = default;
+  /// Without elements the strides are 0: extents may then be such that offsets overflow.
   explicit Layout(const Tensor& t);
   void push(int64_t size, int64_t stride) {
     if (shape.ndim() < kMaxDims) strides[shape.ndim()] = stride;
