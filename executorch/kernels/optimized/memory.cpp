@@ -87,9 +87,9 @@ class FixedWrites {
   // Whether `f` holds for one that overlaps the range.
   template <class F>
   bool any(const Range& range, const F& f) const {
-    const auto behind = std::partition_point(
-        writes_.begin(), writes_.end(),
-        [&](const Write& write) { return write.range.begin < range.end; });
+    const auto behind =
+        std::partition_point(writes_.begin(), writes_.end(),
+                             [&](const Write& write) { return write.range.begin < range.end; });
     for (auto i = behind - writes_.begin(); i-- > 0 && ends_[i] > range.begin;) {
       if (overlap(writes_[i].range, range) && f(writes_[i])) return true;
     }
@@ -222,9 +222,8 @@ class Planner {
     room_ = std::move(merged);
   }
   bool is_in_room(const Range& range) const {
-    const auto room = std::partition_point(room_.begin(), room_.end(), [&](const Range& r) {
-      return r.end <= range.begin;
-    });
+    const auto room = std::partition_point(room_.begin(), room_.end(),
+                                           [&](const Range& r) { return r.end <= range.begin; });
     return room != room_.end() && room->begin < range.end;
   }
 

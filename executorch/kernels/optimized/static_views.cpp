@@ -67,8 +67,8 @@ std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, in
   };
   const int n_nodes = static_cast<int>(nodes_.size());
   const int block = first_use < n_nodes ? nodes_[first_use].block : n_blocks_ - 1;
-  const auto writer = writers.last(wanted.data, wanted.nbytes,
-                                   [this](size_t steps) { effort_.spend(steps); });
+  const auto writer =
+      writers.last(wanted.data, wanted.nbytes, [this](size_t steps) { effort_.spend(steps); });
   if (writer.node >= 0 && nodes_[writer.node].block == block) {
     if (writer.value < 0 || !fits(writer.value)) return std::nullopt;
     return StaticView{writer.node, writer.value, view};
@@ -103,9 +103,8 @@ bool Graph::add_static_view(const StaticView& view, std::vector<Node>& nodes) co
 
 bool Graph::insert_static_views(std::vector<StaticView> views) {
   if (views.empty()) return true;
-  std::stable_sort(views.begin(), views.end(), [](const StaticView& a, const StaticView& b) {
-    return a.behind < b.behind;
-  });
+  std::stable_sort(views.begin(), views.end(),
+                   [](const StaticView& a, const StaticView& b) { return a.behind < b.behind; });
   std::vector<Node> nodes;
   nodes.reserve(nodes_.size() + views.size());
   auto next = views.begin();

@@ -13,7 +13,9 @@ using executorch::runtime::toString;
 Matrix Workspace::matrix(int64_t rows, int64_t columns) {
   const cpu::Size bytes = max(cpu::Size(rows) * columns, 1) * sizeof(double);
   const auto refuse = [&] {
-    if (ok) ET_LOG(Error, "%s: no temporary memory for %" PRId64 "x%" PRId64 " numbers", op, rows, columns);
+    if (ok)
+      ET_LOG(Error, "%s: no temporary memory for %" PRId64 "x%" PRId64 " numbers", op, rows,
+             columns);
     ctx.fail(Error::MemoryAllocationFailed);
     ok = false;
     return Matrix();
