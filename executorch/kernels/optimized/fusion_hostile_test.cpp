@@ -162,13 +162,13 @@ TEST_F(Hostile, SizesBeyondAnyTensor) {
 
 TEST_F(Hostile, EveryRefusedAllocationLeavesAMethodThatRuns) {
   const int32_t x = input({2, 4}), w = input({4, 4}), m = tensor({2, 4}), y = tensor({2, 4});
-  const int32_t copy = tensor({2, 4}), z = tensor({2, 4});
+  const int32_t copy = tensor({2, 4}), z = tensor({2, 4}), last = tensor({2, 4});
   plan_.kernel("aten::clone.out", {x, plan_.none(), copy, copy});
   plan_.kernel("aten::mm.out", {copy, w, m, m});
   plan_.kernel("aten::relu.out", {m, y, y});
   plan_.kernel("aten::mul.out", {y, x, z, z});
-  plan_.kernel("aten::neg.out", {z, m, m});
-  const std::vector<uint8_t> bytes = build(m);
+  plan_.kernel("aten::neg.out", {z, last, last});
+  const std::vector<uint8_t> bytes = build(last);
   LoadedMethod loaded(bytes);
   ASSERT_EQ(loaded.error, Error::Ok);
   ASSERT_FALSE(last_fusion().empty());

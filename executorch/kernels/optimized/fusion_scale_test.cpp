@@ -68,7 +68,8 @@ void expect_loads_fast(Program& program) {
   const std::vector<uint8_t> bytes = program.build();
   const double plain = load_seconds(bytes, false), fused = load_seconds(bytes, true);
   printf("plain %.3f s, fused %.3f s\n", plain, fused);
-  EXPECT_LT(fused, 10 * plain + 0.5);
+  // Keeps out quadratic steps, on a busy machine too.
+  EXPECT_LT(fused, 10 * plain + 4);
 }
 
 TEST(FusionScale, MovesBetweenManyTensors) {

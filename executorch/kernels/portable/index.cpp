@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/tables.h>
@@ -57,6 +58,8 @@ struct Term {
 class AdvancedIndex {
  public:
   // Reads the list; false, with a message, if it does not fit `x`.
+  explicit AdvancedIndex(KernelRuntimeContext& ctx) : scratch_(ctx) {}
+
   bool parse(KernelRuntimeContext& ctx, const char* op, const Tensor& x, OptionalTensors indices);
 
   // x[indices].shape
@@ -75,7 +78,7 @@ class AdvancedIndex {
   bool add_term(KernelRuntimeContext& ctx, const char* op, const Tensor& x, const Tensor& t,
                 int64_t entry, int64_t& dim);
   bool broadcast_terms(KernelRuntimeContext& ctx, const char* op, const Tensor& x);
-  bool list_places(KernelRuntimeContext& ctx, const char* op, Term& term) const;
+  bool list_places(KernelRuntimeContext& ctx, const char* op, Term& term);
   bool term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term, const Layout& x,
                    int64_t index_offset, int64_t position, int64_t& mask_position,
                    int64_t& offset) const;
@@ -87,6 +90,7 @@ class AdvancedIndex {
   Shape broadcast_;
   int64_t broadcast_at_ = 0;  // first broadcast dim in the result
   Shape result_;
+  EngineScratch scratch_;  // for places
 };
 
 bool require_indices_apart(KernelRuntimeContext& ctx, const char* op, OptionalTensors indices,
@@ -157,12 +161,11 @@ bool AdvancedIndex::broadcast_terms(KernelRuntimeContext& ctx, const char* op, c
   return true;
 }
 
-bool AdvancedIndex::list_places(KernelRuntimeContext& ctx, const char* op, Term& term) const {
-  const Size bytes = Size(term.n_true) * sizeof(int64_t);
-  auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(int64_t));
-  ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, false,
+bool AdvancedIndex::list_places(KernelRuntimeContext& ctx, const char* op, Term& term) {
+  executorch::cpu::Scratch& scratch = scratch_;
+  int64_t* const places = scratch.array<int64_t>(term.n_true);
+  ET_REQUIRE(ctx, places != nullptr, MemoryAllocationFailed, false,
              "%s: no temporary memory for the %" PRId64 " positions of a mask", op, term.n_true);
-  int64_t* const places = static_cast<int64_t*>(memory.get());
   for (int64_t i = 0, found = 0; found < term.n_true; ++i) {
     if (is_set(*term.tensor, offset_at(term.layout, i)))
       places[found++] = offset_at(term.covered, i);
@@ -327,7 +330,7 @@ Tensor& index_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, Optional
   ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, out,
              "%s: out has dtype %s; that of the input, %s, was expected", kOp,
              toString(out.scalar_type()), toString(self.scalar_type()));
-  AdvancedIndex index;
+  AdvancedIndex index(ctx);
   if (!require_indices_apart(ctx, kOp, indices, out) || !index.parse(ctx, kOp, self, indices)) {
     return out;
   }
@@ -352,7 +355,7 @@ void put(KernelRuntimeContext& ctx, const char* op, Tensor& x, OptionalTensors i
   ET_REQUIRE(ctx, x.scalar_type() == values.scalar_type(), InvalidArgument, ,
              "%s: values have dtype %s; that of the input, %s, was expected", op,
              toString(values.scalar_type()), toString(x.scalar_type()));
-  AdvancedIndex index;
+  AdvancedIndex index(ctx);
   if (!require_indices_apart(ctx, op, indices, x) || !index.parse(ctx, op, x, indices)) return;
   const Shape& shape = index.result();
   const Layout own(values);
