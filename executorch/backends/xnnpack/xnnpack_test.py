@@ -175,9 +175,8 @@ def test_windows_out_of_proportion_agree_with_eager(module: nn.Module, shape: tu
         torch.testing.assert_close(method.execute((x,))[0], module(x), check_stride=False)
 
 
-@pytest.mark.parametrize("recipe", ["int8_dynamic", "int8_static"])
-def test_sums_of_too_many_integers_are_left_out_with_their_reason(recipe: str) -> None:
-    case = Case(nn.Linear(65_001, 2), (torch.randn(1, 65_001),), recipe=recipe)
+def test_sums_of_too_many_integers_are_left_out_with_their_reason() -> None:
+    case = Case(nn.Linear(65_001, 2), (torch.randn(1, 65_001),), recipe="int8_static")
     case.module.eval()
     with torch.no_grad():
         program = torch.export.export(quantized_pt2e(case), case.inputs)

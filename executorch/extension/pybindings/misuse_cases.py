@@ -109,14 +109,6 @@ class Lengthy:
         raise IndexError(i)
 
 
-class Shrinks(list):
-    """A list that loses its items while they are read."""
-
-    def __getitem__(self, i: Any) -> Any:
-        self.clear()
-        return X
-
-
 def folder() -> Path:
     return Path(sys.argv[1])
 
@@ -150,10 +142,10 @@ def arrays() -> Cases:
         "rank 0": np.float32(1) * np.ones((), np.float32),
         "other rank": X[0],
         "too large": np.ones((7, 3), np.float32),
-        "huge without memory": np.broadcast_to(np.float32(1), (2**31 - 1, 2**31 - 1)),
-        "huge dimension": strided(X, (HUGE, 3), (0, 0)),
+        "huge without memory": np.broadcast_to(np.float32(1), (2**30, 2**30)),
+        "huge dimension": strided(X, (2**40, 3), (0, 0)),
         "no elements": np.empty((0, 5), np.float32),
-        "no elements, huge": strided(X, (0, 2**31, 2**31), (0, 0, 0)),
+        "no elements, huge": strided(X, (0, 2**31, 2**20), (0, 0, 0)),
         "float64": X.astype(np.float64),
         "strings": np.array([["a"] * 3] * 4),
         "objects": np.array([[None] * 3] * 4, dtype=object),
@@ -225,7 +217,6 @@ def sequences() -> Cases:
         "huge length": items(Lengthy(2**62)),
         "long length": items(Lengthy(10**9)),
         "wrong length": items(Lengthy(2)),
-        "shrinking list": items(Shrinks([X, X])),
         "range": items(range(10**9)),
         "None for all": items(None),
         "text for all": items("x" * 100),
@@ -319,10 +310,12 @@ def files() -> Cases:
         "str as bytes": lambda: portable_lib._load_program_from_buffer("x" * 100),
         "memoryview": lambda: portable_lib._load_program_from_buffer(memoryview(program())),
         "no bytes": lambda: runtime.load_program(b""),
-        "data is a folder": lambda: runtime.load_program(program(), data_path=folder()),
+        "data is a folder": lambda: runtime.load_program(program(), data_path=folder()).load_method(
+            "forward"
+        ),
         "data is a program": lambda: runtime.load_program(
             program(), data_path=folder() / "affine.pte"
-        ),
+        ).load_method("forward"),
         "dump to a folder": traced(str(folder())),
         "dump to a full disk": traced("/dev/full"),
         "dump to a null": traced(str(folder() / "x\0y")),
@@ -347,7 +340,8 @@ def fine() -> Cases:
         expected = np.array([0, 1, 1, 1], np.uint8)
         method = load("logical")
         outputs = [*method.call([x]), *method.call([x], clone_outputs=False)]
-        return all(np.array_equal(y.view(np.uint8), expected) for y in (outputs[0], outputs[2]))
+        found = [np.asarray(y).view(np.uint8) for y in (outputs[0], outputs[2])]
+        return all(np.array_equal(y, expected) for y in found)
 
     def handed_on() -> bool:
         """An output that is an input, whose owner is gone."""
