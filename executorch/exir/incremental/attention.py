@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import hidden_by_mask, require_causal
-from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
+from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, Value
 
 aten = torch.ops.aten
@@ -70,11 +70,8 @@ def _mask(rw: Rewriter, node: Node, given: Node | None) -> Node:
         return rw.now(given)
     key = (f"causal {node.meta['val'].dtype}", rw.tokens)
     if key not in rw.new:
-        row = rw.call(aten.unsqueeze.default, rw.positions(ROWS), 1)
-        col = rw.call(aten.unsqueeze.default, rw.positions(FULL), 0)
-        seen = rw.call(aten.le.Tensor, col, row)
         # Additive, once for all layers.
-        dtype = node.meta["val"].dtype
-        pair = [rw.call(aten.full.default, [], v, dtype=dtype) for v in (0.0, -math.inf)]
-        rw.new[key] = rw.call(aten.where.self, seen, *pair)
+        like = torch.empty(1, 1, dtype=node.meta["val"].dtype)
+        values = (torch.tensor(0.0), torch.tensor(-math.inf))
+        rw.new[key] = rw.mask({"row": 0, "col": 1}, like, rw.maximum, *values)
     return rw.new[key]

@@ -157,7 +157,7 @@ class LengthValues:
             return None
         target = node.target
         if target in _ARANGES:
-            first, *more = arguments(node) if len(arguments(node)) > 1 else (0, arguments(node)[0])
+            first = arguments(node)[0] if len(arguments(node)) > 1 else 0
             return (
                 None if not isinstance(first, Node) else "it begins at a number that depends on T"
             )

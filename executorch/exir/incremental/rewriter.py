@@ -18,14 +18,13 @@ from typing import Any
 
 import sympy
 import torch
-from torch import SymInt, Tensor
+from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx import Graph, Node, Proxy
-from torch.fx.node import map_arg
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.lengths import LengthValues, depends_on, token_dims
-from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value
+from executorch.exir.incremental.lengths import LengthValues, token_dims
+from executorch.exir.incremental.values import Kind, Value
 from executorch.exir.passes.graph_edit import provenance, value_of
 
 aten = torch.ops.aten
@@ -316,12 +315,15 @@ class Rewriter:
             self.tokens,
         )
         if key not in self.new:
-            self.new[key] = self._mask(at, longest, window, plane[0, 0], plane[0, -1])
+            self.new[key] = self.mask(at, longest, window, plane[0, 0], plane[0, -1])
         return self.new[key]
 
-    def _mask(
+    def mask(
         self, at: dict[str, int], like: Tensor, window: int, seen: Tensor, unseen: Tensor
     ) -> Node:
+        """`seen` where a key is among the `window` tokens up to the query, else `unseen`; of the
+        rank and dtype of `like`, its dims of queries and keys at["row"] and at["col"]."""
+
         def along(role: str, version: str) -> Node:
             shape: list[Any] = [1] * like.dim()
             shape[at[role]] = self.count if version == ROWS else self.end
@@ -404,17 +406,3 @@ def map_arg_lists(args: Any, f: Callable[[Node], Any]) -> Any:
     if isinstance(args, dict):
         return {k: map_arg_lists(a, f) for k, a in args.items()}
     return args
-
-
-__all__ = [
-    "FIXED",
-    "FULL",
-    "LAST",
-    "LENGTH",
-    "NOW",
-    "ROWS",
-    "Rewriter",
-    "SymInt",
-    "depends_on",
-    "map_arg",
-]

@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 import torch
-from torch import SymInt, Tensor
+from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Node
 
@@ -24,7 +24,7 @@ from executorch.exir.incremental.movement import (
     classify_move,
     is_selection,
 )
-from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
+from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
 from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value, arguments
 
 aten = torch.ops.aten
@@ -366,6 +366,3 @@ def _is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
         return False
     left = rw.values[arguments(node)[first]].kind
     return left is Kind.WEIGHTS or rw.values[node].kind is Kind.SCORES
-
-
-__all__ = ["NOW", "SymInt", "apply", "can_repeat", "classify"]
