@@ -110,7 +110,7 @@ bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
 }
 
 /// A filter [taps, channels] as [channels, taps].
-std::vector<int8_t> turned(const int8_t* filter, int64_t taps, int64_t channels) {
+std::vector<int8_t> transposed_filter(const int8_t* filter, int64_t taps, int64_t channels) {
   std::vector<int8_t> result(static_cast<size_t>(taps * channels));
   for (int64_t i = 0; i < taps * channels; ++i) {
     result[static_cast<size_t>(i % channels * taps + i / channels)] = filter[i];
@@ -211,7 +211,7 @@ void prepare_convolution(const Graph& graph, Node& node) {
   const int64_t k = layer.terms(), n = layer.channels_out();
   const auto* const filter = layer.w.as<int8_t>();
   std::vector<int8_t> rows;
-  if (layer.depthwise) rows = turned(filter, k, n);
+  if (layer.depthwise) rows = transposed_filter(filter, k, n);
   prepare_integer_product(graph, node, n, k, layer.depthwise ? rows.data() : filter);
   cpu::Int8Conv conv = integer_convolution(graph, layer, node);
   const RowQuantization all{layer.x.scale, layer.x.zero_point};

@@ -142,7 +142,7 @@ struct Node {
   bool prepared = false;
   std::vector<int32_t> weight_sums;
   std::vector<float> group_sums, weight_scales;
-  std::vector<int8_t> turned;
+  std::vector<int8_t> transposed_weights;
   cpu::Int8Filter filter;
 };
 

@@ -187,7 +187,7 @@ struct IntegerMatrices {
         count(w.shape.product(0, w.shape.rank - 2)) {}
   /// Channel by channel.
   const int8_t* rows(const Node& node) const {
-    return transposed ? w.as<int8_t>() : node.turned.data();
+    return transposed ? w.as<int8_t>() : node.transposed_weights.data();
   }
 };
 
@@ -298,10 +298,10 @@ void prepare_batch_matmul(const Graph& graph, Node& node) {
   const IntegerMatrices w(graph, node);
   const int64_t n = w.n, k = w.k, total = w.count * n * k;
   if (!w.transposed) {
-    node.turned.resize(static_cast<size_t>(total));
+    node.transposed_weights.resize(static_cast<size_t>(total));
     for (int64_t i = 0; i < total; ++i) {
       const int64_t from = i / (n * k) * n * k + i % k * n + i / k % n;
-      node.turned[static_cast<size_t>(i)] = w.w.as<int8_t>()[from];
+      node.transposed_weights[static_cast<size_t>(i)] = w.w.as<int8_t>()[from];
     }
   }
   prepare_integer_product(graph, node, w.count * n, k, w.rows(node));
