@@ -1,0 +1,366 @@
+#include <executorch/extension/llm/tokenizers/pre_tokenizer.h>
+
+#include <executorch/extension/llm/tokenizers/byte_level_bpe.h>
+#include <executorch/extension/llm/tokenizers/known_patterns.h>
+#include <executorch/extension/llm/tokenizers/unicode.h>
+#include <executorch/extension/llm/tokenizers/unicode_regex.h>
+#include <executorch/extension/llm/tokenizers/utf8.h>
+#include <executorch/extension/llm/tokenizers/word_scanner.h>
+
+#include <functional>
+
+namespace tokenizers {
+
+namespace {
+
+using Pieces = std::vector<std::string>;
+/// Appends the pieces of one piece; the flag says that it is where the text starts.
+using Function = std::function<bool(const std::string&, bool, Pieces&)>;
+
+class FunctionPreTokenizer : public PreTokenizer {
+ public:
+  explicit FunctionPreTokenizer(Function function) : function_(std::move(function)) {}
+  bool split(Pieces& pieces, bool first) const override {
+    Pieces result;
+    result.reserve(pieces.size());
+    for (const std::string& piece : pieces) {
+      if (!function_(piece, first, result)) {
+        return false;
+      }
+      first = false;
+    }
+    pieces = std::move(result);
+    return true;
+  }
+
+ private:
+  Function function_;
+};
+
+class SequencePreTokenizer : public PreTokenizer {
+ public:
+  explicit SequencePreTokenizer(std::vector<Ptr> steps) : steps_(std::move(steps)) {}
+  bool split(Pieces& pieces, bool first) const override {
+    for (const Ptr& step : steps_) {
+      if (!step->split(pieces, first)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::vector<Ptr> steps_;
+};
+
+enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+bool behavior_of(const std::string& name, Behavior& behavior) {
+  constexpr std::pair<const char*, Behavior> kNames[] = {
+      {"Removed", Behavior::kRemoved},
+      {"Isolated", Behavior::kIsolated},
+      {"MergedWithPrevious", Behavior::kMergedWithPrevious},
+      {"MergedWithNext", Behavior::kMergedWithNext},
+      {"Contiguous", Behavior::kContiguous}};
+  for (const auto& [known, value] : kNames) {
+    if (name == known) {
+      behavior = value;
+      return true;
+    }
+  }
+  return false;
+}
+
+struct Span {
+  size_t begin;
+  size_t end;
+  bool matched;
+};
+
+void add(const std::string& text, size_t begin, size_t end, Pieces& out) {
+  if (end > begin) {
+    out.emplace_back(text, begin, end - begin);
+  }
+}
+
+/// Pieces of the spans, which cover the text.
+void cut(const std::string& text, const std::vector<Span>& spans, Behavior behavior, Pieces& out) {
+  size_t begin = 0;
+  bool last_matched = false;
+  switch (behavior) {
+    case Behavior::kRemoved:
+    case Behavior::kIsolated:
+      for (const Span& span : spans) {
+        if (behavior == Behavior::kIsolated || !span.matched) {
+          add(text, span.begin, span.end, out);
+        }
+      }
+      return;
+    case Behavior::kMergedWithPrevious:
+      for (const Span& span : spans) {
+        if (!span.matched || last_matched) {
+          add(text, begin, span.begin, out);
+          begin = span.begin;
+        }
+        last_matched = span.matched;
+      }
+      break;
+    case Behavior::kMergedWithNext:
+      for (const Span& span : spans) {
+        if (span.matched || !last_matched) {
+          add(text, begin, span.begin, out);
+          begin = span.begin;
+        }
+        last_matched = span.matched;
+      }
+      break;
+    case Behavior::kContiguous:
+      for (const Span& span : spans) {
+        if (span.matched != last_matched) {
+          add(text, begin, span.begin, out);
+          begin = span.begin;
+        }
+        last_matched = span.matched;
+      }
+      break;
+  }
+  add(text, begin, text.size(), out);
+}
+
+/// Cuts at characters for which `matches` is true.
+template <typename Matches>
+Function by_character(Behavior behavior, Matches matches) {
+  return [=](const std::string& text, bool, Pieces& out) {
+    std::vector<Span> spans;
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    for (const char* at = begin; at < end;) {
+      const utf8::Character c = utf8::decode(at, end);
+      const auto start = static_cast<size_t>(at - begin);
+      const bool matched = matches(c.code_point);
+      if (!matched && !spans.empty() && !spans.back().matched) {
+        spans.back().end += c.length;
+      } else {
+        spans.push_back({start, start + c.length, matched});
+      }
+      at += c.length;
+    }
+    cut(text, spans, behavior, out);
+    return true;
+  };
+}
+
+Function by_text(const std::string& wanted, Behavior behavior, bool invert) {
+  return [=](const std::string& text, bool, Pieces& out) {
+    std::vector<Span> spans;
+    size_t start = 0;
+    for (size_t found; !wanted.empty() && (found = text.find(wanted, start)) != std::string::npos;
+         start = found + wanted.size()) {
+      if (found > start) {
+        spans.push_back({start, found, invert});
+      }
+      spans.push_back({found, found + wanted.size(), !invert});
+    }
+    if (start < text.size()) {
+      spans.push_back({start, text.size(), invert});
+    }
+    cut(text, spans, behavior, out);
+    return true;
+  };
+}
+
+Function by_regex(const std::string& pattern, Behavior behavior, bool invert,
+                  std::string& message) {
+  const std::optional<WordPattern> known = known_pattern(pattern);
+  if (known && !invert && behavior == Behavior::kIsolated) {
+    return [known](const std::string& text, bool, Pieces& out) {
+      scan_words(*known, text, [&](std::string_view word) { out.emplace_back(word); });
+      return true;
+    };
+  }
+  const auto regex = std::make_shared<UnicodeRegex>();
+  if (regex->compile(pattern) != Error::Ok) {
+    message = "Split: " + regex->message();
+    return nullptr;
+  }
+  return [=](const std::string& text, bool, Pieces& out) {
+    std::vector<Match> matches;
+    if (!regex->find_all(std::string_view(text), matches)) {
+      return false;
+    }
+    std::vector<Span> spans;
+    size_t start = 0;
+    for (const Match& match : matches) {
+      if (match.start > start) {
+        spans.push_back({start, match.start, invert});
+      }
+      spans.push_back({match.start, match.end, !invert});
+      start = match.end;
+    }
+    if (start < text.size()) {
+      spans.push_back({start, text.size(), invert});
+    }
+    cut(text, spans, behavior, out);
+    return true;
+  };
+}
+
+Function split(const Json& config, std::string& message) {
+  Behavior behavior = Behavior::kRemoved;
+  if (!behavior_of(string_at(config, "behavior"), behavior)) {
+    message = "Split: unknown behavior";
+    return nullptr;
+  }
+  const bool invert = bool_at(config, "invert", false);
+  const TextPattern pattern = pattern_at(config, "pattern");
+  return pattern.is_regex ? by_regex(pattern.text, behavior, invert, message)
+                          : by_text(pattern.text, behavior, invert);
+}
+
+Function metaspace(const Json& config) {
+  const std::string space = string_at(config, "replacement", "\u2581");
+  const bool prefix = bool_at(config, "add_prefix_space", true);
+  const std::string scheme = string_at(config, "prepend_scheme", prefix ? "always" : "never");
+  const bool splits = bool_at(config, "split", true);
+  const Function cutter = by_text(space, Behavior::kMergedWithNext, false);
+  return [=](const std::string& text, bool first, Pieces& out) {
+    std::string replaced;
+    for (const char c : text) {
+      if (c == ' ') {
+        replaced += space;
+      } else {
+        replaced += c;
+      }
+    }
+    const bool wanted = scheme == "always" || (scheme == "first" && first);
+    if (wanted && replaced.compare(0, space.size(), space) != 0) {
+      replaced.insert(0, space);
+    }
+    if (splits) {
+      return cutter(replaced, first, out);
+    }
+    add(replaced, 0, replaced.size(), out);
+    return true;
+  };
+}
+
+Function byte_level(const Json& config) {
+  const bool prefix = bool_at(config, "add_prefix_space", true);
+  const bool splits = bool_at(config, "use_regex", true);
+  const WordPattern pattern = *known_pattern(patterns::kGpt2);
+  return [=](const std::string& text, bool, Pieces& out) {
+    const std::string with_space = prefix && (text.empty() || text[0] != ' ') ? " " + text : text;
+    if (splits) {
+      scan_words(pattern, with_space,
+                 [&](std::string_view word) { out.push_back(byte_alphabet::encode(word)); });
+    } else {
+      out.push_back(byte_alphabet::encode(with_space));
+    }
+    return true;
+  };
+}
+
+Function by_script() {
+  return [](const std::string& text, bool, Pieces& out) {
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    size_t start = 0;
+    uint8_t last = 0;
+    for (const char* at = begin; at < end;) {
+      const utf8::Character c = utf8::decode(at, end);
+      const uint8_t script = c.code_point == ' ' ? 0 : unicode::script(c.code_point);
+      if (script != 0 && script != last) {
+        // What is in front of the first script goes, as in the reference.
+        if (last != 0) {
+          add(text, start, static_cast<size_t>(at - begin), out);
+        }
+        start = static_cast<size_t>(at - begin);
+      }
+      last = script == 0 ? last : script;
+      at += c.length;
+    }
+    if (last != 0) {
+      add(text, start, text.size(), out);
+    }
+    return true;
+  };
+}
+
+Function bert() {
+  const Function words = by_character(Behavior::kRemoved, unicode::is_space);
+  const Function marks = by_character(Behavior::kIsolated, [](uint32_t c) {
+    return (unicode::properties(c) & unicode::kPunctuation) != 0;
+  });
+  return [=](const std::string& text, bool first, Pieces& out) {
+    Pieces pieces;
+    words(text, first, pieces);
+    for (const std::string& piece : pieces) {
+      marks(piece, false, out);
+    }
+    return true;
+  };
+}
+
+Function make_function(const Json& config, std::string& message) {
+  const std::string type = string_at(config, "type");
+  if (type == "ByteLevel") {
+    return byte_level(config);
+  } else if (type == "Split") {
+    return split(config, message);
+  } else if (type == "Whitespace") {
+    return by_regex(R"(\w+|[^\w\s]+)", Behavior::kRemoved, true, message);
+  } else if (type == "WhitespaceSplit") {
+    return by_character(Behavior::kRemoved, unicode::is_space);
+  } else if (type == "Metaspace") {
+    return metaspace(config);
+  } else if (type == "Digits") {
+    const bool each = bool_at(config, "individual_digits", false);
+    return by_character(each ? Behavior::kIsolated : Behavior::kContiguous, [](uint32_t c) {
+      return (unicode::properties(c) & unicode::kNumeric) != 0;
+    });
+  } else if (type == "Punctuation") {
+    Behavior behavior = Behavior::kIsolated;
+    if (!behavior_of(string_at(config, "behavior", "Isolated"), behavior)) {
+      message = "Punctuation: unknown behavior";
+      return nullptr;
+    }
+    return by_character(
+        behavior, [](uint32_t c) { return (unicode::properties(c) & unicode::kPunctuation) != 0; });
+  } else if (type == "BertPreTokenizer") {
+    return bert();
+  } else if (type == "UnicodeScripts") {
+    return by_script();
+  } else if (type == "CharDelimiterSplit") {
+    const std::string delimiter = string_at(config, "delimiter");
+    if (delimiter.empty()) {
+      message = "CharDelimiterSplit: no delimiter";
+      return nullptr;
+    }
+    return by_text(delimiter, Behavior::kRemoved, false);
+  }
+  message = "unknown pre-tokenizer " + type;
+  return nullptr;
+}
+
+}  // namespace
+
+PreTokenizer::Ptr make_pre_tokenizer(const Json& config, std::string& message, int depth) {
+  if (depth > 20) {
+    message = "pre-tokenizers are nested too deeply";
+    return nullptr;
+  }
+  if (string_at(config, "type") == "Sequence") {
+    std::vector<PreTokenizer::Ptr> steps;
+    for (const Json& step : at(config, "pretokenizers")) {
+      steps.push_back(make_pre_tokenizer(step, message, depth + 1));
+      if (steps.back() == nullptr) {
+        return nullptr;
+      }
+    }
+    return std::make_shared<SequencePreTokenizer>(std::move(steps));
+  }
+  Function function = make_function(config, message);
+  return function ? std::make_shared<FunctionPreTokenizer>(std::move(function)) : nullptr;
+}
+
+}  // namespace tokenizers

@@ -1,0 +1,73 @@
+#include <executorch/extension/llm/tokenizers/stream_decoder.h>
+#include <executorch/extension/llm/tokenizers/utf8.h>
+
+#include <gtest/gtest.h>
+
+namespace tokenizers {
+namespace {
+
+/// Every byte is a token.
+class Bytes : public Tokenizer {
+ public:
+  Error load(const std::string&) override { return Error::Ok; }
+  Result<std::string> id_to_piece(uint64_t token) const override {
+    if (token > 255) {
+      return Error::OutOfRange;
+    }
+    return std::string(1, static_cast<char>(token));
+  }
+  Result<uint64_t> piece_to_id(const std::string& text) const override {
+    return static_cast<uint64_t>(static_cast<uint8_t>(text[0]));
+  }
+  Result<std::vector<uint64_t>> encode(const std::string& input, int8_t, int8_t) const override {
+    std::vector<uint64_t> tokens;
+    for (const char c : input) {
+      tokens.push_back(static_cast<uint8_t>(c));
+    }
+    return tokens;
+  }
+  Result<std::string> decode(uint64_t, uint64_t token, bool) const override {
+    return id_to_piece(token);
+  }
+};
+
+std::vector<std::string> stream(const std::string& bytes) {
+  const Bytes tokenizer;
+  StreamDecoder decoder(tokenizer, false);
+  std::vector<std::string> pieces;
+  for (const char c : bytes) {
+    pieces.push_back(*decoder.push(static_cast<uint8_t>(c)));
+  }
+  pieces.push_back(decoder.finish());
+  return pieces;
+}
+
+TEST(StreamDecoder, HoldsBackHalfACharacter) {
+  EXPECT_EQ(stream("aé"), (std::vector<std::string>{"a", "", "é", ""}));
+  EXPECT_EQ(stream("🙂"), (std::vector<std::string>{"", "", "", "🙂", ""}));
+}
+
+TEST(StreamDecoder, ReplacesWhatCanNeverBecomeACharacter) {
+  EXPECT_EQ(stream("\xe2\x82"), (std::vector<std::string>{"", "", "\ufffd"}));
+  EXPECT_EQ(stream("\xffz"), (std::vector<std::string>{"\ufffd", "z", ""}));
+  EXPECT_EQ(stream("\xe2z"), (std::vector<std::string>{"", "\ufffdz", ""}));
+  EXPECT_EQ(stream("\xc0\x80"), (std::vector<std::string>{"\ufffd", "\ufffd", ""}));
+}
+
+TEST(StreamDecoder, GivesTheErrorOfAnUnknownToken) {
+  const Bytes tokenizer;
+  StreamDecoder decoder(tokenizer);
+  EXPECT_EQ(decoder.push(256).error(), Error::OutOfRange);
+}
+
+TEST(Utf8, RefusesOverlongFormsAndSurrogates) {
+  for (const char* text :
+       {"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80"}) {
+    EXPECT_FALSE(utf8::is_valid(text));
+  }
+  EXPECT_TRUE(utf8::is_valid("aé€🙂"));
+  EXPECT_EQ(utf8::valid("a\xe2\x82z"), "a\ufffdz");
+}
+
+}  // namespace
+}  // namespace tokenizers

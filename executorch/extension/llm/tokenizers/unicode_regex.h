@@ -1,0 +1,33 @@
+#pragma once
+
+#include <executorch/extension/llm/tokenizers/regex.h>
+#include <executorch/extension/llm/tokenizers/regex_program.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenizers {
+
+/// Regular expressions over characters, as tokenizers use them: alternatives, groups `(?:)` `(?i:)`
+/// `(?>)`, look-around `(?=)` `(?!)` `(?<=)` `(?<!)` (behind: of one width), classes with ranges,
+/// nested and negated, `\p{..}` of general categories and Han, `\s \d \w \h` and their opposites,
+/// anchors, greedy, lazy and possessive quantifiers. No backreferences. Matching goes back where it
+/// must, with a bound on its steps: at most kStepsPerByte for each byte of the text, so a hostile
+/// pattern fails instead of taking for ever.
+class UnicodeRegex : public IRegex {
+ public:
+  Error compile(const std::string& pattern) override;
+  std::vector<Match> find_all(const std::string& text) const override;
+
+  /// Appends the matches; false where the bound on steps was reached.
+  bool find_all(std::string_view text, std::vector<Match>& matches) const;
+  /// Why compile() failed.
+  const std::string& message() const { return message_; }
+
+ private:
+  regex::Program program_;
+  std::string message_;
+};
+
+}  // namespace tokenizers

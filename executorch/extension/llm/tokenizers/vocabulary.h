@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenizers {
+
+inline constexpr uint32_t kNoToken = 0xffffffff;
+
+inline uint64_t mix(uint64_t a, uint64_t b) {
+  const auto product =
+      static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15) * (b ^ 0xd1b54a32d192ed03);
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+/// A hash of any bytes.
+inline uint64_t hash_bytes(const char* text, size_t length) {
+  uint64_t hash = length;
+  while (length > 8) {
+    uint64_t word;
+    std::memcpy(&word, text, 8);
+    hash = mix(hash, word);
+    text += 8;
+    length -= 8;
+  }
+  uint64_t word = 0;
+  std::memcpy(&word, text, length);
+  return mix(hash, word);
+}
+
+/// Byte strings to numbers: open addressing over one array, the strings end to end in another.
+class BytesMap {
+ public:
+  /// False where the key is there already; its number stays.
+  bool insert(std::string_view key, uint32_t value);
+  /// kNoToken where there is none.
+  uint32_t find(std::string_view key) const {
+    if (slots_.empty()) {
+      return kNoToken;
+    }
+    const uint64_t hash = hash_bytes(key.data(), key.size());
+    for (size_t i = hash & mask_;; i = (i + 1) & mask_) {
+      const Slot& slot = slots_[i];
+      if (slot.value == kNoToken) {
+        return kNoToken;
+      }
+      if (slot.hash == static_cast<uint32_t>(hash >> 32) && slot.length == key.size() &&
+          std::memcmp(bytes_.data() + slot.offset, key.data(), key.size()) == 0) {
+        return slot.value;
+      }
+    }
+  }
+  size_t size() const { return count_; }
+
+ private:
+  struct Slot {
+    uint32_t hash;
+    uint32_t offset;
+    uint32_t length;
+    uint32_t value = kNoToken;
+  };
+  void grow();
+
+  std::vector<Slot> slots_;
+  std::string bytes_;
+  size_t mask_ = 0;
+  size_t count_ = 0;
+};
+
+/// Pairs of tokens to the rank of their merge and the token that it makes.
+class PairMap {
+ public:
+  struct Merge {
+    uint32_t rank;
+    uint32_t token;
+  };
+  /// The pair's merge; that of a pair that comes again is replaced.
+  void insert(uint32_t left, uint32_t right, Merge merge);
+  const Merge* find(uint32_t left, uint32_t right) const {
+    if (slots_.empty()) {
+      return nullptr;
+    }
+    const uint64_t key = static_cast<uint64_t>(left) << 32 | right;
+    for (size_t i = mix(key, 0) & mask_;; i = (i + 1) & mask_) {
+      const Slot& slot = slots_[i];
+      if (slot.key == key) {
+        return &slot.merge;
+      }
+      if (slot.key == kEmpty) {
+        return nullptr;
+      }
+    }
+  }
+  size_t size() const { return count_; }
+
+ private:
+  static constexpr uint64_t kEmpty = ~uint64_t{0};
+  struct Slot {
+    uint64_t key = kEmpty;
+    Merge merge{0, 0};
+  };
+  std::vector<Slot> slots_;
+  size_t mask_ = 0;
+  size_t count_ = 0;
+};
+
+/// Tokens and their bytes, both ways.
+class Vocabulary {
+ public:
+  /// Largest token that a file may name: more than any vocabulary, small enough for a table.
+  static constexpr uint64_t kLimit = 1 << 24;
+
+  /// False where the piece or the token is there already, or the token is too large.
+  bool add(std::string_view piece, uint64_t token);
+  uint32_t find(std::string_view piece) const { return map_.find(piece); }
+  bool has(uint64_t token) const {
+    return token < spans_.size() && spans_[token].offset != kNoToken;
+  }
+  /// Empty where there is no such token.
+  std::string_view piece(uint64_t token) const {
+    return has(token) ? std::string_view(bytes_).substr(spans_[token].offset, spans_[token].length)
+                      : std::string_view();
+  }
+  /// One more than the largest token.
+  size_t limit() const { return spans_.size(); }
+  size_t size() const { return map_.size(); }
+
+ private:
+  struct Span {
+    uint32_t offset = kNoToken;
+    uint32_t length = 0;
+  };
+  BytesMap map_;
+  std::vector<Span> spans_;
+  std::string bytes_;
+};
+
+}  // namespace tokenizers

@@ -1,0 +1,258 @@
+"""Small tokenizers of every kind, each beside the library that is right about it.
+
+`pairs(folder)` trains them on text that is at hand, writes their files to `folder`, and gives for
+each its name, ours, and the reference's function from text to tokens.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import sentencepiece
+import tiktoken
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    trainers,
+)
+
+from executorch.extension.llm.tokenizers import Tokenizer as Ours
+from executorch.extension.llm.tokenizers import load_bytes, load_file
+
+Encode = Callable[[str], list[int]]
+Pair = tuple[str, Ours, Encode]
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN2 = LLAMA3.replace("{1,3}", "")
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+_UPPER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_TAIL = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (
+    f"{_UPPER}*{_LOWER}+{_TAIL}|{_UPPER}+{_LOWER}*{_TAIL}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# No scanner of its own: goes through the general engine.
+OTHER = r"\d{1,2}(?=\D)|[A-Z]+(?![a-z])|(?<=\s)\w+?[aeiou]|[^\W\d_]+|\s+?(?=\S)|(?i:don't)|."
+
+
+def corpus() -> str:
+    """A megabyte of Shakespeare where it is at hand, else words made of syllables."""
+    play = DATA / "tinyshakespeare.txt"
+    if play.exists():
+        return play.read_text()
+    rng = random.Random(0)
+    syllables = [a + b for a in "bcdfghklmnprst" for b in ("a", "e", "i", "o", "ou", "er")]
+    words = ["".join(rng.choices(syllables, k=rng.randint(1, 3))) for _ in range(3000)]
+    return "\n".join(" ".join(rng.choices(words, k=12)).capitalize() + "." for _ in range(4000))
+
+
+def byte_ranks(text: str, size: int) -> dict[bytes, int]:
+    """Byte pairs merged by a trained byte-level model, by rank."""
+    model = Tokenizer(models.BPE())
+    model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    model.train_from_iterator([text], trainer)
+    byte_of = {}
+    extra = 0
+    for b in range(256):
+        if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE:
+            byte_of[chr(b)] = b
+        else:
+            byte_of[chr(256 + extra)] = b
+            extra += 1
+    pieces = sorted(model.get_vocab().items(), key=lambda item: item[1])
+    return {bytes(byte_of[c] for c in piece): rank for rank, (piece, _) in enumerate(pieces)}
+
+
+def tiktoken_pairs(folder: Path) -> Iterator[Pair]:
+    ranks = byte_ranks(corpus()[:300000], 3000)
+    file = folder / "small.tiktoken"
+    lines = (f"{base64.b64encode(t).decode()} {r}" for t, r in ranks.items())
+    file.write_text("\n".join(lines) + "\n")
+    names = ["<|begin|>", "<|end|>", "<|x|>"]
+    for name, pattern in {
+        "gpt2": GPT2,
+        "cl100k": CL100K,
+        "llama3": LLAMA3,
+        "qwen2": QWEN2,
+        "o200k": O200K,
+        "other": OTHER,
+    }.items():
+        special = {text: len(ranks) + i for i, text in enumerate(names)}
+        encoding = tiktoken.Encoding(
+            name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
+        )
+        yield (
+            f"tiktoken {name}",
+            load_file(str(file), names, pattern),
+            lambda text, e=encoding: e.encode(text, allowed_special="all"),
+        )
+    real = DATA / "gpt2.tiktoken"
+    if real.exists():
+        rows = (line.split() for line in real.read_text().splitlines())
+        encoding = tiktoken.Encoding(
+            "gpt2",
+            pat_str=GPT2,
+            mergeable_ranks={base64.b64decode(t): int(r) for t, r in rows},
+            special_tokens={"<|endoftext|>": 50256},
+        )
+        reference = lambda text: encoding.encode(text, allowed_special="all")  # noqa: E731
+        yield "tiktoken GPT-2", load_file(str(real)), reference
+        merges = (DATA / "gpt2_merges.txt").read_bytes()
+        vocab = load_bytes((DATA / "gpt2_vocab.json").read_bytes(), merges=merges)
+        yield "vocab.json GPT-2", vocab, reference
+
+
+def _hf(name: str, tokenizer: Tokenizer, folder: Path) -> Pair:
+    file = folder / (name.replace(" ", "_") + ".json")
+    tokenizer.save(str(file))
+    ours = load_file(str(file))
+    return f"tokenizers {name}", ours, lambda t: tokenizer.encode(t, add_special_tokens=False).ids
+
+
+def _trained(model: object, trainer: object, text: str, **parts: object) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    for key, part in parts.items():
+        setattr(tokenizer, key, part)
+    tokenizer.train_from_iterator(text.splitlines(keepends=True), trainer)
+    tokenizer.add_special_tokens(["<|x|>", AddedToken("<mask>", lstrip=True, special=True)])
+    tokenizer.add_tokens(
+        [
+            AddedToken("added", single_word=True),
+            AddedToken("New Token", rstrip=True),
+            AddedToken("Ünïcode", normalized=True),
+        ]
+    )
+    return tokenizer
+
+
+def hf_pairs(folder: Path) -> Iterator[Pair]:
+    text = corpus()[:200000]
+    pre, norm = pre_tokenizers, normalizers
+    bpe = {"vocab_size": 1500, "show_progress": False}
+    alphabet = {"initial_alphabet": pre.ByteLevel.alphabet(), **bpe}
+    level = pre.ByteLevel(add_prefix_space=False)
+    plain = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    special = {"special_tokens": ["<unk>"], **bpe}
+    byte_level = {
+        "byte level": {"pre_tokenizer": level},
+        "byte level prefix": {"pre_tokenizer": pre.ByteLevel(add_prefix_space=True)},
+        "byte level NFC": {"pre_tokenizer": level, "normalizer": norm.NFC()},
+        "llama3": {"pre_tokenizer": pre.Sequence([pre.Split(Regex(LLAMA3), "isolated"), plain])},
+        "digits": {"pre_tokenizer": pre.Sequence([pre.Digits(individual_digits=True), level])},
+        "other pattern": {
+            "pre_tokenizer": pre.Sequence(
+                [pre.Split(Regex(r"\w+|[^\w\s]+"), "merged_with_next"), plain]
+            )
+        },
+    }
+    for name, parts in byte_level.items():
+        trainer = trainers.BpeTrainer(**alphabet)
+        yield _hf(name, _trained(models.BPE(), trainer, text, **parts), folder)
+    spaces = norm.Sequence([norm.Prepend("▁"), norm.Replace(" ", "▁")])
+    fallback = ["<unk>", *(f"<0x{b:02X}>" for b in range(256))]
+    metaspace = pre.Metaspace()
+    characters = {
+        "BPE metaspace": (models.BPE(unk_token="<unk>"), {"pre_tokenizer": metaspace}),
+        "BPE fuse": (
+            models.BPE(unk_token="<unk>", fuse_unk=True),
+            {"pre_tokenizer": pre.Metaspace(prepend_scheme="first")},
+        ),
+        "BPE suffix": (
+            models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
+            {"pre_tokenizer": pre.Whitespace(), "normalizer": norm.Lowercase()},
+        ),
+        "BPE llama2": (
+            models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True),
+            {"normalizer": spaces, "pre_tokenizer": metaspace},
+        ),
+    }
+    for name, (model, parts) in characters.items():
+        tokens = fallback if "llama2" in name else ["<unk>"]
+        suffix = {"end_of_word_suffix": "</w>"} if "suffix" in name else {}
+        trainer = trainers.BpeTrainer(**{**special, "special_tokens": tokens, **suffix})
+        tokenizer = _trained(model, trainer, text, **parts)
+        if name == "BPE llama2":
+            tokenizer.pre_tokenizer = None
+        yield _hf(name, tokenizer, folder)
+    bert = {"normalizer": norm.BertNormalizer(), "pre_tokenizer": pre.BertPreTokenizer()}
+    trainer = trainers.WordPieceTrainer(special_tokens=["[UNK]"], **bpe)
+    tokenizer = _trained(models.WordPiece(unk_token="[UNK]"), trainer, text, **bert)
+    tokenizer.decoder = decoders.WordPiece()
+    yield _hf("WordPiece", tokenizer, folder)
+    for name, normalizer, pre_tokenizer in (
+        ("NFKC", norm.NFKC(), metaspace),
+        ("NFKD strip", norm.Sequence([norm.NFKD(), norm.StripAccents(), norm.Strip()]), metaspace),
+        ("Nmt", norm.Sequence([norm.Nmt(), norm.NFD()]), pre.WhitespaceSplit()),
+        ("scripts", norm.NFC(), pre.UnicodeScripts()),
+        ("punctuation", norm.Lowercase(), pre.Punctuation("contiguous")),
+        ("delimiter", norm.Replace(Regex(r"\s+"), " "), pre.CharDelimiterSplit("e")),
+    ):
+        trainer = trainers.UnigramTrainer(unk_token="<unk>", **special)
+        parts = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer}
+        yield _hf(f"Unigram {name}", _trained(models.Unigram(), trainer, text, **parts), folder)
+    trainer = trainers.WordLevelTrainer(special_tokens=["<unk>"], show_progress=False)
+    words = {"pre_tokenizer": pre.Whitespace()}
+    yield _hf(
+        "WordLevel", _trained(models.WordLevel(unk_token="<unk>"), trainer, text, **words), folder
+    )
+
+
+def sentencepiece_pairs(folder: Path) -> Iterator[Pair]:
+    source = folder / "corpus.txt"
+    source.write_text(corpus()[:200000])
+    common = {"input": str(source), "minloglevel": 2, "vocab_size": 900}
+    for name, options in {
+        "unigram": {"model_type": "unigram"},
+        "unigram bytes": {"model_type": "unigram", "byte_fallback": True, "vocab_size": 1100},
+        "bpe": {"model_type": "bpe"},
+        "bpe bytes": {
+            "model_type": "bpe",
+            "byte_fallback": True,
+            "vocab_size": 1100,
+            "normalization_rule_name": "identity",
+            "remove_extra_whitespaces": False,
+        },
+        "bpe user": {"model_type": "bpe", "user_defined_symbols": ["<|x|>", "added", "  "]},
+        "unigram user": {"model_type": "unigram", "user_defined_symbols": ["<|x|>", "added"]},
+        "suffix": {"model_type": "unigram", "treat_whitespace_as_suffix": True},
+        "no prefix": {"model_type": "bpe", "add_dummy_prefix": False},
+        "nfkc cf": {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc_cf"},
+        "char": {"model_type": "char", "vocab_size": 60, "hard_vocab_limit": False},
+        "word": {"model_type": "word", "hard_vocab_limit": False},
+    }.items():
+        prefix = str(folder / name.replace(" ", "_"))
+        sentencepiece.SentencePieceTrainer.train(**{**common, **options, "model_prefix": prefix})
+        model = sentencepiece.SentencePieceProcessor(model_file=prefix + ".model")
+        yield f"sentencepiece {name}", load_file(prefix + ".model"), model.encode
+
+
+def pairs(folder: Path) -> Iterator[Pair]:
+    for make in (tiktoken_pairs, hf_pairs, sentencepiece_pairs):
+        yield from make(folder)
+
+
+def merges_of(file: Path) -> list[str]:
+    return [" ".join(merge) for merge in json.loads(file.read_text())["model"]["merges"]]
