@@ -1,0 +1,102 @@
+#include <executorch/extension/llm/sampler/util.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/platform/log.h>
+
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+namespace {
+
+using aten::ScalarType;
+using aten::Tensor;
+using runtime::Error;
+
+/// The first element of a row of the last dimension; -1: the last row. Null: there is none.
+const void* row_of(const Tensor& logits, int64_t row) {
+  if (logits.dim() == 0 || logits.numel() == 0 || logits.const_data_ptr() == nullptr) {
+    ET_LOG(Error, "logits: the tensor is empty");
+    return nullptr;
+  }
+  const int64_t n = logits.size(logits.dim() - 1);
+  const int64_t n_rows = logits.numel() / n;
+  if (row == -1) row = n_rows - 1;
+  if (row < 0 || row >= n_rows) {
+    ET_LOG(Error, "logits: there are %lld rows, and row %lld is asked for",
+           static_cast<long long>(n_rows), static_cast<long long>(row));
+    return nullptr;
+  }
+  return static_cast<const char*>(logits.const_data_ptr()) + row * n * logits.element_size();
+}
+
+template <class T>
+void convert(const void* from, std::vector<float>& out) {
+  const T* const values = static_cast<const T*>(from);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(values[i]);
+}
+
+}  // namespace
+
+Error read_logits(const Tensor& logits, int64_t row, std::vector<float>& out) {
+  const void* const values = row_of(logits, row);
+  if (values == nullptr) return Error::InvalidArgument;
+  try {
+    out.resize(static_cast<size_t>(logits.size(logits.dim() - 1)));
+  } catch (const std::bad_alloc&) {
+    return Error::MemoryAllocationFailed;
+  }
+  switch (logits.scalar_type()) {
+    case ScalarType::Float:
+      std::memcpy(out.data(), values, out.size() * sizeof(float));
+      return Error::Ok;
+    case ScalarType::Double:
+      convert<double>(values, out);
+      return Error::Ok;
+    case ScalarType::Half:
+      convert<aten::Half>(values, out);
+      return Error::Ok;
+    case ScalarType::BFloat16:
+      convert<aten::BFloat16>(values, out);
+      return Error::Ok;
+    default:
+      ET_LOG(Error, "logits: found %s, expected Float, Double, Half or BFloat16",
+             runtime::toString(logits.scalar_type()));
+      return Error::InvalidArgument;
+  }
+}
+
+int32_t sample_from_logits(const Tensor& logits_tensor, Sampler& sampler) {
+  void* const values = const_cast<void*>(row_of(logits_tensor, -1));
+  if (values == nullptr) return -1;
+  switch (logits_tensor.scalar_type()) {
+    case ScalarType::Float:
+      return sampler.sample(static_cast<float*>(values));
+    case ScalarType::Half:
+      return sampler.sample(static_cast<aten::Half*>(values));
+    case ScalarType::BFloat16:
+      return sampler.sample(static_cast<aten::BFloat16*>(values));
+    case ScalarType::UInt16:
+      return sampler.sample(static_cast<uint16_t*>(values));
+    default:
+      ET_LOG(Error, "logits: found %s, expected Float, Half, BFloat16 or UInt16",
+             runtime::toString(logits_tensor.scalar_type()));
+      return -1;
+  }
+}
+
+int32_t logits_to_token(const Tensor& logits_tensor, const float temperature) {
+  if (logits_tensor.dim() == 0 ||
+      logits_tensor.size(logits_tensor.dim() - 1) > std::numeric_limits<int32_t>::max()) {
+    ET_LOG(Error, "logits: the tensor has no vocabulary");
+    return -1;
+  }
+  Sampler sampler(static_cast<int32_t>(logits_tensor.size(logits_tensor.dim() - 1)), temperature);
+  return sample_from_logits(logits_tensor, sampler);
+}
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch
