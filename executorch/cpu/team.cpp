@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
 
 namespace executorch::cpu {
@@ -49,9 +50,10 @@ bool look_out(std::chrono::microseconds time, bool gives_way, const F& done) {
 }  // namespace
 
 Team::Team(size_t helpers)
-    : shares_(std::make_unique<Share[]>(helpers + 1)),
-      threads_(std::make_unique<Thread[]>(helpers)),
+    : shares_(new (std::nothrow) Share[std::min<size_t>(helpers, kInside) + 1]),
+      threads_(new (std::nothrow) Thread[std::min<size_t>(helpers, kInside)]),
       process_(::getpid()) {
+  if (shares_ == nullptr || threads_ == nullptr) return;
   helpers = std::min<size_t>(helpers, kInside);
   for (; n_helpers_ < helpers; ++n_helpers_) {
     Thread& thread = threads_[n_helpers_];

@@ -19,7 +19,8 @@ namespace executorch::cpu {
 
 class Team {
  public:
-  /// `helpers` threads beside the caller; fewer where the system refuses them.
+  /// `helpers` threads beside the caller; fewer where the system refuses them, none where it
+  /// refuses memory. Without helpers run() must not be called.
   explicit Team(size_t helpers);
   ~Team();
   Team(const Team&) = delete;

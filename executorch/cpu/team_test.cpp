@@ -45,18 +45,6 @@ TEST(Team, SharesALoopWithItsHelpers) {
   EXPECT_EQ(inside, 2);
 }
 
-TEST(Team, WakesHelpersThatSleep) {
-  Team team(1);
-  for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    std::atomic<int> inside{0};
-    run(team, 2, [&](int64_t) {
-      ++inside;
-      while (inside < 2) std::this_thread::yield();
-    });
-  }
-}
-
 TEST(Team, WaitsForRangesThatHelpersAreIn) {
   Team team(1);
   std::atomic<int> inside{0};

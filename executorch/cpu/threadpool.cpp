@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #if defined(ET_HAS_PTHREADPOOL)
@@ -17,6 +18,8 @@ using pthreadpool_t = pthreadpool*;
 namespace executorch::cpu {
 namespace {
 
+// More than machines have cores; who asks for more has made a mistake.
+constexpr size_t kMostThreads = 1024;
 // Ranges per thread: a thread that is late leaves the rest of its share to the others.
 constexpr int64_t kRangesPerThread = 16;
 
@@ -90,20 +93,24 @@ struct ThreadPool::Impl {
     handle = nullptr;
 #endif
     team.reset();
-    if (count > 1) team = std::make_unique<Team>(count - 1);
+    count = std::min(count, kMostThreads);
+    if (count > 1) team.reset(new (std::nothrow) Team(count - 1));
+    if (team != nullptr && team->helpers() == 0) team.reset();
     thread_count = team == nullptr ? 1 : team->helpers() + 1;
   }
 };
 
-ThreadPool::ThreadPool(size_t thread_count) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(size_t thread_count) : impl_(new (std::nothrow) Impl) {
+  if (impl_ == nullptr) return;
   impl_->reset(thread_count != 0 ? thread_count : performant_cores());
 }
 
 size_t ThreadPool::thread_count() const {
-  return impl_->thread_count;
+  return impl_ == nullptr ? 1 : impl_->thread_count.load();
 }
 
 void ThreadPool::resize(size_t thread_count) {
+  if (impl_ == nullptr) return;
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   if (impl_->thread_count != thread_count) impl_->reset(thread_count);
 }
@@ -111,7 +118,7 @@ void ThreadPool::resize(size_t thread_count) {
 void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context, size_t max_threads) {
   const Reads reads = std::exchange(reads_of_next_loop, {});
   if (n <= 0) return;
-  if (n <= grain || serial) return body(context, 0, n, 0);
+  if (n <= grain || serial || impl_ == nullptr) return body(context, 0, n, 0);
   const std::unique_lock<std::mutex> lock(impl_->mutex, std::try_to_lock);
   if (!lock.owns_lock() || impl_->team == nullptr || impl_->thread_count > max_threads) {
     return body(context, 0, n, 0);
@@ -133,6 +140,7 @@ void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context, size_t 
 }
 
 ::pthreadpool* ThreadPool::handle() {
+  if (impl_ == nullptr) return nullptr;
 #if defined(ET_HAS_PTHREADPOOL)
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   if (impl_->handle == nullptr && impl_->team != nullptr) {

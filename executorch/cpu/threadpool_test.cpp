@@ -113,5 +113,18 @@ TEST(ThreadPool, CountsAndChangesItsThreads) {
   EXPECT_EQ(ThreadPool().thread_count(), performant_cores());
 }
 
+TEST(ThreadPool, AnyNumberIsAskedForAndFewAreMade) {
+  ThreadPool pool(1);
+  for (const size_t count : {size_t{UINT32_MAX}, SIZE_MAX, SIZE_MAX - 1, size_t{1} << 20}) {
+    pool.resize(count);
+    EXPECT_GE(pool.thread_count(), 1u);
+    EXPECT_LE(pool.thread_count(), 1024u);
+    std::atomic<int64_t> sum = 0;
+    UsePool use(&pool);
+    parallel_for(5000, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 5000);
+  }
+}
+
 }  // namespace
 }  // namespace executorch::cpu

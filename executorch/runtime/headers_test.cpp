@@ -5,6 +5,8 @@
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/version.h>
 #include <executorch/runtime/kernel/kernel_includes.h>
+#include <torch/headeronly/util/Half.h>
+#include <torch/headeronly/util/floating_point_utils.h>
 
 using namespace std;
 using namespace torch::executor;
@@ -33,6 +35,13 @@ TEST(Headers, BothNamespacesMayBeOpen) {
 TEST(Headers, SeveralOperatorsOfOneNamespaceRegisterInOneFile) {
   EXPECT_TRUE(hasOpsFn("headers_test::scale.out"));
   EXPECT_TRUE(hasOpsFn("headers_test::scale.alias_out"));
+}
+
+static_assert(ET_VERSION_CHECK(1, 5, 0) && ET_VERSION_CHECK(1, 5, 1) && !ET_VERSION_CHECK(1, 5, 2));
+
+TEST(Headers, TypesHaveTheNamesOfNewerTorch) {
+  EXPECT_EQ(static_cast<float>(torch::headeronly::Half(1.5f)), 1.5f);
+  EXPECT_EQ(torch::headeronly::detail::fp32_to_bits(1.0f), 0x3f800000u);
 }
 
 TEST(Headers, VersionTextIsMadeOfItsNumbers) {

@@ -34,15 +34,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kGroup = 256;
 constexpr int64_t kCausalGroup = 128;
 
-template <class T>
+template <class T, class K>
 class HeadTask {
  public:
   /// `room` has RoomSize(a) floats.
   HeadTask(const Attention& a, int64_t b, int64_t h, float* room)
       : a_(a),
-        q_(Rows(a.q, b, h)),
-        k_(Rows(a.k, b, h / (a.heads / a.kv_heads))),
-        v_(Rows(a.v, b, h / (a.heads / a.kv_heads))),
+        q_(Rows<T>(a.q, b, h)),
+        k_(Rows<K>(a.k, b, h / (a.heads / a.kv_heads))),
+        v_(Rows<K>(a.v, b, h / (a.heads / a.kv_heads))),
         out_(static_cast<T*>(a.out) + b * a.out_batch_stride + h * a.out_head_stride),
         mask_(a, b, h),
         k_row_(RoundUp(a.dim, kLanes)),
@@ -74,8 +74,9 @@ class HeadTask {
   static constexpr int64_t kMaxWidth = kMaxVectors * kLanes;
   static constexpr int64_t kMaxTiles = (kGroup + kMaxWidth - 1) / kMaxWidth;
 
-  static const T* Rows(const AttentionRows& rows, int64_t b, int64_t h) {
-    return static_cast<const T*>(rows.data) + b * rows.batch_stride + h * rows.head_stride;
+  template <class U>
+  static const U* Rows(const AttentionRows& rows, int64_t b, int64_t h) {
+    return static_cast<const U*>(rows.data) + b * rows.batch_stride + h * rows.head_stride;
   }
 
   void Divide(float* at) {
@@ -175,7 +176,8 @@ class HeadTask {
   }
 
   const Attention& a_;
-  const T *q_, *k_, *v_;
+  const T* q_;
+  const K *k_, *v_;
   T* out_;
   MaskBlock mask_;
   const int64_t k_row_, v_row_;  // of the copies, in floats
@@ -188,17 +190,17 @@ class HeadTask {
   bool copied_ = false;
 };
 
-template <class T>
+template <class T, class K>
 bool RunAs(const Attention& a, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   if (a.queries * (a.heads / a.kv_heads) <= kFewRows) {
     const int64_t n = a.batch * a.kv_heads;
-    const ThreadScratch<float> rooms(scratch, FewRowsTask<T>::RoomSize(a),
+    const ThreadScratch<float> rooms(scratch, FewRowsTask<T, K>::RoomSize(a),
                                      n == 1 ? 1 : loop_threads());
     if (!rooms) return false;
     rooms.parallel_for(n, 1, [&](int64_t begin, int64_t end, float* room) {
       for (int64_t i = begin; i < end; ++i) {
-        FewRowsTask<T>(a, i / a.kv_heads, i % a.kv_heads, room).run();
+        FewRowsTask<T, K>(a, i / a.kv_heads, i % a.kv_heads, room).run();
       }
     });
     return true;
@@ -208,14 +210,14 @@ bool RunAs(const Attention& a, Scratch& scratch) {
   // Late queries see more where the future is hidden: pairs of an early and a late group.
   const int64_t grain = a.causal ? 2 : 1;
   const int64_t n = a.batch * a.heads * groups;
-  const ThreadScratch<float> rooms(scratch, HeadTask<T>::RoomSize(a),
+  const ThreadScratch<float> rooms(scratch, HeadTask<T, K>::RoomSize(a),
                                    n <= grain ? 1 : loop_threads());
   if (!rooms) return false;
   rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* room) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t head = i / groups, at = i % groups;
       const int64_t first = (at % 2 == 0 ? at / 2 : groups - 1 - at / 2) * size;
-      HeadTask<T>(a, head / a.heads, head % a.heads, room)
+      HeadTask<T, K>(a, head / a.heads, head % a.heads, room)
           .run(first, std::min(size, a.queries - first));
     }
   });
@@ -223,7 +225,10 @@ bool RunAs(const Attention& a, Scratch& scratch) {
 }
 
 bool RunAttention(const Attention& a, Scratch& scratch) {
-  return with_type(a.type, [&](auto t) { return RunAs<decltype(t)>(a, scratch); });
+  if (a.kept.has_value() && *a.kept != a.type) {
+    return with_type(*a.kept, [&](auto k) { return RunAs<float, decltype(k)>(a, scratch); });
+  }
+  return with_type(a.type, [&](auto t) { return RunAs<decltype(t), decltype(t)>(a, scratch); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -5,6 +5,7 @@
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace executorch::cpu {
 
@@ -22,6 +23,8 @@ struct AttentionRows {
 /// Sizes >= 0; kv_heads >= 1 divides heads. Any causal_offset.
 struct Attention {
   Type type = Type::F32;  // of q, k, v and out
+  /// Of k and v, if another; `type` must be F32 then.
+  std::optional<Type> kept;
   int64_t batch = 1, heads = 1, kv_heads = 1;
   int64_t queries = 0, keys = 0;
   int64_t dim = 0, value_dim = 0;

@@ -24,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kFewRows = 6;
 
 /// The queries of one key head, at most kFewRows rows: query i of the head's g-th query head.
-template <class T>
+template <class T, class K>
 class FewRowsTask {
  public:
   /// `room` has RoomSize(a) floats.
@@ -76,12 +76,12 @@ class FewRowsTask {
   }
 
   /// Brings what is needed some rows later.
-  static HWY_INLINE void Prefetch(const T* row, int64_t n) {
-    for (int64_t p = 0; p < n; p += 64 / static_cast<int64_t>(sizeof(T))) hwy::Prefetch(row + p);
+  static HWY_INLINE void Prefetch(const K* row, int64_t n) {
+    for (int64_t p = 0; p < n; p += 64 / static_cast<int64_t>(sizeof(K))) hwy::Prefetch(row + p);
   }
   static constexpr int64_t kAhead = 16;
 
-  float Dot(const T* HWY_RESTRICT k, const float* HWY_RESTRICT q) const {
+  float Dot(const K* HWY_RESTRICT k, const float* HWY_RESTRICT q) const {
     const Floats d;
     auto s0 = hn::Zero(d), s1 = s0;
     int64_t p = 0;
@@ -105,7 +105,7 @@ class FewRowsTask {
     const Seen seen = MaskBlock(a_, b_, h).read(i, 1, key, n, mask);
     if (seen == Seen::None) return;
 
-    const T* k = static_cast<const T*>(a_.k.data) + b_ * a_.k.batch_stride +
+    const K* k = static_cast<const K*>(a_.k.data) + b_ * a_.k.batch_stride +
                  kv_head_ * a_.k.head_stride + key * a_.k.row_stride;
     for (int64_t j = 0; j < n; ++j) {
       if (r == 0) Prefetch(k + (j + kAhead) * a_.k.row_stride, a_.dim);
@@ -126,13 +126,13 @@ class FewRowsTask {
     max_[r] = max;
     sum_[r] = sum_[r] * alpha + hn::GetLane(hn::SumOfLanes(d, total));
 
-    const T* v = static_cast<const T*>(a_.v.data) + b_ * a_.v.batch_stride +
+    const K* v = static_cast<const K*>(a_.v.data) + b_ * a_.v.batch_stride +
                  kv_head_ * a_.v.head_stride + key * a_.v.row_stride;
     Accumulate(v, s, n, alpha, r == 0, o_ + r * o_row_);
   }
 
   /// o = alpha o + sum_j p[j] v[j]
-  void Accumulate(const T* HWY_RESTRICT v, const float* HWY_RESTRICT p, int64_t n, float alpha,
+  void Accumulate(const K* HWY_RESTRICT v, const float* HWY_RESTRICT p, int64_t n, float alpha,
                   bool first, float* HWY_RESTRICT o) const {
     const Floats d;
     constexpr int64_t kWide = 4 * kLanes;
@@ -143,7 +143,7 @@ class FewRowsTask {
         sum[x] = hn::Mul(hn::LoadU(d, o + c + x * kLanes), hn::Set(d, alpha));
       }
       for (int64_t j = 0; j < n; ++j) {
-        const T* row = v + j * a_.v.row_stride + c;
+        const K* row = v + j * a_.v.row_stride + c;
         if (first) Prefetch(row + kAhead * a_.v.row_stride, kWide);
         for (int64_t x = 0; x < 4; ++x) {
           sum[x] = hn::MulAdd(LoadFloats(d, row + x * kLanes), hn::Set(d, p[j]), sum[x]);

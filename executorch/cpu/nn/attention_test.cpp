@@ -63,10 +63,12 @@ struct Case {
   bool mask_per_head = false, mask_one_row = false, mask_one_column = false;
   float mask_fill = 0;  // what is written over the mask's hidden blocks and rows
   float spread = 1;
+  std::optional<Type> kept = std::nullopt;  // of keys and values
 
   std::vector<uint8_t> q = {}, kv = {}, mask = {};
   std::vector<uint8_t> out = {};
 
+  Type kept_type() const { return kept.value_or(type); }
   Type mask_type() const {
     return mask_kind == Kind::F16 ? Type::F16 : mask_kind == Kind::BF16 ? Type::BF16 : Type::F32;
   }
@@ -83,12 +85,15 @@ struct Case {
     std::mt19937 random(7);
     std::normal_distribution<float> normal(0, spread);
     const int64_t size = size_of(type), kv_row = kv_heads * (dim + value_dim);
+    const int64_t kept_size = size_of(kept_type());
     q.resize(static_cast<size_t>(batch * queries * heads * dim * size));
-    kv.resize(static_cast<size_t>(batch * keys * kv_row * size));
+    kv.resize(static_cast<size_t>(batch * keys * kv_row * kept_size));
     out.assign(static_cast<size_t>(batch * queries * heads * value_dim * size), 0xAA);
     for (int64_t i = 0; i < batch * queries * heads * dim; ++i)
       set_value(type, q, i, normal(random));
-    for (int64_t i = 0; i < batch * keys * kv_row; ++i) set_value(type, kv, i, normal(random));
+    for (int64_t i = 0; i < batch * keys * kv_row; ++i) {
+      set_value(kept_type(), kv, i, normal(random));
+    }
     if (mask_kind == Kind::Bool) {
       mask.resize(static_cast<size_t>(heads * queries * keys));
       for (auto& m : mask) m = random() % 4 != 0;
@@ -100,11 +105,12 @@ struct Case {
     }
     Attention a;
     a.type = type;
+    a.kept = kept;
     a.batch = batch, a.heads = heads, a.kv_heads = kv_heads;
     a.queries = queries, a.keys = keys, a.dim = dim, a.value_dim = value_dim;
     a.q = {q.data(), queries * heads * dim, dim, heads * dim};
     a.k = {kv.data(), keys * kv_row, dim, kv_row};
-    a.v = {kv.data() + kv_heads * dim * size, keys * kv_row, value_dim, kv_row};
+    a.v = {kv.data() + kv_heads * dim * kept_size, keys * kv_row, value_dim, kv_row};
     a.out = out.data();
     a.out_batch_stride = queries * heads * value_dim;
     a.out_head_stride = value_dim;
@@ -134,7 +140,7 @@ struct Case {
             for (int64_t c = 0; c < dim; ++c) {
               const double term =
                   double{value_of(type, q, ((b * queries + i) * heads + h) * dim + c)} *
-                  value_of(type, kv, (b * keys + j) * kv_row + h / group * dim + c);
+                  value_of(kept_type(), kv, (b * keys + j) * kv_row + h / group * dim + c);
               s += term;
               terms += std::fabs(term);
             }
@@ -150,8 +156,9 @@ struct Case {
           for (int64_t c = 0; c < value_dim; ++c) {
             double expected = 0, terms = 0;
             for (int64_t j = 0; j < keys; ++j) {
-              const double x = value_of(
-                  type, kv, (b * keys + j) * kv_row + kv_heads * dim + h / group * value_dim + c);
+              const double x =
+                  value_of(kept_type(), kv,
+                           (b * keys + j) * kv_row + kv_heads * dim + h / group * value_dim + c);
               expected += p[static_cast<size_t>(j)] * x;
               terms += p[static_cast<size_t>(j)] * std::fabs(x);
             }
@@ -255,6 +262,19 @@ TEST_P(Attention_, ComputesHalfTypesInFloat) {
           .expect_right();
     }
   }
+}
+
+TEST_P(Attention_, ReadsKeysAndValuesKeptInHalf) {
+  for (Type kept : {Type::F16, Type::BF16, Type::F32}) {
+    for (int64_t queries : {1, 50}) {
+      Case{.queries = queries, .keys = 150, .kept = kept}.expect_right();
+      Case{.queries = queries, .keys = 150, .dim = 33, .value_dim = 35, .kept = kept}
+          .expect_right();
+    }
+  }
+  HeapScratch scratch;
+  Case other{.type = Type::F16, .kept = Type::BF16};
+  EXPECT_FALSE(other.attention().run(scratch));
 }
 
 TEST_P(Attention_, SharesKeyHeads) {

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kProportion = 64;
 constexpr int64_t kFewVisits = 1 << 24;
 constexpr int64_t kLittleRoom = 1 << 22;
+constexpr int64_t kFewCopies = 1 << 26;  // of all images
 // Phases of a transposed convolution, each with some overhead; visits that outweigh it.
 constexpr int64_t kFewPhases = 1 << 12;
 constexpr int64_t kVisitsOfPhase = 1 << 12;
@@ -101,8 +102,11 @@ bool is_sparse(const ConvExtents& c) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const Size most_visits = max(meetings * kProportion, kFewVisits);
   const Size most_room = max((in + out) * kProportion, kLittleRoom);
+  const Size images = Size(c.batch) * c.groups;
+  const Size most_copies = max((in + out) * images * kProportion, kFewCopies);
   const Size most_phases = max(visits / kVisitsOfPhase, kFewPhases);
   return !visits.within(most_visits.value_or(kMost)) || !room.within(most_room.value_or(kMost)) ||
+         !(room * images).within(most_copies.value_or(kMost)) ||
          !phases.within(most_phases.value_or(kFewPhases));
 }
 

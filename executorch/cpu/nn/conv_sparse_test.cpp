@@ -1,3 +1,4 @@
+#include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/cpu/nn/conv_testing.h>
 
 #include <limits>
@@ -151,6 +152,22 @@ TEST(SparseConv_, SpreadsFewPixelsFarApart) {
     check<float>({.group_in = 1, .group_out = 1, .axis = {axis(1, 1), a, a}, .transposed = true});
     check<F16>({.group_in = 1, .group_out = 1, .axis = {axis(1, 1), a, a}, .transposed = true});
   }
+}
+
+// Each of many small images would be copied with a padding that is little beside what fits memory.
+TEST(SparseConv_, CountsThePaddingOfAllImages) {
+  ConvAxis axes[2];
+  axes[0].in = axes[1].in = axes[0].out = axes[1].out = 2;
+  axes[0].kernel = 3;
+  axes[0].stride = axes[0].dilation = 15858;
+  axes[0].padding = 39646;
+  axes[1].kernel = axes[1].stride = 2;
+  axes[1].padding = 8;
+  EXPECT_FALSE(is_sparse({axes, 2, true, 1, 1, 1, 1}));
+  EXPECT_TRUE(is_sparse({axes, 2, true, 24186, 1, 1, 1}));
+  EXPECT_TRUE(is_sparse({axes, 2, true, 1, 24186, 1, 1}));
+  axes[0].stride = axes[0].dilation = 2;
+  EXPECT_FALSE(is_sparse({axes, 2, true, 24186, 1, 1, 1}));
 }
 
 TEST(SparseConv_, LeavesOutTapsThatMeetNothing) {

@@ -248,14 +248,25 @@ class Match {
     out_steps_.resize(kept);
   }
 
-  // Also through multiplications by numbers.
-  Graph::Chain strip_scaled(int v) {
+  // Whether node n makes single precision of what was kept in half.
+  bool is_widened(int n) const {
+    return is_cast(n) && graph_.tensor(graph_.out(n)).scalar_type() == ScalarType::Float;
+  }
+
+  // Also through multiplications by numbers, and through `widened` copies in single precision.
+  Graph::Chain strip_scaled(int v, bool scales, bool widened) {
     Graph::Chain chain = graph_.strip(v, block_);
     while (chain.steps.size() < Graph::kMostSteps) {
       const int n = graph_.def(chain.base);
       int scaled = -1;
       if (!is_interior(chain.base) || !graph_.deferrable(n)) return chain;
-      const auto factor = scale_of(n, scaled);
+      std::optional<double> factor;
+      if (widened && is_widened(n)) {
+        factor = 1;
+        scaled = graph_.arg_id(n, 0);
+      } else if (scales) {
+        factor = scale_of(n, scaled);
+      }
       if (!factor.has_value() || !graph_.is_float(scaled) || !graph_.stable(scaled)) return chain;
       scale_ *= *factor;
       Graph::Chain deeper = graph_.strip(scaled, block_);
@@ -276,7 +287,15 @@ class Match {
     for (int operand : {q, k, v}) {
       if (!graph_.stable(operand)) return;
     }
-    const Graph::Chain chains[] = {strip_scaled(q), strip_scaled(k), graph_.strip(v, block_)};
+    const auto kept_type = [&](int operand) {
+      const double scale = scale_;
+      const Graph::Chain chain = strip_scaled(operand, operand == k, true);
+      scale_ = scale;
+      return graph_.tensor(chain.base).scalar_type();
+    };
+    const bool widened = kept_type(k) == kept_type(v);
+    const Graph::Chain chains[] = {strip_scaled(q, true, false), strip_scaled(k, true, widened),
+                                   strip_scaled(v, false, widened)};
     auto* const call = arena_.make<AttentionCall>();
     if (call == nullptr) return;
     std::vector<int> inputs;
@@ -302,8 +321,9 @@ class Match {
       if (triangle_->has_shape) {
         add_inputs(graph_, graph_.strip(triangle_value_, block_), inputs);
       } else {
-        inputs.push_back(graph_.id(triangle_->rows));
-        inputs.push_back(graph_.id(triangle_->cols));
+        for (const EValue* number : {triangle_->rows, triangle_->cols, triangle_->first}) {
+          if (number != nullptr) inputs.push_back(graph_.id(number));
+        }
       }
     }
     if (has_tensor_mask_) {

@@ -50,7 +50,7 @@ struct Pointers {
 
 // The loops that the engine does not have, outermost last.
 bool run_loops(const HeadLoops& loops, int level, int taken, Attention& run, const Pointers& at,
-               int64_t element, int64_t mask_element, cpu::Scratch& scratch) {
+               const int64_t (&bytes)[kCount], cpu::Scratch& scratch) {
   if (level == taken) {
     run.q.data = at.q;
     run.k.data = at.k;
@@ -61,11 +61,11 @@ bool run_loops(const HeadLoops& loops, int level, int taken, Attention& run, con
   }
   const auto& loop = loops.loops[level - 1];
   for (int64_t i = 0; i < loop.size; ++i) {
+    const auto step = [&](Who who) { return i * loop.stride[who] * bytes[who]; };
     if (!run_loops(loops, level - 1, taken, run,
-                   {at.q + i * loop.stride[kQ] * element, at.k + i * loop.stride[kK] * element,
-                    at.v + i * loop.stride[kV] * element, at.out + i * loop.stride[kOut] * element,
-                    at.mask == nullptr ? nullptr : at.mask + i * loop.stride[kMask] * mask_element},
-                   element, mask_element, scratch)) {
+                   {at.q + step(kQ), at.k + step(kK), at.v + step(kV), at.out + step(kOut),
+                    at.mask == nullptr ? nullptr : at.mask + step(kMask)},
+                   bytes, scratch)) {
       return false;
     }
   }
@@ -77,7 +77,7 @@ bool is_unit(const View& view, int dim) {
   return view.stride(dim, stride) && (stride == 1 || view.size(dim) == 1);
 }
 
-bool find_views(const AttentionCall& call, View (&views)[kCount]) {
+bool find_views(const AttentionCall& call, View (&views)[kCount], int64_t& causal_offset) {
   View& q = views[kQ] = call.q.view();
   View& k = views[kK] = call.k.view();
   View& v = views[kV] = call.v.view();
@@ -95,7 +95,11 @@ bool find_views(const AttentionCall& call, View (&views)[kCount]) {
       !apply_steps(call.after_softmax, weights) || !weights.same_sizes(scores)) {
     return false;
   }
-  if (call.causal && !call.triangle.fits(q.size(1), k.size(2))) return false;
+  if (call.causal) {
+    const auto offset = call.triangle.offset(q.size(1), k.size(2));
+    if (!offset.has_value()) return false;
+    causal_offset = *offset;
+  }
   if (call.mask_kind != Attention::Mask::None) {
     View& mask = views[kMask] = call.mask.view();
     if (!mask.valid() || !mask.expand_as(masked) || !undo_steps(call.before_mask, scores, mask)) {
@@ -121,19 +125,19 @@ bool run_attention(const FusedCall& base, KernelRuntimeContext& ctx) {
   const auto& call = static_cast<const AttentionCall&>(base);
   View views[kCount];
   HeadLoops loops;
-  if (!find_views(call, views) || !loops.add(views, 0)) return false;
   Attention run;
+  if (!find_views(call, views, run.causal_offset) || !loops.add(views, 0)) return false;
   int64_t head[kCount] = {}, batch[kCount] = {};
   const int taken = assign_heads(loops, run, head, batch);
   const Tensor& out = call.out->toTensor();
   run.type = engine_type(out);
+  run.kept = engine_type(call.k.tensor());
   run.queries = views[kQ].size(1);
   run.keys = views[kK].size(2);
   run.dim = views[kQ].size(2);
   run.value_dim = views[kV].size(2);
   run.scale = call.scale;
   run.causal = call.causal;
-  run.causal_offset = call.triangle.offset;
   run.safe = call.safe;
   run.mask_kind = call.mask_kind;
   run.q = {nullptr, batch[kQ], head[kQ], 0};
@@ -157,8 +161,10 @@ bool run_attention(const FusedCall& base, KernelRuntimeContext& ctx) {
       static_cast<char*>(out.mutable_data_ptr()) + views[kOut].offset() * out.element_size(),
       masked ? static_cast<const char*>(call.mask.data(views[kMask])) : nullptr};
   torch::executor::native::internal::EngineScratch scratch(ctx);
-  return run_loops(loops, loops.n, taken, run, at, out.element_size(),
-                   masked ? call.mask.tensor().element_size() : 0, scratch);
+  const int64_t element = out.element_size(), kept = call.k.tensor().element_size();
+  const int64_t bytes[kCount] = {element, kept, kept, element,
+                                 masked ? call.mask.tensor().element_size() : 0};
+  return run_loops(loops, loops.n, taken, run, at, bytes, scratch);
 }
 
 }  // namespace executorch::optimized

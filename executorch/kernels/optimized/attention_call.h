@@ -10,7 +10,7 @@ namespace executorch::optimized {
 struct AttentionCall : FusedCall {
   Operand q;  // [b, t, d], b = batch * heads
   Operand k;  // [b, d, s]
-  Operand v;  // [b, s, dv]
+  Operand v;  // [b, s, dv], of the type of k
   float scale = 1;
   // From the first product [b, t, s] to the place of the mask, to the softmax, and from there to
   // the second product.

@@ -46,6 +46,7 @@ class Rewriter {
     forward_copies(graph_);
     fuse_attention(graph_, arena_);
     fuse_norm(graph_, arena_);
+    fuse_put(graph_, arena_);
     graph_.refresh();
     fuse_linear(graph_, arena_);
     fuse_convolution(graph_, arena_);

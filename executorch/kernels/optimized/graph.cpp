@@ -15,8 +15,8 @@ using aten::ScalarType;
 // Operators that read or write something besides inputs and outputs.
 bool is_pure(std::string_view name) {
   for (const std::string_view impure :
-       {"copy_", "index_put_", "et_copy_index.tensor", "rand.out", "randn.out",
-        "native_dropout.out", "_empty_dim_order.out", "empty.out"}) {
+       {"copy_", "et_copy_index.tensor", "rand.out", "randn.out", "native_dropout.out",
+        "_empty_dim_order.out", "empty.out"}) {
     if (name == impure) return false;
   }
   return true;
@@ -62,6 +62,17 @@ bool shows_outputs(std::string_view name, Span<EValue*> args) {
          (n >= 2 && args[n - 1] == args[n - 2]);
 }
 
+// As exporters write it: the result is the first argument, and no other is.
+bool puts_in_place(Span<EValue*> args) {
+  if (args.size() != 5 || !args[0]->isTensor() || !args[1]->isListOptionalTensor() ||
+      !args[2]->isTensor() || !args[3]->isBool() || args[4] != args[0] || args[2] == args[0]) {
+    return false;
+  }
+  bool apart = true;
+  for_each_item(*args[1], [&](const EValue* item) { apart &= item != args[0]; });
+  return apart;
+}
+
 }  // namespace
 
 bool default_order(const Tensor& tensor) {
@@ -95,6 +106,7 @@ Graph::Graph(const MethodDraft& draft)
   if (!ok_) return;
   find_roots();
   find_uses();
+  find_updates();
   mark_buffers();
   find_uses();
 }
@@ -181,6 +193,12 @@ void Graph::classify(Node& node) const {
   if (found == operator_names().end()) return;
   const Known& known = found->second;
   node.name = known.name;
+  if (known.name == "index_put_") {
+    if (!puts_in_place(instruction.args)) return;
+    node.op = known.name;
+    node.written = id(instruction.args[0]);
+    return;
+  }
   const auto signature = check_signature(known.name, instruction.args);
   // A number in the place of a tensor is none of the values that patterns reckon with.
   const EValue& last = *instruction.args[instruction.args.size() - 1];
@@ -208,11 +226,11 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
   }
   for (int v : mentioned(instruction.args)) {
     if (!seen_outputs_.contains(v)) node.inputs.push_back(v);
-    values_[v].foreign |= !node.pure && !node.sealed;
+    values_[v].foreign |= !node.pure && !node.sealed && node.written < 0;
     values_[v].mentioned = true;
   }
   drop_listed_outputs(node);
-  if (node.outputs.empty()) node.op = {};  // an empty list
+  if (node.outputs.empty() && node.written < 0) node.op = {};  // an empty list
   nodes_.push_back(std::move(node));
   note_writes(writers_, static_cast<int>(nodes_.size()) - 1);
 }
@@ -264,7 +282,7 @@ void Graph::mark_buffers() {
   for (size_t v = 0; v < values_.size(); ++v) {
     const Value& value = values_[v];
     if (value.data != nullptr && !value.constant && !value.input && value.n_defs == 0 &&
-        !value.uses.empty()) {
+        !value.uses.empty() && value.updated < 0) {
       buffers.write(value.data, value.nbytes, {0, static_cast<int>(v)});
     }
   }

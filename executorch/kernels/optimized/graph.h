@@ -59,7 +59,10 @@ class Seen {
 ///           memory planning may not have given to something else on purpose: constants, inputs
 ///           that nothing writes, results of pure nodes that only pure nodes of one basic block see
 ///   sealed  a call of a delegate: it reads its inputs and writes its outputs, in a way of its own
-/// Arguments of nodes that are neither pure nor sealed are `foreign`: nothing is known about them.
+///   update  index_put_ of ours: it reads its arguments and writes a part of the first. A buffer of
+///           the program that one update of a block writes before all that read it is stable too,
+///           though it is never interior and stays where it is.
+/// Arguments of all other nodes are `foreign`: nothing is known about them.
 /// Its functions throw std::bad_alloc, and TooMuchEffort; instructions are then as they were once
 /// the graph is destroyed.
 class Graph {
@@ -80,6 +83,8 @@ class Graph {
     bool pure = false;
     bool sealed = false;
     bool live = true;
+    /// Of an update: the value that it writes; else -1.
+    int written = -1;
     FusedCall* fused = nullptr;
     /// Values mentioned, each once, items of lists too.
     std::vector<int> inputs;
@@ -89,6 +94,8 @@ class Graph {
     EValue* value = nullptr;
     int def = -1;
     int n_defs = 0;
+    /// The update that makes this buffer what all others read; -1 if there is none.
+    int updated = -1;
     bool constant = false;
     bool input = false;
     bool output = false;
@@ -189,6 +196,10 @@ class Graph {
   bool insert_static_views(std::vector<StaticView> views);
   bool add_static_view(const StaticView& view, std::vector<Node>& nodes) const;
   void find_roots();
+  void find_updates();
+  bool is_plain_buffer(int value) const;
+  bool is_read_after(int value, int update) const;
+  void refuse_shared_bytes(std::vector<int>& updates) const;
   void mark_buffers();
   void find_uses();
   bool is_needed(const Node& node) const;

@@ -34,7 +34,7 @@ bool Graph::is_stable_item(int v) const {
   const auto in_itself = [](const Value& value) {
     if (value.foreign || value.constant) return !value.foreign;
     return value.n_defs + (value.input ? 1 : 0) <= 1 &&
-           (!value.value->isTensor() || value.n_defs == 1 || value.input);
+           (!value.value->isTensor() || value.n_defs == 1 || value.input || value.updated >= 0);
   };
   return in_itself(values_[v]) && in_itself(values_[values_[v].root]);
 }

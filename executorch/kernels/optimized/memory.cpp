@@ -265,7 +265,8 @@ class Planner {
       };
       if (!nodes[n].live) continue;
       std::for_each(nodes[n].outputs.begin(), nodes[n].outputs.end(), add);
-      if (nodes[n].pure || nodes[n].sealed) continue;
+      if (nodes[n].written >= 0) add(nodes[n].written);
+      if (nodes[n].pure || nodes[n].sealed || nodes[n].written >= 0) continue;
       std::for_each(nodes[n].inputs.begin(), nodes[n].inputs.end(), add);
     }
     writes.sort();

@@ -29,6 +29,9 @@ void fuse_convolution_chains(Graph& graph, Arena& arena);
 /// A max pooling without the positions of the maxima, where nobody reads them.
 void drop_pool_indices(Graph& graph, Arena& arena);
 
+/// Rows written one after the other into a buffer of the program (index_put_), read through views.
+void fuse_put(Graph& graph, Arena& arena);
+
 /// Layer norm and RMS norm of rows, written by hand.
 void fuse_norm(Graph& graph, Arena& arena);
 

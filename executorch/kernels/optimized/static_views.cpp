@@ -20,11 +20,13 @@ void Graph::note_writes(LastWriters& writers, int n) const {
   const Node& node = nodes_[n];
   const bool tells = node.pure || node.sealed;
   if (node.op == "et_view.default") return;
-  for (int v : tells ? node.outputs : node.inputs) {
+  const auto note = [&](int v, bool known) {
     const Value& value = values_[v];
-    if (value.data == nullptr || value.constant) continue;
-    writers.write(value.data, value.nbytes, {n, tells ? v : -1});
-  }
+    if (value.data == nullptr || value.constant) return;
+    writers.write(value.data, value.nbytes, {n, known ? v : -1});
+  };
+  if (node.written >= 0) return note(node.written, true);
+  for (int v : tells ? node.outputs : node.inputs) note(v, tells);
 }
 
 // Values that are read though nothing writes them.
@@ -70,7 +72,7 @@ std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, in
   const auto writer =
       writers.last(wanted.data, wanted.nbytes, [this](size_t steps) { effort_.spend(steps); });
   if (writer.node >= 0 && nodes_[writer.node].block == block) {
-    if (writer.value < 0 || !fits(writer.value)) return std::nullopt;
+    if (writer.value < 0 || writer.value == view || !fits(writer.value)) return std::nullopt;
     return StaticView{writer.node, writer.value, view};
   }
   for (int32_t v : draft_.inputs) {

@@ -1,3 +1,4 @@
+#include <executorch/cpu/size.h>
 #include <executorch/kernels/optimized/triangle.h>
 
 #include <cmath>
@@ -7,7 +8,7 @@
 // Masks are evaluated symbolically over row i and column j, their last two dimensions:
 //   arange(n) is j; unsqueeze(-1) makes it i; their differences, compared with numbers, are
 //   relations j - i <= c; where(relation, 0, -inf), tril and triu follow. Masks in constant
-//   tensors are read.
+//   tensors are read. arange(s, n) is j + s, where s is a number of the call; c may then be s.
 namespace executorch::optimized {
 namespace {
 
@@ -28,6 +29,9 @@ struct Expr {
   int64_t rows = 0, cols = 0;
   // Index, Fill: the number (added).
   double number = 0;
+  // Index: another number, of the call, and how often it is added. Relation: it is part of offset.
+  const EValue* first = nullptr;
+  int64_t firsts = 0;
   // Relation: holds where (j - i <= offset) == below. Added: hides all but j - i <= offset.
   int64_t offset = 0;
   bool below = true;
@@ -44,10 +48,11 @@ Expr relation(Expr e, int64_t offset, bool below) {
   return e;
 }
 
-// (a * i + b * j + c <= 0), for a, b = -1, 1 or 1, -1.
+// (a * i + b * j + c <= 0), for a, b = -1, 1 or 1, -1; the first row may be one of the call.
 Expr at_most_zero(const Expr& e) {
   if (std::fabs(e.number) > kMostElements) return {};
   const auto c = static_cast<int64_t>(e.number);
+  if (e.first != nullptr && e.firsts != e.rows) return {};
   if (e.cols == 1 && e.rows == -1) return relation(e, -c, true);
   if (e.cols == -1 && e.rows == 1) return relation(e, c - 1, false);  // i - j <= -c
   return {};
@@ -120,11 +125,19 @@ class Triangles::Evaluator {
     return e;
   }
 
+  Expr arange_from(int n) const {
+    Expr e = arange(graph_.arg(n, 1));
+    if (number(n, 2) != 1.0) return {};
+    if (number(n, 0) == 0.0) return e;
+    if (number(n, 0).has_value()) return {};
+    e.first = graph_.arg(n, 0);
+    e.firsts = 1;
+    return e;
+  }
+
   Expr computed(int n) {
     const auto& op = graph_.nodes()[n].op;
-    if (op == "arange.start_out") {
-      return number(n, 0) == 0.0 && number(n, 2) == 1.0 ? arange(graph_.arg(n, 1)) : Expr{};
-    }
+    if (op == "arange.start_out") return arange_from(n);
     if (op == "arange.out") return arange(graph_.arg(n, 0));
     if (op == "full.out") return fill(number(n, 1), graph_.arg(n, 0));
     if (op == "ones.out") return fill(1.0, graph_.arg(n, 0));
@@ -172,6 +185,7 @@ class Triangles::Evaluator {
       e.rows = -e.rows;
       e.cols = -e.cols;
       e.number = -e.number;
+      e.firsts = -e.firsts;
     } else if (kind != "lt" && kind != "le") {
       return {};
     }
@@ -200,7 +214,11 @@ class Triangles::Evaluator {
     if (std::abs(e.rows) > kMostTimes || std::abs(e.cols) > kMostTimes) return {};
     e.n_rows = a.n_rows != nullptr ? a.n_rows : b.n_rows;
     e.n_cols = a.n_cols != nullptr ? a.n_cols : b.n_cols;
-    return e;
+    if (b.first == nullptr) return e;
+    if (a.first != nullptr && a.first != b.first) return {};
+    e.first = b.first;
+    e.firsts += static_cast<int64_t>(factor) * b.firsts;
+    return std::abs(e.firsts) > kMostTimes ? Expr{} : e;
   }
 
   static Expr shifted(Expr e, std::optional<double> by, std::optional<double> alpha, double sign) {
@@ -213,6 +231,8 @@ class Triangles::Evaluator {
     if (e.kind == Expr::Kind::None || !number.has_value()) return {};
     e.kind = Expr::Kind::Fill;
     e.number = *number;
+    e.first = nullptr;
+    e.firsts = 0;
     return e;
   }
 
@@ -385,9 +405,10 @@ namespace {
 
 std::optional<Triangle> finish(const Graph& graph, const Expr& e, int block, Arena& arena) {
   Triangle triangle;
-  triangle.offset = e.offset;
+  triangle.fixed_offset = e.offset;
+  triangle.first = e.first;
   // A row that sees nothing would make "as low as makes no difference" differ.
-  if (e.offset < 0) return std::nullopt;
+  if (e.offset < 0 && e.first == nullptr) return std::nullopt;
   if (e.chain >= 0) {
     triangle.has_shape = true;
     triangle.shape = arena.operand(graph, graph.strip(e.chain, block));
@@ -401,13 +422,19 @@ std::optional<Triangle> finish(const Graph& graph, const Expr& e, int block, Are
 
 }  // namespace
 
-bool Triangle::fits(int64_t n_rows, int64_t n_cols) const {
+std::optional<int64_t> Triangle::offset(int64_t n_rows, int64_t n_cols) const {
   if (!has_shape) {
-    return rows->isInt() && cols->isInt() && rows->toInt() == n_rows && cols->toInt() == n_cols;
+    if (!rows->isInt() || !cols->isInt() || (first != nullptr && !first->isInt())) return {};
+    const int64_t start = first == nullptr ? 0 : first->toInt();
+    const cpu::Size offset = cpu::Size(start) + fixed_offset, end = cpu::Size(start) + n_rows;
+    const bool fits = start >= 0 && end.ok() && end.value() == rows->toInt() &&
+                      cols->toInt() == n_cols && offset.within(INT64_MAX);
+    return fits ? std::optional(offset.value()) : std::nullopt;
   }
   const View view = shape.view();
-  return view.ndim() >= 2 && view.size(view.ndim() - 2) == n_rows &&
-         view.size(view.ndim() - 1) == n_cols;
+  const bool fits = view.ndim() >= 2 && view.size(view.ndim() - 2) == n_rows &&
+                    view.size(view.ndim() - 1) == n_cols;
+  return fits ? std::optional(fixed_offset) : std::nullopt;
 }
 
 Triangles::Triangles(const Graph& graph)

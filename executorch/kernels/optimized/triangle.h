@@ -11,15 +11,18 @@ namespace executorch::optimized {
 
 /// Key j is visible to query i where j - i <= offset.
 struct Triangle {
-  int64_t offset = 0;
+  /// Without `first`.
+  int64_t fixed_offset = 0;
+  /// The number of the first query, where queries follow on keys that are kept; null: none.
+  const EValue* first = nullptr;
   /// What holds the extents of the mask in a call: two numbers, or the sizes of a chain.
   const EValue* rows = nullptr;
   const EValue* cols = nullptr;
   bool has_shape = false;
   Operand shape = {};
 
-  /// Whether the mask has these extents in this call.
-  bool fits(int64_t n_rows, int64_t n_cols) const;
+  /// In this call; nothing if the mask does not have these extents, or hides all from a query.
+  std::optional<int64_t> offset(int64_t n_rows, int64_t n_cols) const;
 };
 
 /// The triangles of a graph, whose masks do not change. Each value is evaluated once.

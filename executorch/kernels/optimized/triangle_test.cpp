@@ -33,8 +33,9 @@ void look(const runtime::MethodDraft& draft) {
                                    : triangles.of(search->value, search->visible, 0, arena);
   search->offset.reset();
   if (found.has_value()) {
-    search->offset = found->offset;
-    search->fits = found->fits(3, 4) && !found->fits(4, 4) && !found->fits(3, 3);
+    search->offset = found->offset(3, 4);
+    search->fits = found->offset(3, 4).has_value() && !found->offset(4, 4).has_value() &&
+                   !found->offset(3, 3).has_value();
   }
 }
 

@@ -32,12 +32,13 @@ ET_COMPARISON(ge, >=)
 
 Tensor& isnan_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   return elementwise(
-      ctx, {.op = "isnan.out", .to_bool = true}, out, [](auto x) { return is_nan(x); }, self);
+      ctx, {.op = "isnan.out", .to_bool = true, .exact_out = true}, out,
+      [](auto x) { return is_nan(x); }, self);
 }
 
 Tensor& isinf_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   return elementwise(
-      ctx, {.op = "isinf.out", .to_bool = true}, out,
+      ctx, {.op = "isinf.out", .to_bool = true, .exact_out = true}, out,
       [](auto x) {
         if constexpr (kIsInt<decltype(x)>) {
           return false;

@@ -1,6 +1,7 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/promote.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -20,60 +21,140 @@ namespace {
 template <class C>
 using Complex = executorch::aten::complex<C>;
 
-/// Calls f(C{}) with the real type of a complex dtype's parts; false for any other dtype.
+constexpr int64_t kChunk = 256;  // elements that are brought into the type computed in at once
+
+template <class C>
+constexpr ScalarType kComplexOf =
+    std::is_same_v<C, double> ? ScalarType::ComplexDouble : ScalarType::ComplexFloat;
+template <class R>
+constexpr ScalarType kResultOf = std::is_same_v<R, float>             ? ScalarType::Float
+                                 : std::is_same_v<R, double>          ? ScalarType::Double
+                                 : std::is_same_v<R, Complex<double>> ? ScalarType::ComplexDouble
+                                                                      : ScalarType::ComplexFloat;
+
+/// Calls f(C{}) with the type that the parts of a `common` type are computed in.
 template <class F>
-bool with_parts(ScalarType type, F&& f) {
-  if (type == ScalarType::ComplexFloat) {
-    f(float{});
-  } else if (type == ScalarType::ComplexDouble) {
-    f(double{});
-  } else {
-    return false;
+void with_part(ScalarType common, F&& f) {
+  common == ScalarType::ComplexDouble || common == ScalarType::Double ? f(double{}) : f(float{});
+}
+
+/// Where elements of an operand lie. Those of a number lie in `number`.
+struct Source {
+  ScalarType type;
+  const char* data;
+  double number[2] = {};
+
+  explicit Source(const Tensor& t)
+      : type(t.scalar_type()), data(static_cast<const char*>(t.const_data_ptr())) {}
+  explicit Source(const Scalar& s)
+      : type(ScalarType::ComplexDouble),
+        data(reinterpret_cast<const char*>(number)),
+        number{scalar_as<double>(s), 0} {}
+  Source(const Source&) = delete;
+
+  template <class Z>
+  void load(int64_t at, int64_t stride, int64_t n, Z* to) const {
+    convert(data + at * static_cast<int64_t>(elementSize(type)), type, stride, to, kResultOf<Z>, 1,
+            n);
   }
-  return true;
-}
+};
 
-constexpr ScalarType part_of(ScalarType type) {
-  return type == ScalarType::ComplexDouble  ? ScalarType::Double
-         : type == ScalarType::ComplexFloat ? ScalarType::Float
-                                            : ScalarType::Undefined;
-}
-
-/// out[i] = f(operands[i]...), operands of types A, out of R; resized and broadcast.
-template <class R, class A, class F, class... In>
-void for_each_element(KernelRuntimeContext& ctx, const char* op, Tensor& out, const F& f,
-                      const In&... in) {
-  Shape shape;
-  bool fits = true;
-  ((fits = fits && broadcast_with(ctx, op, in, shape)), ...);
-  if (!fits || !resize_out(ctx, op, out, shape)) return;
-  Loop loop(shape);
-  loop.add(out);
-  (loop.add(in), ...);
-  loop.order_by(0);
-  loop.collapse();
-  R* to = static_cast<R*>(out.mutable_data_ptr());
-  const A* from[] = {static_cast<const A*>(in.const_data_ptr())...};
+/// out[i] = f(operands[i]...), where f takes complex numbers of parts C and returns an R. The first
+/// operand of `loop` is out.
+template <class C, class R, class F, class... In>
+void run(const Loop& loop, Tensor& out, const F& f, const In&... in) {
+  const int64_t out_size = static_cast<int64_t>(out.element_size());
+  char* const to = static_cast<char*>(out.mutable_data_ptr());
+  const Source* const from[] = {&in...};
   for_each_run(loop, [&](const int64_t* at, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      R& result = to[at[0] + i * loop.inner_stride(0)];
-      if constexpr (sizeof...(In) == 1) {
-        result = f(from[0][at[1] + i * loop.inner_stride(1)]);
-      } else {
-        result =
-            f(from[0][at[1] + i * loop.inner_stride(1)], from[1][at[2] + i * loop.inner_stride(2)]);
+    Complex<C> x[2][kChunk];
+    R y[kChunk];
+    for (int64_t i = 0, m; i < n; i += m) {
+      m = n - i < kChunk ? n - i : kChunk;
+      for (int k = 0; k < static_cast<int>(sizeof...(In)); ++k) {
+        const int64_t stride = loop.inner_stride(k + 1);
+        from[k]->load(at[k + 1] + i * stride, stride, m, x[k]);
       }
+      for (int64_t j = 0; j < m; ++j) {
+        if constexpr (sizeof...(In) == 1) {
+          y[j] = f(x[0][j]);
+        } else {
+          y[j] = f(x[0][j], x[1][j]);
+        }
+      }
+      const int64_t stride = loop.inner_stride(0);
+      convert(y, kResultOf<R>, 1, to + (at[0] + i * stride) * out_size, out.scalar_type(), stride,
+              m);
     }
   });
 }
 
-bool require_dtypes(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const Tensor& b,
-                    const Tensor& out, ScalarType result) {
-  ET_REQUIRE(ctx,
-             part_of(a.scalar_type()) != ScalarType::Undefined &&
-                 a.scalar_type() == b.scalar_type() && out.scalar_type() == result,
-             InvalidArgument, false, "%s: not implemented for %s and %s into %s", op,
-             toString(a.scalar_type()), toString(b.scalar_type()), toString(out.scalar_type()));
+/// The loop over `out`, resized to the broadcast shape of the operands, and them.
+template <class... In>
+bool plan(KernelRuntimeContext& ctx, const char* op, Tensor& out, Loop& loop, const In&... in) {
+  Shape shape;
+  const auto broadcast = [&](const auto& operand) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(operand)>, Tensor>) {
+      return broadcast_with(ctx, op, operand, shape);
+    }
+    return true;
+  };
+  if (!(broadcast(in) && ...) || !resize_out(ctx, op, out, shape)) return false;
+  loop = Loop(shape);
+  loop.add(out);
+  const auto add = [&](const auto& operand) {
+    const int64_t strides[kTensorDimensionLimit] = {};
+    if constexpr (std::is_same_v<std::decay_t<decltype(operand)>, Tensor>) {
+      loop.add(operand);
+    } else {
+      loop.add(strides);
+    }
+  };
+  (add(in), ...);
+  loop.order_by(0);
+  loop.collapse();
+  return true;
+}
+
+template <class B>
+Tensor& arithmetic(KernelRuntimeContext& ctx, const char* op, ComplexOp operation, const Tensor& a,
+                   const B& b, double alpha, Tensor& out) {
+  const auto known = [](const auto& operand) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(operand)>, Tensor>) {
+      return is_real(operand.scalar_type()) || is_complex(operand.scalar_type());
+    }
+    return true;
+  };
+  ET_REQUIRE(ctx, known(a) && known(b), InvalidArgument, out,
+             "%s: an operand is neither real nor complex", op);
+  const ScalarType common = Promotion().add(a).add(b).result();
+  ET_REQUIRE(ctx, is_complex(out.scalar_type()), InvalidArgument, out,
+             "%s: a result of type %s cannot be stored in out, which is %s", op, toString(common),
+             toString(out.scalar_type()));
+  Loop loop;
+  if (!plan(ctx, op, out, loop, a, b)) return out;
+  with_part(common, [&](auto tag) {
+    using C = decltype(tag);
+    using Z = Complex<C>;
+    const C scale = static_cast<C>(alpha);
+    const auto apply = [&](const auto& f) { run<C, Z>(loop, out, f, Source(a), Source(b)); };
+    if (operation == ComplexOp::Add) {
+      apply([scale](Z x, Z y) { return x += Z(scale * y.real(), scale * y.imag()); });
+    } else if (operation == ComplexOp::Multiply) {
+      apply([](Z x, Z y) { return x *= y; });
+    } else {
+      apply([](Z x, Z y) { return x /= y; });
+    }
+  });
+  return out;
+}
+
+/// Whether a function of one complex tensor may have a result of type `result` in out.
+bool require_out(KernelRuntimeContext& ctx, const char* op, const Tensor& self, const Tensor& out,
+                 ScalarType result) {
+  ET_REQUIRE(ctx, is_complex(self.scalar_type()) && out.scalar_type() == result, InvalidArgument,
+             false, "%s: not implemented for %s into %s", op, toString(self.scalar_type()),
+             toString(out.scalar_type()));
   return true;
 }
 
@@ -83,43 +164,69 @@ namespace internal {
 
 Tensor& complex_arithmetic(KernelRuntimeContext& ctx, const char* op, ComplexOp operation,
                            const Tensor& a, const Tensor& b, double alpha, Tensor& out) {
-  if (!require_dtypes(ctx, op, a, b, out, a.scalar_type())) return out;
-  with_parts(a.scalar_type(), [&](auto tag) {
-    using C = decltype(tag);
-    using Z = Complex<C>;
-    const C scale = static_cast<C>(alpha);
-    const auto run = [&](const auto& f) { for_each_element<Z, Z>(ctx, op, out, f, a, b); };
-    if (operation == ComplexOp::Add) {
-      run([scale](Z x, Z y) { return x += Z(scale * y.real(), scale * y.imag()); });
-    } else if (operation == ComplexOp::Multiply) {
-      run([](Z x, Z y) { return x *= y; });
-    } else {
-      run([](Z x, Z y) { return x /= y; });
-    }
-  });
-  return out;
+  return arithmetic(ctx, op, operation, a, b, alpha, out);
+}
+
+Tensor& complex_arithmetic(KernelRuntimeContext& ctx, const char* op, ComplexOp operation,
+                           const Tensor& a, const Scalar& b, double alpha, Tensor& out) {
+  return arithmetic(ctx, op, operation, a, b, alpha, out);
 }
 
 Tensor& complex_abs(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   constexpr const char* kOp = "abs.out";
-  if (!require_dtypes(ctx, kOp, self, self, out, part_of(self.scalar_type()))) return out;
-  with_parts(self.scalar_type(), [&](auto tag) {
+  Loop loop;
+  if (!require_out(ctx, kOp, self, out, part_of(self.scalar_type())) ||
+      !plan(ctx, kOp, out, loop, self)) {
+    return out;
+  }
+  with_part(self.scalar_type(), [&](auto tag) {
     using C = decltype(tag);
-    for_each_element<C, Complex<C>>(
-        ctx, kOp, out, [](Complex<C> x) { return std::hypot(x.real(), x.imag()); }, self);
+    const auto f = [](Complex<C> x) { return std::hypot(x.real(), x.imag()); };
+    run<C, C>(loop, out, f, Source(self));
   });
   return out;
 }
 
 Tensor& complex_neg(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   constexpr const char* kOp = "neg.out";
-  if (!require_dtypes(ctx, kOp, self, self, out, self.scalar_type())) return out;
-  with_parts(self.scalar_type(), [&](auto tag) {
+  Loop loop;
+  if (!require_out(ctx, kOp, self, out, self.scalar_type()) || !plan(ctx, kOp, out, loop, self)) {
+    return out;
+  }
+  with_part(self.scalar_type(), [&](auto tag) {
     using Z = Complex<decltype(tag)>;
-    for_each_element<Z, Z>(
-        ctx, kOp, out, [](Z x) { return Z(-x.real(), -x.imag()); }, self);
+    const auto f = [](Z x) { return Z(-x.real(), -x.imag()); };
+    run<decltype(tag), Z>(loop, out, f, Source(self));
   });
   return out;
+}
+
+void complex_sum(const Reduction& r, double divisor, Tensor& out) {
+  const int64_t in_size = static_cast<int64_t>(elementSize(r.in_type));
+  const int64_t out_size = static_cast<int64_t>(out.element_size());
+  for_each_run(r.kept, [&](const int64_t* kept, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+      const char* const in =
+          static_cast<const char*>(r.in) + (kept[1] + k * r.kept.inner_stride(1)) * in_size;
+      double sum[2] = {};
+      for_each_run(r.reduced, [&](const int64_t* at, int64_t length) {
+        double x[2 * kChunk];
+        const int64_t stride = r.reduced.inner_stride(0);
+        for (int64_t i = 0, m; i < length; i += m) {
+          m = length - i < kChunk ? length - i : kChunk;
+          convert(in + (at[0] + i * stride) * in_size, r.in_type, stride, x,
+                  ScalarType::ComplexDouble, 1, m);
+          for (int64_t j = 0; j < 2 * m; ++j) sum[j & 1] += x[j];
+        }
+      });
+      sum[0] /= divisor;
+      sum[1] /= divisor;
+      convert(sum, ScalarType::ComplexDouble, 1,
+              static_cast<char*>(out.mutable_data_ptr()) +
+                  (kept[0] + k * r.kept.inner_stride(0)) * out_size,
+              out.scalar_type(), 1, 1);
+    }
+  });
 }
 
 }  // namespace internal
@@ -136,10 +243,12 @@ Tensor& complex_out(KernelRuntimeContext& ctx, const Tensor& real, const Tensor&
       real.scalar_type() == imag.scalar_type() && part_of(out.scalar_type()) == real.scalar_type(),
       InvalidArgument, out, "%s: not implemented for %s and %s into %s", kOp,
       toString(real.scalar_type()), toString(imag.scalar_type()), toString(out.scalar_type()));
-  with_parts(out.scalar_type(), [&](auto tag) {
-    using C = decltype(tag);
-    for_each_element<Complex<C>, C>(
-        ctx, kOp, out, [](C re, C im) { return Complex<C>(re, im); }, real, imag);
+  Loop loop;
+  if (!plan(ctx, kOp, out, loop, real, imag)) return out;
+  with_part(real.scalar_type(), [&](auto tag) {
+    using Z = Complex<decltype(tag)>;
+    const auto f = [](Z re, Z im) { return Z(re.real(), im.real()); };
+    run<decltype(tag), Z>(loop, out, f, Source(real), Source(imag));
   });
   return out;
 }

@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/number.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -25,7 +26,7 @@ Tensor& filled(KernelRuntimeContext& ctx, const char* op, IntArrayRef size, cons
   if (!shape_of(ctx, op, size, shape) || !resize_out(ctx, op, out, shape)) return out;
   ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out,
              "%s: not implemented for dtype %s", op, toString(out.scalar_type()));
-  fill(value, out);
+  if (require_fits(ctx, op, "the value", value, out.scalar_type())) fill(value, out);
   return out;
 }
 
@@ -70,8 +71,25 @@ Tensor& zeros_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out) {
   return filled(ctx, "zeros.out", size, Scalar(0), out);
 }
 
+namespace {
+
+/// What `value` becomes as an element of `type`.
+Scalar rounded(double value, ScalarType type) {
+  round_through(type, &value, 1);
+  return Scalar(value);
+}
+
+}  // namespace
+
 Tensor& scalar_tensor_out(KernelRuntimeContext& ctx, const Scalar& s, Tensor& out) {
-  return filled(ctx, "scalar_tensor.out", {}, s, out);
+  constexpr const char* kOp = "scalar_tensor.out";
+  // Eager PyTorch makes infinities of numbers that a 16-bit type cannot hold, here only.
+  const double value = scalar_as<double>(s);
+  if (elementSize(out.scalar_type()) == 2 && is_float(out.scalar_type()) &&
+      !fits(s, out.scalar_type())) {
+    return filled(ctx, kOp, {}, rounded(value, out.scalar_type()), out);
+  }
+  return filled(ctx, kOp, {}, s, out);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
 #include <executorch/kernels/portable/internal/engine.h>
+#include <executorch/kernels/portable/internal/number.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -23,15 +24,27 @@ Tensor& arithmetic(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, c
   return elementwise_with<kinds>(ctx, rules, out, arithmetic_loop<op>, nullptr, f, a, b);
 }
 
+/// Whether `alpha` is a number that eager PyTorch multiplies operands of type `common` by.
+bool require_alpha(KernelRuntimeContext& ctx, const char* op, const Scalar& alpha, bool subtract,
+                   ScalarType common) {
+  ET_REQUIRE(ctx, is_float(common) || alpha.isIntegral(true), InvalidArgument, false,
+             "%s: alpha is a float while the operands are integers (%s)", op, toString(common));
+  ET_REQUIRE(ctx, !alpha.isBoolean() || common == ScalarType::Bool, InvalidArgument, false,
+             "%s: alpha is a Bool while the operands are %s", op, toString(common));
+  if (!subtract) return require_fits(ctx, op, "alpha", alpha, common);
+  if (is_float(common)) {
+    return require_fits(ctx, op, "-alpha", Scalar(-scalar_as<double>(alpha)), common);
+  }
+  const int64_t negated = wrapping_sub<int64_t>(0, scalar_as<int64_t>(alpha));
+  return require_fits(ctx, op, "-alpha", Scalar(negated), common);
+}
+
 /// a + alpha * b, or a - alpha * b.
 template <class A, class B>
-Tensor& add_scaled(KernelRuntimeContext& ctx, const char* op, const A& a, const B& b,
+Tensor& add_scaled(KernelRuntimeContext& ctx, const Rules& rules, const A& a, const B& b,
                    const Scalar& alpha, bool subtract, Tensor& out) {
-  Promotion promotion;
-  const ScalarType common = promotion.add(a).add(b).result();
-  ET_REQUIRE(ctx, is_float(common) || alpha.isIntegral(true), InvalidArgument, out,
-             "%s: alpha is a float while the operands are integers (%s)", op, toString(common));
-  const Rules rules{.op = op, .allow_bool = !subtract};
+  const ScalarType common = Promotion().add(a).add(b).result();
+  if (!require_alpha(ctx, rules.op, alpha, subtract, common)) return out;
   if (scalar_as<double>(alpha) == 1.0) {
     if (subtract) {
       return arithmetic<Kinds::AllAndInt32, Arithmetic::Subtract>(
@@ -106,8 +119,17 @@ constexpr auto kSelect = [](auto c, auto x, auto y) { return c != 0 ? x : y; };
 template <class Bound>
 Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
               const std::optional<Bound>& min, const std::optional<Bound>& max, Tensor& out) {
-  const Rules rules{.op = op};
+  const Rules rules{.op = op, .exact_out = std::is_same_v<Bound, Scalar>};
   if constexpr (std::is_same_v<Bound, Scalar>) {
+    Promotion promotion;
+    promotion.add(self);
+    if (min.has_value()) promotion.add(*min);
+    if (max.has_value()) promotion.add(*max);
+    const ScalarType common = promotion.result();
+    if ((min.has_value() && !require_fits(ctx, op, "min", *min, common)) ||
+        (max.has_value() && !require_fits(ctx, op, "max", *max, common))) {
+      return out;
+    }
     const double low = min.has_value() ? scalar_as<double>(*min) : -INFINITY;
     const double high = max.has_value() ? scalar_as<double>(*max) : INFINITY;
     // The engine's knows no bounds that are NaN.
@@ -134,23 +156,15 @@ Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
 /// fraction is dropped where `type` is an integer, and the rest must fit.
 bool value_for(KernelRuntimeContext& ctx, const char* op, ScalarType type, const Scalar& value,
                Scalar& result) {
+  if (!require_fits(ctx, op, "value", value, type)) return false;
   const double d = scalar_as<double>(value);
   if (type == ScalarType::Bool) {
     result = Scalar(d != 0);
-    return true;
-  }
-  if (is_float(type)) {
+  } else if (is_float(type)) {
     result = Scalar(d);
-    return true;
+  } else {
+    result = Scalar(scalar_as<int64_t>(value));
   }
-  const bool in_range = !value.isFloatingPoint() || std::fabs(d) < 9.2e18;
-  int64_t i = in_range ? scalar_as<int64_t>(value) : 0;
-  int64_t stored = i;
-  round_through(type, &stored, 1);
-  if (i < 0 && is_unsigned(type)) stored = i;  // negative values wrap
-  ET_REQUIRE(ctx, in_range && stored == i, InvalidArgument, false,
-             "%s: %g does not fit a tensor of type %s", op, d, toString(type));
-  result = Scalar(i);
   return true;
 }
 
@@ -162,12 +176,16 @@ Tensor& add_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
     return complex_arithmetic(ctx, "add.out", ComplexOp::Add, self, other, scalar_as<double>(alpha),
                               out);
   }
-  return add_scaled(ctx, "add.out", self, other, alpha, false, out);
+  return add_scaled(ctx, {.op = "add.out"}, self, other, alpha, false, out);
 }
 
 Tensor& add_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                        const Scalar& alpha, Tensor& out) {
-  return add_scaled(ctx, "add.Scalar_out", self, other, alpha, false, out);
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "add.Scalar_out", ComplexOp::Add, self, other,
+                              scalar_as<double>(alpha), out);
+  }
+  return add_scaled(ctx, {.op = "add.Scalar_out"}, self, other, alpha, false, out);
 }
 
 Tensor& sub_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
@@ -176,17 +194,23 @@ Tensor& sub_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
     return complex_arithmetic(ctx, "sub.out", ComplexOp::Add, self, other,
                               -scalar_as<double>(alpha), out);
   }
-  return add_scaled(ctx, "sub.out", self, other, alpha, true, out);
+  return add_scaled(ctx, {.op = "sub.out", .allow_bool = false}, self, other, alpha, true, out);
 }
 
 Tensor& sub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                        const Scalar& alpha, Tensor& out) {
-  return add_scaled(ctx, "sub.Scalar_out", self, other, alpha, true, out);
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "sub.Scalar_out", ComplexOp::Add, self, other,
+                              -scalar_as<double>(alpha), out);
+  }
+  return add_scaled(ctx, {.op = "sub.Scalar_out", .allow_bool = false}, self, other, alpha, true,
+                    out);
 }
 
 Tensor& rsub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                         const Scalar& alpha, Tensor& out) {
-  return add_scaled(ctx, "rsub.Scalar_out", other, self, alpha, true, out);
+  return add_scaled(ctx, {.op = "rsub.Scalar_out", .allow_bool = false, .exact_out = true}, other,
+                    self, alpha, true, out);
 }
 
 Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
@@ -199,6 +223,9 @@ Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
 
 Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                        Tensor& out) {
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "mul.Scalar_out", ComplexOp::Multiply, self, other, 1, out);
+  }
   return arithmetic<Kinds::AllAndInt32, Arithmetic::Multiply>(ctx, {.op = "mul.Scalar_out"}, out,
                                                               kMultiply, self, other);
 }
@@ -212,6 +239,9 @@ Tensor& div_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
 
 Tensor& div_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
                        Tensor& out) {
+  if (is_complex(out.scalar_type())) {
+    return complex_arithmetic(ctx, "div.Scalar_out", ComplexOp::Divide, self, other, 1, out);
+  }
   return divide(ctx, "div.Scalar_out", self, other, std::nullopt, out);
 }
 
@@ -263,6 +293,7 @@ Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, con
   const ScalarType common = Promotion().add(self).add(exponent).result();
   ET_REQUIRE(ctx, is_float(common) || e >= 0, InvalidArgument, out,
              "%s: integers cannot be raised to the negative power %g", rules.op, e);
+  if (!require_fits(ctx, rules.op, "exponent", exponent, common)) return out;
   if (!is_float(common) || (e != 2 && e != 3 && e != 0.5)) {
     return elementwise(ctx, rules, out, kPower, self, exponent);
   }
@@ -325,7 +356,8 @@ Tensor& masked_fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, co
              "%s: the mask is %s, expected Bool", kOp, toString(mask.scalar_type()));
   Scalar typed;
   if (!value_for(ctx, kOp, self.scalar_type(), value, typed)) return out;
-  return elementwise(ctx, {.op = kOp, .condition_first = true}, out, kSelect, mask, typed, self);
+  return elementwise(ctx, {.op = kOp, .condition_first = true, .exact_out = true}, out, kSelect,
+                     mask, typed, self);
 }
 
 Tensor& fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& value,

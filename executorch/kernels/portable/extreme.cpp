@@ -3,6 +3,7 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/engine.h>
+#include <executorch/kernels/portable/internal/promote.h>
 #include <executorch/kernels/portable/internal/reduce.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -67,13 +68,16 @@ struct Extreme {
   }
 };
 
-/// Values into `values` and indices into `indices`, either of which may be null.
+/// Values into `values` and indices into `indices`, either of which may be null. `converts`: values
+/// may have another type than the elements, which can hold them.
 template <bool largest>
 void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint32_t mask,
-             bool keepdim, Tensor* values, Tensor* indices) {
-  ET_REQUIRE(ctx, values == nullptr || values->scalar_type() == self.scalar_type(), InvalidArgument,
-             , "%s: self is %s but the values' out is %s", op, toString(self.scalar_type()),
-             toString(values->scalar_type()));
+             bool keepdim, Tensor* values, Tensor* indices, bool converts = false) {
+  const bool stored =
+      values == nullptr || (converts ? can_store(self.scalar_type(), values->scalar_type())
+                                     : values->scalar_type() == self.scalar_type());
+  ET_REQUIRE(ctx, stored, InvalidArgument, , "%s: self is %s but the values' out is %s", op,
+             toString(self.scalar_type()), toString(values->scalar_type()));
   ET_REQUIRE(ctx, indices == nullptr || indices->scalar_type() == ScalarType::Long, InvalidArgument,
              , "%s: the indices' out is %s, expected Long", op, toString(indices->scalar_type()));
   Reduction r;
@@ -87,16 +91,17 @@ void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint
              "%s: the reduced dims of a tensor of shape %s have no elements", op,
              ShapeText(self).c_str());
   using Op = executorch::cpu::Reduce::Op;
-  if (indices == nullptr && reduce_by_engine(ctx, r, *values, largest ? Op::Max : Op::Min, 1))
+  if (indices == nullptr && values->scalar_type() == self.scalar_type() &&
+      reduce_by_engine(ctx, r, *values, largest ? Op::Max : Op::Min, 1))
     return;
-  const int64_t size = static_cast<int64_t>(elementSize(self.scalar_type()));
+  const ScalarType type = values != nullptr ? values->scalar_type() : self.scalar_type();
+  const int64_t size = static_cast<int64_t>(elementSize(type));
   with_compute(compute_of(self.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
     const auto finish = [&](const auto& state, const int64_t* at) {
       if (values != nullptr) {
         store_one(static_cast<C>(state.value),
-                  static_cast<char*>(values->mutable_data_ptr()) + at[0] * size,
-                  self.scalar_type());
+                  static_cast<char*>(values->mutable_data_ptr()) + at[0] * size, type);
       }
       if (indices != nullptr) {
         indices->mutable_data_ptr<int64_t>()[at[values != nullptr ? 1 : 0]] = state.index;
@@ -116,10 +121,11 @@ void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint
 
 template <bool largest>
 Tensor& over_dims(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
-                  const std::optional<IntArrayRef>& dims, bool keepdim, Tensor& out) {
+                  const std::optional<IntArrayRef>& dims, bool keepdim, bool converts,
+                  Tensor& out) {
   uint32_t mask;
   if (dim_mask(ctx, op, dims, self.dim(), true, mask)) {
-    extreme<largest>(ctx, op, self, mask, keepdim, &out, nullptr);
+    extreme<largest>(ctx, op, self, mask, keepdim, &out, nullptr, converts);
   }
   return out;
 }
@@ -142,20 +148,20 @@ Tensor& index_of(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
 
 Tensor& amax_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
                  Tensor& out) {
-  return over_dims<true>(ctx, "amax.out", self, dim, keepdim, out);
+  return over_dims<true>(ctx, "amax.out", self, dim, keepdim, false, out);
 }
 
 Tensor& amin_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
                  Tensor& out) {
-  return over_dims<false>(ctx, "amin.out", self, dim, keepdim, out);
+  return over_dims<false>(ctx, "amin.out", self, dim, keepdim, false, out);
 }
 
 Tensor& max_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return over_dims<true>(ctx, "max.unary_out", self, std::nullopt, false, out);
+  return over_dims<true>(ctx, "max.unary_out", self, std::nullopt, false, true, out);
 }
 
 Tensor& min_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return over_dims<false>(ctx, "min.unary_out", self, std::nullopt, false, out);
+  return over_dims<false>(ctx, "min.unary_out", self, std::nullopt, false, true, out);
 }
 
 std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,

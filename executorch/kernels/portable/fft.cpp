@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/dtype.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -193,23 +194,15 @@ struct ChirpTransform {
 /// Larger prime factors are Bluestein's: about where it is faster.
 constexpr int64_t kLargestFactor = 100;
 
-template <class C>
-Complex<C>* scratch(KernelRuntimeContext& ctx, const char* op, Size n) {
-  const Size bytes = n * sizeof(Complex<C>);
-  auto memory =
-      ctx.allocate_temp(static_cast<size_t>(bytes.value_or(INT64_MAX)), alignof(Complex<C>));
-  ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, nullptr,
-             "%s: no scratch memory for %" PRId64 " complex numbers", op, n.value_or(INT64_MAX));
-  return static_cast<Complex<C>*>(memory.get());
-}
-
 /// Transforms all lines of length n along `dim`: read(line, offset in `from`) fills a line,
 /// write(line, offset in `to`) takes its result.
 template <class C, class Transform, class Read, class Write>
 bool for_each_line_by(KernelRuntimeContext& ctx, const char* op, Layout from, Layout to,
                       int64_t dim, int64_t n, bool forward, const Read& read, const Write& write) {
-  auto* const buffers = scratch<C>(ctx, op, Transform::buffers_of(n));
-  if (buffers == nullptr) return false;
+  EngineScratch memory(ctx);
+  executorch::cpu::Scratch& scratch = memory;
+  auto* const buffers = scratch.array<Complex<C>>(Transform::buffers_of(n));
+  if (!require_scratch(ctx, op, buffers != nullptr)) return false;
   Transform transform(n, forward, buffers);
   from.erase(dim);
   to.erase(dim);
@@ -387,9 +380,11 @@ Tensor& _fft_c2r_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef 
     using C = decltype(tag);
     const auto* src = static_cast<const Complex<C>*>(self.const_data_ptr());
     bool done = true;
+    EngineScratch memory(ctx);
     if (dims.n > 1) {
-      auto* between = scratch<C>(ctx, kOp, self.numel());
-      if (between == nullptr) return;
+      executorch::cpu::Scratch& scratch = memory;
+      auto* between = scratch.array<Complex<C>>(self.numel());
+      if (!require_scratch(ctx, kOp, between != nullptr)) return;
       for (size_t d = 0; done && d + 1 < dims.n; ++d) {
         done = complex_lines<C>(ctx, kOp, src, from, between, from, dims.dim[d], false, C(1));
         src = between;

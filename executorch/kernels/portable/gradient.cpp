@@ -68,6 +68,7 @@ Size times_covered(const Windows& w) {
 void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& grad,
                     const Windows& rows, const Windows& columns, std::optional<int64_t> divisor,
                     Tensor& grad_input) {
+  if (grad.numel() == 0) return fill(Scalar(0), grad_input);  // its rows may be many
   const int64_t lead = grad_input.dim() - 2;
   const Layout a(grad), b(grad_input);
   const int64_t batch = lead == 2 ? grad_input.size(0) : 1, channels = grad_input.size(lead - 1);

@@ -1,4 +1,5 @@
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/dtype.h>
 #include <executorch/kernels/portable/internal/matrices.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -399,7 +400,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
       for (int64_t r = 0; r < m; ++r) basis[r][k] = u[r][k] / s.data[k];
       ++rank;
     }
-    complete_basis(basis, rank);
+    complete_basis(basis, rank, u.data, s.data);  // neither is read again
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t k = 0; k < left; ++k) u_out[r][k] = turned ? v[r][k] : basis[r][k];
     }

@@ -175,6 +175,31 @@ TEST_F(Linalg, IterationsEndWhateverTheNumbersAre) {
   }
 }
 
+TEST_F(Linalg, BasisOfAThinMatrixIsCompletedInTimeLinearInItsSize) {
+  constexpr int32_t kRows = 1500;
+  std::mt19937 random(0);
+  std::normal_distribution<double> normal;
+  std::vector<double> data(kRows * 2);
+  for (double& x : data) x = normal(random);
+  Tensor u = doubles.zeros({kRows, kRows}), s = doubles.zeros({2}), vh = doubles.zeros({2, 2});
+  Tensor a = doubles.make({kRows, 2}, data);
+  expect_soon("svd", [&](auto& ctx) { _linalg_svd_U(ctx, a, true, true, std::nullopt, u, s, vh); });
+  const double* pu = u.const_data_ptr<double>();
+  const double *ps = s.const_data_ptr<double>(), *pv = vh.const_data_ptr<double>();
+  const double bound = 100 * std::numeric_limits<double>::epsilon();
+  for (size_t i = 0; i < 6; ++i) {
+    for (size_t j = 0; j < kRows; j += j < 6 ? 1 : 97) {
+      double dot = 0;
+      for (size_t r = 0; r < kRows; ++r) dot += pu[r * kRows + i] * pu[r * kRows + j];
+      EXPECT_NEAR(dot, i == j ? 1 : 0, bound) << i << " " << j;
+    }
+  }
+  for (size_t r = 0; r < kRows; ++r) {
+    const double *from = pu + r * kRows, made = from[0] * ps[0] * pv[0] + from[1] * ps[1] * pv[2];
+    EXPECT_NEAR(made, data[2 * r], bound * ps[0]);
+  }
+}
+
 TEST_F(Linalg, SingularValuesOfManyRowsStillMakeTheMatrix) {
   constexpr int32_t kRows = 300, kColumns = 20;
   std::mt19937 random(0);

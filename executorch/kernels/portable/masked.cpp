@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -76,7 +77,8 @@ Tensor& nonzero_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
   Shape shape;
   shape.push(count_true(loop, 0, self));
   shape.push(self.dim());
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  // What is true is counted, then read again: it must not change in between.
+  if (!require_apart(ctx, kOp, self, out) || !resize_out(ctx, kOp, out, shape)) return out;
   const Layout target(out);
   int64_t position[kTensorDimensionLimit] = {};
   int64_t* row = out.mutable_data_ptr<int64_t>();
@@ -98,10 +100,11 @@ Tensor& masked_select_out(KernelRuntimeContext& ctx, const Tensor& self, const T
   if (!broadcast_with(ctx, kOp, mask, common)) return out;
   Loop loop(common);
   loop.add(self).add(mask);
-  if (!require_affordable(ctx, kOp, loop.numel, elements_of(self, mask))) return out;
+  const Size steps = Size(loop.numel) * 8;  // it is gone through twice
+  if (!require_affordable(ctx, kOp, steps, elements_of(self, mask))) return out;
   Shape shape;
   shape.push(count_true(loop, 1, mask));
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!require_apart(ctx, kOp, mask, out) || !resize_out(ctx, kOp, out, shape)) return out;
   with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
     using T = decltype(tag);
     const T* src = static_cast<const T*>(self.const_data_ptr());
@@ -121,7 +124,10 @@ Tensor& masked_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const 
     return out;
   }
   Shape common(self);
-  if (!broadcast_with(ctx, kOp, mask, common) || !resize_out(ctx, kOp, out, common)) return out;
+  if (!broadcast_with(ctx, kOp, mask, common) || !resize_out(ctx, kOp, out, common) ||
+      !require_apart(ctx, kOp, mask, out)) {
+    return out;
+  }
   Loop loop(common);
   loop.add(out).add(self).add(mask);
   const int64_t n = count_true(loop, 2, mask);

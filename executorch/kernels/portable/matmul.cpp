@@ -3,6 +3,7 @@
 #include <executorch/kernels/portable/internal/dtype.h>
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
+#include <executorch/kernels/portable/internal/number.h>
 #include <executorch/kernels/portable/internal/shape.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -29,8 +30,10 @@ bool require_gemm_dtype(KernelRuntimeContext& ctx, const char* op, const Tensor&
   ET_REQUIRE(ctx, type == b.scalar_type() && type == out.scalar_type(), InvalidArgument, false,
              "%s: operands and out must have one dtype; they have %s, %s and %s", op,
              toString(type), toString(b.scalar_type()), toString(out.scalar_type()));
-  ET_REQUIRE(ctx, with_gemm_dtype(type, [](auto) {}), InvalidArgument, false,
-             "%s: not implemented for dtype %s", op, toString(type));
+  const bool known = type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble ||
+                     with_gemm_dtype(type, [](auto) {});
+  ET_REQUIRE(ctx, known, InvalidArgument, false, "%s: not implemented for dtype %s", op,
+             toString(type));
   return true;
 }
 
@@ -49,15 +52,21 @@ bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& a
 
 template <class T>
 EngineType<T>* elements(const Tensor& t) {
-  return reinterpret_cast<EngineType<T>*>(t.mutable_data_ptr<T>());
+  return static_cast<EngineType<T>*>(t.mutable_data_ptr());
+}
+
+// Numbers from one element to the next: a complex one is two. Complex operands are described by
+// their real parts; see run_products().
+int64_t step_of(const Tensor& t) {
+  return is_complex(t.scalar_type()) ? 2 : 1;
 }
 
 // The last two dims of a tensor as a matrix.
 template <class T>
 cpu::Matrix<EngineType<T>> matrix(const Tensor& t) {
   const Layout layout(t);
-  const int64_t rank = t.dim();
-  return {elements<T>(t), layout.strides[rank - 2], layout.strides[rank - 1]};
+  const int64_t rank = t.dim(), step = step_of(t);
+  return {elements<T>(t), layout.strides[rank - 2] * step, layout.strides[rank - 1] * step};
 }
 
 template <class T>
@@ -66,7 +75,69 @@ cpu::Matrix<const EngineType<T>> operand(const Tensor& t) {
   return {m.data, m.row_stride, m.col_stride};
 }
 
-// A factor given as a Scalar; integers wrap like the sums do.
+// A complex product as four real ones: of the parts of `g`, whose matrices are those of real parts.
+template <class T>
+bool run_complex(const cpu::Gemm<T>& g, cpu::Scratch& scratch) {
+  const auto part = [](auto m, int at) {
+    if (m.data != nullptr) m.data += at;
+    return m;
+  };
+  for (int at : {0, 1}) {
+    cpu::Gemm<T> by_real = g, by_imaginary = g;
+    by_real.b = part(g.b, at);
+    by_real.c = by_imaginary.c = part(g.c, at);
+    by_real.addend = part(g.addend, at);
+    by_imaginary.a = part(g.a, 1);
+    by_imaginary.b = part(g.b, 1 - at);
+    by_imaginary.addend = {};
+    by_imaginary.alpha = at == 0 ? -g.alpha : g.alpha;
+    by_imaginary.residual = {by_real.c.data, g.c.row_stride, g.c.col_stride};
+    by_imaginary.residual_batch = g.c_batch;
+    if (!by_real.run(scratch) || !by_imaginary.run(scratch)) return false;
+  }
+  return true;
+}
+
+// Runs the product that make(T{}) returns for the element type of `out`, which is T, or a complex
+// number of two T.
+template <class F>
+bool run_products(const Tensor& out, cpu::Scratch& scratch, const F& make) {
+  if (out.scalar_type() == ScalarType::ComplexFloat) return run_complex(make(float{}), scratch);
+  if (out.scalar_type() == ScalarType::ComplexDouble) return run_complex(make(double{}), scratch);
+  bool granted = true;
+  with_gemm_dtype(out.scalar_type(), [&](auto tag) { granted = make(tag).run(scratch); });
+  return granted;
+}
+
+// Whether `addend` is of type `type` and expands to `shape`.
+bool require_addend(KernelRuntimeContext& ctx, const char* op, const Tensor& addend,
+                    const Shape& shape, ScalarType type) {
+  ET_REQUIRE(ctx, addend.scalar_type() == type, InvalidArgument, false,
+             "%s: the added tensor has dtype %s; the dtype of the product is %s", op,
+             toString(addend.scalar_type()), toString(type));
+  bool expands = addend.dim() <= shape.ndim();
+  for (int64_t d = 0; expands && d < addend.dim(); ++d) {
+    const int64_t extent = addend.size(d), wanted = shape[shape.ndim() - addend.dim() + d];
+    expands = extent == wanted || extent == 1;
+  }
+  ET_REQUIRE(ctx, expands, InvalidArgument, false, "%s: cannot expand %s to the product's shape %s",
+             op, ShapeText(addend).c_str(), ShapeText(shape.ref()).c_str());
+  return true;
+}
+
+// The layout of `addend` expanded to `shape`, in numbers (see step_of).
+Layout expanded(const Tensor& addend, const Shape& shape) {
+  const Layout own(addend);
+  Layout result;
+  for (int64_t d = 0; d < shape.ndim(); ++d) {
+    const int64_t from = d - (shape.ndim() - addend.dim());
+    const bool repeats = from < 0 || own.shape[from] == 1;
+    result.push(shape[d], repeats ? 0 : own.strides[from] * step_of(addend));
+  }
+  return result;
+}
+
+// A factor given as a Scalar, without its fraction where the sums are integers.
 template <class Acc>
 Acc factor(const Scalar& s) {
   if constexpr (std::is_integral_v<Acc>) {
@@ -87,16 +158,14 @@ Tensor& mm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat2
   shape.push(mat2.size(1));
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   EngineScratch scratch(ctx);
-  bool granted = true;
-  with_gemm_dtype(out.scalar_type(), [&](auto tag) {
+  const bool granted = run_products(out, scratch, [&](auto tag) {
     using T = decltype(tag);
-    granted = cpu::Gemm<EngineType<T>>{.m = self.size(0),
-                                       .n = mat2.size(1),
-                                       .k = self.size(1),
-                                       .a = operand<T>(self),
-                                       .b = operand<T>(mat2),
-                                       .c = matrix<T>(out)}
-                  .run(scratch);
+    return cpu::Gemm<EngineType<T>>{.m = self.size(0),
+                                    .n = mat2.size(1),
+                                    .k = self.size(1),
+                                    .a = operand<T>(self),
+                                    .b = operand<T>(mat2),
+                                    .c = matrix<T>(out)};
   });
   (void)require_scratch(ctx, kOp, granted);
   return out;
@@ -116,20 +185,19 @@ Tensor& bmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout a(self), b(mat2), c(out);
   EngineScratch scratch(ctx);
-  bool granted = true;
-  with_gemm_dtype(out.scalar_type(), [&](auto tag) {
+  const int64_t step = step_of(out);
+  const bool granted = run_products(out, scratch, [&](auto tag) {
     using T = decltype(tag);
-    granted = cpu::Gemm<EngineType<T>>{.m = self.size(1),
-                                       .n = mat2.size(2),
-                                       .k = self.size(2),
-                                       .a = operand<T>(self),
-                                       .b = operand<T>(mat2),
-                                       .c = matrix<T>(out),
-                                       .batch = self.size(0),
-                                       .a_batch = a.strides[0],
-                                       .b_batch = b.strides[0],
-                                       .c_batch = c.strides[0]}
-                  .run(scratch);
+    return cpu::Gemm<EngineType<T>>{.m = self.size(1),
+                                    .n = mat2.size(2),
+                                    .k = self.size(2),
+                                    .a = operand<T>(self),
+                                    .b = operand<T>(mat2),
+                                    .c = matrix<T>(out),
+                                    .batch = self.size(0),
+                                    .a_batch = a.strides[0] * step,
+                                    .b_batch = b.strides[0] * step,
+                                    .c_batch = c.strides[0] * step};
   });
   (void)require_scratch(ctx, kOp, granted);
   return out;
@@ -140,42 +208,30 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
   constexpr const char* kOp = "addmm.out";
   if (!require_matrices(ctx, kOp, mat1, mat2, 2)) return out;
   if (!require_gemm_dtype(ctx, kOp, mat1, mat2, out)) return out;
-  ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, out,
-             "%s: the added tensor has dtype %s; the dtype of the product is %s", kOp,
-             toString(self.scalar_type()), toString(out.scalar_type()));
-  ET_REQUIRE(ctx, is_float(out.scalar_type()) || (beta.isIntegral(true) && alpha.isIntegral(true)),
-             InvalidArgument, out, "%s: alpha and beta must be integers for dtype %s", kOp,
-             toString(out.scalar_type()));
+  if (!require_fits(ctx, kOp, "beta", beta, out.scalar_type()) ||
+      !require_fits(ctx, kOp, "alpha", alpha, out.scalar_type())) {
+    return out;
+  }
   Shape shape;
   shape.push(mat1.size(0));
   shape.push(mat2.size(1));
-  Shape expanded = shape;
-  if (!broadcast_with(ctx, kOp, self, expanded)) return out;
-  ET_REQUIRE(ctx, expanded.ndim() == 2 && expanded[0] == shape[0] && expanded[1] == shape[1],
-             InvalidArgument, out, "%s: cannot expand %s to the product's shape %s", kOp,
-             ShapeText(self).c_str(), ShapeText(shape.ref()).c_str());
+  if (!require_addend(ctx, kOp, self, shape, out.scalar_type())) return out;
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
-  const Layout addend(self);
-  const int64_t rank = self.dim();
-  const bool has_row = rank > 0 && self.size(rank - 1) != 1;
-  const bool has_column = rank > 1 && self.size(0) != 1;
+  const Layout addend = expanded(self, shape);
   EngineScratch scratch(ctx);
-  bool granted = true;
-  with_gemm_dtype(out.scalar_type(), [&](auto tag) {
+  const bool granted = run_products(out, scratch, [&](auto tag) {
     using T = decltype(tag);
     using E = EngineType<T>;
     using Acc = cpu::Accumulator<E>;
-    granted = cpu::Gemm<E>{.m = mat1.size(0),
-                           .n = mat2.size(1),
-                           .k = mat1.size(1),
-                           .a = operand<T>(mat1),
-                           .b = operand<T>(mat2),
-                           .c = matrix<T>(out),
-                           .addend = {elements<T>(self), has_column ? addend.strides[0] : 0,
-                                      has_row ? addend.strides[rank - 1] : 0},
-                           .alpha = factor<Acc>(alpha),
-                           .beta = factor<Acc>(beta)}
-                  .run(scratch);
+    return cpu::Gemm<E>{.m = mat1.size(0),
+                        .n = mat2.size(1),
+                        .k = mat1.size(1),
+                        .a = operand<T>(mat1),
+                        .b = operand<T>(mat2),
+                        .c = matrix<T>(out),
+                        .addend = {elements<T>(self), addend.strides[0], addend.strides[1]},
+                        .alpha = factor<Acc>(alpha),
+                        .beta = factor<Acc>(beta)};
   });
   (void)require_scratch(ctx, kOp, granted);
   return out;
@@ -183,26 +239,27 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
 
 namespace {
 
-// The rows of linear's input [..., k] and result [..., n]: groups of `count` rows a fixed distance
-// apart in both, one group where both are contiguous.
+// The rows of linear's input [..., k], result [..., n] and the bias expanded to it: groups of
+// `count` rows a fixed distance apart in all of them, one group where all are contiguous.
 struct Rows {
-  const Layout& in;
-  const Layout& out;
+  static constexpr int kTensors = 3;
+  const Layout* layouts[kTensors];
   int n_outer;  // leading dims that number the groups
-  int64_t count = 1, in_stride = 0, out_stride = 0;
+  int64_t count = 1;
+  int64_t strides[kTensors] = {};
 
-  Rows(const Layout& input, const Layout& result) : in(input), out(result) {
-    n_outer = static_cast<int>(in.shape.ndim()) - 1;
+  Rows(const Layout& input, const Layout& result, const Layout& bias)
+      : layouts{&input, &result, &bias}, n_outer(static_cast<int>(input.shape.ndim()) - 1) {
     for (; n_outer > 0; --n_outer) {
       const int d = n_outer - 1;
-      const int64_t size = in.shape[d];
+      const int64_t size = input.shape[d];
       if (size == 1) continue;
-      if (count == 1) {
-        in_stride = in.strides[d];
-        out_stride = out.strides[d];
-      } else if (in.strides[d] != in_stride * count || out.strides[d] != out_stride * count) {
-        break;
+      bool joins = true;
+      for (int t = 0; t < kTensors && count > 1; ++t) {
+        joins = joins && layouts[t]->strides[d] == strides[t] * count;
       }
+      if (!joins) break;
+      for (int t = 0; t < kTensors && count == 1; ++t) strides[t] = layouts[t]->strides[d];
       count *= size;
     }
   }
@@ -210,17 +267,16 @@ struct Rows {
   // Calls f with the offsets of each group's first row.
   template <class F>
   void for_each_group(const F& f) const {
+    const Shape& shape = layouts[0]->shape;
     int64_t n_groups = 1;
-    for (int d = 0; d < n_outer; ++d) n_groups *= in.shape[d];
+    for (int d = 0; d < n_outer; ++d) n_groups *= shape[d];
     for (int64_t group = 0; group < n_groups; ++group) {
-      int64_t from = 0, to = 0, rest = group;
+      int64_t at[kTensors] = {}, rest = group;
       for (int d = n_outer - 1; d >= 0; --d) {
-        const int64_t at = rest % in.shape[d];
-        rest /= in.shape[d];
-        from += at * in.strides[d];
-        to += at * out.strides[d];
+        for (int t = 0; t < kTensors; ++t) at[t] += rest % shape[d] * layouts[t]->strides[d];
+        rest /= shape[d];
       }
-      f(from, to);
+      f(at[0], at[1], at[2]);
     }
   }
 };
@@ -239,34 +295,38 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
              "%s: input %s does not fit weight %s; last extents differ", kOp,
              ShapeText(input).c_str(), ShapeText(weight).c_str());
   if (!require_gemm_dtype(ctx, kOp, input, weight, out)) return out;
-  ET_REQUIRE(ctx,
-             !bias.has_value() || (bias->dim() == 1 && bias->size(0) == n &&
-                                   bias->scalar_type() == out.scalar_type()),
-             InvalidArgument, out, "%s: bias must have shape [%" PRId64 "] and the weight's dtype",
-             kOp, n);
   Shape shape(input);
   shape.set(rank - 1, n);
+  if (bias.has_value() && !require_addend(ctx, kOp, *bias, shape, out.scalar_type())) return out;
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
-  const Layout in(input), result(out);
-  const Rows rows(in, result);
+  Layout in(input), result(out), added;
+  if (bias.has_value()) {
+    added = expanded(*bias, shape);
+  } else {
+    for (int64_t d = 0; d < rank; ++d) added.push(shape[d], 0);
+  }
+  for (int64_t d = 0; d < rank; ++d) {
+    in.strides[d] *= step_of(input);
+    result.strides[d] *= step_of(out);
+  }
+  const Rows rows(in, result, added);
   EngineScratch scratch(ctx);
   bool granted = true;
-  with_gemm_dtype(out.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
-    using E = EngineType<T>;
-    const auto w = operand<T>(weight);
-    cpu::Gemm<E> g = {.m = rows.count,
-                      .n = n,
-                      .k = k,
-                      .a = {nullptr, rows.in_stride, in.strides[rank - 1]},
-                      .b = {w.data, w.col_stride, w.row_stride},
-                      .c = {nullptr, rows.out_stride, result.strides[rank - 1]},
-                      .addend = {bias.has_value() ? elements<T>(*bias) : nullptr, 0, 1}};
-    rows.for_each_group([&](int64_t from, int64_t to) {
-      g.a.data = elements<T>(input) + from;
-      g.c.data = elements<T>(out) + to;
-      granted = granted && g.run(scratch);
-    });
+  rows.for_each_group([&](int64_t from, int64_t to, int64_t addend) {
+    granted = granted && run_products(out, scratch, [&](auto tag) {
+                using T = decltype(tag);
+                using E = EngineType<T>;
+                const auto w = operand<T>(weight);
+                const E* const b = bias.has_value() ? elements<T>(*bias) + addend : nullptr;
+                return cpu::Gemm<E>{
+                    .m = rows.count,
+                    .n = n,
+                    .k = k,
+                    .a = {elements<T>(input) + from, rows.strides[0], in.strides[rank - 1]},
+                    .b = {w.data, w.col_stride, w.row_stride},
+                    .c = {elements<T>(out) + to, rows.strides[1], result.strides[rank - 1]},
+                    .addend = {b, rows.strides[2], added.strides[rank - 1]}};
+              });
   });
   (void)require_scratch(ctx, kOp, granted);
   return out;

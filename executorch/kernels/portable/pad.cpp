@@ -1,4 +1,5 @@
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/number.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -55,6 +56,8 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
   }
   ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out,
              "%s: not implemented for dtype %s", kOp, toString(out.scalar_type()));
+  const bool grows = std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n > 0; });
+  if (grows && !require_fits(ctx, kOp, "value", value, out.scalar_type())) return out;
   // From the outermost padded dim inwards: what lies before and behind the input's elements.
   const Element element(value, out.scalar_type());
   Layout from(self), to(out);

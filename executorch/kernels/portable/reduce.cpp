@@ -2,6 +2,7 @@
 #include <executorch/cpu/nn/norm.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
+#include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/moments.h>
 #include <executorch/kernels/portable/internal/reduce.h>
@@ -75,11 +76,23 @@ Tensor& sum(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
             bool mean, Tensor& out) {
   uint32_t mask;
   Reduction r;
-  if (!check_dtype(ctx, op, dtype, out) || !dim_mask(ctx, op, dims, self.dim(), true, mask)) {
+  if (!dim_mask(ctx, op, dims, self.dim(), true, mask)) return out;
+  if (is_complex(self.scalar_type()) || is_complex(out.scalar_type())) {
+    const ScalarType type = dtype.value_or(out.scalar_type());
+    ET_REQUIRE(ctx, type == out.scalar_type() && (is_complex(type) || dtype.has_value()),
+               InvalidArgument, out, "%s: a sum of %s is no %s", op, toString(self.scalar_type()),
+               toString(out.scalar_type()));
+    if (prepare(ctx, op, self, mask, keepdim, false, {&out}, r, true)) {
+      complex_sum(r, mean ? static_cast<double>(r.reduced.numel) : 1, out);
+    }
     return out;
   }
-  ET_REQUIRE(ctx, !mean || is_float(out.scalar_type()), InvalidArgument, out,
-             "%s: a mean is a floating type, but out is %s", op, toString(out.scalar_type()));
+  if (!check_dtype(ctx, op, dtype, out)) return out;
+  ET_REQUIRE(
+      ctx,
+      !mean || (is_float(out.scalar_type()) && (dtype.has_value() || is_float(self.scalar_type()))),
+      InvalidArgument, out, "%s: a mean of %s into %s is not defined without a floating dtype", op,
+      toString(self.scalar_type()), toString(out.scalar_type()));
   if (!prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) return out;
   const double n = static_cast<double>(r.reduced.numel);
   if (reduce_by_engine(ctx, r, out, executorch::cpu::Reduce::Op::Sum, mean ? n : 1)) return out;

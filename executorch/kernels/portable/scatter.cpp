@@ -1,6 +1,8 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/along_dim.h>
 #include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/engine.h>
+#include <executorch/kernels/portable/internal/number.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
@@ -76,16 +78,6 @@ T divided(T sum, int64_t count) {
   }
 }
 
-/// Memory for `n` values for the time of the kernel call; nullptr with the context failed.
-template <class T>
-T* scratch(KernelRuntimeContext& ctx, const char* op, int64_t n) {
-  const Size bytes = Size(n) * sizeof(T);
-  auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value_or(INT64_MAX)), alignof(T));
-  ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, nullptr,
-             "%s: no scratch memory for %lld values", op, static_cast<long long>(n));
-  return static_cast<T*>(memory.get());
-}
-
 /// Folds src into `to`, which is laid out like `out`; A is float for the 16-bit floating types.
 template <class T, class A>
 void scatter_fold(KernelRuntimeContext& ctx, const char* op, const AlongDim& along,
@@ -102,8 +94,10 @@ void scatter_fold(KernelRuntimeContext& ctx, const char* op, const AlongDim& alo
     return;
   }
   if (fold != Fold::Mean) return;
-  int64_t* counts = scratch<int64_t>(ctx, op, numel);
-  if (counts == nullptr) return;
+  EngineScratch memory(ctx);
+  executorch::cpu::Scratch& scratch = memory;
+  int64_t* counts = scratch.array<int64_t>(numel);
+  if (!require_scratch(ctx, op, counts != nullptr)) return;
   std::fill_n(counts, numel, int64_t{include_self});
   (void)along.visit(ctx, op, index, [=](int64_t at, int64_t) { ++counts[at]; });
   for (int64_t i = 0; i < numel; ++i) {
@@ -121,8 +115,10 @@ Tensor& fold_into(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
     using T = StoredAs<decltype(tag)>;
     T* data = static_cast<T*>(out.mutable_data_ptr());
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      float* sums = scratch<float>(ctx, op, numel);
-      if (sums == nullptr) return;
+      EngineScratch memory(ctx);
+      executorch::cpu::Scratch& scratch = memory;
+      float* sums = scratch.array<float>(numel);
+      if (!require_scratch(ctx, op, sums != nullptr)) return;
       load(data, out.scalar_type(), 1, numel, sums);
       scatter_fold<T>(ctx, op, along, index, src, fold, include_self, numel, sums);
       store(sums, numel, data, out.scalar_type(), 1);
@@ -155,6 +151,7 @@ Tensor& scatter_value_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t
                           const Tensor& index, const Scalar& value, Tensor& out) {
   constexpr const char* kOp = "scatter.value_out";
   if (!begin_scatter(ctx, kOp, self, dim, index, nullptr, out) || index.numel() == 0) return out;
+  if (!require_fits(ctx, kOp, "value", value, out.scalar_type())) return out;
   const AlongDim along(index, dim, at_least_1d(out), Layout());
   const bool known = with_dtype(out.scalar_type(), [&](auto tag) {
     using T = StoredAs<decltype(tag)>;

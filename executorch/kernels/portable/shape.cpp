@@ -320,10 +320,7 @@ Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, Scala
 
 Tensor& view_as_real_copy_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   constexpr const char* kOp = "view_as_real_copy.out";
-  const ScalarType part = self.scalar_type() == ScalarType::ComplexDouble  ? ScalarType::Double
-                          : self.scalar_type() == ScalarType::ComplexFloat ? ScalarType::Float
-                          : self.scalar_type() == ScalarType::ComplexHalf  ? ScalarType::Half
-                                                                           : ScalarType::Undefined;
+  const ScalarType part = part_of(self.scalar_type());
   ET_REQUIRE(ctx, part != ScalarType::Undefined && self.dim() < kMaxDims, InvalidArgument, out,
              "%s: a complex tensor was expected; the dtype is %s", kOp,
              toString(self.scalar_type()));

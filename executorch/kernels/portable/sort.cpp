@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/cast.h>
+#include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
@@ -114,6 +115,8 @@ void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
   if (self.dim() > 0) shape.set(dim, k);
   if (!resize_out(ctx, op, values, shape) || !resize_out(ctx, op, indices, shape)) return;
   if (values.numel() == 0) return;
+  // Positions are sorted where the indices lie, by the elements of `self`; then they are read.
+  if (!require_apart(ctx, op, self, indices) || !require_apart(ctx, op, values, indices)) return;
   int64_t* scratch = nullptr;
   if (self.dim() > 0 && k > 1 && Layout(indices).strides[dim] != 1) {
     auto memory = ctx.allocate_temp(static_cast<size_t>(k) * sizeof(int64_t), alignof(int64_t));

@@ -4,6 +4,7 @@
 #include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/elementwise.h>
 #include <executorch/kernels/portable/internal/engine.h>
+#include <executorch/kernels/portable/internal/number.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -23,7 +24,7 @@ constexpr Rules float_rules(const char* op) {
   return {.op = op, .int_to_float = true};
 }
 constexpr Rules activation_rules(const char* op) {
-  return {.op = op, .allow_bool = false, .allow_int = false};
+  return {.op = op, .allow_bool = false, .allow_int = false, .exact_out = true};
 }
 
 /// A function of floats; integers are taken as Float.
@@ -63,6 +64,11 @@ Tensor& activation(KernelRuntimeContext& ctx, const Rules& rules, const Tensor& 
   return elementwise_with(ctx, rules, out, activation_loop, &in_float, f, self);
 }
 
+/// The type in which activations of elements of `type` are computed, and their parameters with it.
+constexpr ScalarType opmath_of(ScalarType type) {
+  return type == ScalarType::Double ? type : ScalarType::Float;
+}
+
 /// Without its fraction, and within the range; 0 for NaN.
 int64_t nearest_int64(double value) {
   if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
@@ -73,7 +79,7 @@ int64_t nearest_int64(double value) {
 /// min(max(self, low), high); NaN stays. The bounds are of integers too where `self` is.
 Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, double low,
                 double high, Tensor& out) {
-  const Rules rules{.op = op, .allow_bool = false};
+  const Rules rules{.op = op, .allow_bool = false, .exact_out = true};
   const auto clamp = [=](auto x) {
     using C = decltype(x);
     if constexpr (kIsInt<C>) {
@@ -209,10 +215,17 @@ Tensor& gelu_out(KernelRuntimeContext& ctx, const Tensor& self, std::string_view
 
 Tensor& elu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& alpha,
                 const Scalar& scale, const Scalar& input_scale, Tensor& out) {
+  constexpr const char* kOp = "elu.out";
+  const ScalarType type = opmath_of(self.scalar_type());
+  if (!require_fits(ctx, kOp, "alpha", alpha, type) ||
+      !require_fits(ctx, kOp, "scale", scale, type) ||
+      !require_fits(ctx, kOp, "input_scale", input_scale, type)) {
+    return out;
+  }
   const double positive = scalar_as<double>(scale);
   const double negative = scalar_as<double>(alpha) * positive;
   const double inner = scalar_as<double>(input_scale);
-  return activation(ctx, "elu.out", self, out, [=](auto x) {
+  return activation(ctx, kOp, self, out, [=](auto x) {
     using C = decltype(x);
     return x <= 0 ? std::expm1(x * static_cast<C>(inner)) * static_cast<C>(negative)
                   : x * static_cast<C>(positive);
@@ -221,15 +234,28 @@ Tensor& elu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& alp
 
 Tensor& leaky_relu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& negative_slope,
                        Tensor& out) {
+  constexpr const char* kOp = "leaky_relu.out";
+  if (!require_fits(ctx, kOp, "negative_slope", negative_slope, opmath_of(self.scalar_type()))) {
+    return out;
+  }
   const double slope = scalar_as<double>(negative_slope);
-  return activation(ctx, "leaky_relu.out", self, out,
+  return activation(ctx, kOp, self, out,
                     [=](auto x) { return x > 0 ? x : x * static_cast<decltype(x)>(slope); });
 }
 
 Tensor& hardtanh_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& min_val,
                      const Scalar& max_val, Tensor& out) {
-  return clamped(ctx, "hardtanh.out", self, scalar_as<double>(min_val), scalar_as<double>(max_val),
-                 out);
+  constexpr const char* kOp = "hardtanh.out";
+  const ScalarType type = self.scalar_type();
+  const double low = scalar_as<double>(min_val), high = scalar_as<double>(max_val);
+  ET_REQUIRE(ctx, !is_unsigned(type) || (low >= 0 && high >= 0), InvalidArgument, out,
+             "%s: the limits %g and %g of the unsigned type %s must not be negative", kOp, low,
+             high, toString(type));
+  if (!require_fits(ctx, kOp, "min_val", min_val, type) ||
+      !require_fits(ctx, kOp, "max_val", max_val, type)) {
+    return out;
+  }
+  return clamped(ctx, kOp, self, low, high, out);
 }
 
 Tensor& logit_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<double> eps,
@@ -256,7 +282,9 @@ Tensor& _conj_physical_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor
   const auto negate_imaginary = [&](auto* parts) {
     for (ssize_t i = 0; i < out.numel(); ++i) parts[2 * i + 1] = -parts[2 * i + 1];
   };
-  if (type == ScalarType::ComplexFloat) {
+  if (type == ScalarType::ComplexHalf) {
+    negate_imaginary(static_cast<Half*>(out.mutable_data_ptr()));
+  } else if (type == ScalarType::ComplexFloat) {
     negate_imaginary(static_cast<float*>(out.mutable_data_ptr()));
   } else if (type == ScalarType::ComplexDouble) {
     negate_imaginary(static_cast<double*>(out.mutable_data_ptr()));

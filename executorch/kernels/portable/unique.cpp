@@ -110,6 +110,9 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
       !resize_out(ctx, how.op, counts, how.counts ? list : none)) {
     return;
   }
+  for (const Tensor* result : {&values, &inverse, &counts}) {  // items are compared once more
+    if (!require_apart(ctx, how.op, self, *result)) return;
+  }
   const Items found(values, dim);
   T* to = static_cast<T*>(values.mutable_data_ptr());
   Loop places(inverse.sizes());

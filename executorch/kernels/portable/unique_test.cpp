@@ -48,6 +48,46 @@ TEST_F(Unique, CountsOfMoreBinsThanATensorCanHaveAreRefused) {
   }
 }
 
+// A file may plan its tensors over one another: what was counted would be other when it is written.
+TEST_F(Unique, ResultsOverWhatIsReadTwiceAreRefused) {
+  using executorch::aten::TensorImpl;
+  std::vector<int64_t> shared(40);
+  int32_t sizes[] = {4, 5}, strides[] = {5, 1}, length[] = {20}, step[] = {1};
+  uint8_t order[] = {0, 1};
+  const auto grid = [&](ScalarType type) {
+    return TensorImpl(type, 2, sizes, shared.data(), order, strides);
+  };
+  const auto list = [&](ScalarType type, int32_t* size) {
+    return TensorImpl(type, 1, size, shared.data(), order, step, kBound);
+  };
+  int32_t places[] = {20, 2};
+  const auto expect_refused = [&](auto&& call) {
+    KernelRuntimeContext ctx(nullptr, &memory);
+    call(ctx);
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  };
+  TensorImpl bools_there = grid(ScalarType::Bool), longs_there = grid(ScalarType::Long);
+  Tensor mask(&bools_there), x(&longs_there);
+  TensorImpl over = list(ScalarType::Long, length);
+  TensorImpl pairs(ScalarType::Long, 2, places, shared.data(), order, strides, kBound);
+  Tensor out(&over), rows(&pairs);
+  Tensor values = longs.zeros({20}, kBound), counts = longs.zeros({20}, kBound);
+  Tensor inverse = longs.zeros({4, 5}, kBound);
+  expect_refused([&](auto& ctx) { nonzero_out(ctx, mask, rows); });
+  expect_refused([&](auto& ctx) { masked_select_out(ctx, longs.ones({4, 5}), mask, out); });
+  TensorImpl same = grid(ScalarType::Long);
+  Tensor scattered(&same);
+  expect_refused([&](auto& ctx) {
+    masked_scatter_out(ctx, longs.ones({4, 5}), mask, longs.ones({20}), scattered);
+  });
+  expect_refused([&](auto& ctx) {
+    unique_consecutive_out(ctx, x, true, true, std::nullopt, out, inverse, counts);
+  });
+  expect_refused([&](auto& ctx) {
+    unique_consecutive_out(ctx, x, true, true, std::nullopt, values, inverse, out);
+  });
+}
+
 TEST_F(Unique, SlicesWithoutElementsAreRefused) {
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
   for (const std::vector<int32_t>& shape :

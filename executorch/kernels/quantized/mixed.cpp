@@ -5,6 +5,7 @@
 #include <executorch/kernels/quantized/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <algorithm>
 #include <cinttypes>
 
 // Products of floats with 8-bit weights, which are dequantized panel by panel inside the product.
@@ -18,18 +19,18 @@ namespace cpu = executorch::cpu;
 namespace {
 
 /// B[p, j] = (weight - zero_point) * scale, where row r, column c of the weight belongs to the
-/// parameter r * groups + c / group_size.
+/// parameter r * groups + c / group_size; the last group of a row may be shorter.
 struct Weight {
   const Tensor& weight;
   const Tensor& scales;
   const Tensor* zero_points;
-  int64_t groups = 1;
   bool transposed;  // B[p, j] is weight[j, p]
+  int64_t groups = 1, group_size = 1;
 
   int64_t columns() const { return weight.size(1); }
   float at(int64_t row, int64_t column) const {
     const int64_t place = row * columns() + column;
-    const int64_t parameter = row * groups + column / (columns() / groups);
+    const int64_t parameter = row * groups + column / group_size;
     const auto number = [](const Tensor& t, int64_t i) {
       return load_one<float>(static_cast<const char*>(t.const_data_ptr()) + i * t.element_size(),
                              t.scalar_type());
@@ -77,9 +78,13 @@ Tensor& mixed_product(KernelRuntimeContext& ctx, const char* op, const Tensor& i
              "%s: cannot multiply %s by %s of %s", op, ShapeText(input).c_str(),
              ShapeText(w).c_str(), toString(w.scalar_type()));
   weight.groups = weight.scales.dim() == 2 ? weight.scales.size(1) : 1;
-  ET_REQUIRE(ctx, weight.groups > 0 && weight.columns() % weight.groups == 0, InvalidArgument, out,
-             "%s: rows of %" PRId64 " do not divide into %" PRId64 " groups", op, weight.columns(),
-             weight.groups);
+  ET_REQUIRE(ctx, weight.groups > 0, InvalidArgument, out, "%s: scales of shape %s have no groups",
+             op, ShapeText(weight.scales).c_str());
+  weight.group_size = std::max<int64_t>((weight.columns() + weight.groups - 1) / weight.groups, 1);
+  ET_REQUIRE(ctx,
+             weight.columns() == 0 || (weight.groups - 1) * weight.group_size < weight.columns(),
+             InvalidArgument, out, "%s: rows of %" PRId64 " do not divide into %" PRId64 " groups",
+             op, weight.columns(), weight.groups);
   for (const Tensor* t : {&weight.scales, weight.zero_points}) {
     ET_REQUIRE(ctx,
                t == nullptr || (t->numel() == w.size(0) * weight.groups && is_contiguous(*t) &&
@@ -122,7 +127,7 @@ Tensor& quantized_mixed_mm_out(KernelRuntimeContext& ctx, const Tensor& input, c
                                const Tensor& weight_scales,
                                const std::optional<Tensor>& weight_zero_points, Tensor& out) {
   return mixed_product(ctx, "mixed_mm.out", input,
-                       {weight, weight_scales, get(weight_zero_points), 1, false}, out);
+                       {weight, weight_scales, get(weight_zero_points), false}, out);
 }
 
 Tensor& quantized_mixed_linear_out(KernelRuntimeContext& ctx, const Tensor& input,
@@ -133,7 +138,7 @@ Tensor& quantized_mixed_linear_out(KernelRuntimeContext& ctx, const Tensor& inpu
              "mixed_linear.out: dtype is %s, but out is %s", toString(*dtype),
              toString(out.scalar_type()));
   return mixed_product(ctx, "mixed_linear.out", input,
-                       {weight, weight_scales, get(weight_zero_points), 1, true}, out);
+                       {weight, weight_scales, get(weight_zero_points), true}, out);
 }
 
 namespace {

@@ -22,8 +22,11 @@ using Floats = std::vector<float>;
 
 constexpr int8_t kDynamic = 1;
 
+size_t n_copies = 0;
+
 // (a, out): out = a, with a's shape.
 void copy(KernelRuntimeContext& context, Span<EValue*> args) {
+  ++n_copies;
   const aten::Tensor& a = args[0]->toTensor();
   const aten::Tensor& out = args[1]->toTensor();
   if (resize_tensor(out, a.sizes()) != Error::Ok) {
@@ -302,14 +305,14 @@ TEST(Method, MovedFromCannotBeUsed) {
 }
 
 // A loop over one copy of `elements` floats, for ever unless the first byte of the input is 1.
-LoadedMethod copy_loop(int32_t elements, int n_copies = 1) {
+LoadedMethod copy_loop(int32_t elements, int copies = 1) {
   ProgramBuilder builder;
   PlanBuilder& plan = builder.method();
   const auto bytes = static_cast<uint64_t>(elements) * 4;
   const int32_t x = plan.tensor({.sizes = {elements}, .memory_id = 1});
   const int32_t y = plan.tensor({.sizes = {elements}, .memory_id = 1, .offset = bytes});
   const int32_t ends = plan.tensor({.sizes = {1}, .memory_id = 1, .dtype = ScalarType::Bool});
-  for (int i = 0; i < n_copies; ++i) {
+  for (int i = 0; i < copies; ++i) {
     plan.kernel("test::copy", {x, y});
   }
   plan.jump_if_false(ends, 0);
@@ -338,6 +341,17 @@ TEST(Work, CountsElements) {
   LoadedMethod loaded = copy_loop(kElements);
   loaded.method->set_max_work(1000000);  // 2 * 1024 + 1 for each copy, not 1
   EXPECT_LT(seconds([&] { EXPECT_EQ(run(loaded, kElements, 0), Error::InvalidProgram); }), 30);
+}
+
+TEST(Work, CountsCallsAndSmallTensors) {
+  constexpr uint64_t kCopyAndJump = 4 + 2 * 4 + 1;  // tensors of 128 elements
+  for (const uint64_t missing : {0, 2}) {
+    LoadedMethod loaded = copy_loop(128);
+    n_copies = 0;
+    loaded.method->set_max_work(10 * kCopyAndJump - missing);
+    EXPECT_EQ(run(loaded, 128, 0), Error::InvalidProgram);
+    EXPECT_EQ(n_copies, 11 - missing / 2);  // the first is free
+  }
 }
 
 TEST(Work, OfAStraightLineIsFree) {

@@ -11,9 +11,12 @@ namespace executorch {
 namespace runtime {
 namespace {
 
-// What an instruction costs when it runs again, in units of a call with a few small arguments.
+// What an instruction costs when it runs again, in units of some hundred nanoseconds, as jumps and
+// moves take. Kernels pass over small tensors element by element.
 constexpr uint64_t kElementsPerUnit = 1024;
+constexpr uint64_t kSmall = 2048, kSmallElementsPerUnit = 32;
 constexpr uint64_t kItemsPerUnit = 8;
+constexpr uint64_t kKernelUnits = 4, kDelegateUnits = 100;
 
 uint64_t work_of(const EValue& value);
 uint64_t work_of(aten::ArrayRef<EValue*> values) {
@@ -27,8 +30,12 @@ uint64_t work_of(aten::ArrayRef<EValue*> values) {
 uint64_t work_of(const EValue& value) {
   const auto& list = value.payload.copyable_union;
   switch (value.tag) {
-    case Tag::Tensor:
-      return static_cast<uint64_t>(value.payload.as_tensor.numel()) / kElementsPerUnit;
+    case Tag::Tensor: {
+      const auto elements = static_cast<uint64_t>(value.payload.as_tensor.numel());
+      return elements < kSmall
+                 ? elements / kSmallElementsPerUnit
+                 : kSmall / kSmallElementsPerUnit + (elements - kSmall) / kElementsPerUnit;
+    }
     case Tag::ListTensor:
       return work_of(list.as_tensor_list_ptr->values());
     case Tag::ListOptionalTensor:
@@ -43,6 +50,18 @@ uint64_t work_of(const EValue& value) {
       return list.as_string_ptr->size() / kItemsPerUnit;
     default:
       return 0;
+  }
+}
+
+uint64_t work_of(const Instruction& instruction) {
+  const uint64_t arguments = work_of({instruction.args.data(), instruction.args.size()});
+  switch (instruction.kind) {
+    case Instruction::Kind::Kernel:
+      return kKernelUnits + arguments;
+    case Instruction::Kind::Delegate:
+      return kDelegateUnits + arguments;
+    default:
+      return 1 + arguments;
   }
 }
 
@@ -104,9 +123,11 @@ bool Method::instruction_origin(size_t chain, size_t instruction, InstructionOri
 }
 
 Error Method::execute() {
+  ET_CHECK_OR_RETURN_ERROR(!is_in_progress(), InvalidState,
+                           "%s: step() has begun an execution; step to its end and call "
+                           "reset_execution() before execute()",
+                           name());
   internal::event_tracer_create_event_block(state_.event_tracer, "Execute");
-  state_.chain = 0;
-  state_.instruction = 0;
   const Error error = run_chains();
   state_.chain = 0;
   state_.instruction = 0;
@@ -124,8 +145,7 @@ Error Method::run_chains() {
       if (state_.instruction >= n_reached) {
         n_reached = state_.instruction + 1;  // what runs once is as long as the file
       } else {
-        const InstructionArgs args = chain[state_.instruction].args;
-        const uint64_t work = 1 + work_of({args.data(), args.size()});
+        const uint64_t work = work_of(chain[state_.instruction]);
         ET_CHECK_OR_RETURN_ERROR(work <= work_left, InvalidProgram,
                                  "%s: stopped after %" PRIu64
                                  " units of work in loops; a loop does not end, or needs more "
@@ -195,7 +215,12 @@ Error Method::run_step() {
     ET_CHECK_OK_OR_RETURN_ERROR(begin());
   }
   if (state_.chains[state_.chain].size() > 0) {
-    ET_CHECK_OK_OR_RETURN_ERROR(run_instruction());
+    const Error error = run_instruction();
+    if (error != Error::Ok) {
+      state_.chain = 0;
+      state_.instruction = 0;
+      return error;
+    }
   }
   if (state_.instruction == state_.chains[state_.chain].size()) {
     state_.instruction = 0;

@@ -83,20 +83,23 @@ class Method final {
   ///   InvalidState     an output needs memory (set_output_data_ptr), or is left without
   ///   InvalidProgram   loops do more work than they may, or a jump on no condition
   ///   others           from a kernel or delegate; instruction, operator and arguments are logged
+  ///   InvalidState     step() has begun an execution that reset_execution() has not ended
   /// After an error the outputs are undefined and the method can be executed again.
   ET_NODISCARD Error execute();
 
-  /// The work that loops of one execute() may do, so that none runs for ever. An instruction that
-  /// runs again costs 1 + (elements of its tensors) / 1024; what runs once is free. ET_MAX_WORK, a
-  /// macro, at first.
+  /// The work that loops of one execute() may do, so that none runs for ever. A kernel that runs
+  /// again costs 4 units, a delegate 100, others 1; and a tensor of n elements n / 32, at most 64
+  /// and one for each further 1024. What runs once is free. ET_MAX_WORK, a macro, at first.
   void set_max_work(uint64_t units) { state_.max_work = units; }
 
-  /// Runs one instruction; EndOfMethod if there is none left. An instruction that fails is run
-  /// again by the next call.
+  /// Runs one instruction; EndOfMethod if there is none left. After any other error the next call
+  /// runs the first instruction.
   ET_EXPERIMENTAL ET_NODISCARD Error step() { return run_step(); }
   ET_DEPRECATED ET_NODISCARD Error experimental_step() { return run_step(); }
-  /// True between the first step() and reset_execution().
-  ET_EXPERIMENTAL bool in_progress() const { return is_in_progress(); }
+  /// Whether step() has run some instructions of an execution and not yet all.
+  ET_EXPERIMENTAL bool in_progress() const {
+    return is_in_progress() && state_.chain < state_.chains.size();
+  }
   /// Goes back to the beginning; InvalidState unless the end has been reached.
   ET_EXPERIMENTAL ET_NODISCARD Error reset_execution() { return restart(); }
   ET_DEPRECATED ET_NODISCARD Error experimental_reset_execution() { return restart(); }
@@ -225,6 +228,7 @@ class Method final {
   void free_temp_memory();
   Result<bool> read_condition(const EValue& condition) const;
   Error check_data(const Instruction& instruction) const;
+  /// Whether an execution by steps has begun and has not been reset.
   bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }
   Error restart();
   void log_origin(size_t instruction) const;

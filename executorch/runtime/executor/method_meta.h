@@ -95,9 +95,9 @@ class MethodMeta final {
 
   // Older spellings.
   ET_DEPRECATED size_t num_non_const_buffers() const { return num_memory_planned_buffers(); }
-  /// Counts from 1: arena 0 is reserved.
+  /// Another name of memory_planned_buffer_size.
   Result<int64_t> non_const_buffer_size(size_t index) const {
-    return memory_planned_buffer_size(index - 1);
+    return memory_planned_buffer_size(index);
   }
 
  private:

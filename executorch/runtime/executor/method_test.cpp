@@ -411,9 +411,14 @@ TEST(Method, StepsRunOneInstructionEach) {
   EXPECT_EQ(method.get_output(0).toInt(), 1);
   EXPECT_EQ(method.set_input(EValue(int64_t{1}), 0), Error::InvalidState);
   EXPECT_EQ(method.experimental_reset_execution(), Error::InvalidState);
+  EXPECT_TRUE(method.in_progress());
+  EXPECT_EQ(method.execute(), Error::InvalidState);
   ASSERT_EQ(method.experimental_step(), Error::Ok);
   EXPECT_EQ(method.experimental_step(), Error::EndOfMethod);
+  EXPECT_FALSE(method.in_progress());
+  EXPECT_EQ(method.execute(), Error::InvalidState);
   ASSERT_EQ(method.experimental_reset_execution(), Error::Ok);
+  EXPECT_EQ(method.execute(), Error::Ok);
   EXPECT_EQ(method.set_input(EValue(int64_t{1}), 0), Error::Ok);
 }
 

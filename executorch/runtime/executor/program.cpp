@@ -91,6 +91,11 @@ Result<Program> Program::load(DataLoader* loader, Verification /*verification*/)
       "the program lies at %p; it needs an address that is a multiple of %zu", data->data(),
       alignof(std::max_align_t));
   ET_CHECK_OK_OR_RETURN_ERROR(internal::validate_program(data->data(), file));
+  const uint32_t version = executorch_flatbuffer::GetProgram(data->data())->version();
+  ET_CHECK_OR_RETURN_ERROR(version <= kMaxSupportedSchemaVersion, InvalidProgram,
+                           "the program's schema has version %" PRIu32
+                           "; this runtime reads versions up to %" PRIu32,
+                           version, kMaxSupportedSchemaVersion);
   return Program(loader, file.segment_base, std::move(*data));
 }
 

@@ -52,6 +52,9 @@ class LazySegment final {
 /// Const members may be called from several threads at once.
 class Program final {
  public:
+  /// The highest version of the schema that is read; Program::load refuses later ones.
+  static constexpr uint32_t kMaxSupportedSchemaVersion = 0;
+
   /// Kept for its spelling: every program is verified completely, whichever is asked for.
   enum class Verification : uint8_t {
     Minimal,

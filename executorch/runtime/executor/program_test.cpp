@@ -139,6 +139,13 @@ TEST(Program, HeaderOfLength24LoadsAndOneOf23DoesNot) {
   EXPECT_EQ(load_error(bytes), Error::InvalidProgram);
 }
 
+TEST(Program, LaterVersionsOfTheSchemaAreRefused) {
+  ProgramBuilder builder;
+  builder.method();
+  builder.version = Program::kMaxSupportedSchemaVersion + 1;
+  EXPECT_EQ(load_error(builder.build()), Error::InvalidProgram);
+}
+
 TEST(Program, FileWithoutSegmentsNeedsNoHeader) {
   flatbuffers::FlatBufferBuilder fbb;
   const std::vector<flatbuffers::Offset<executorch_flatbuffer::ExecutionPlan>> no_plans;

@@ -77,6 +77,65 @@ Error check_argument(const EValue& value, ArgKind kind, size_t index) {
   return error;
 }
 
+bool is_written(ArgKind kind) {
+  return (static_cast<uint8_t>(kind) & static_cast<uint8_t>(ArgKind::kWritten)) != 0;
+}
+
+// What is resized when `tensor` is.
+const aten::TensorImpl* impl(const aten::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl();
+}
+
+/// Whether one of the tensors in `value` is `tensor`, not another one over the same memory.
+bool holds(const EValue& value, const aten::Tensor& tensor) {
+  if (value.isTensor()) {
+    return impl(value.toTensor()) == impl(tensor);
+  }
+  if (value.isTensorList()) {
+    for (const aten::Tensor& item : value.toTensorList()) {
+      if (impl(item) == impl(tensor)) {
+        return true;
+      }
+    }
+  } else if (value.isListOptionalTensor()) {
+    for (const std::optional<aten::Tensor>& item : value.toListOptionalTensor()) {
+      if (item.has_value() && impl(*item) == impl(tensor)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool holds_any(const EValue& value, const EValue& results) {
+  if (results.isTensor()) {
+    return holds(value, results.toTensor());
+  }
+  if (results.isTensorList()) {
+    for (const aten::Tensor& result : results.toTensorList()) {
+      if (holds(value, result)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A function that gave a result its shape would have changed that of the operand it still reads,
+/// or of another result. Functions in place write their first argument, whose shape stays.
+Error check_results_are_distinct(Span<EValue*> args, const ArgKind* kinds, size_t n) {
+  const size_t first = n > 0 && is_written(kinds[0]) ? 1 : 0;
+  for (size_t r = first; r < n; ++r) {
+    for (size_t i = 0; is_written(kinds[r]) && i < n; ++i) {
+      const bool is_seen_from_there = i > r && is_written(kinds[i]);
+      ET_CHECK_OR_RETURN_ERROR(
+          i == r || is_seen_from_there || !holds_any(*args[i], *args[r]), InvalidProgram,
+          "argument %zu is written, but argument %zu is the same tensor", r, i);
+    }
+  }
+  return Error::Ok;
+}
+
 }  // namespace
 
 bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const ArgKind* kinds,
@@ -100,7 +159,11 @@ bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const Ar
       return false;
     }
   }
-  return true;
+  const Error error = check_results_are_distinct(args, kinds, n);
+  if (error != Error::Ok) {
+    context.fail(error);
+  }
+  return error == Error::Ok;
 }
 
 }  // namespace internal

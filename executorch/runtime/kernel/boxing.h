@@ -12,7 +12,9 @@
 ///
 /// A wrong count of arguments fails the context with InvalidProgram, an argument of another type
 /// with InvalidType, a constant where the function writes (a Tensor&, or the list of a function
-/// without result) with InvalidProgram; the function is not called then.
+/// without result) with InvalidProgram; the function is not called then. InvalidProgram, too, where
+/// one tensor is written and is another argument as well: to give a result its shape would change
+/// the operand. A function whose first argument is written works in place, and sees to that itself.
 #pragma once
 
 #include <cstddef>

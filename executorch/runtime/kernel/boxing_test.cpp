@@ -143,6 +143,62 @@ TEST_F(BoxingTest, ListsAndOptionalsAreRead) {
   EXPECT_EQ(n_calls, 1);
 }
 
+void split(const Tensor& in, aten::ArrayRef<Tensor> parts) {
+  ++n_calls;
+  parts[0].mutable_data_ptr<double>()[0] = in.const_data_ptr<double>()[0];
+}
+
+Tensor& join(aten::ArrayRef<Tensor> parts, Tensor& out) {
+  ++n_calls;
+  return (out.mutable_data_ptr<double>()[0] = static_cast<double>(parts.size())), out;
+}
+
+Tensor& add_in_place(Tensor& self, const Tensor& other) {
+  ++n_calls;
+  return (self.mutable_data_ptr<double>()[0] += other.const_data_ptr<double>()[0]), self;
+}
+
+// A result would change the shape of what is still read.
+TEST_F(BoxingTest, ResultIsNoOtherArgument) {
+  Tensor x = tf_.ones({1});
+  Tensor a = tf_.zeros({1});
+  Tensor b = tf_.zeros({1});
+  EValue seven(7);
+  EValue* wrapped[] = {&seven};
+  int64_t unwrapped[1];
+  BoxedEvalueList<int64_t> sizes(wrapped, unwrapped, 1);
+  EValue is_operand[] = {x, EValue(), &sizes, 0.5, x, b};
+  EXPECT_EQ(call(boxed<&two_out>, is_operand), Error::InvalidProgram);
+  EValue is_optional_operand[] = {x, a, &sizes, 0.5, b, a};
+  EXPECT_EQ(call(boxed<&two_out>, is_optional_operand), Error::InvalidProgram);
+  EValue is_other_result[] = {x, EValue(), &sizes, 0.5, a, a};
+  EXPECT_EQ(call(boxed<&two_out>, is_other_result), Error::InvalidProgram);
+
+  EValue parts[] = {a, x};
+  EValue* part_values[] = {&parts[0], &parts[1]};
+  Tensor part_tensors[] = {a, x};
+  BoxedEvalueList<Tensor> list(part_values, part_tensors, 2);
+  EValue is_list_item[] = {x, &list};
+  EXPECT_EQ(call(boxed<&split>, is_list_item), Error::InvalidProgram);
+  EValue is_item_of_operand[] = {&list, x};
+  EXPECT_EQ(call(boxed<&join>, is_item_of_operand), Error::InvalidProgram);
+  EXPECT_EQ(n_calls, 0);
+}
+
+TEST_F(BoxingTest, ResultMayBeRepeatedAtTheEndOrLieInPlace) {
+  Tensor a = tf_.zeros({1});
+  Tensor b = tf_.ones({1});
+  EValue parts[] = {a, b};
+  EValue* part_values[] = {&parts[0], &parts[1]};
+  Tensor part_tensors[] = {a, b};
+  BoxedEvalueList<Tensor> list(part_values, part_tensors, 2);
+  EValue is_repeated[] = {tf_.ones({1}), &list, &list};
+  EXPECT_EQ(call(boxed<&split>, is_repeated), Error::Ok);
+  EValue in_place[] = {b, b, b};
+  EXPECT_EQ(call(boxed<&add_in_place>, in_place), Error::Ok);
+  EXPECT_EQ(b.const_data_ptr<double>()[0], 2);
+}
+
 TEST_F(BoxingTest, NumberReturnedGoesToTheLastSlot) {
   EValue* wrapped[] = {nullptr, nullptr};
   std::optional<Tensor> unwrapped[2];

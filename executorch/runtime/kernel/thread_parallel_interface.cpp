@@ -7,6 +7,7 @@ namespace extension {
 namespace {
 
 internal::ParallelForFunction pool_parallel_for = nullptr;
+internal::ThreadCountFunction pool_thread_count = nullptr;
 thread_local int64_t this_thread_num = 0;
 
 }  // namespace
@@ -29,6 +30,10 @@ bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_si
   return true;
 }
 
+int64_t get_thread_count() {
+  return pool_thread_count != nullptr ? pool_thread_count() : 1;
+}
+
 int64_t get_thread_num() {
   return this_thread_num;
 }
@@ -37,8 +42,9 @@ void set_thread_num(int64_t thread_num) {
   this_thread_num = thread_num;
 }
 
-void internal::set_parallel_for(ParallelForFunction function) {
+void internal::set_parallel_for(ParallelForFunction function, ThreadCountFunction count) {
   pool_parallel_for = function;
+  pool_thread_count = count;
 }
 
 }  // namespace extension

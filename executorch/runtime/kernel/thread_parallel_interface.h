@@ -13,6 +13,9 @@ namespace extension {
 bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_size,
                   runtime::FunctionRef<void(int64_t, int64_t)> f);
 
+/// The number of threads that parallel_for() runs on; 1 without a pool.
+int64_t get_thread_count();
+
 /// Which of the pool's threads this is; 0 outside parallel_for().
 int64_t get_thread_num();
 void set_thread_num(int64_t thread_num);
@@ -23,7 +26,9 @@ namespace internal {
 /// the serial loop.
 using ParallelForFunction = bool (*)(int64_t begin, int64_t end, int64_t grain_size,
                                      runtime::FunctionRef<void(int64_t, int64_t)> f);
-void set_parallel_for(ParallelForFunction function);
+/// The number of threads of that pool.
+using ThreadCountFunction = int64_t (*)();
+void set_parallel_for(ParallelForFunction function, ThreadCountFunction count = nullptr);
 
 }  // namespace internal
 }  // namespace extension
@@ -31,6 +36,7 @@ void set_parallel_for(ParallelForFunction function);
 
 namespace torch {
 namespace executor {
+using ::executorch::extension::get_thread_count;
 using ::executorch::extension::get_thread_num;
 using ::executorch::extension::parallel_for;
 using ::executorch::extension::set_thread_num;

@@ -31,7 +31,9 @@ bool halves(int64_t begin, int64_t end, int64_t, runtime::FunctionRef<void(int64
 }
 
 TEST(ParallelFor, PoolTakesOver) {
-  internal::set_parallel_for(halves);
+  EXPECT_EQ(get_thread_count(), 1);
+  internal::set_parallel_for(halves, [] { return int64_t{2}; });
+  EXPECT_EQ(get_thread_count(), 2);
   int calls = 0;
   EXPECT_TRUE(parallel_for(0, 10, 1, [&](int64_t, int64_t) { ++calls; }));
   internal::set_parallel_for(nullptr);

@@ -59,6 +59,7 @@ bool register_pal(PalImpl impl) {
   replace_unless_null(present.allocate, impl.allocate);
   replace_unless_null(present.free, impl.free);
   present.source_filename = impl.source_filename;
+  if (impl.init != nullptr) impl.init();
   return true;
 }
 

@@ -97,8 +97,8 @@ struct PalImpl {
 };
 
 /// Replaces the platform functions that `impl` names; true unless an allocator is given by halves
-/// (allocate without free or the reverse). Not thread-safe: call it before other threads use the
-/// runtime.
+/// (allocate without free or the reverse). Calls the init that `impl` names. Not thread-safe: call
+/// it before other threads use the runtime.
 bool register_pal(PalImpl impl);
 
 /// The functions in use; lives as long as the program.

@@ -41,6 +41,14 @@ TEST_F(PlatformTest, NullEntriesKeepTheFunctionInUse) {
   EXPECT_EQ(get_pal_impl()->emit_log_message, before_.emit_log_message);
 }
 
+TEST_F(PlatformTest, RegisteringInitialises) {
+  static int n_calls;
+  n_calls = 0;
+  ASSERT_TRUE(register_pal(PalImpl::create([] { ++n_calls; }, nullptr, nullptr, nullptr, nullptr,
+                                           nullptr, nullptr, __FILE__)));
+  EXPECT_EQ(n_calls, 1);
+}
+
 TEST_F(PlatformTest, TicksAreConvertedByTheRatio) {
   ASSERT_TRUE(register_pal(PalImpl::create(nullptr, nullptr, nullptr, five_halves, nullptr, nullptr,
                                            nullptr, __FILE__)));

@@ -121,6 +121,25 @@ void convert_through(const char* src, ScalarType src_type, int64_t src_stride, c
   }
 }
 
+/// The parts of a complex number follow each other in memory.
+void convert_parts(const char* src, ScalarType src_type, int64_t src_stride, char* dst,
+                   ScalarType dst_type, int64_t dst_stride, int64_t n) {
+  const bool from_complex = is_complex(src_type), to_complex = is_complex(dst_type);
+  const ScalarType from = from_complex ? part_of(src_type) : src_type;
+  const ScalarType to = to_complex ? part_of(dst_type) : dst_type;
+  if (from_complex) src_stride *= 2;
+  if (to_complex) dst_stride *= 2;
+  convert(src, from, src_stride, dst, to, dst_stride, n);
+  if (!to_complex) return;
+  dst += elementSize(to);
+  alignas(8) static constexpr char kZero[8] = {};
+  if (from_complex) {
+    convert(src + elementSize(from), from, src_stride, dst, to, dst_stride, n);
+  } else {
+    convert(kZero, to, 0, dst, to, dst_stride, n);
+  }
+}
+
 }  // namespace
 
 template <class C>
@@ -144,6 +163,10 @@ void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst
       cast_run(static_cast<const T*>(src), src_stride, static_cast<T*>(dst), dst_stride, n);
     });
     return;
+  }
+  if (is_complex(src_type) || is_complex(dst_type)) {
+    return convert_parts(static_cast<const char*>(src), src_type, src_stride,
+                         static_cast<char*>(dst), dst_type, dst_stride, n);
   }
   // Integers that fit int64_t become what they become by way of it.
   const bool exact = !is_float(src_type) && src_type != ScalarType::UInt64 && is_float(dst_type);

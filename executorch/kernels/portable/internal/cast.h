@@ -18,7 +18,8 @@ void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst);
 template <class C>
 void store(const C* src, int64_t n, void* dst, ScalarType type, int64_t stride);
 
-/// dst[i * dst_stride] = src[i * src_stride], for any two real types.
+/// dst[i * dst_stride] = src[i * src_stride], for any two types that are real or complex: a real
+/// number has no imaginary part, and that of a complex number is dropped where dst is real.
 void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst,
              ScalarType dst_type, int64_t dst_stride, int64_t n);
 

@@ -74,6 +74,19 @@ static constexpr bool is_real(ScalarType t) {
   return is_compiled(t) && (is_float(t) || is_integer(t) || t == ScalarType::Bool);
 }
 
+constexpr bool is_complex(ScalarType t) {
+  return t == ScalarType::ComplexHalf || t == ScalarType::ComplexFloat ||
+         t == ScalarType::ComplexDouble;
+}
+
+/// The type of the two parts of a complex type; Undefined for any other.
+constexpr ScalarType part_of(ScalarType t) {
+  return t == ScalarType::ComplexDouble  ? ScalarType::Double
+         : t == ScalarType::ComplexFloat ? ScalarType::Float
+         : t == ScalarType::ComplexHalf  ? ScalarType::Half
+                                         : ScalarType::Undefined;
+}
+
 constexpr Compute compute_of(ScalarType t) {
   return t == ScalarType::Double ? Compute::Double : is_float(t) ? Compute::Float : Compute::Int;
 }

@@ -20,7 +20,9 @@ bool check_types(KernelRuntimeContext& ctx, const Rules& rules, ScalarType commo
   const ScalarType result = rules.to_bool                             ? ScalarType::Bool
                             : rules.int_to_float && !is_float(common) ? ScalarType::Float
                                                                       : common;
-  ET_REQUIRE(ctx, can_store(result, out.scalar_type()), InvalidArgument, false,
+  const bool stored = rules.exact_out ? result == out.scalar_type() && is_real(result)
+                                      : can_store(result, out.scalar_type());
+  ET_REQUIRE(ctx, stored, InvalidArgument, false,
              "%s: a result of type %s cannot be stored in out, which is %s", rules.op,
              toString(result), toString(out.scalar_type()));
   return true;
@@ -119,7 +121,9 @@ class Runner {
       moved += loop_.is_dense(k + 1) ? size_of(k) : 0;
     }
     past_ = out_dense_ && executorch::cpu::overflows_caches(loop_.numel * moved);
-    in_place_ = out_dense_ && !past_ && pass.out_type == result_type();
+    // A result of another type than the common one is rounded to the common one first.
+    rounds_ = !pass.to_bool && pass.out_type != pass.common && pass.common != kComputeType;
+    in_place_ = out_dense_ && !past_ && !rounds_ && pass.out_type == result_type();
     chunked_ |= !in_place_;
   }
 
@@ -205,9 +209,7 @@ class Runner {
       return put(flags, pos, n);
     }
     inner_loop_(in, buffer, n, function_);
-    if (pass_.out_type != pass_.common && pass_.common != kComputeType) {
-      round_through(pass_.common, buffer, n);
-    }
+    if (rounds_) round_through(pass_.common, buffer, n);
     put(buffer, pos, n);
   }
 
@@ -234,6 +236,7 @@ class Runner {
   bool by_rows_;
   bool out_dense_;
   bool past_;             // results are written past the caches
+  bool rounds_;           // results pass through the common type on their way to out
   bool in_place_;         // the inner loop writes where results belong
   bool chunked_ = false;  // buffers are in use
   Read read_[kMaxInputs];

@@ -43,6 +43,9 @@ struct Rules {
   bool allow_float = true;
   /// The first operand is a condition: it takes no part in promotion and is read as 0 or 1.
   bool condition_first = false;
+  /// The out tensor must have the result's type. Otherwise results convert to any type that can
+  /// hold them.
+  bool exact_out = false;
 };
 
 constexpr int kMaxInputs = kMaxOperands - 1;

@@ -132,25 +132,14 @@ void orthogonalize(const Matrix& u, const Matrix& v) {
   }
 }
 
-void complete_basis(const Matrix& u, int64_t known) {
-  int64_t candidate = 0;
-  for (int64_t k = known; k < u.columns; ++k) {
-    double length = 0;
-    while (length < 0.1 / std::sqrt(static_cast<double>(u.rows)) && candidate < u.rows) {
-      for (int64_t r = 0; r < u.rows; ++r) u[r][k] = r == candidate;
-      ++candidate;
-      for (int twice = 0; twice < 2; ++twice) {
-        for (int64_t j = 0; j < k; ++j) {
-          double dot = 0;
-          for (int64_t r = 0; r < u.rows; ++r) dot += u[r][j] * u[r][k];
-          for (int64_t r = 0; r < u.rows; ++r) u[r][k] -= dot * u[r][j];
-        }
-      }
-      length = 0;
-      for (int64_t r = 0; r < u.rows; ++r) length += u[r][k] * u[r][k];
-      length = std::sqrt(length);
-    }
-    for (int64_t r = 0; length > 0 && r < u.rows; ++r) u[r][k] /= length;
+void complete_basis(const Matrix& u, int64_t known, double* copy, double* v) {
+  if (known == u.columns) return;
+  const Matrix r{copy, u.rows, known};
+  for (int64_t i = 0; i < u.rows; ++i) std::copy(u[i], u[i] + known, r[i]);
+  set_identity(u);
+  factor_qr(r, u, v);  // r is diagonal: its columns were orthogonal, of length 1
+  for (int64_t i = 0; i < u.rows; ++i) {
+    for (int64_t k = 0; k < known; ++k) u[i][k] *= r[k][k];
   }
 }
 

@@ -33,8 +33,10 @@ void factor_qr(const Matrix& a, const Matrix& q, double* v);
 /// Their lengths are then the singular values of what u was, u = a v.
 void orthogonalize(const Matrix& u, const Matrix& v);
 
-/// Columns from `known` on become orthogonal to those before and of length 1.
-void complete_basis(const Matrix& u, int64_t known);
+/// Columns from `known` on become orthogonal to those before and of length 1, which those are.
+/// `copy` has room for u.rows * known numbers, `v` for `known`. Cost: 4 * u.rows * u.columns *
+/// known.
+void complete_basis(const Matrix& u, int64_t known, double* copy, double* v);
 
 /// The symmetric a becomes diagonal by Jacobi's rotations, which v gathers.
 void diagonalize(const Matrix& a, const Matrix& v);

@@ -9,13 +9,17 @@ ScalarType join(ScalarType a, ScalarType b) {
   return executorch::runtime::promoteTypes(a, b);
 }
 
+enum class Category { None, Bool, Integer, Float, Complex };
+
+Category category_of(ScalarType t) {
+  if (t == ScalarType::Undefined) return Category::None;
+  if (t == ScalarType::Bool) return Category::Bool;
+  return is_complex(t) ? Category::Complex : is_float(t) ? Category::Float : Category::Integer;
+}
+
 /// `lower` matters only when it is of a higher category than `higher`.
 ScalarType join_categories(ScalarType higher, ScalarType lower) {
-  if (is_float(higher) || higher == ScalarType::Undefined) {
-    return higher == ScalarType::Undefined ? lower : higher;
-  }
-  if (higher == ScalarType::Bool || is_float(lower)) return join(higher, lower);
-  return higher;
+  return category_of(lower) > category_of(higher) ? join(higher, lower) : higher;
 }
 
 }  // namespace

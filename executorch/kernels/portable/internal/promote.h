@@ -1,5 +1,5 @@
 /// The result type of an operation on mixed operands, by PyTorch's rules: a tensor with dims beats
-/// a 0-d tensor of the same category (bool < integer < float), which beats a number.
+/// a 0-d tensor of the same category (bool < integer < float < complex), which beats a number.
 #pragma once
 
 #include <executorch/kernels/portable/internal/dtype.h>

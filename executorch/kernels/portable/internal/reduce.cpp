@@ -5,10 +5,11 @@
 namespace torch::executor::native::internal {
 
 bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in, uint32_t mask,
-             bool keepdim, bool ordered, std::initializer_list<Tensor*> outs,
-             Reduction& reduction) {
-  ET_REQUIRE(ctx, is_real(in.scalar_type()), InvalidArgument, false,
-             "%s: tensors of type %s are not supported", op, toString(in.scalar_type()));
+             bool keepdim, bool ordered, std::initializer_list<Tensor*> outs, Reduction& reduction,
+             bool allow_complex) {
+  ET_REQUIRE(ctx, is_real(in.scalar_type()) || (allow_complex && is_complex(in.scalar_type())),
+             InvalidArgument, false, "%s: tensors of type %s are not supported", op,
+             toString(in.scalar_type()));
   Shape result, kept, reduced;
   int64_t kept_strides[kTensorDimensionLimit], reduced_strides[kTensorDimensionLimit];
   for (int64_t d = 0; d < in.dim(); ++d) {

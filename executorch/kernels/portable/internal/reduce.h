@@ -26,10 +26,12 @@ struct Reduction {
 };
 
 /// Resizes the outputs (one or two; all of the reduced shape) and plans the loops. Dims whose bit
-/// is set in `mask` are reduced, and kept with extent 1 if `keepdim`.
+/// is set in `mask` are reduced, and kept with extent 1 if `keepdim`. Complex inputs are for those
+/// that ask for them.
 [[nodiscard]] bool prepare(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
                            uint32_t mask, bool keepdim, bool ordered,
-                           std::initializer_list<Tensor*> outs, Reduction& reduction);
+                           std::initializer_list<Tensor*> outs, Reduction& reduction,
+                           bool allow_complex = false);
 
 /// out = r reduced by the engine, where it can and gets scratch memory: F32, F16, BF16 that stay,
 /// in a plain layout.

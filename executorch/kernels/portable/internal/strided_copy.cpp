@@ -69,7 +69,8 @@ Layout::Layout(const Tensor& t) : shape(t) {
 }
 
 bool convertible(ScalarType from, ScalarType to) {
-  return from == to || (is_real(from) && is_real(to));
+  const auto known = [](ScalarType t) { return is_real(t) || is_complex(t); };
+  return from == to || (known(from) && known(to));
 }
 
 void copy_layout(const void* src, ScalarType src_type, const Layout& from, void* dst,

@@ -67,7 +67,8 @@ struct Element {
 /// Writes `value`, converted to the dtype of `out`, to every element.
 void fill(const Scalar& value, Tensor& out);
 
-/// True when a value of dtype `from` may be stored as `to`, and both are known: equal, or real.
+/// True when a value of dtype `from` may be stored as `to`: they are equal, or both are real or
+/// complex.
 bool convertible(ScalarType from, ScalarType to);
 
 /// The nest of loops of one copy. Dimensions may be added in any order; `copy` reorders and merges

@@ -167,7 +167,7 @@ std::vector<uint8_t> ProgramBuilder::build() {
     named.push_back(fb::CreateNamedDataDirect(fbb_, key.c_str(), add_segment(data)));
   }
   fb::FinishProgramBuffer(
-      fbb_, fb::CreateProgramDirect(fbb_, 0, &plans, &buffers, &inline_data_, &segments_,
+      fbb_, fb::CreateProgramDirect(fbb_, version, &plans, &buffers, &inline_data_, &segments_,
                                     constant_segment, &mutable_segments, &named));
 
   const size_t spliced = schema::kProgramHeaderLength;

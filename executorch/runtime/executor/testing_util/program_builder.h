@@ -99,6 +99,7 @@ class ProgramBuilder {
   std::vector<std::vector<uint8_t>> constants = {{}};
   std::vector<std::vector<uint8_t>> states = {{}};
   std::vector<std::pair<std::string, std::vector<uint8_t>>> named_data;
+  uint32_t version = 0;
   /// Puts constants into the deprecated place.
   bool constants_inline = false;
 

@@ -406,7 +406,8 @@ bool read_single_bool(const Tensor& tensor, bool* out) {
   if (!has_one_element(tensor) || !tensor_is_bool_type(tensor)) {
     return false;
   }
-  *out = *tensor.const_data_ptr<bool>();
+  // From outside: any byte but 0 is true.
+  *out = *static_cast<const uint8_t*>(tensor.const_data_ptr()) != 0;
   return true;
 }
 

@@ -96,6 +96,11 @@ TEST(ExtractScalarTensor, TypesAreConvertedOnlyUpwards) {
       extract_scalar_tensor(doubles.make({1}, {std::numeric_limits<double>::infinity()}), &single));
   EXPECT_FALSE(extract_scalar_tensor(doubles.make({1}, {1.0}), &integer));
   EXPECT_TRUE(extract_scalar_tensor(bools.make({1}, {true}), &flag));
+  Tensor odd = bools.make({1}, {false});
+  *static_cast<uint8_t*>(odd.mutable_data_ptr()) = 2;  // as a file may have it
+  flag = false;
+  EXPECT_TRUE(extract_scalar_tensor(odd, &flag));
+  EXPECT_TRUE(flag);
   EXPECT_TRUE(flag);
   EXPECT_FALSE(extract_scalar_tensor(doubles.make({1}, {1.0}), &flag));
 }
