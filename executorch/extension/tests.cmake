@@ -19,6 +19,11 @@ et_cxx_test(
 et_cxx_test(
   extension_module_test SOURCES module/module_test.cpp
   EXTRA_LIBS extension_module extension_runner_util program_schema)
+if(TARGET executor_testing)
+  et_cxx_test(
+    extension_method_state_test SOURCES module/method_state_test.cpp
+    EXTRA_LIBS extension_module_static extension_tensor executor_testing portable_ops_lib)
+endif()
 et_cxx_test(
   bundled_module_test SOURCES module/bundled_module_test.cpp
   EXTRA_LIBS bundled_module extension_module devtools_schema portable_ops_lib)

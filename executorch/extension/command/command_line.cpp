@@ -132,6 +132,132 @@ void add_strip(CLI::App& app) {
   add_json(verb, options.json);
 }
 
+void add_sampling_options(CLI::App& verb, TextOptions& options) {
+  verb.add_option("--temperature", options.temperature, "0 takes the likeliest token")
+      ->capture_default_str();
+  verb.add_option("--top-k", options.top_k, "Choose from this many tokens, the likeliest (0: all)")
+      ->capture_default_str();
+  verb.add_option("--top-p", options.top_p,
+                  "Choose from the likeliest with this probability together")
+      ->capture_default_str();
+  verb.add_option("--min-p", options.min_p,
+                  "Leave out what is less likely than this x the likeliest")
+      ->capture_default_str();
+  verb.add_option("--repetition-penalty", options.repetition_penalty,
+                  "Divide logits of tokens in the text by it")
+      ->capture_default_str();
+  verb.add_option("--presence-penalty", options.presence_penalty,
+                  "Take it off logits of tokens that were chosen")
+      ->capture_default_str();
+  verb.add_option("--frequency-penalty", options.frequency_penalty,
+                  "The same, for each time that it was chosen")
+      ->capture_default_str();
+  verb.add_option("--bias", options.token_bias, "TOKEN:NUMBER, added to the logit of a token id");
+  verb.add_option("--seed", options.seed, "Of the random choice. Default: another each time");
+}
+
+void add_text_options(CLI::App& verb, TextOptions& options) {
+  verb.add_option("model", options.model_path, "Program of a language model, a .pte file")
+      ->required();
+  verb.add_option(
+      "--tokenizer", options.tokenizer_path,
+      "tokenizer.json, tokenizer.model, vocab.json, a tiktoken file or another. Default: "
+      "the one inside of the program");
+  verb.add_option("--data", options.data_files, "External data of the program, .ptd files");
+  verb.add_option("--method", options.method, "The method that gives logits")
+      ->capture_default_str();
+  verb.add_option("--tokens", options.n_tokens,
+                  "At most this many; -1: as the context has room for")
+      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
+      ->capture_default_str();
+  add_sampling_options(verb, options);
+  verb.add_option("--stop", options.stops, "Ends the text, and is not part of it; may be repeated");
+  verb.add_option("--stop-token", options.stop_tokens, "The same, a token id");
+  verb.add_flag("--ignore-eos", options.ignore_eos, "Go on after the end of the text");
+  verb.add_option("--window", options.window,
+                  "Where the text outgrows the context: stop; exact, which forgets the first token "
+                  "for each new one and computes all again each time; half, which forgets half")
+      ->check(CLI::IsMember({"stop", "exact", "half"}))
+      ->capture_default_str();
+  verb.add_option(
+          "--draft", options.n_draft,
+          "Guess this many tokens from repetitions in the text and check them in one run, by "
+          "programs that give logits at all positions")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb.add_option("--threads", options.n_threads, "Default: one for each performant core");
+}
+
+void add_generate(CLI::App& app) {
+  auto [verb, options] = add_verb<GenerateVerb>(
+      app, "generate", "Continue a text with a language model",
+      "executorch generate model.pte --tokenizer tokenizer.json --prompt 'Once upon' --tokens 50",
+      generate);
+  add_text_options(verb, options.text);
+  verb.add_option("--prompt", options.prompt, "The text to continue. Default: read from stdin");
+  verb.add_option("--prompt-file", options.prompt_file, "A file with the text; -: stdin");
+  verb.add_option("--bos", options.n_bos,
+                  "Begin with this many tokens that mark a beginning. Default: one, if the program "
+                  "names it")
+      ->check(CLI::Range(0, 127));
+  verb.add_flag("--echo", options.echo, "Print the prompt, too");
+  verb.add_flag("--json", options.text.json, "Print one JSON object with text and rates instead");
+}
+
+void add_chat(CLI::App& app) {
+  auto [verb, options] =
+      add_verb<ChatVerb>(app, "chat", "Talk to a language model: a question on each line",
+                         "executorch chat model.pte --tokenizer tokenizer.json --template chatml\n"
+                         "Lines: /reset forgets what was said, /quit ends. Ctrl-C ends an answer.",
+                         chat);
+  add_text_options(verb, options.text);
+  verb.add_option(
+      "--template", options.chat_template,
+      "How a conversation is written: chatml, llama2, llama3, gemma, phi, mistral, plain, "
+      "or a file with a Jinja template. Default: what the model comes with");
+  verb.add_option("--system", options.system, "What the model is told first");
+  verb.add_flag("--json", options.text.json, "Print one JSON object for each answer instead");
+}
+
+void add_serve(CLI::App& app) {
+  auto [verb, options] = add_verb<ServeVerb>(
+      app, "serve", "Serve a language model over HTTP, in the protocol of chat completions",
+      "executorch serve model.pte --tokenizer tokenizer.json --port 8080", serve);
+  verb.add_option("model", options.model, "Program, a .pte file")->required();
+  verb.add_option("--data", options.data, "External data of the program, a .ptd file");
+  verb.add_option("--tokenizer", options.tokenizer, "Default: the one inside the program");
+  verb.add_option("--template", options.chat_template,
+                  "Name or Jinja text; default: the model's own, else plain");
+  verb.add_option("--method", options.method, "Of the program")->capture_default_str();
+  verb.add_option("--name", options.name, "What clients call the model; default: the file's name");
+  verb.add_option("--host", options.host, "Address; other machines reach 0.0.0.0")
+      ->capture_default_str();
+  verb.add_option("--port", options.port, "0: one that is free")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  verb.add_option("--api-key", options.api_key,
+                  "Bearer token that requests need; default: EXECUTORCH_API_KEY, else none");
+  verb.add_option("--sessions", options.n_sessions, "Conversations at one time")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  verb.add_option("--waiting", options.n_waiting, "Requests that wait for one; more are refused")
+      ->check(CLI::Range(1u, 65536u))
+      ->capture_default_str();
+  verb.add_option("--connections", options.n_connections, "At one time")
+      ->check(CLI::Range(1u, 16384u))
+      ->capture_default_str();
+  verb.add_option("--max-body", options.body_kib, "Largest request, in KiB")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
+  verb.add_option("--max-tokens", options.max_tokens, "Of an answer; 0: as the context has room")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb.add_option("--timeout", options.timeout_seconds, "For an answer, waiting included")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
+  verb.add_option("--threads", options.n_threads, "Default: one for each performant core");
+}
+
 std::vector<VerbSummary> summaries(CLI::App& app) {
   std::vector<VerbSummary> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) {
@@ -185,7 +311,7 @@ int run_command_line(int argc, char** argv, bool& verbose) {
   app.require_subcommand(1);
   app.add_flag("--verbose", verbose, "Show what the runtime logs while it works");
   for (auto add : {add_inspect, add_run, add_profile, add_report, add_memory, add_diff, add_strip,
-                   add_completions}) {
+                   add_generate, add_chat, add_serve, add_completions}) {
     add(app);
   }
   if (argc < 2) {

@@ -200,7 +200,17 @@ def test_diff_of_other_weights_says_so(net: Net, program: Path, tmp_path: Path) 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completions_know_every_verb(shell: str) -> None:
     script = output_of("completions", shell)
-    for verb in ("inspect", "run", "profile", "report", "memory", "diff", "strip"):
+    for verb in (
+        "inspect",
+        "run",
+        "profile",
+        "report",
+        "memory",
+        "diff",
+        "strip",
+        "generate",
+        "chat",
+    ):
         assert verb in script
     assert "trace" in script
     if shell == "bash":
@@ -228,7 +238,10 @@ def test_bash_completes_verbs_options_and_files(tmp_path: Path) -> None:
     assert found == [f"{tmp_path}/net.pte"]
 
 
-@pytest.mark.parametrize("verb", ["inspect", "run", "profile", "report", "memory", "diff", "strip"])
+@pytest.mark.parametrize(
+    "verb",
+    ["inspect", "run", "profile", "report", "memory", "diff", "strip", "generate", "chat", "serve"],
+)
 def test_every_verb_has_an_example(verb: str) -> None:
     assert f"Example: executorch {verb} " in output_of(verb, "--help")
 

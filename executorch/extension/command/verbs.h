@@ -4,6 +4,8 @@
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/profiling.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +73,64 @@ struct StripVerb {
   bool json = false;
 };
 void strip(const StripVerb& verb);
+
+/// A language model, and how it chooses tokens: what `generate` and `chat` have in common.
+struct TextOptions {
+  std::string model_path;
+  std::vector<std::string> data_files;
+  /// Empty: inside of the program.
+  std::string tokenizer_path;
+  std::string method = "forward";
+  uint32_t n_threads = 0;
+  /// -1: as many as there is room for.
+  int64_t n_tokens = -1;
+  float temperature = 0.8f, top_p = 1, min_p = 0;
+  int32_t top_k = 0;
+  float repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  /// TOKEN:BIAS.
+  std::vector<std::string> token_bias;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stops;
+  std::vector<uint64_t> stop_tokens;
+  bool ignore_eos = false;
+  std::string window = "stop";
+  int32_t n_draft = 0;
+  bool json = false;
+};
+
+struct GenerateVerb {
+  TextOptions text;
+  /// Neither: stdin.
+  std::optional<std::string> prompt, prompt_file;
+  /// -1: one, if the program names it.
+  int32_t n_bos = -1;
+  bool echo = false;
+};
+void generate(const GenerateVerb& verb);
+
+struct ChatVerb {
+  TextOptions text;
+  /// A template's name, or a file with a Jinja text; empty: the model's.
+  std::string chat_template;
+  std::string system;
+};
+void chat(const ChatVerb& verb);
+
+struct ServeVerb {
+  std::string model, data, tokenizer, chat_template, name, api_key;
+  std::string method = "forward";
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  uint32_t n_threads = 0;
+  uint32_t n_sessions = 4;
+  uint32_t n_waiting = 64;
+  uint32_t n_connections = 256;
+  uint32_t body_kib = 4096;
+  uint32_t timeout_seconds = 600;
+  int64_t max_tokens = 0;
+};
+/// Returns after SIGINT or SIGTERM.
+void serve(const ServeVerb& verb);
 
 /// A verb as a shell completes it: options with their "--" and descriptions.
 struct VerbSummary {

@@ -140,6 +140,11 @@ Result<const FlatTensor*> verify_flatbuffer(const FreeableBuffer& bytes) {
   ET_CHECK_OR_RETURN_ERROR(root->segments() != nullptr && root->named_data() != nullptr,
                            InvalidExternalData, "external data: the list of %s is missing",
                            root->segments() == nullptr ? "segments" : "named data");
+  ET_CHECK_OR_RETURN_ERROR(root->version() <= FlatTensorDataMap::kMaxSupportedSchemaVersion,
+                           InvalidExternalData,
+                           "external data: the schema has version %" PRIu32
+                           "; this runtime reads versions up to %" PRIu32,
+                           root->version(), FlatTensorDataMap::kMaxSupportedSchemaVersion);
   return root;
 }
 

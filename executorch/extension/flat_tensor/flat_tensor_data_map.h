@@ -25,6 +25,9 @@ namespace extension {
 /// segment's place in the file, every key and every layout. Segment data is read when asked for.
 class FlatTensorDataMap final : public executorch::ET_RUNTIME_NAMESPACE::NamedDataMap {
  public:
+  /// The highest version of the schema that is read; load() refuses later ones.
+  static constexpr uint32_t kMaxSupportedSchemaVersion = 0;
+
   /// `loader` must outlive the map. InvalidExternalData when the bytes are not a sound .ptd file,
   /// else the loader's error.
   static runtime::Result<FlatTensorDataMap> load(runtime::DataLoader* loader);

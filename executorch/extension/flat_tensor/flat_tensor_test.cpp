@@ -55,6 +55,7 @@ struct Corrupt {
   uint64_t segment_size = 8;
   uint64_t data_size = 8;
   int copies = 1;
+  uint32_t version = 0;
   bool has_segments = true;
   bool has_names = true;
 
@@ -71,6 +72,7 @@ struct Corrupt {
     const auto segments =
         b.CreateVector(std::vector{fb::CreateDataSegment(b, segment_offset, segment_size)});
     fb::FlatTensorBuilder root(b);
+    root.add_version(version);
     if (has_segments) {
       root.add_segments(segments);
     }
@@ -194,6 +196,7 @@ TEST_F(FlatTensorTest, TheCorruptionsStartFromASoundFile) {
 
 TEST_F(FlatTensorTest, RejectsDamagedContent) {
   const std::pair<const char*, std::function<void(Corrupt&)>> kDamages[] = {
+      {"later version", [](Corrupt& c) { c.version = 1; }},
       {"empty key", [](Corrupt& c) { c.key = ""; }},
       {"zero byte in key", [](Corrupt& c) { c.key = std::string("a\0b", 3); }},
       {"key twice", [](Corrupt& c) { c.copies = 2; }},

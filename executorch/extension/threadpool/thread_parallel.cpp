@@ -36,10 +36,15 @@ bool parallel_for_on_pool(int64_t begin, int64_t end, int64_t grain_size,
   return true;
 }
 
+int64_t pool_thread_count() {
+  return static_cast<int64_t>(threadpool::get_threadpool()->get_thread_count());
+}
+
 }  // namespace
 }  // namespace extension
 }  // namespace executorch
 
 int et_threadpool_registered =
-    (executorch::extension::internal::set_parallel_for(executorch::extension::parallel_for_on_pool),
+    (executorch::extension::internal::set_parallel_for(executorch::extension::parallel_for_on_pool,
+                                                       executorch::extension::pool_thread_count),
      1);

@@ -1,0 +1,175 @@
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/loaded_program.h>
+#include <executorch/extension/command/progress.h>
+#include <executorch/extension/command/text_run.h>
+#include <executorch/extension/llm/runner/util.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <random>
+
+namespace executorch::extension::command {
+namespace {
+
+using llm::GenerationOptions;
+using llm::GenerationResult;
+
+/// What Ctrl-C stops; null: nothing, but the program.
+std::atomic<llm::TextSession*> running{nullptr};
+
+void stop_running(int) {
+  if (llm::TextSession* const session = running.load()) {
+    session->stop();
+    return;
+  }
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+}
+
+/// While it lives, Ctrl-C stops the session.
+struct Running {
+  explicit Running(llm::TextSession& session) {
+    running = &session;
+    before = std::signal(SIGINT, stop_running);
+  }
+  ~Running() {
+    running = nullptr;
+    std::signal(SIGINT, before);
+  }
+  void (*before)(int);
+};
+
+std::pair<uint64_t, float> parse_bias(const std::string& text) {
+  const size_t colon = text.find(':');
+  uint64_t token = 0;
+  float bias = 0;
+  const char* const end = text.data() + text.size();
+  if (colon != std::string::npos) {
+    const char* const middle = text.data() + colon;
+    const auto first = std::from_chars(text.data(), middle, token);
+    const auto second = std::from_chars(middle + 1, end, bias);
+    if (first.ec == std::errc() && first.ptr == middle && second.ec == std::errc() &&
+        second.ptr == end) {
+      return {token, bias};
+    }
+  }
+  fail("--bias is '" + text + "', not TOKEN:NUMBER as in 50256:-5");
+}
+
+GenerationOptions generation_of(const TextOptions& options) {
+  GenerationOptions generation;
+  llm::SamplingOptions& sampling = generation.sampling;
+  sampling.temperature = options.temperature;
+  sampling.top_k = options.top_k;
+  sampling.top_p = options.top_p;
+  sampling.min_p = options.min_p;
+  sampling.repetition_penalty = options.repetition_penalty;
+  sampling.presence_penalty = options.presence_penalty;
+  sampling.frequency_penalty = options.frequency_penalty;
+  for (const std::string& bias : options.token_bias) sampling.token_bias.insert(parse_bias(bias));
+  sampling.seed = options.seed.has_value() ? *options.seed : std::random_device()();
+  const std::string complaint = check_sampling(sampling);
+  if (!complaint.empty()) fail(complaint);
+  generation.max_new_tokens = options.n_tokens;
+  generation.stop_strings = options.stops;
+  generation.stop_tokens.insert(options.stop_tokens.begin(), options.stop_tokens.end());
+  generation.ignore_eos = options.ignore_eos;
+  generation.window = options.window == "exact"  ? llm::Window::Exact
+                      : options.window == "half" ? llm::Window::Half
+                                                 : llm::Window::Stop;
+  generation.n_draft = options.n_draft;
+  return generation;
+}
+
+}  // namespace
+
+TextRun::TextRun(const TextOptions& options)
+    : options_(options), generation_(generation_of(options)) {
+  use_threads(options.n_threads);
+  const auto start = std::chrono::steady_clock::now();
+  llm::EngineOptions engine;
+  engine.model_path = options.model_path;
+  engine.data_files = options.data_files;
+  engine.tokenizer_path = options.tokenizer_path;
+  engine.method_name = options.method;
+  auto loaded = llm::TextEngine::load(engine);
+  if (!loaded.ok()) {
+    fail("cannot run " + options.model_path +
+         " as a language model: " + runtime::to_string(loaded.error()));
+  }
+  engine_ = std::move(*loaded);
+  if (engine_->tokenizer() == nullptr) {
+    fail(options.model_path + " has no tokenizer inside; give its file with --tokenizer");
+  }
+  auto session = engine_->create_text_session();
+  if (!session.ok()) {
+    fail("cannot load a session of " + options.model_path + ": " +
+         runtime::to_string(session.error()));
+  }
+  session_ = std::move(*session);
+  load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TextRun::~TextRun() = default;
+
+std::vector<uint64_t> TextRun::encode(const std::string& text, int n_bos) const {
+  auto tokens = engine_->encode(text, static_cast<int8_t>(n_bos));
+  if (!tokens.ok())
+    fail(std::string("cannot encode the text: ") + runtime::to_string(tokens.error()));
+  return std::move(*tokens);
+}
+
+GenerationResult TextRun::run(std::vector<uint64_t> tokens, GenerationOptions generation,
+                              const std::function<void(const std::string&)>& show) {
+  const size_t n = tokens.size();
+  if (n == 0) fail("the prompt is empty: there is nothing to continue");
+  const auto context = static_cast<uint64_t>(engine_->context_length());
+  if (n > context && generation.window == llm::Window::Stop) {
+    fail("the prompt has " + std::to_string(n) + " tokens, and " + options_.model_path +
+         " takes at most " + std::to_string(context) +
+         "; --window half or exact leaves out the first ones");
+  }
+  check(session_->set_text(std::move(tokens)),
+        "give the prompt to " + options_.model_path + " (is the tokenizer its own?)");
+  std::optional<Progress> progress;
+  progress.emplace("prompt");
+  generation.on_prefill = [&](int64_t done, int64_t total) {
+    progress->show(static_cast<double>(done) / static_cast<double>(total));
+  };
+  generation.on_text = [&](const std::string& text) {
+    progress.reset();  // before anything is printed
+    if (show) show(text);
+    return true;
+  };
+  const Running stoppable(*session_);
+  auto result = session_->generate(generation);
+  if (!result.ok()) {
+    fail("cannot run " + options_.model_path + ": " + runtime::to_string(result.error()));
+  }
+  return std::move(*result);
+}
+
+double prefill_rate(const GenerationResult& result) {
+  const auto n = static_cast<double>(result.n_prompt_tokens - result.n_reused_tokens);
+  return result.time_to_first_token_seconds > 0 ? n / result.time_to_first_token_seconds : 0;
+}
+
+double decode_rate(const GenerationResult& result) {
+  // The first token is part of reading the prompt.
+  const double n = static_cast<double>(result.tokens.size()) - 1;
+  return n > 0 && result.decode_seconds > 0 ? n / result.decode_seconds : 0;
+}
+
+devtools::Json TextRun::json(const GenerationResult& result) const {
+  return {{"text", result.text},
+          {"tokens", result.tokens.size()},
+          {"load_seconds", load_seconds_},
+          {"time_to_first_token_seconds", result.time_to_first_token_seconds},
+          {"prefill_tokens_per_second", prefill_rate(result)},
+          {"decode_tokens_per_second", decode_rate(result)},
+          {"resident_mb", static_cast<double>(llm::get_rss_bytes()) / 1e6}};
+}
+
+}  // namespace executorch::extension::command

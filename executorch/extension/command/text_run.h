@@ -1,0 +1,45 @@
+#pragma once
+
+#include <executorch/devtools/inspect/table.h>
+#include <executorch/extension/command/verbs.h>
+#include <executorch/extension/llm/runner/text_session.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::command {
+
+/// A language model that the command line chose, with one text. Ctrl-C ends the answer that is
+/// being made, not the program. Throws Failure, as all of this.
+class TextRun {
+ public:
+  explicit TextRun(const TextOptions& options);
+  ~TextRun();
+
+  llm::TextEngine& engine() { return *engine_; }
+  /// Tokens of a text.
+  std::vector<uint64_t> encode(const std::string& text, int n_bos) const;
+  /// What the command line says of sampling and of where texts end.
+  const llm::GenerationOptions& generation() const { return generation_; }
+  /// Continues a text; shows what comes if `show` is given, and how far reading the prompt is.
+  llm::GenerationResult run(std::vector<uint64_t> tokens, llm::GenerationOptions generation,
+                            const std::function<void(const std::string&)>& show);
+  /// text, tokens, and rates of a result.
+  devtools::Json json(const llm::GenerationResult& result) const;
+
+ private:
+  TextOptions options_;
+  llm::GenerationOptions generation_;
+  std::unique_ptr<llm::TextEngine> engine_;
+  std::unique_ptr<llm::TextSession> session_;
+  double load_seconds_ = 0;
+};
+
+/// Tokens of the prompt that a result took, for each second up to its first token.
+double prefill_rate(const llm::GenerationResult& result);
+double decode_rate(const llm::GenerationResult& result);
+
+}  // namespace executorch::extension::command

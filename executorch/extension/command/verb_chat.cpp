@@ -1,0 +1,132 @@
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/text_run.h>
+#include <executorch/extension/command/verbs.h>
+#include <executorch/extension/llm/runner/chat_template.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace executorch::extension::command {
+namespace {
+
+using llm::ChatMessage;
+using llm::ChatTemplate;
+
+std::string all_names() {
+  std::string text;
+  for (const std::string& name : ChatTemplate::names()) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+ChatTemplate choose_template(const ChatVerb& verb, const llm::TextEngine& engine) {
+  if (verb.chat_template.empty()) {
+    const auto found = ChatTemplate::of(engine.chat_template());
+    if (found.has_value()) return *found;
+    fail(verb.text.model_path +
+         (engine.chat_template().empty() ? " comes with no chat template"
+                                         : " comes with a chat template that is not known here") +
+         "; say with --template which it was trained with: " + all_names());
+  }
+  if (const auto named = ChatTemplate::named(verb.chat_template)) return *named;
+  std::ifstream file(verb.chat_template, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const auto recognized =
+      file ? ChatTemplate::recognized(text.str()) : std::optional<ChatTemplate>();
+  if (!recognized.has_value()) {
+    fail("--template is '" + verb.chat_template + "', neither one of " + all_names() +
+         " nor a file with one of them in Jinja");
+  }
+  return *recognized;
+}
+
+/// A conversation, and what is said next.
+class Chat {
+ public:
+  Chat(const ChatVerb& verb, TextRun& run)
+      : verb_(verb), run_(run), template_(choose_template(verb, run.engine())) {
+    generation_ = run.generation();
+    for (const std::string& stop : template_.stop_strings()) {
+      generation_.stop_strings.push_back(stop);
+      const auto token = run.engine().tokenizer()->piece_to_id(stop);
+      if (token.ok()) generation_.stop_tokens.insert(*token);
+    }
+    reset();
+  }
+
+  void reset() {
+    messages_.clear();
+    if (!verb_.system.empty()) messages_.push_back({"system", verb_.system});
+  }
+
+  llm::GenerationResult answer(const std::string& question,
+                               const std::function<void(const std::string&)>& show) {
+    messages_.push_back({"user", question});
+    auto result = run_.run(encode_what_fits(), generation_, show);
+    messages_.push_back({"assistant", result.text});
+    return result;
+  }
+
+ private:
+  std::vector<uint64_t> encode() const {
+    return run_.encode(template_.render(messages_), template_.begins_with_bos() ? 1 : 0);
+  }
+
+  /// Forgets the oldest questions and answers where there is no room for another answer.
+  std::vector<uint64_t> encode_what_fits() {
+    const auto context = static_cast<uint64_t>(run_.engine().context_length());
+    const size_t n_system = !messages_.empty() && messages_[0].role == "system" ? 1 : 0;
+    std::vector<uint64_t> tokens = encode();
+    size_t n_forgotten = 0;
+    while (tokens.size() > context - context / 4 && messages_.size() > n_system + 2) {
+      const auto oldest = messages_.begin() + static_cast<std::ptrdiff_t>(n_system);
+      messages_.erase(oldest, oldest + 2);
+      n_forgotten += 2;
+      tokens = encode();
+    }
+    if (n_forgotten > 0) {
+      std::cerr << "(the context is full: the oldest " << n_forgotten
+                << " messages were forgotten)\n";
+    }
+    return tokens;
+  }
+
+  const ChatVerb& verb_;
+  TextRun& run_;
+  ChatTemplate template_;
+  llm::GenerationOptions generation_;
+  std::vector<ChatMessage> messages_;
+};
+
+}  // namespace
+
+void chat(const ChatVerb& verb) {
+  TextRun run(verb.text);
+  Chat chat(verb, run);
+  const bool is_terminal = isatty(0) != 0;
+  if (is_terminal) std::cerr << "/reset forgets what was said; /quit, or Ctrl-D, ends.\n";
+  std::string line;
+  for (;;) {
+    if (is_terminal) std::cerr << "> " << std::flush;
+    if (!std::getline(std::cin, line)) break;
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line == "/quit" || line == "/exit") break;
+    if (line == "/reset") chat.reset();
+    if (line.empty() || line == "/reset") continue;
+    if (verb.text.json) {
+      const auto result = chat.answer(line, {});
+      std::cout << devtools::json_text(run.json(result)) << std::endl;
+    } else {
+      chat.answer(line, [](const std::string& text) { std::cout << text << std::flush; });
+      std::cout << std::endl;
+    }
+  }
+  if (is_terminal) std::cerr << "\n";
+}
+
+}  // namespace executorch::extension::command

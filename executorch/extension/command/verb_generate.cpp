@@ -1,0 +1,69 @@
+#include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/text_run.h>
+#include <executorch/extension/command/verbs.h>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace executorch::extension::command {
+namespace {
+
+std::string read_all(std::istream& in) {
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string read_prompt(const GenerateVerb& verb) {
+  if (verb.prompt.has_value()) {
+    if (verb.prompt_file.has_value()) fail("--prompt and --prompt-file exclude each other");
+    return *verb.prompt;
+  }
+  if (verb.prompt_file.has_value() && *verb.prompt_file != "-") {
+    std::ifstream file(*verb.prompt_file, std::ios::binary);
+    if (!file) fail("cannot read " + *verb.prompt_file + ": " + std::strerror(errno));
+    std::string text = read_all(file);
+    if (file.bad()) fail("cannot read " + *verb.prompt_file);
+    return text;
+  }
+  if (!isatty(0)) return read_all(std::cin);
+  std::cerr << "Prompt: " << std::flush;
+  std::string line;
+  std::getline(std::cin, line);
+  return line;
+}
+
+void print_rates(const llm::GenerationResult& result) {
+  std::fprintf(stderr,
+               "%lld tokens of prompt, %.1f tokens/s; %zu new, %.1f tokens/s; ended by %s\n",
+               static_cast<long long>(result.n_prompt_tokens), prefill_rate(result),
+               result.tokens.size(), decode_rate(result), to_string(result.finish_reason));
+}
+
+}  // namespace
+
+void generate(const GenerateVerb& verb) {
+  TextRun run(verb.text);
+  const std::string prompt = read_prompt(verb);
+  const int n_bos = verb.n_bos >= 0 ? verb.n_bos : run.engine().default_n_bos();
+  auto tokens = run.encode(prompt, n_bos);
+  if (verb.text.json) {
+    auto result = run.run(std::move(tokens), run.generation(), {});
+    if (verb.echo) result.text = prompt + result.text;
+    std::cout << devtools::json_text(run.json(result)) << std::endl;
+    return;
+  }
+  if (verb.echo) std::cout << prompt << std::flush;
+  const auto result = run.run(std::move(tokens), run.generation(),
+                              [](const std::string& text) { std::cout << text << std::flush; });
+  std::cout << std::endl;
+  print_rates(result);
+}
+
+}  // namespace executorch::extension::command

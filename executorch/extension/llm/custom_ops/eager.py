@@ -1,0 +1,196 @@
+"""What the operators of `custom_ops` compute, in PyTorch: their eager form, and what the kernels
+are compared with.
+
+Layouts are [batch, tokens, heads, dim] for queries, keys and values, [batch, capacity, heads, dim]
+for caches.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def check_positions(start_pos: int, tokens: int, capacity: int) -> None:
+    if start_pos < 0 or start_pos + tokens > capacity:
+        raise ValueError(
+            f"{tokens} tokens from position {start_pos} on do not fit into a cache of {capacity} "
+            "positions"
+        )
+
+
+def update_cache(value: Tensor, cache: Tensor, start_pos: int) -> Tensor:
+    check_positions(start_pos, value.size(1), cache.size(1))
+    cache[:, start_pos : start_pos + value.size(1)] = value
+    return value.new_zeros(1)
+
+
+def update_cache_with_indices(
+    value: Tensor, cache: Tensor, start_pos: int, indices: Tensor
+) -> Tensor:
+    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < cache.size(1):
+        raise IndexError(f"indices outside of a cache of {cache.size(1)} positions")
+    for token in range(value.size(1)):  # in order: of equal indices the last holds
+        cache[torch.arange(value.size(0)), indices[:, token]] = value[:, token]
+    return value.new_zeros(1)
+
+
+def custom_sdpa(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    start_pos: int,
+    attn_mask: Tensor | None = None,
+    drpout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    tokens = query.size(1)
+    check_positions(start_pos, tokens, key.size(1))
+    if attn_mask is not None and is_causal:
+        raise ValueError("custom_sdpa: a mask or is_causal, not both")
+    keys = start_pos + tokens if attn_mask is None else attn_mask.size(1)
+    scores = _scores(query, key[:, :keys], scale)
+    if is_causal:
+        later = torch.arange(keys) > torch.arange(tokens).unsqueeze(1) + start_pos
+        scores = scores.masked_fill(later, -math.inf)
+    elif attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    # A row that sees nothing gives zeros.
+    weights = torch.softmax(scores, -1).nan_to_num(0.0) if keys else scores
+    groups = query.size(2) // value.size(2)
+    values = value[:, :keys].transpose(1, 2).repeat_interleave(groups, 1).to(weights.dtype)
+    return (weights @ values).transpose(1, 2).to(query.dtype).contiguous()
+
+
+def _scores(query: Tensor, key: Tensor, scale: float | None) -> Tensor:
+    """[batch, heads, tokens, keys] in float."""
+    scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
+    groups = query.size(2) // key.size(2)
+    keys = key.transpose(1, 2).repeat_interleave(groups, 1).float()
+    return query.transpose(1, 2).float() @ keys.transpose(2, 3) * scale
+
+
+def sdpa_with_kv_cache(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    start_pos: int,
+    seq_len: int,
+    attn_mask: Tensor | None = None,
+    drpout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    if seq_len != query.size(1):
+        raise ValueError(f"seq_len is {seq_len}, but there are {query.size(1)} queries")
+    update_cache(key, key_cache, start_pos)
+    update_cache(value, value_cache, start_pos)
+    return custom_sdpa(
+        query, key_cache, value_cache, start_pos, attn_mask, drpout_p, is_causal, scale
+    )
+
+
+def custom_quantized_sdpa(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    start_pos: int,
+    attn_mask: Tensor | None = None,
+    drpout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    q_zero_points: Tensor | None = None,
+    q_scales: Tensor | None = None,
+    k_zero_points: Tensor | None = None,
+    k_scales: Tensor | None = None,
+    v_zero_points: Tensor | None = None,
+    v_scales: Tensor | None = None,
+    is_seq_at_dim_2: bool = False,
+) -> Tensor:
+    def rows(t: Tensor, zero_points: Tensor | None, scales: Tensor | None) -> Tensor:
+        if scales is not None and zero_points is not None:
+            t = (t.float() - zero_points) * scales
+        return t.float().transpose(1, 2) if is_seq_at_dim_2 else t.float()
+
+    out = custom_sdpa(
+        rows(query, q_zero_points, q_scales),
+        rows(key, k_zero_points, k_scales),
+        rows(value, v_zero_points, v_scales),
+        start_pos,
+        attn_mask,
+        drpout_p,
+        is_causal,
+        scale,
+    )
+    return out.transpose(1, 2).contiguous() if is_seq_at_dim_2 else out
+
+
+# The Hadamard matrix of order 28 as 4 x 4 circulant blocks of order 7: bit c of a block's number
+# says whether column c of its first row is +1; each further row is turned one place to the right.
+_BLOCKS = [
+    [0x01, 0x3C, 0x5A, 0x66],
+    [0x43, 0x01, 0x19, 0x5A],
+    [0x25, 0x66, 0x01, 0x43],
+    [0x19, 0x25, 0x3C, 0x01],
+]
+
+
+def _hadamard_28() -> Tensor:
+    def block(bits: int) -> Tensor:
+        first = torch.tensor([1.0 if bits >> c & 1 else -1.0 for c in range(7)])
+        return torch.stack([first.roll(r) for r in range(7)])
+
+    return torch.cat([torch.cat([block(b) for b in row], 1) for row in _BLOCKS])
+
+
+def fast_hadamard_transform(mat: Tensor) -> Tensor:
+    n = mat.size(-1)
+    odd = 28 if n % 28 == 0 and n > 0 else 1
+    power = n // odd
+    if power < 1 or power & (power - 1):
+        raise ValueError(f"rows of 2^m or 28 * 2^m numbers are transformed, not of {n}")
+    x = mat.float().reshape(-1, odd, power)
+    half = 1
+    while half < power:
+        pairs = x.reshape(-1, odd, power // (2 * half), 2, half)
+        a, b = pairs.unbind(3)
+        x = torch.stack([a + b, a - b], 3).reshape(-1, odd, power)
+        half *= 2
+    x = x / math.sqrt(power)
+    if odd == 28:
+        x = _hadamard_28().T @ x
+    return x.reshape(mat.shape).to(mat.dtype)
+
+
+def gated_delta_rule(
+    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
+) -> tuple[Tensor, Tensor]:
+    state = initial_state.clone()
+    out = torch.empty_like(value)
+    for t in range(query.size(2)):
+        state = state * decay[:, :, t, :, None]
+        predicted = torch.einsum("bhkv,bhk->bhv", state, key[:, :, t])
+        delta = beta[:, :, t, None] * (value[:, :, t] - predicted)
+        state = state + key[:, :, t, :, None] * delta[:, :, None, :]
+        out[:, :, t] = torch.einsum("bhkv,bhk->bhv", state, query[:, :, t])
+    return out, state
+
+
+def fallback(input: Tensor) -> Tensor:
+    return input.clone()
+
+
+def tile_crop(input: Tensor, tile_size: int) -> Tensor:
+    channels, height, width = input.shape
+    if tile_size < 1 or height % tile_size or width % tile_size:
+        raise ValueError(f"{height} x {width} pixels do not divide into tiles of {tile_size}")
+    down, across = height // tile_size, width // tile_size
+    tiles = input.reshape(channels, down, tile_size, across, tile_size).permute(1, 3, 0, 2, 4)
+    return tiles.reshape(down * across, channels, tile_size, tile_size).contiguous()

@@ -1,0 +1,43 @@
+"""How operators of this folder become known to PyTorch: schemas, eager form, fake form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.library import Library, register_fake
+
+
+def define(
+    library: Library,
+    inputs: str,
+    compute: Callable[..., Any],
+    fake: Callable[..., Any],
+    n_results: int = 1,
+    outs: tuple[str, ...] = ("out",),
+) -> None:
+    """`inputs` reads like "update_cache(Tensor value, Tensor(a!) cache, SymInt start_pos)". A
+    compiled library that was loaded before has defined the operator: it stays as it is."""
+    name, _, arguments = inputs.partition("(")
+    namespace = library.ns
+    if f"{namespace}::{name}" in torch._C._dispatch_get_all_op_names():
+        return
+    result = "Tensor" if n_results == 1 else f"({', '.join(['Tensor'] * n_results)})"
+    library.define(f"{inputs} -> {result}")
+    letters = [chr(ord("a") + arguments.count("!") + i) for i in range(n_results)]
+    written = ", ".join(f"Tensor({x}!) {o}" for x, o in zip(letters, outs, strict=True))
+    kinds = ", ".join(f"Tensor({x}!)" for x in letters)
+    returned = kinds if n_results == 1 else f"({kinds})"
+    library.define(f"{name}.out({arguments[:-1]}, *, {written}) -> {returned}")
+
+    def into(*args: Any, **kwargs: Any) -> Any:
+        targets = [kwargs.pop(o) for o in outs]
+        results = compute(*args, **kwargs)
+        for target, value in zip(targets, [results] if n_results == 1 else results, strict=True):
+            target.resize_(value.shape).copy_(value)
+        return targets[0] if n_results == 1 else tuple(targets)
+
+    library.impl(name, compute, "CompositeExplicitAutograd")
+    library.impl(f"{name}.out", into, "CompositeExplicitAutograd")
+    register_fake(f"{namespace}::{name}", fake, lib=library)

@@ -1,0 +1,66 @@
+#include <executorch/extension/llm/runner/language_model.h>
+
+#include <algorithm>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+using aten::Tensor;
+using runtime::Error;
+using runtime::Result;
+using runtime::Span;
+
+LanguageModel::LanguageModel(TextDecoderRunner& decoder, int64_t max_chunk)
+    : decoder_(decoder),
+      max_chunk_(
+          std::clamp<int64_t>(max_chunk, 1, std::max<int64_t>(1, decoder.form().max_tokens))) {}
+
+int64_t LanguageModel::known_tokens(Span<const uint64_t> text) const {
+  const size_t n = std::min(text.size(), known_.size());
+  size_t common = 0;
+  while (common < n && text[common] == known_[common]) ++common;
+  return static_cast<int64_t>(common);
+}
+
+/// Tokens [begin, begin + n) of the text; what follows is unknown then.
+Result<Tensor> LanguageModel::run(Span<const uint64_t> text, int64_t begin, int64_t n) {
+  const uint64_t* const tokens = text.data() + begin;
+  input_.assign(tokens, tokens + n);
+  known_.resize(static_cast<size_t>(begin));
+  TensorPtr input =
+      from_blob(input_.data(), {1, static_cast<aten::SizesType>(n)}, aten::ScalarType::Long);
+  Result<Tensor> logits = decoder_.step(input, begin);
+  if (logits.ok()) known_.insert(known_.end(), tokens, tokens + n);
+  return logits;
+}
+
+Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, const Call& call) {
+  const auto size = static_cast<int64_t>(text.size());
+  const int64_t known = std::min(known_tokens(text), size - n_rows);
+  const int64_t total = size - known;
+  const auto progress = [&](int64_t done) {
+    if (call.on_progress) call.on_progress(done, total);
+  };
+  if (decoder_.form().position == ProgramForm::Position::None) {
+    Result<Tensor> logits = run(text, 0, size);
+    if (logits.ok()) progress(total);
+    return logits;
+  }
+  int64_t begin = known;
+  while (size - begin > max_chunk_) {
+    if (call.stop != nullptr && call.stop->load()) return Error::EndOfMethod;
+    const int64_t n = std::min(max_chunk_, size - begin - n_rows);
+    const Result<Tensor> logits = run(text, begin, n);
+    if (!logits.ok()) return logits.error();
+    begin += n;
+    progress(begin - known);
+  }
+  Result<Tensor> logits = run(text, begin, size - begin);
+  if (logits.ok()) progress(total);
+  return logits;
+}
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

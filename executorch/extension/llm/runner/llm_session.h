@@ -1,0 +1,73 @@
+/// Language models as tokens in, tokens out, for servers: several texts over one copy of the
+/// weights. text_session.h has the implementation, with more than these interfaces ask for.
+#pragma once
+
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/core/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+struct SamplingConfig {
+  /// 0: the likeliest token. Negative: not said, which is 0, too.
+  float temperature = -1.0f;
+  /// Keeps the fewest tokens whose probabilities add up to it. 1: all.
+  float top_p = 1.0f;
+  /// Keeps that many tokens. 0: all.
+  int32_t top_k = 0;
+  uint64_t seed = 0;
+};
+
+struct DecodeResult {
+  uint64_t token_id = 0;
+  /// What the token adds to the text: whole characters. Empty while a character is incomplete.
+  std::string text_piece;
+  /// The token ends the text; it is not part of it.
+  bool is_eos = false;
+  /// Nothing follows: end of text, or stop() was called, or the context is full.
+  bool is_terminal = false;
+};
+
+struct LLMServingCapacity {
+  int32_t max_physical_sessions_without_weight_duplication = 1;
+  /// Memory of one session that is not shared with others.
+  int64_t estimated_bytes_per_session = 0;
+};
+
+/// One text. Not thread-safe but for stop().
+class LLMSession {
+ public:
+  virtual ~LLMSession() = default;
+  /// Appends tokens to the text. With `initial_sampling`, the first decode_one() after it chooses
+  /// with these.
+  virtual runtime::Error prefill_tokens(const std::vector<uint64_t>& tokens,
+                                        const SamplingConfig* initial_sampling = nullptr) = 0;
+  /// Chooses the next token and appends it. InvalidState if the text is empty.
+  virtual runtime::Result<DecodeResult> decode_one(const SamplingConfig& sampling) = 0;
+  /// Tokens in the text.
+  virtual int64_t position() const = 0;
+  /// Empties the text.
+  virtual runtime::Error reset() = 0;
+  /// Ends what runs, soon. From any thread.
+  virtual void stop() = 0;
+};
+
+/// A model. It must outlive its sessions; sessions may run at the same time.
+class LLMEngine {
+ public:
+  virtual ~LLMEngine() = default;
+  virtual runtime::Result<std::unique_ptr<LLMSession>> create_session() = 0;
+  virtual LLMServingCapacity serving_capacity() const = 0;
+  virtual const std::unordered_map<std::string, int64_t>& metadata() const = 0;
+};
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,40 @@
+/// What a program of a language model says of itself.
+#pragma once
+
+#include <executorch/extension/llm/runner/program_form.h>
+#include <executorch/extension/module/module.h>
+#include <executorch/runtime/core/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace tokenizers {
+class Tokenizer;
+}  // namespace tokenizers
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+/// All integers that a method without inputs gives, be they numbers, lists or tensors; none if
+/// there is no such method, or it cannot be run.
+std::vector<int64_t> constant_integers(Module& module, const std::string& method_name);
+
+/// What constants.h names, of a program whose method has `form`. What it does not say is read from
+/// the form and the tokenizer, which may be null.
+std::unordered_map<std::string, int64_t> read_metadata(Module& module, const ProgramForm& form,
+                                                       const ::tokenizers::Tokenizer* tokenizer);
+
+/// Tokens that end a text: the program's (get_eos_ids, get_eos_id), else the tokenizer's.
+std::unordered_set<uint64_t> read_eos_ids(Module& module, const ::tokenizers::Tokenizer* tokenizer);
+
+/// An entry of the program's named data; empty if there is none.
+std::optional<std::string> named_data(Module& module, const std::string& key);
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,131 @@
+#include <executorch/extension/llm/runner/program_form.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/platform/log.h>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+namespace {
+
+using aten::ScalarType;
+using runtime::Error;
+using runtime::MethodMeta;
+using runtime::Result;
+using runtime::TensorInfo;
+
+std::string described(ScalarType type, runtime::Span<const int32_t> sizes) {
+  std::string text = std::string(runtime::toString(type)) + " [";
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
+  }
+  return text + "]";
+}
+
+bool is_integer(ScalarType type) {
+  return type == ScalarType::Long || type == ScalarType::Int;
+}
+
+/// Logs what is wrong with a method.
+Error refuse(const std::string& method, const std::string& found, const std::string& expected) {
+  ET_LOG(Error, "method '%s' is none of a language model: %s; expected %s", method.c_str(),
+         found.c_str(), expected.c_str());
+  return Error::InvalidArgument;
+}
+
+Error read_tokens(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
+  constexpr char kExpected[] = "token ids, int64 or int32 [1, t]";
+  if (meta.num_inputs() == 0) return refuse(method, "it has no input", kExpected);
+  const Result<TensorInfo> input = meta.input_tensor_meta(0);
+  if (!input.ok()) return refuse(method, "its first input is no tensor", kExpected);
+  const auto sizes = input->sizes();
+  const bool fits = is_integer(input->scalar_type()) &&
+                    (sizes.size() == 1 || (sizes.size() == 2 && sizes[0] == 1)) &&
+                    sizes[sizes.size() - 1] > 0;
+  if (!fits) {
+    return refuse(method, "its first input is " + described(input->scalar_type(), sizes),
+                  kExpected);
+  }
+  form.token_type = input->scalar_type();
+  form.token_dims = sizes.size();
+  form.max_tokens = sizes[sizes.size() - 1];
+  return Error::Ok;
+}
+
+Error read_positions(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
+  constexpr char kExpected[] = "tokens, and their position or positions, int64 or int32 [1] or [t]";
+  if (meta.num_inputs() == 1) return Error::Ok;
+  if (meta.num_inputs() > 2) {
+    return refuse(method, "it has " + std::to_string(meta.num_inputs()) + " inputs", kExpected);
+  }
+  const Result<TensorInfo> input = meta.input_tensor_meta(1);
+  if (!input.ok()) return refuse(method, "its second input is no tensor", kExpected);
+  const auto sizes = input->sizes();
+  if (!is_integer(input->scalar_type()) || sizes.size() != 1) {
+    return refuse(method, "its second input is " + described(input->scalar_type(), sizes),
+                  kExpected);
+  }
+  form.position_type = input->scalar_type();
+  form.position = sizes[0] == 1 ? ProgramForm::Position::Start : ProgramForm::Position::EachToken;
+  return Error::Ok;
+}
+
+Error read_logits_output(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
+  constexpr char kExpected[] = "logits, float, half or bfloat16 [1, t, v] or [1, v]";
+  for (size_t i = 0; i < meta.num_outputs(); ++i) {
+    const Result<TensorInfo> output = meta.output_tensor_meta(i);
+    if (!output.ok()) continue;
+    const auto sizes = output->sizes();
+    const ScalarType type = output->scalar_type();
+    const bool is_float = type == ScalarType::Float || type == ScalarType::Double ||
+                          type == ScalarType::Half || type == ScalarType::BFloat16;
+    int64_t n_rows = 1;  // sizes are checked at load: their product is an int64
+    for (size_t d = 0; d + 1 < sizes.size(); ++d) n_rows *= sizes[d];
+    const bool fits = is_float && sizes.size() >= 1 && sizes.size() <= 3 &&
+                      sizes[sizes.size() - 1] > 0 && (n_rows == 1 || n_rows == form.max_tokens);
+    if (!fits) {
+      return refuse(method, "output " + std::to_string(i) + " is " + described(type, sizes),
+                    kExpected);
+    }
+    form.logits_output = i;
+    form.vocabulary_size = sizes[sizes.size() - 1];
+    form.gives_all_positions = n_rows > 1;
+    return Error::Ok;
+  }
+  return refuse(method, "no output is a tensor", kExpected);
+}
+
+/// Whether the number of tokens is dynamic, which only the loaded method knows.
+Result<bool> takes_any_number(Module& module, const std::string& method_name) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const Result<runtime::Method*> method = module.method(method_name);
+  if (!method.ok()) return method.error();
+  const aten::Tensor tokens = (*method)->get_input(0).toTensor();
+#pragma GCC diagnostic pop
+  return tokens.unsafeGetTensorImpl()->shape_dynamism() != aten::TensorShapeDynamism::STATIC;
+}
+
+}  // namespace
+
+Result<ProgramForm> program_form(Module& module, const std::string& method_name) {
+  const Result<MethodMeta> meta = module.method_meta(method_name);
+  if (!meta.ok()) return meta.error();
+  ProgramForm form;
+  for (const auto read : {read_tokens, read_positions, read_logits_output}) {
+    const Error error = read(*meta, method_name, form);
+    if (error != Error::Ok) return error;
+  }
+  const Result<bool> any_number = takes_any_number(module, method_name);
+  if (!any_number.ok()) return any_number.error();
+  const bool one_at_a_time = form.position != ProgramForm::Position::None && form.max_tokens == 1;
+  if (!*any_number && !one_at_a_time) {
+    return refuse(method_name, "it takes exactly " + std::to_string(form.max_tokens) + " tokens",
+                  "any number up to a maximum: export it with a dynamic shape, as in "
+                  "dynamic_shapes=({1: torch.export.Dim(\"tokens\", max=1024)},)");
+  }
+  return form;
+}
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,46 @@
+/// What programs of language models look like. A method is one if it is
+///   forward(tokens [1, t]) -> logits                   the whole text in each call
+///   forward(tokens [1, t], start [1]) -> logits        t tokens from position `start` on, over
+///   forward(tokens [1, t], positions [t]) -> logits    caches that the program keeps
+/// with tokens int64 or int32, also [t]; logits [v], [1, v] or [1, t, v] of float, double, Half or
+/// BFloat16, the first tensor among the outputs. t must be dynamic, or 1 over caches.
+#pragma once
+
+#include <executorch/extension/module/module.h>
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+struct ProgramForm {
+  enum class Position {
+    None,       ///< the whole text is given
+    Start,      ///< the position of the first token
+    EachToken,  ///< the position of each
+  };
+  Position position = Position::None;
+  aten::ScalarType position_type = aten::ScalarType::Long;
+  aten::ScalarType token_type = aten::ScalarType::Long;
+  /// 1 or 2 dims.
+  size_t token_dims = 2;
+  /// In one call.
+  int64_t max_tokens = 0;
+  int64_t vocabulary_size = 0;
+  size_t logits_output = 0;
+  /// Logits after each of the tokens, not after the last only.
+  bool gives_all_positions = false;
+};
+
+/// The form of a method, which is loaded for it. InvalidArgument, and in the log what was found and
+/// what was expected, if it is none of a language model.
+runtime::Result<ProgramForm> program_form(Module& module, const std::string& method_name);
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,132 @@
+#include <executorch/extension/llm/runner/text_decoder_runner.h>
+#include <executorch/extension/llm/runner/util.h>
+#include <executorch/extension/llm/sampler/util.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+
+#include <limits>
+#include <utility>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+namespace {
+
+using aten::ScalarType;
+using aten::Tensor;
+using runtime::Error;
+using runtime::EValue;
+using runtime::Result;
+
+template <class From, class To>
+TensorPtr copied(const Tensor& tensor, std::vector<aten::SizesType> sizes) {
+  const From* const values = tensor.const_data_ptr<From>();
+  return make_tensor_ptr(std::move(sizes), std::vector<To>(values, values + tensor.numel()));
+}
+
+/// `tensor`, int64 or int32, with another element type and number of dims (1 or 2), if it has not
+/// those already.
+Result<TensorPtr> as_input(const TensorPtr& tensor, ScalarType type, size_t dims) {
+  const ScalarType found = tensor->scalar_type();
+  if (found != ScalarType::Long && found != ScalarType::Int) {
+    ET_LOG(Error, "tokens and positions are int64 or int32, found %s", runtime::toString(found));
+    return Error::InvalidArgument;
+  }
+  if (found == type && static_cast<size_t>(tensor->dim()) == dims) return TensorPtr(tensor);
+  const auto n = static_cast<aten::SizesType>(tensor->numel());
+  std::vector<aten::SizesType> sizes = {n};
+  if (dims == 2) sizes.insert(sizes.begin(), 1);
+  if (found == type && type == ScalarType::Long) {
+    return copied<int64_t, int64_t>(*tensor, std::move(sizes));
+  }
+  if (found == type) return copied<int32_t, int32_t>(*tensor, std::move(sizes));
+  if (type == ScalarType::Int) return copied<int64_t, int32_t>(*tensor, std::move(sizes));
+  return copied<int32_t, int64_t>(*tensor, std::move(sizes));
+}
+
+}  // namespace
+
+TextDecoderRunner::TextDecoderRunner(Module* module, IOManager* io_manager, std::string method_name,
+                                     std::unique_ptr<Sampler> sampler, Stats* stats)
+    : module_(module),
+      io_manager_(io_manager),
+      method_name_(std::move(method_name)),
+      sampler_(std::move(sampler)),
+      stats_(stats) {}
+
+Error TextDecoderRunner::load() {
+  if (is_form_known_) return Error::Ok;
+  const Error error = module_->load_method(method_name_);
+  if (error != Error::Ok) return error;
+  const Result<ProgramForm> form = program_form(*module_, method_name_);
+  if (!form.ok()) return form.error();
+  form_ = *form;
+  is_form_known_ = true;
+  return Error::Ok;
+}
+
+bool TextDecoderRunner::is_method_loaded() {
+  return is_form_known_ && module_->is_method_loaded(method_name_);
+}
+
+Result<std::vector<EValue>> TextDecoderRunner::run(const TensorPtr& tokens, int64_t start_pos) {
+  std::vector<EValue> inputs = {tokens};
+  std::vector<int64_t> positions;
+  TensorPtr position;
+  if (form_.position != ProgramForm::Position::None) {
+    const auto made = populate_start_pos_or_cache_position(
+        module_, start_pos, positions, static_cast<int>(tokens->numel()), method_name_.c_str());
+    if (!made.ok()) return made.error();
+    const auto typed = as_input(*made, form_.position_type, 1);
+    if (!typed.ok()) return typed.error();
+    position = *typed;
+    inputs.emplace_back(position);
+    if (io_manager_ != nullptr) {
+      auto prepared = io_manager_->prepare_decode(tokens, position, method_name_);
+      if (!prepared.ok()) return prepared.error();
+      inputs = std::move(*prepared);
+    }
+  }
+  if (stats_ != nullptr) stats_->on_model_execution_begin();
+  auto outputs = module_->execute(method_name_, inputs);
+  if (stats_ != nullptr) stats_->on_model_execution_end();
+  if (outputs.ok() && io_manager_ != nullptr && form_.position != ProgramForm::Position::None) {
+    const Error error = io_manager_->update_decode(*outputs, method_name_);
+    if (error != Error::Ok) return error;
+  }
+  return outputs;
+}
+
+Result<Tensor> TextDecoderRunner::step(TensorPtr& input, int64_t start_pos) {
+  const Error error = load();
+  if (error != Error::Ok) return error;
+  if (input == nullptr || input->numel() < 1 || input->numel() > form_.max_tokens) {
+    ET_LOG(Error, "method '%s' takes 1 to %lld tokens in a call, not %lld", method_name_.c_str(),
+           static_cast<long long>(form_.max_tokens),
+           static_cast<long long>(input == nullptr ? 0 : input->numel()));
+    return Error::InvalidArgument;
+  }
+  const Result<TensorPtr> tokens = as_input(input, form_.token_type, form_.token_dims);
+  if (!tokens.ok()) return tokens.error();
+  const auto outputs = run(*tokens, start_pos);
+  if (!outputs.ok()) return outputs.error();
+  const EValue& logits = outputs->at(form_.logits_output);
+  if (!logits.isTensor()) return Error::InvalidProgram;
+  return logits.toTensor();
+}
+
+int32_t TextDecoderRunner::logits_to_token(const Tensor& logits_tensor, const float temperature) {
+  if (stats_ != nullptr) stats_->on_sampling_begin();
+  int32_t token = -1;
+  if (sampler_ != nullptr) {
+    sampler_->set_temperature(temperature);
+    token = sample_from_logits(logits_tensor, *sampler_);
+  } else {
+    token = ::executorch::extension::llm::logits_to_token(logits_tensor, temperature);
+  }
+  if (stats_ != nullptr) stats_->on_sampling_end();
+  return token;
+}
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

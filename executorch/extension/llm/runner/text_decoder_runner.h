@@ -1,0 +1,69 @@
+#pragma once
+
+#include <executorch/extension/llm/runner/io_manager/io_manager.h>
+#include <executorch/extension/llm/runner/program_form.h>
+#include <executorch/extension/llm/runner/stats.h>
+#include <executorch/extension/llm/sampler/sampler.h>
+#include <executorch/extension/module/module.h>
+#include <executorch/extension/tensor/tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+/// One call of a program: tokens to logits. Forms of programs: program_form.h. What it is given
+/// must outlive it.
+class TextDecoderRunner {
+ public:
+  /// `io_manager` may be null: then tokens and positions are the inputs. `sampler` chooses tokens
+  /// in logits_to_token(); null: one is made for each call.
+  explicit TextDecoderRunner(Module* module, IOManager* io_manager,
+                             std::string method_name = "forward",
+                             std::unique_ptr<Sampler> sampler = nullptr, Stats* stats = nullptr);
+  virtual ~TextDecoderRunner() = default;
+
+  /// Logits of a call with `input`, int64 or int32 [1, t], at position `start_pos`. A program
+  /// without positions takes the whole text as `input`. The logits lie in the program's memory
+  /// until the next call.
+  virtual runtime::Result<aten::Tensor> step(TensorPtr& input, int64_t start_pos);
+
+  /// Loads the method and looks at its form.
+  ET_NODISCARD virtual runtime::Error load();
+  virtual bool is_method_loaded();
+
+  const std::string& method_name() const { return method_name_; }
+  /// After load().
+  const ProgramForm& form() const { return form_; }
+
+  /// The next token, by the last row of logits; -1 if they cannot be read.
+  int32_t logits_to_token(const aten::Tensor& logits_tensor, const float temperature = 0.0f);
+
+ protected:
+  Module* module_;
+  IOManager* io_manager_;
+  std::string method_name_;
+  std::unique_ptr<Sampler> sampler_;
+  Stats* stats_;
+  /// load() finds it out.
+  ProgramForm form_;
+
+ private:
+  runtime::Result<std::vector<runtime::EValue>> run(const TensorPtr& tokens, int64_t start_pos);
+
+  bool is_form_known_ = false;
+};
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::extension::llm::TextDecoderRunner;
+}  // namespace executor
+}  // namespace torch

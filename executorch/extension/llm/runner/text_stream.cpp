@@ -1,0 +1,40 @@
+#include <executorch/extension/llm/runner/text_stream.h>
+#include <executorch/extension/llm/runner/util.h>
+
+#include <utility>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+TextStream::TextStream(const ::tokenizers::Tokenizer* tokenizer, uint64_t previous,
+                       std::vector<std::string> stop_strings)
+    : stop_strings_(std::move(stop_strings)) {
+  if (tokenizer == nullptr) return;
+  decoder_.emplace(*tokenizer);
+  // Spaces in front of a word depend on what it follows.
+  (void)decoder_->push(previous);
+}
+
+runtime::Result<std::string> TextStream::add(uint64_t token) {
+  if (!decoder_.has_value()) return std::string();
+  auto text = decoder_->push(token);
+  if (!text.ok()) {
+    ET_LOG(Error, "the tokenizer has no token %llu", static_cast<unsigned long long>(token));
+    return runtime::Error::InvalidArgument;
+  }
+  held_ += *text;
+  const size_t n = stop_safe_prefix_len(held_, stop_strings_, is_stopped_);
+  std::string shown = held_.substr(0, n);
+  held_.erase(0, n);
+  return shown;
+}
+
+std::string TextStream::finish() {
+  if (is_stopped_ || !decoder_.has_value()) return "";
+  return std::exchange(held_, "") + decoder_->finish();
+}
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,42 @@
+/// Text from tokens, as it may be shown while it grows.
+#pragma once
+
+#include <executorch/extension/llm/tokenizers/stream_decoder.h>
+#include <executorch/runtime/core/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+/// Decodes token after token. Gives valid UTF-8, whole characters, no special tokens, and nothing
+/// that may turn out to be part of a stop string.
+class TextStream {
+ public:
+  /// `tokenizer` must outlive it; null: there is no text. `previous`: the token before the first.
+  TextStream(const ::tokenizers::Tokenizer* tokenizer, uint64_t previous,
+             std::vector<std::string> stop_strings = {});
+
+  /// What the token adds to what may be shown. InvalidArgument for tokens that the tokenizer does
+  /// not know.
+  runtime::Result<std::string> add(uint64_t token);
+  /// What was held back, if no stop string came; half a character is U+FFFD.
+  std::string finish();
+  /// Whether a stop string came. Nothing may be added then.
+  bool is_stopped() const { return is_stopped_; }
+
+ private:
+  std::optional<::tokenizers::StreamDecoder> decoder_;
+  std::vector<std::string> stop_strings_;
+  /// Decoded, not shown.
+  std::string held_;
+  bool is_stopped_ = false;
+};
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

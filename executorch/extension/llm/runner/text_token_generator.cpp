@@ -1,0 +1,89 @@
+#include <executorch/extension/llm/runner/text_stream.h>
+#include <executorch/extension/llm/runner/text_token_generator.h>
+#include <executorch/extension/llm/runner/util.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+using runtime::Error;
+using runtime::Result;
+
+TextTokenGenerator::TextTokenGenerator(::tokenizers::Tokenizer* tokenizer,
+                                       TextDecoderRunner* text_decoder_runner, bool use_kv_cache,
+                                       std::unique_ptr<std::unordered_set<uint64_t>>&& eos_ids,
+                                       Stats* stats)
+    : tokenizer_(tokenizer),
+      text_decoder_runner_(text_decoder_runner),
+      use_kv_cache_(use_kv_cache),
+      eos_ids_(std::move(eos_ids)),
+      stats_(stats) {}
+
+Error TextTokenGenerator::apply_logit_processors(aten::Tensor& logits) {
+  for (const auto& processor : processors_) {
+    const Error error = processor->process(logits);
+    if (error != Error::Ok) return error;
+  }
+  return Error::Ok;
+}
+
+/// The token after `tokens`, the last of which stands at `start_pos`.
+Result<uint64_t> TextTokenGenerator::next_token(std::vector<uint64_t>& tokens, int64_t start_pos,
+                                                float temperature) {
+  const size_t begin = use_kv_cache_ ? tokens.size() - 1 : 0;
+  TensorPtr input =
+      from_blob(tokens.data() + begin, {1, static_cast<aten::SizesType>(tokens.size() - begin)},
+                aten::ScalarType::Long);
+  const auto logits = text_decoder_runner_->step(input, use_kv_cache_ ? start_pos : 0);
+  if (!logits.ok()) return logits.error();
+  aten::Tensor changed = *logits;
+  Error error = apply_logit_processors(changed);
+  if (error != Error::Ok) return error;
+  const int32_t token = text_decoder_runner_->logits_to_token(changed, temperature);
+  if (token < 0) return Error::InvalidArgument;
+  for (const auto& processor : processors_) {
+    error = processor->accept(static_cast<uint64_t>(token));
+    if (error != Error::Ok) return error;
+  }
+  return static_cast<uint64_t>(token);
+}
+
+Result<int64_t> TextTokenGenerator::generate(
+    std::vector<uint64_t> tokens, int64_t start_pos, int32_t max_new_tokens, float temperature,
+    const std::function<void(const std::string&)>& token_callback) {
+  chosen_.clear();
+  should_stop_ = false;
+  if (tokens.empty()) {
+    ET_LOG(Error, "generate: there is no token to continue");
+    return Error::InvalidArgument;
+  }
+  TextStream stream(tokenizer_, tokens.back());
+  const auto show = [&](const std::string& text) {
+    if (!text.empty() && token_callback) token_callback(text);
+  };
+  const auto is_complete = [](const auto& processor) { return processor->is_complete(); };
+  while (static_cast<int64_t>(chosen_.size()) < max_new_tokens && !should_stop_) {
+    const Result<uint64_t> token = next_token(tokens, start_pos, temperature);
+    if (!token.ok()) return token.error();
+    ++start_pos;
+    chosen_.push_back(*token);
+    tokens.push_back(*token);
+    if (chosen_.size() == 1 && stats_ != nullptr && stats_->first_token_ms == 0) {
+      stats_->first_token_ms = time_in_ms();
+    }
+    if (!ignore_eos_ && eos_ids_ != nullptr && eos_ids_->count(*token) != 0) break;
+    const auto text = stream.add(*token);
+    if (!text.ok()) return text.error();
+    show(*text);
+    if (std::any_of(processors_.begin(), processors_.end(), is_complete)) break;
+  }
+  show(stream.finish());
+  return static_cast<int64_t>(chosen_.size());
+}
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch

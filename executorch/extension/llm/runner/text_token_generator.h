@@ -1,0 +1,83 @@
+#pragma once
+
+#include <executorch/extension/llm/runner/stats.h>
+#include <executorch/extension/llm/runner/text_decoder_runner.h>
+#include <executorch/extension/llm/sampler/logit_processor.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
+#include <executorch/runtime/core/result.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace executorch {
+namespace extension {
+namespace llm {
+
+/// Chooses token after token until the text ends. What it is given must outlive it.
+class TextTokenGenerator {
+ public:
+  /// `use_kv_cache`: the program takes the new token only; else the whole text.
+  TextTokenGenerator(::tokenizers::Tokenizer* tokenizer, TextDecoderRunner* text_decoder_runner,
+                     bool use_kv_cache, std::unique_ptr<std::unordered_set<uint64_t>>&& eos_ids,
+                     Stats* stats);
+  virtual ~TextTokenGenerator() = default;
+
+  void set_ignore_eos(bool ignore_eos) { ignore_eos_ = ignore_eos; }
+  void add_logit_processor(std::shared_ptr<LogitProcessor> processor) {
+    processors_.push_back(std::move(processor));
+  }
+  /// Takes the one back that was added last.
+  void remove_last_logit_processor() {
+    if (!processors_.empty()) processors_.pop_back();
+  }
+  void clear_logit_processors() { processors_.clear(); }
+  size_t num_logit_processors() const { return processors_.size(); }
+  /// Calls them in order; the first error ends it.
+  ET_NODISCARD runtime::Error apply_logit_processors(aten::Tensor& logits);
+
+  /// Goes on after `tokens`, whose last one the program has not seen, at position `start_pos`.
+  /// `token_callback` is given whole characters. Returns how many tokens were chosen, with the one
+  /// that ended the text.
+  runtime::Result<int64_t> generate(
+      std::vector<uint64_t> tokens, int64_t start_pos, int32_t max_new_tokens,
+      float temperature = 0.0f, const std::function<void(const std::string&)>& token_callback = {});
+
+  /// Ends generate() soon. From any thread.
+  void stop() { should_stop_ = true; }
+
+  ET_NODISCARD runtime::Error load() { return text_decoder_runner_->load(); }
+  bool is_loaded() const { return text_decoder_runner_->is_method_loaded(); }
+
+  const std::unordered_set<uint64_t>& eos_ids() const { return *eos_ids_; }
+  /// Of the last generate(), also where it ended with an error.
+  const std::vector<uint64_t>& chosen_tokens() const { return chosen_; }
+
+ private:
+  runtime::Result<uint64_t> next_token(std::vector<uint64_t>& tokens, int64_t start_pos,
+                                       float temperature);
+
+  ::tokenizers::Tokenizer* tokenizer_;
+  TextDecoderRunner* text_decoder_runner_;
+  bool use_kv_cache_;
+  std::unique_ptr<std::unordered_set<uint64_t>> eos_ids_;
+  Stats* stats_;
+  bool ignore_eos_ = false;
+  std::atomic<bool> should_stop_{false};
+  std::vector<std::shared_ptr<LogitProcessor>> processors_;
+  std::vector<uint64_t> chosen_;
+};
+
+}  // namespace llm
+}  // namespace extension
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::extension::llm::TextTokenGenerator;
+}  // namespace executor
+}  // namespace torch

@@ -1,0 +1,97 @@
+/// The common protocol of chat completions and completions: requests that are read and checked, and
+/// the JSON of answers.
+#pragma once
+
+#include <executorch/extension/llm/server/served_model.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::llm::server {
+
+using Json = nlohmann::json;
+
+/// What a client is told instead of an answer.
+struct ApiError {
+  int status;
+  std::string message;
+  /// The part of the request that is wrong, as "messages[0].role"; may be empty.
+  std::string param;
+  std::string code;
+};
+std::string error_body(const ApiError& error);
+
+/// A constraint on the answer.
+struct ResponseFormat {
+  std::string type;  // "regex" or "json_schema"; empty: none
+  std::string text;
+};
+
+struct ApiRequest {
+  bool chat = false;
+  bool stream = false;
+  bool include_usage = false;
+  bool echo = false;
+  /// Of completions: text, or tokens.
+  std::string prompt;
+  std::vector<uint64_t> prompt_tokens;
+  std::vector<ChatMessage> messages;
+  ResponseFormat format;
+  SamplingOptions sampling;
+  bool seed_given = false;
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  std::optional<int64_t> max_tokens;
+  /// Likeliest tokens to tell at each place; -1: no probabilities at all.
+  int n_logprobs = -1;
+};
+
+/// Reads the body of a request. Throws ApiError for what cannot be done.
+ApiRequest parse_request(const std::string& body, bool chat, const std::string& model,
+                         int64_t vocabulary_size);
+
+/// A chosen token and what might have been in its place.
+struct TokenLogprob {
+  uint64_t token = 0;
+  float logprob = 0;
+  std::vector<std::pair<uint64_t, float>> likeliest;
+};
+
+struct Usage {
+  int64_t n_prompt = 0, n_cached = 0, n_completion = 0;
+};
+
+/// The objects of one answer, whole or in parts.
+class ApiAnswer {
+ public:
+  ApiAnswer(const ApiRequest& request, const ServedModel& served, std::string id, std::string model,
+            int64_t created);
+
+  std::string whole(const std::string& text, const char* finish_reason,
+                    const std::vector<TokenLogprob>& logprobs, const Usage& usage) const;
+  /// The first part of a chat, which says who speaks.
+  std::string first() const;
+  std::string part(const std::string& text, const std::vector<TokenLogprob>& logprobs) const;
+  std::string last(const char* finish_reason) const;
+  std::string usage_part(const Usage& usage) const;
+
+ private:
+  Json head(bool chunk) const;
+  Json choice(const char* finish_reason) const;
+  Json logprobs_json(const std::vector<TokenLogprob>& logprobs) const;
+
+  const ApiRequest& request_;
+  const ServedModel& served_;
+  const std::string id_, model_;
+  const int64_t created_;
+};
+
+/// As the protocol says it: "stop" or "length".
+const char* finish_reason(FinishReason reason);
+
+/// JSON text; bytes that are not UTF-8 become U+FFFD.
+std::string json_text(const Json& json);
+
+}  // namespace executorch::extension::llm::server

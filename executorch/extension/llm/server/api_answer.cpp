@@ -1,0 +1,157 @@
+#include <executorch/extension/llm/server/api.h>
+
+namespace executorch::extension::llm::server {
+namespace {
+
+Json usage_json(const Usage& usage) {
+  return {{"prompt_tokens", usage.n_prompt},
+          {"completion_tokens", usage.n_completion},
+          {"total_tokens", usage.n_prompt + usage.n_completion},
+          {"prompt_tokens_details", {{"cached_tokens", usage.n_cached}}}};
+}
+
+}  // namespace
+
+std::string json_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string error_body(const ApiError& error) {
+  const char* type = error.status == 401   ? "authentication_error"
+                     : error.status == 429 ? "rate_limit_error"
+                     : error.status >= 500 ? "server_error"
+                                           : "invalid_request_error";
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  return json_text({{"error",
+                     {{"message", error.message},
+                      {"type", type},
+                      {"param", or_null(error.param)},
+                      {"code", or_null(error.code)}}}});
+}
+
+const char* finish_reason(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::Length:
+    case FinishReason::ContextFull:
+    case FinishReason::Stopped:
+      return "length";
+    default:
+      return "stop";
+  }
+}
+
+ApiAnswer::ApiAnswer(const ApiRequest& request, const ServedModel& served, std::string id,
+                     std::string model, int64_t created)
+    : request_(request),
+      served_(served),
+      id_((request.chat ? "chatcmpl-" : "cmpl-") + std::move(id)),
+      model_(std::move(model)),
+      created_(created) {}
+
+Json ApiAnswer::head(bool chunk) const {
+  const char* object = !request_.chat ? "text_completion"
+                       : chunk        ? "chat.completion.chunk"
+                                      : "chat.completion";
+  Json head = {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
+  // Where usage is asked for, the parts before it say that it is not there yet.
+  if (chunk && request_.include_usage) head["usage"] = nullptr;
+  return head;
+}
+
+Json ApiAnswer::choice(const char* finish_reason) const {
+  return {{"index", 0},
+          {"logprobs", nullptr},
+          {"finish_reason", finish_reason == nullptr ? Json() : Json(finish_reason)}};
+}
+
+Json ApiAnswer::logprobs_json(const std::vector<TokenLogprob>& logprobs) const {
+  if (request_.n_logprobs < 0) return nullptr;
+  const auto entry = [this](uint64_t token, float logprob) {
+    const std::string text = served_.decode(token);
+    Json bytes = Json::array();
+    for (const char c : text) bytes.push_back(static_cast<uint8_t>(c));
+    return Json{{"token", text}, {"logprob", logprob}, {"bytes", bytes}};
+  };
+  if (request_.chat) {
+    Json content = Json::array();
+    for (const TokenLogprob& one : logprobs) {
+      Json all = entry(one.token, one.logprob);
+      all["top_logprobs"] = Json::array();
+      for (const auto& [token, logprob] : one.likeliest) {
+        all["top_logprobs"].push_back(entry(token, logprob));
+      }
+      content.push_back(all);
+    }
+    return {{"content", content}, {"refusal", nullptr}};
+  }
+  Json result = {{"tokens", Json::array()},
+                 {"token_logprobs", Json::array()},
+                 {"top_logprobs", Json::array()},
+                 {"text_offset", Json::array()}};
+  size_t offset = 0;
+  for (const TokenLogprob& one : logprobs) {
+    const std::string text = served_.decode(one.token);
+    Json likeliest = Json::object();
+    for (const auto& [token, logprob] : one.likeliest) likeliest[served_.decode(token)] = logprob;
+    result["tokens"].push_back(text);
+    result["token_logprobs"].push_back(one.logprob);
+    result["top_logprobs"].push_back(likeliest);
+    result["text_offset"].push_back(offset);
+    offset += text.size();
+  }
+  return result;
+}
+
+std::string ApiAnswer::whole(const std::string& text, const char* finish_reason,
+                             const std::vector<TokenLogprob>& logprobs, const Usage& usage) const {
+  Json answer = head(false), one = choice(finish_reason);
+  if (request_.chat) {
+    one["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
+  } else {
+    one["text"] = text;
+  }
+  one["logprobs"] = logprobs_json(logprobs);
+  answer["choices"] = Json::array({one});
+  answer["usage"] = usage_json(usage);
+  return json_text(answer);
+}
+
+std::string ApiAnswer::first() const {
+  Json answer = head(true), one = choice(nullptr);
+  one["delta"] = {{"role", "assistant"}, {"content", ""}};
+  answer["choices"] = Json::array({one});
+  return json_text(answer);
+}
+
+std::string ApiAnswer::part(const std::string& text,
+                            const std::vector<TokenLogprob>& logprobs) const {
+  Json answer = head(true), one = choice(nullptr);
+  if (request_.chat) {
+    one["delta"] = {{"content", text}};
+  } else {
+    one["text"] = text;
+  }
+  one["logprobs"] = logprobs_json(logprobs);
+  answer["choices"] = Json::array({one});
+  return json_text(answer);
+}
+
+std::string ApiAnswer::last(const char* finish_reason) const {
+  Json answer = head(true), one = choice(finish_reason);
+  if (request_.chat) {
+    one["delta"] = Json::object();
+  } else {
+    one["text"] = "";
+  }
+  answer["choices"] = Json::array({one});
+  return json_text(answer);
+}
+
+std::string ApiAnswer::usage_part(const Usage& usage) const {
+  Json answer = head(true);
+  answer["choices"] = Json::array();
+  answer["usage"] = usage_json(usage);
+  return json_text(answer);
+}
+
+}  // namespace executorch::extension::llm::server

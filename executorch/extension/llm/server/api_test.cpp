@@ -1,0 +1,149 @@
+#include <executorch/extension/llm/server/api.h>
+#include <executorch/extension/llm/server/logprobs.h>
+#include <executorch/extension/llm/server/scripted_model.h>
+
+#include <executorch/runtime/platform/runtime.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace executorch::extension::llm::server;
+using executorch::extension::make_tensor_ptr;
+using executorch::runtime::Error;
+
+namespace {
+
+ApiRequest chat(const std::string& more) {
+  const std::string messages = R"("messages":[{"role":"user","content":"hi"}])";
+  return parse_request("{" + messages + (more.empty() ? "" : "," + more) + "}", true, "m", 257);
+}
+
+ApiError refused(const std::string& body, bool is_chat = true) {
+  try {
+    parse_request(body, is_chat, "m", 257);
+  } catch (const ApiError& error) {
+    return error;
+  }
+  ADD_FAILURE() << body << " is accepted";
+  return {};
+}
+
+std::string with_message(const std::string& more) {
+  return R"({"messages":[{"role":"user","content":"hi"}],)" + more + "}";
+}
+
+}  // namespace
+
+TEST(ApiRequest, ReadsAllThatChatsMaySay) {
+  const ApiRequest request = parse_request(
+      R"({"model":"m","messages":[{"role":"developer","content":"s"},
+          {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+          {"role":"assistant","content":"c"}],
+          "stream":true,"stream_options":{"include_usage":true},"stop":["x","y"],"temperature":0,
+          "top_p":0.5,"seed":-7,"max_completion_tokens":9,"max_tokens":5,"logprobs":true,
+          "top_logprobs":3,"logit_bias":{"65":-100},"presence_penalty":1,"frequency_penalty":-1,
+          "n":1,"user":"u","tools":null,"response_format":{"type":"json_schema","json_schema":
+          {"name":"n","schema":{"type":"object","properties":{"z":{},"a":{}}}}}})",
+      true, "m", 257);
+  ASSERT_EQ(request.messages.size(), 3u);
+  EXPECT_EQ(request.messages[0].role, "system");
+  EXPECT_EQ(request.messages[1].content, "ab");
+  EXPECT_TRUE(request.stream && request.include_usage && request.seed_given);
+  EXPECT_EQ(request.stop, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(request.sampling.temperature, 0);
+  EXPECT_EQ(request.sampling.seed, static_cast<uint64_t>(-7));
+  EXPECT_EQ(request.max_tokens, 9);
+  EXPECT_EQ(request.n_logprobs, 3);
+  EXPECT_EQ(request.sampling.token_bias.at(65), -100);
+  // The order of properties is that of the request.
+  EXPECT_EQ(request.format.text, R"({"type":"object","properties":{"z":{},"a":{}}})");
+}
+
+TEST(ApiRequest, ReadsPromptsOfEachKind) {
+  EXPECT_EQ(parse_request(R"({"prompt":"p"})", false, "m", 9).prompt, "p");
+  EXPECT_EQ(parse_request(R"({"prompt":["p"]})", false, "m", 9).prompt, "p");
+  const std::vector<uint64_t> tokens{1, 8};
+  EXPECT_EQ(parse_request(R"({"prompt":[1,8]})", false, "m", 9).prompt_tokens, tokens);
+  EXPECT_EQ(parse_request(R"({"prompt":[[1,8]]})", false, "m", 9).prompt_tokens, tokens);
+  EXPECT_EQ(parse_request(R"({"prompt":"p"})", false, "m", 9).max_tokens, 16);
+}
+
+TEST(ApiRequest, NamesThePartThatIsWrong) {
+  struct Row {
+    std::string body, param;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"", ""},
+           {"{", ""},
+           {"[]", ""},
+           {std::string(1000, '['), ""},
+           {"{}", "messages"},
+           {R"({"messages":[]})", "messages"},
+           {R"({"messages":[3]})", "messages[0]"},
+           {R"({"messages":[{"role":"tool","content":"x"}]})", "messages[0].role"},
+           {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
+           {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+            "messages[0].content[0]"},
+           {with_message(R"("temperature":2.5)"), "temperature"},
+           {with_message(R"("temperature":"hot")"), "temperature"},
+           {with_message(R"("top_p":-0.1)"), "top_p"},
+           {with_message(R"("max_tokens":0)"), "max_tokens"},
+           {with_message(R"("max_tokens":1.5)"), "max_tokens"},
+           {with_message(R"("max_tokens":9223372036854775808)"), "max_tokens"},
+           {with_message(R"("n":2)"), "n"},
+           {with_message(R"("stop":"")"), "stop"},
+           {with_message(R"("stop":[1])"), "stop"},
+           {with_message(R"("tools":[{}])"), "tools"},
+           {with_message(R"("top_logprobs":3)"), "top_logprobs"},
+           {with_message(R"("logit_bias":{"300":1})"), "logit_bias"},
+           {with_message(R"("logit_bias":{"99999999999999999999":1})"), "logit_bias"},
+           {with_message(R"("response_format":{"type":"xml"})"), "response_format.type"},
+           {with_message(R"("response_format":{"type":"json_schema"})"),
+            "response_format.json_schema"},
+           {with_message(R"("stream_options":{})"), "stream_options"},
+           {with_message(R"("tempratur":1)"), "tempratur"}}) {
+    const ApiError error = refused(row.body);
+    EXPECT_EQ(error.status, 400) << row.body;
+    EXPECT_EQ(error.param, row.param) << row.body << ": " << error.message;
+  }
+  EXPECT_EQ(refused(with_message(R"("model":"gpt")")).status, 404);
+  EXPECT_EQ(refused(R"({"prompt":["a","b"]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":[257]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":[]})", false).param, "prompt");
+}
+
+TEST(ApiAnswer, IsJsonWhateverTheTextIs) {
+  const ScriptedModel model({[](const std::string&) { return ""; }});
+  const ApiRequest request = chat(R"("logprobs":true)");
+  const ApiAnswer answer(request, model, "1", "m", 5);
+  const Json json = Json::parse(answer.whole("a\xff\"\n", "stop", {{'a', -0.5f, {}}}, {3, 1, 2}));
+  EXPECT_EQ(json["choices"][0]["message"]["content"], "a\xef\xbf\xbd\"\n");
+  EXPECT_EQ(json["choices"][0]["logprobs"]["content"][0]["bytes"], Json::array({'a'}));
+  EXPECT_EQ(json["usage"]["total_tokens"], 5);
+  EXPECT_EQ(json["usage"]["prompt_tokens_details"]["cached_tokens"], 1);
+  const Json error = Json::parse(error_body({401, "no", "", "code"}))["error"];
+  EXPECT_EQ(error["type"], "authentication_error");
+  EXPECT_TRUE(error["param"].is_null());
+}
+
+TEST(LogprobRecorder, TellsProbabilities) {
+  executorch::runtime::runtime_init();
+  LogprobRecorder recorder(2);
+  const float never = -INFINITY;
+  auto logits = make_tensor_ptr({1, 4}, std::vector<float>{1, 3, never, 3});
+  ASSERT_EQ(recorder.process(*logits), Error::Ok);
+  ASSERT_EQ(recorder.accept(0), Error::Ok);
+  ASSERT_EQ(recorder.process(*logits), Error::Ok);
+  ASSERT_EQ(recorder.accept(2), Error::Ok);
+  EXPECT_EQ(recorder.accept(4), Error::InvalidArgument);
+  const auto taken = recorder.take();
+  ASSERT_EQ(taken.size(), 2u);
+  const float sum = std::log(std::exp(1.0f) + 2 * std::exp(3.0f));
+  EXPECT_NEAR(taken[0].logprob, 1 - sum, 1e-5);
+  EXPECT_EQ(taken[1].logprob, -9999.0f);
+  ASSERT_EQ(taken[0].likeliest.size(), 2u);
+  EXPECT_EQ(taken[0].likeliest[0].first, 1u);
+  EXPECT_EQ(taken[0].likeliest[1].first, 3u);
+  EXPECT_TRUE(recorder.take().empty());
+}

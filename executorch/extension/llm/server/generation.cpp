@@ -1,0 +1,229 @@
+// Answers that the model makes.
+
+#include <executorch/extension/llm/server/chat_server.h>
+#include <executorch/extension/llm/server/logprobs.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+namespace executorch::extension::llm::server {
+
+using runtime::Error;
+
+/// A request while it is answered.
+struct ChatServer::Generation {
+  Generation(ChatServer& server, const HttpRequest& http, HttpConnection& client, ApiRequest asked)
+      : request(std::move(asked)),
+        keep_alive(http.keep_alive),
+        connection(client),
+        began(Clock::now()),
+        deadline(began + server.options_.timeout),
+        answer(request, server.model_, std::to_string(++server.n_answers_),
+               server.options_.model_name, std::time(nullptr)) {}
+
+  bool is_late() const { return Clock::now() >= deadline; }
+  bool is_gone() {
+    gone = gone || connection.is_gone();
+    return gone;
+  }
+  std::vector<TokenLogprob> take_logprobs(size_t n_tokens = SIZE_MAX) {
+    return recorder == nullptr ? std::vector<TokenLogprob>() : recorder->take(n_tokens);
+  }
+
+  const ApiRequest request;
+  const bool keep_alive;
+  HttpConnection& connection;
+  const Clock::time_point began, deadline;
+  const ApiAnswer answer;
+  std::vector<uint64_t> prompt;
+  GenerationOptions options;
+  std::shared_ptr<LogprobRecorder> recorder;
+  /// Whether the client went away, or takes nothing any more.
+  bool gone = false;
+};
+
+namespace {
+
+uint64_t random_seed() {
+  std::random_device device;
+  return static_cast<uint64_t>(device()) << 32 | device();
+}
+
+bool is_json(std::string_view content_type) {
+  std::string type(content_type.substr(0, content_type.find(';')));
+  for (char& c : type) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return type == "application/json" || type == "application/json ";
+}
+
+ApiError error_of(Error error) {
+  if (error == Error::OutOfResources) {
+    return {400, "the response format has too many states", "response_format", "too_complex"};
+  }
+  return {500, std::string("the model failed: ") + runtime::to_string(error), "", "model_failed"};
+}
+
+}  // namespace
+
+bool ChatServer::generate(const HttpRequest& http, HttpConnection& connection, bool chat) {
+  // Pages of other sites can send anything else without being asked first.
+  if (!is_json(http.header("content-type"))) {
+    throw ApiError{415, "Content-Type: application/json is expected", "", ""};
+  }
+  Generation generation(
+      *this, http, connection,
+      parse_request(http.body, chat, options_.model_name, model_.vocabulary_size()));
+  prepare(generation);
+  ++metrics_.n_running;
+  struct Running {
+    Metrics& metrics;
+    ~Running() { --metrics.n_running; }
+  } running{metrics_};
+  if (generation.request.stream) {
+    const SessionPool::Lease text = take_session(generation);
+    try {
+      return answer_in_parts(generation, *text);
+    } catch (const std::exception&) {
+      return false;  // the answer has begun; that it breaks off says the rest
+    }
+  }
+  HttpResponse response;
+  {
+    // Not while it is sent: a slow client would keep it from others.
+    const SessionPool::Lease text = take_session(generation);
+    response.body = whole_answer(generation, *text);
+  }
+  metrics_.count_response(200);
+  return !generation.gone && connection.send(response, generation.keep_alive);
+}
+
+void ChatServer::prepare(Generation& generation) {
+  const ApiRequest& request = generation.request;
+  const ChatTemplate& chat_template = model_.chat_template();
+  if (request.prompt_tokens.empty()) {
+    const std::string text = request.chat ? chat_template.render(request.messages) : request.prompt;
+    auto tokens = model_.encode(text, !request.chat || chat_template.begins_with_bos());
+    if (!tokens.ok()) throw ApiError{400, "the prompt cannot be encoded", "", "invalid_value"};
+    generation.prompt = std::move(*tokens);
+  } else {
+    generation.prompt = request.prompt_tokens;
+  }
+  const int64_t n_prompt = static_cast<int64_t>(generation.prompt.size());
+  const char* param = request.chat ? "messages" : "prompt";
+  if (n_prompt == 0) throw ApiError{400, "the prompt is empty", param, "invalid_value"};
+  if (n_prompt >= model_.context_length()) {
+    throw ApiError{400,
+                   "the prompt has " + std::to_string(n_prompt) +
+                       " tokens; with the answer at most " +
+                       std::to_string(model_.context_length()) + " are possible",
+                   param, "context_length_exceeded"};
+  }
+  GenerationOptions& options = generation.options;
+  options.sampling = request.sampling;
+  if (!request.seed_given) options.sampling.seed = random_seed();
+  options.max_new_tokens = model_.context_length() - n_prompt;
+  if (options_.max_tokens > 0) {
+    options.max_new_tokens = std::min(options.max_new_tokens, options_.max_tokens);
+  }
+  if (request.max_tokens) {
+    options.max_new_tokens = std::min(options.max_new_tokens, *request.max_tokens);
+  }
+  options.stop_strings = request.stop;
+  if (request.chat) {
+    for (const std::string& stop : chat_template.stop_strings()) {
+      options.stop_strings.push_back(stop);
+    }
+  }
+  options.ignore_eos = request.ignore_eos;
+  if (!request.format.type.empty()) {
+    options.processors.push_back(
+        std::make_shared<ConstraintProcessor>(constraints_.get(request.format)));
+  }
+  if (request.n_logprobs >= 0) {
+    generation.recorder = std::make_shared<LogprobRecorder>(request.n_logprobs);
+    options.processors.push_back(generation.recorder);
+  }
+}
+
+SessionPool::Lease ChatServer::take_session(Generation& generation) {
+  auto answer = pool_.take(generation.prompt, generation.deadline,
+                           [&generation] { return generation.is_gone(); });
+  if (answer.lease != nullptr) return std::move(*answer.lease);
+  switch (answer.refusal) {
+    case SessionPool::Refusal::Busy:
+      throw ApiError{503, "too many requests wait already", "", "overloaded"};
+    case SessionPool::Refusal::TimedOut:
+      throw ApiError{503, "no conversation ended in time", "", "overloaded"};
+    case SessionPool::Refusal::Cancelled:
+      if (generation.gone) ++metrics_.n_cancelled;
+      throw ApiError{503, "the server is being stopped", "", "stopped"};
+    default:
+      throw ApiError{500, "no memory for a conversation", "", "out_of_memory"};
+  }
+}
+
+/// Generates with what ends it early: a client that is gone, and the time.
+runtime::Result<GenerationResult> ChatServer::run_generation(Generation& generation,
+                                                             ServedText& text) {
+  const auto check = [&generation, &text] {
+    if (generation.is_gone() || generation.is_late()) text.stop();
+  };
+  generation.options.on_token = [check](uint64_t) { check(); };
+  generation.options.on_prefill = [check](int64_t, int64_t) { check(); };
+  auto result = text.generate(generation.prompt, generation.options);
+  if (generation.gone) ++metrics_.n_cancelled;
+  return result;
+}
+
+Usage ChatServer::count(const Generation& generation, const GenerationResult& result) {
+  const Usage usage{static_cast<int64_t>(generation.prompt.size()), result.n_reused_tokens,
+                    static_cast<int64_t>(result.tokens.size())};
+  metrics_.n_prompt_tokens += usage.n_prompt;
+  metrics_.n_cached_tokens += usage.n_cached;
+  metrics_.n_generated_tokens += usage.n_completion;
+  metrics_.add_first_token(result.time_to_first_token_seconds);
+  metrics_.add_generation(std::chrono::duration<double>(Clock::now() - generation.began).count());
+  return usage;
+}
+
+std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
+  const auto result = run_generation(generation, text);
+  if (!result.ok()) throw error_of(result.error());
+  const Usage usage = count(generation, *result);
+  const ApiRequest& request = generation.request;
+  return generation.answer.whole(request.echo ? request.prompt + result->text : result->text,
+                                 finish_reason(result->finish_reason),
+                                 generation.take_logprobs(result->tokens.size()), usage);
+}
+
+bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
+  HttpConnection& connection = generation.connection;
+  const ApiAnswer& answer = generation.answer;
+  HttpResponse response;
+  response.content_type = "text/event-stream; charset=utf-8";
+  metrics_.count_response(200);
+  const auto send = [&](const std::string& data) {
+    generation.gone = generation.gone || !connection.send_part("data: " + data + "\n\n");
+    return !generation.gone;
+  };
+  generation.gone = !connection.begin_stream(response, generation.keep_alive);
+  if (generation.request.chat) send(answer.first());
+  if (generation.request.echo) send(answer.part(generation.request.prompt, {}));
+  generation.options.on_text = [&](const std::string& part) {
+    return send(answer.part(part, generation.take_logprobs()));
+  };
+  const auto result = run_generation(generation, text);
+  if (!result.ok()) {
+    send(error_body(error_of(result.error())));
+  } else {
+    const Usage usage = count(generation, *result);
+    const auto rest = generation.take_logprobs(result->tokens.size());
+    if (!rest.empty()) send(answer.part("", rest));
+    send(answer.last(finish_reason(result->finish_reason)));
+    if (generation.request.include_usage) send(answer.usage_part(usage));
+  }
+  send("[DONE]");
+  return !generation.gone && connection.end_stream();
+}
+
+}  // namespace executorch::extension::llm::server

@@ -1,0 +1,202 @@
+#include <executorch/extension/llm/server/http_connection.h>
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+using namespace executorch::extension::llm::server;
+
+namespace {
+
+struct Parsed {
+  HttpRequest request;
+  BodyForm body;
+  int status;
+};
+
+Parsed parse(const std::string& head) {
+  Parsed parsed{};
+  parsed.status = parse_head(head, HttpLimits(), parsed.request, parsed.body).status;
+  return parsed;
+}
+
+/// A connection that has received `bytes`, after which the client closes its side.
+struct Received {
+  explicit Received(const std::string& bytes, HttpLimits limits = {}) {
+    int sockets[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    client = sockets[0];
+    sender = std::thread([this, bytes] {
+      for (size_t at = 0; at < bytes.size();) {
+        const ssize_t n = send(client, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+        if (n <= 0) break;
+        at += static_cast<size_t>(n);
+      }
+      shutdown(client, SHUT_WR);
+    });
+    HttpTimeouts timeouts;
+    timeouts.head = timeouts.body = timeouts.idle = std::chrono::milliseconds(500);
+    connection = std::make_unique<HttpConnection>(sockets[1], limits, timeouts);
+  }
+  ~Received() {
+    connection.reset();
+    sender.join();
+    close(client);
+  }
+  HttpConnection::Read read() {
+    request = {};
+    failure = {};
+    return connection->read(request, failure);
+  }
+  int client;
+  std::thread sender;
+  std::unique_ptr<HttpConnection> connection;
+  HttpRequest request;
+  HttpFailure failure;
+};
+
+}  // namespace
+
+TEST(HttpMessage, ReadsRequests) {
+  const Parsed parsed =
+      parse("POST /v1/x?a=b HTTP/1.1\r\nHOST: me\r\nContent-Length: 12\r\nX-Y:  a b \r\n\r\n");
+  EXPECT_EQ(parsed.status, 0);
+  EXPECT_EQ(parsed.request.method, "POST");
+  EXPECT_EQ(parsed.request.path, "/v1/x");
+  EXPECT_EQ(parsed.request.header("host"), "me");
+  EXPECT_EQ(parsed.request.header("x-y"), "a b");
+  EXPECT_EQ(parsed.body.length, 12u);
+  EXPECT_TRUE(parsed.request.keep_alive);
+  EXPECT_FALSE(parse("GET / HTTP/1.0\r\n\r\n").request.keep_alive);
+  EXPECT_FALSE(parse("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").request.keep_alive);
+  EXPECT_EQ(parse("GET http://h/p?q HTTP/1.1\r\n\r\n").request.path, "/p");
+}
+
+TEST(HttpMessage, RefusesWhatIsNone) {
+  struct Row {
+    std::string head;
+    int status;
+  };
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "a: b\r\n";
+  const std::string get = "GET / HTTP/1.1\r\n", end = "\r\n\r\n";
+  for (const Row& row : std::vector<Row>{
+           {"\r\n\r\n", 400},
+           {"GET\r\n\r\n", 400},
+           {"GET / HTTP/2.0" + end, 505},
+           {"GET / XTTP/1.1" + end, 400},
+           {"GE(T / HTTP/1.1" + end, 400},
+           {"GET x HTTP/1.1" + end, 400},
+           {"GET /\x01 HTTP/1.1" + end, 400},
+           {"GET /" + std::string(5000, 'a') + " HTTP/1.1" + end, 414},
+           {get + "a b: c" + end, 400},
+           {get + " folded" + end, 400},
+           {get + "no colon" + end, 400},
+           {get + std::string("a: b\0c", 6) + end, 400},
+           {get + "a: b\nc: d" + end, 400},
+           {get + many + "\r\n", 431},
+           {get + "Content-Length: -1" + end, 400},
+           {get + "Content-Length: 1x" + end, 400},
+           {get + "Content-Length: " + end, 400},
+           {get + "Content-Length: 5\r\nContent-Length: 6" + end, 400},
+           {get + "Content-Length: 99999999999999999999" + end, 413},
+           {get + "Content-Length: 18446744073709551615" + end, 413},
+           {get + "Content-Length: 5\r\nTransfer-Encoding: chunked" + end, 400},
+           {get + "Transfer-Encoding: gzip" + end, 501},
+           {get + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked" + end, 400},
+           {get + "Content-Encoding: gzip" + end, 415},
+           {get + "Expect: miracles" + end, 417}}) {
+    EXPECT_EQ(parse(row.head).status, row.status) << row.head;
+  }
+}
+
+TEST(HttpMessage, ReadsLengthsOfChunks) {
+  uint64_t length = 0;
+  EXPECT_TRUE(parse_chunk_length("1aF;x=y", length));
+  EXPECT_EQ(length, 0x1afu);
+  for (const char* line : {"", "-1", "g", "0x1", "1 2", "10000000000000000"}) {
+    EXPECT_FALSE(parse_chunk_length(line, length)) << line;
+  }
+}
+
+TEST(HttpMessage, ComparesSecrets) {
+  EXPECT_TRUE(equal_secrets("abc", "abc"));
+  EXPECT_FALSE(equal_secrets("abd", "abc"));
+  EXPECT_FALSE(equal_secrets("abcabc", "abc"));
+  EXPECT_FALSE(equal_secrets("", "abc"));
+  EXPECT_FALSE(equal_secrets("a", ""));
+}
+
+TEST(HttpConnection, ReadsRequestsOneAfterTheOther) {
+  Received received(
+      "POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"
+      "\r\nPOST /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n1;x\r\nf\r\n0\r\nt: "
+      "u\r\n\r\n"
+      "GET /c HTTP/1.1\r\n\r\ngarbage\r\n\r\n");
+  for (const auto& [path, body] : {std::pair{"/a", "abc"}, {"/b", "def"}, {"/c", ""}}) {
+    ASSERT_EQ(received.read(), HttpConnection::Read::Request);
+    EXPECT_EQ(received.request.path, path);
+    EXPECT_EQ(received.request.body, body);
+  }
+  EXPECT_EQ(received.read(), HttpConnection::Read::Failed);
+  EXPECT_EQ(received.failure.status, 400);
+}
+
+TEST(HttpConnection, RefusesWhatIsTooLarge) {
+  HttpLimits limits;
+  limits.body_bytes = 10;
+  limits.head_bytes = 100;
+  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const auto& [bytes, status] : std::vector<std::pair<std::string, int>>{
+           {"POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n", 413},
+           {chunked + "b\r\n", 413},
+           {chunked + "a\r\n0123456789\r\n1\r\n", 413},
+           {chunked + "ffffffffffffffff\r\n", 413},
+           {chunked + "zz\r\n", 400},
+           {chunked + "1\r\nabc", 400},
+           {chunked + std::string(5000, '1'), 400},
+           {"GET / HTTP/1.1\r\na: " + std::string(200, 'b'), 431},
+           {std::string(1 << 20, 'x'), 431}}) {
+    Received received(bytes, limits);
+    ASSERT_EQ(received.read(), HttpConnection::Read::Failed) << bytes.substr(0, 100);
+    EXPECT_EQ(received.failure.status, status) << bytes.substr(0, 100);
+  }
+}
+
+TEST(HttpConnection, EndsWhereTheClientDoes) {
+  for (const char* bytes : {"", "GET / HT", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc",
+                            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
+    EXPECT_EQ(Received(bytes).read(), HttpConnection::Read::Closed) << bytes;
+  }
+}
+
+TEST(HttpConnection, SurvivesAnything) {
+  std::mt19937 random(3);
+  const std::vector<std::string> pieces = {"GET / HTTP/1.1",
+                                           "\r\n",
+                                           "\r\n\r\n",
+                                           "Content-Length: ",
+                                           "Transfer-Encoding: chunked",
+                                           "5",
+                                           "ffff",
+                                           ":",
+                                           " ",
+                                           "\n",
+                                           std::string(1, '\0'),
+                                           "\xff",
+                                           "POST /",
+                                           "abcdefgh",
+                                           "Expect: 100-continue"};
+  for (int i = 0; i < 400; ++i) {
+    std::string bytes;
+    for (unsigned n = random() % 30; n != 0; --n) bytes += pieces[random() % pieces.size()];
+    Received received(bytes);
+    for (int k = 0; k < 20 && received.read() == HttpConnection::Read::Request; ++k) {
+      EXPECT_LE(received.request.body.size(), bytes.size());
+    }
+  }
+}

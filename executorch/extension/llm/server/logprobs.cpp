@@ -1,0 +1,59 @@
+#include <executorch/extension/llm/server/logprobs.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace executorch::extension::llm::server {
+
+using runtime::Error;
+
+namespace {
+
+// JSON has no infinity; this is less than any probability that is told.
+constexpr float kNever = -9999.0f;
+
+}  // namespace
+
+Error LogprobRecorder::process(aten::Tensor logits) {
+  if (logits.scalar_type() != aten::ScalarType::Float || logits.dim() == 0) {
+    return Error::InvalidArgument;
+  }
+  const size_t n = static_cast<size_t>(logits.size(logits.dim() - 1));
+  const float* end = logits.const_data_ptr<float>() + logits.numel();
+  logits_.assign(end - n, end);
+  return Error::Ok;
+}
+
+Error LogprobRecorder::accept(uint64_t token) {
+  if (token >= logits_.size()) return Error::InvalidArgument;
+  const float most = *std::max_element(logits_.begin(), logits_.end());
+  double sum = 0;
+  for (const float logit : logits_) sum += std::exp(static_cast<double>(logit) - most);
+  const float log_sum = most + static_cast<float>(std::log(sum));
+  const auto logprob = [&](uint64_t i) {
+    const float value = logits_[i] - log_sum;
+    return std::isfinite(value) ? value : kNever;
+  };
+  TokenLogprob one{token, logprob(token), {}};
+  std::vector<uint32_t> order(logits_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const size_t n = std::min(n_likeliest_, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(n), order.end(),
+                    [this](uint32_t a, uint32_t b) {
+                      return logits_[a] != logits_[b] ? logits_[a] > logits_[b] : a < b;
+                    });
+  for (size_t i = 0; i < n; ++i) one.likeliest.emplace_back(order[i], logprob(order[i]));
+  recorded_.push_back(std::move(one));
+  return Error::Ok;
+}
+
+std::vector<TokenLogprob> LogprobRecorder::take(size_t n_tokens) {
+  const size_t n = std::min(recorded_.size(), n_tokens - std::min(n_tokens, n_taken_));
+  recorded_.erase(recorded_.begin() + static_cast<ptrdiff_t>(n), recorded_.end());
+  n_taken_ += n;
+  return std::exchange(recorded_, {});
+}
+
+}  // namespace executorch::extension::llm::server

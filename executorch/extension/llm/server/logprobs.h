@@ -1,0 +1,27 @@
+#pragma once
+
+#include <executorch/extension/llm/sampler/logit_processor.h>
+#include <executorch/extension/llm/server/api.h>
+
+namespace executorch::extension::llm::server {
+
+/// Notes how likely each chosen token was, and which were the likeliest. Changes nothing; stands
+/// behind constraints, so what they exclude has no probability.
+class LogprobRecorder : public LogitProcessor {
+ public:
+  explicit LogprobRecorder(int n_likeliest) : n_likeliest_(static_cast<size_t>(n_likeliest)) {}
+  runtime::Error process(aten::Tensor logits) override;
+  runtime::Error accept(uint64_t token) override;
+
+  /// What was recorded since the last call, of the first `n_tokens` in all: the token that ends a
+  /// text is not part of it.
+  std::vector<TokenLogprob> take(size_t n_tokens = SIZE_MAX);
+
+ private:
+  const size_t n_likeliest_;
+  std::vector<float> logits_;
+  std::vector<TokenLogprob> recorded_;
+  size_t n_taken_ = 0;
+};
+
+}  // namespace executorch::extension::llm::server

@@ -1,0 +1,79 @@
+#include <executorch/extension/llm/runner/grammar.h>
+#include <executorch/extension/llm/server/text_engine_model.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
+
+#include <stdexcept>
+
+namespace executorch::extension::llm::server {
+namespace {
+
+class EngineText : public ServedText {
+ public:
+  explicit EngineText(std::unique_ptr<TextSession> session) : session_(std::move(session)) {}
+
+  runtime::Result<GenerationResult> generate(const std::vector<uint64_t>& prompt,
+                                             const GenerationOptions& options) override {
+    const runtime::Error error = session_->set_text(prompt);
+    if (error != runtime::Error::Ok) return error;
+    return session_->generate(options);
+  }
+  const std::vector<uint64_t>& tokens() const override { return session_->text(); }
+  void stop() override { session_->stop(); }
+
+ private:
+  std::unique_ptr<TextSession> session_;
+};
+
+class EngineModel : public ServedModel {
+ public:
+  EngineModel(std::unique_ptr<TextEngine> engine, ChatTemplate chat_template)
+      : engine_(std::move(engine)), chat_template_(std::move(chat_template)) {}
+
+  runtime::Result<std::unique_ptr<ServedText>> create_text() override {
+    auto session = engine_->create_text_session();
+    if (!session.ok()) return session.error();
+    return std::unique_ptr<ServedText>(std::make_unique<EngineText>(std::move(*session)));
+  }
+
+  runtime::Result<std::vector<uint64_t>> encode(const std::string& text,
+                                                bool may_begin_text) const override {
+    return engine_->encode(text, may_begin_text ? engine_->default_n_bos() : int8_t{0});
+  }
+
+  std::string decode(uint64_t token) const override {
+    const auto bytes = engine_->tokenizer()->token_bytes(token);
+    return bytes.ok() ? *bytes : std::string();
+  }
+
+  std::vector<std::string> token_bytes() const override {
+    return constraint_tokens(*engine_->tokenizer(), static_cast<size_t>(vocabulary_size()),
+                             end_tokens());
+  }
+
+  const std::unordered_set<uint64_t>& end_tokens() const override { return engine_->eos_ids(); }
+  int64_t context_length() const override { return engine_->context_length(); }
+  int64_t vocabulary_size() const override { return engine_->vocabulary_size(); }
+  const ChatTemplate& chat_template() const override { return chat_template_; }
+
+ private:
+  std::unique_ptr<TextEngine> engine_;
+  ChatTemplate chat_template_;
+};
+
+}  // namespace
+
+std::unique_ptr<ServedModel> serve_engine(std::unique_ptr<TextEngine> engine,
+                                          const std::string& chat_template) {
+  if (engine->tokenizer() == nullptr) {
+    throw std::runtime_error("the program has no tokenizer inside: give one with --tokenizer");
+  }
+  const std::string& own = engine->chat_template();
+  auto chosen = ChatTemplate::of(chat_template.empty() ? own : chat_template);
+  if (!chosen && !chat_template.empty()) {
+    throw std::runtime_error("the chat template '" + chat_template + "' is not known");
+  }
+  if (!chosen) chosen = ChatTemplate::named("plain");
+  return std::make_unique<EngineModel>(std::move(engine), std::move(*chosen));
+}
+
+}  // namespace executorch::extension::llm::server
