@@ -49,7 +49,10 @@ def selection(*operators: str) -> Selection:
 @pytest.mark.skipif(not OPERATORS_TXT.exists(), reason="the kernels were not built")
 def test_tables_read_from_the_sources_are_those_of_the_runtime() -> None:
     found = set(builtin_operators()) | prim_operators()
-    assert found >= set(OPERATORS_TXT.read_text().split())
+    runtime = set(OPERATORS_TXT.read_text().split())
+    # The operators of language models come with their library, whole.
+    whole = {name for name in runtime if name.startswith(("llama::", "preprocess::"))}
+    assert found >= runtime - whole
 
 
 def test_selection_has_upstreams_form(tmp_path: Path) -> None:

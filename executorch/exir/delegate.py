@@ -48,6 +48,7 @@ def _call_fake(mode: FakeTensorMode, lowered_module: Any, *args: Any) -> Any:
 @executorch_call_delegate.py_impl(ProxyTorchDispatchMode)
 def _trace(mode: Any, lowered_module: Any, *args: Any) -> Any:
     result = executorch_call_delegate(lowered_module, *args)
+    lowered_module = getattr(lowered_module, "lowered", lowered_module)  # what Dynamo saw
     name = add_lowered_module(mode.tracer.root, lowered_module)
     proxies = pytree.tree_map(mode.tracer.unwrap_proxy, args)
     module = mode.tracer.create_proxy("get_attr", name, (), {}, name=name)

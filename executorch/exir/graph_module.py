@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import torch
 from torch.fx import GraphModule, Node
@@ -29,6 +29,31 @@ def get_control_flow_submodules(graph_module: GraphModule) -> list[tuple[str, Gr
         if isinstance(module, GraphModule) and any(is_control_flow(u) for u in node.users):
             found.append((str(node.target), module, node))
     return found
+
+
+def _get_submodule(
+    graph_module: GraphModule, node: Node, arg_index: int
+) -> tuple[str, torch.nn.Module, Node]:
+    """(attribute name, module, node) of the sub-module that is argument `arg_index` of `node`."""
+    read = node.args[arg_index]
+    if not isinstance(read, Node) or read.op != "get_attr":
+        raise AssertionError(f"{node}: argument {arg_index} is {read}, expected a sub-module")
+    return str(read.target), graph_module.get_submodule(str(read.target)), node
+
+
+def contains_any_call_fn_target_op(graph_module: GraphModule, ops: Collection[object]) -> bool:
+    """Whether a graph, or one of control flow below it, calls one of the overloads `ops`."""
+    wanted = set(ops)
+    return bool(wanted) and any(
+        node.op == "call_function" and _of_torch(node.target) in wanted
+        for module in all_graph_modules(graph_module)
+        for node in module.graph.nodes
+    )
+
+
+def _of_torch(target: object) -> object:
+    """The overload that an edge operator stands for; what else is called as it is."""
+    return target if isinstance(target, torch._ops.OpOverload) else getattr(target, "_op", target)
 
 
 def all_graph_modules(graph_module: GraphModule) -> Iterator[GraphModule]:

@@ -67,6 +67,10 @@ class LoweredBackendModule(torch.nn.Module):
         self._compile_specs = compile_specs
         self._named_data_store_output = named_data_store_output
         self.meta: dict[str, Any] = {}
+        call_spec = edge_program.call_spec
+        self._out_spec = call_spec.out_spec
+        # Beside the children: it stands for this module, and is none of its parts.
+        object.__setattr__(self, "_for_dynamo", _ForDynamo(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LoweredBackendModule:
         """Nothing of it changes, so copies share all."""
@@ -105,10 +109,11 @@ class LoweredBackendModule(torch.nn.Module):
         """Compute what the original program computes; traced as one call."""
         if kwargs:
             raise TypeError(f"a lowered module takes positional inputs only, got {sorted(kwargs)}")
-        results = executorch_call_delegate(self, *pytree.tree_leaves(args))
+        called = self._for_dynamo if torch.compiler.is_dynamo_compiling() else self
+        results = executorch_call_delegate(called, *pytree.tree_leaves(args))
         if not isinstance(results, (list, tuple)):
             results = [results]
-        return pytree.tree_unflatten(list(results), self._original_module.call_spec.out_spec)
+        return pytree.tree_unflatten(list(results), self._out_spec)
 
     def run_original(self, *args: Any) -> Any:
         """The original program's results for flat inputs: one, or a list of them. Buffers that it
@@ -208,6 +213,26 @@ class LoweredBackendModule(torch.nn.Module):
             config.memory_planning_pass = memory_planning
         program = self.exported_program()
         return to_executorch({"forward": program}, None, config)
+
+
+class _ForDynamo(torch.nn.Module):
+    """A lowered module as Dynamo wants to see it, which runs `original_module.module()` on what
+    the call has: flat inputs, and flat results. The call that is traced names `lowered`."""
+
+    def __init__(self, lowered: LoweredBackendModule) -> None:
+        super().__init__()
+        self.lowered: LoweredBackendModule
+        object.__setattr__(self, "lowered", lowered)
+
+    @property
+    def original_module(self) -> _ForDynamo:
+        return self
+
+    def module(self) -> Any:
+        return self.run_original
+
+    def run_original(self, *args: Any) -> Any:
+        return self.lowered.run_original(*args)
 
 
 def _stored(program: ExportedProgram, spec: Any) -> torch.Tensor:

@@ -144,7 +144,25 @@ class ProxyValue:
         yield from self.data
 
     def __bool__(self) -> bool:
-        return bool(self.data)
+        return bool(self._number("used in boolean context"))
+
+    def __int__(self) -> int:
+        return int(self._number("converted to int"))
+
+    def __float__(self) -> float:
+        return float(self._number("converted to float"))
+
+    def __index__(self) -> int:
+        return operator.index(self._number("used in index context"))
+
+    def _number(self, wanted: str) -> Any:
+        """`data`; not a symbolic number, whose value of this export would become a constant."""
+        if isinstance(self.data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            raise ExportPassBaseError(
+                f"{self.node}: ProxyValue with {type(self.data).__name__} data cannot be {wanted}; "
+                "pass it to an operator"
+            )
+        return self.data
 
     def __getattr__(self, key: str) -> Any:
         if key in ("data", "proxy_or_node") or key.startswith("__"):
@@ -313,6 +331,34 @@ class ExportPass(PassBase):
         """Arithmetic on symbolic numbers."""
         return self._fx("call_function", target, args, {}, meta)
 
+    def call_size_operator(
+        self, tensor_proxy: ProxyValue, dim: int, meta: NodeMetadata, *, edge_dialect: bool = False
+    ) -> ProxyValue | int:
+        """Size of one dimension as an argument: a number, or the value of a `sym_size.int` that is
+        emitted, of the edge dialect if asked for."""
+        size = tensor_proxy.to_tensor().shape[dim]
+        if not isinstance(size, torch.SymInt):
+            return int(size)
+        target: Any = torch.ops.aten.sym_size.int
+        if edge_dialect:
+            from executorch.exir.dialects._ops import ops
+
+            target = ops.edge.aten.sym_size.int
+        return self._fx("call_function", target, (tensor_proxy, dim), {}, meta)
+
+    def call_size_operator_all(
+        self, tensor_proxy: ProxyValue, meta: NodeMetadata, *, edge_dialect: bool = False
+    ) -> list[ProxyValue | int]:
+        """`call_size_operator` of every dimension."""
+        dims = range(tensor_proxy.to_tensor().dim())
+        return [
+            self.call_size_operator(tensor_proxy, d, meta, edge_dialect=edge_dialect) for d in dims
+        ]
+
+    def should_preserve_symbolic_input_metadata(self) -> bool:
+        """Whether the pass promises that dynamic sizes of inputs stay the same symbols."""
+        return True
+
     def call_getitem(self, value: ProxyValue, key: int, meta: NodeMetadata) -> ProxyValue:
         """One result of an operator that has several."""
         return self._fx("call_function", operator.getitem, (value, key), {}, meta)
@@ -422,7 +468,10 @@ class ExportPass(PassBase):
         mode = detect_fake_mode(inputs)
         self.fake_tensor_mode = mode or FakeTensorMode()
         try:
-            return self.call_submodule(graph_module, tuple(inputs))
+            result = self.call_submodule(graph_module, tuple(inputs))
+            if self.should_preserve_symbolic_input_metadata():
+                _check_symbolic_inputs(inputs, result.graph_module)
+            return result
         except Exception as error:
             if self.node_debug_str is not None and hasattr(error, "add_note"):
                 error.add_note(f"{type(self).__name__}, at node: {self.node_debug_str}")
@@ -463,6 +512,27 @@ class ExportPass(PassBase):
                 return target(*args, **kwargs)
         finally:
             mode.allow_non_fake_inputs = allowed
+
+
+def _check_symbolic_inputs(before: list[Any], graph_module: fx.GraphModule) -> None:
+    """ExportPassBaseError where an input with dynamic sizes has others after the pass."""
+    placeholders = graph_module.graph.find_nodes(op="placeholder")
+    after = [node.meta.get("val") for node in placeholders]
+    for i, value in enumerate(before):
+        known = _symbols(value)
+        if known and (i >= len(after) or _symbols(after[i]) != known):
+            raise ExportPassBaseError(
+                f"Input at position {i} did not preserve symbolic metadata across pass replay."
+            )
+
+
+def _symbols(value: Any) -> list[str] | None:
+    """The sizes of a tensor with dynamic ones, as text."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    if not any(isinstance(size, torch.SymInt) for size in value.shape):
+        return None
+    return [str(size) for size in value.shape]
 
 
 def _first_slice(mapped: Any) -> Any:

@@ -13,6 +13,7 @@ from torch.fx import GraphModule
 from torch.fx.passes.infra.pass_base import PassResult
 from torch.fx.passes.infra.pass_manager import PassManager as _TorchPassManager
 
+from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.pass_base import (
     ExportedProgramPassBase,
     ExportedProgramPassResult,
@@ -43,6 +44,18 @@ def _result(pass_: PassType, given: GraphModule) -> PassResult:
     return result
 
 
+def _check_graph(module: GraphModule) -> None:
+    """Recompile; ExportError for calls that an exported graph does not have."""
+    methods = module.graph.find_nodes(op="call_method")
+    if methods:
+        raise ExportError(
+            ExportErrorType.NOT_SUPPORTED,
+            f"call_method `{methods[0]}` is not part of an exported graph; call an operator",
+        )
+    module.recompile()
+    module.graph.lint()
+
+
 class PassManager(_TorchPassManager):
     """Runs `passes` (a list, or one of lists) in order, `steps` times or until nothing changes."""
 
@@ -65,8 +78,7 @@ class PassManager(_TorchPassManager):
         """Recompile `module` and check that its graph is well formed."""
         if not isinstance(module, GraphModule):
             raise TypeError(f"PassManager: expected torch.fx.GraphModule, got {type(module)}")
-        module.recompile()
-        module.graph.lint()
+        _check_graph(module)
 
     def __call__(self, module: GraphModule) -> PassResult:  # type: ignore[override]
         modified = False
@@ -105,8 +117,7 @@ class ExportedProgramPassManager(_TorchPassManager):
 
     def check(self, exported_program: ExportedProgram) -> None:  # type: ignore[override]
         """Recompile the program's graph and verify it."""
-        exported_program.graph_module.recompile()
-        exported_program.graph_module.graph.lint()
+        _check_graph(exported_program.graph_module)
         exported_program.validate()
 
     def __call__(  # type: ignore[override]

@@ -7,21 +7,34 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from executorch.devtools.parity.example import example_of, named, show_status
+from executorch.devtools.parity.example import named
+from executorch.export.progress import Step, show_progress
 
 _EPILOG = """\
-MODEL names a function without parameters that returns (model, inputs) or
-(model, inputs, dynamic_shapes): `file.py:function` or `package.module:function`.
+MODEL is one of
+  file.py:name, package.module:name, package.module.name
+      a function without parameters that returns a model, (model, inputs) or
+      (model, inputs, dynamic_shapes); a module; or a class of modules without arguments
+  folder
+      a model of transformers: config.json and *.safetensors (or --random-weights)
+  id
+      of a model in the local cache of transformers, such as gpt2; nothing is downloaded
+Inputs that are not given are inferred; token ids get a dynamic length.
+
+A model that takes token ids of a dynamic length keeps what it computed for the tokens it has seen,
+so that a loop that gives all tokens so far costs one token a step, if the model is proven to be
+causal. Where the proof fails the program has no such memory, and the command says why.
 
 examples:
   python -m executorch.export model.py:example -o model.pte
   python -m executorch.export model.py:example --quantize int8 --evaluate model.py:loss --parity
+  python -m executorch.export ./my-llama --quantize int4 --tokenizer ./my-llama/tokenizer.json
 """
+_DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -31,18 +44,29 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="file.py:function")
-    parser.add_argument("-o", "--output", default="model.pte", help="default: %(default)s")
-    parser.add_argument("--quantize", choices=["int8", "int4"])
-    parser.add_argument("--backend", choices=["xnnpack"])
-    parser.add_argument(
-        "--evaluate",
-        metavar="FILE:FUNCTION",
-        help="a function that takes a callable model and returns a figure, such as a loss",
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="what is exported, see below")
+    add("-o", "--output", default="model.pte", help="default: %(default)s")
+    add("--quantize", choices=["int8", "int8-static", "int4"], help="weights, and activations in 8 "
+        "bits at run time (int8-static: by fixed scales); implies --backend xnnpack")  # fmt: skip
+    add(
+        "--backend", choices=["xnnpack", "portable"], help="who runs what it can; default: portable"
     )
-    parser.add_argument("--parity", action="store_true", help="then check it against the model")
-    parser.add_argument("--etrecord", metavar="FILE", help="write an ETRecord as well")
-    parser.add_argument("--json", action="store_true", help="the figures as one JSON object")
+    add("--incremental", action=argparse.BooleanOptionalAction, default=None, help="keep keys and "
+        "values of a language model inside the program; it is an error if --incremental is given "
+        "and cannot be done")  # fmt: skip
+    add("--cache-dtype", choices=_DTYPES, help="of kept keys and values; default: float32")
+    add("--last-only", action="store_true", help="return the logits of the last position alone, "
+        "which is all that generating text needs")  # fmt: skip
+    add("--max-length", type=int, metavar="N", help="tokens a text may have; default: what the "
+        "model takes, of transformers at most 2048")  # fmt: skip
+    add("--random-weights", action="store_true", help="of a model of transformers")
+    add("--tokenizer", metavar="FILE", help="put this file into the program, where runners find it")
+    add("--evaluate", metavar="FILE:FUNCTION", help="a function that takes a callable model and "
+        "returns a figure, such as a loss")  # fmt: skip
+    add("--parity", action="store_true", help="then check it against the model")
+    add("--etrecord", metavar="FILE", help="write an ETRecord as well")
+    add("--json", action="store_true", help="the figures as one JSON object")
     return parser
 
 
@@ -52,59 +76,139 @@ def main(arguments: list[str] | None = None) -> int:
     warnings.filterwarnings("ignore")
     logging.getLogger().setLevel(logging.ERROR)
     try:
-        with show_status() as progress:
-            result, passed = _run(options, progress)
+        with show_progress(6 if options.parity else 5) as (step, say):
+            result, text, passed = _run(options, step, say)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    print(json.dumps(result) if options.json else result["text"])
+    print(json.dumps(result) if options.json else text)
     return 0 if passed else 1
 
 
-def _run(
-    options: argparse.Namespace, progress: Callable[[str], None]
-) -> tuple[dict[str, Any], bool]:
-    from tabulate import tabulate
+def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, Any], str, bool]:
+    """The figures, their text, and whether the program is what it should be."""
+    from executorch.export.sources import find_source
+    from executorch.extension.llm.packaging import tokenizer_data
 
-    from executorch.devtools.parity import check_parity
-    from executorch.export import export
-    from executorch.export.measure import measure
-
-    model, inputs, shapes = example_of(options.model)
-    first = inputs if isinstance(inputs, tuple) else inputs[0]
+    _check_output(options.output)
+    tokenizer = tokenizer_data(options.tokenizer) if options.tokenizer else None
     evaluate = named(options.evaluate) if options.evaluate else None
-    progress(f"export {options.model}")
-    session = export(
-        model,
-        inputs,
-        dynamic_shapes=shapes,
-        generate_etrecord=options.etrecord is not None,
-        quantize=options.quantize,
-        backend=options.backend,
+    step(f"load {options.model}")
+    source = find_source(
+        options.model,
+        random_weights=options.random_weights,
+        max_length=options.max_length,
+        last_only=options.last_only,
     )
+    incremental = _incremental(options, source)
+    step(f"export {options.model}")
+    session = _export(options, source, incremental, tokenizer)
+    step(f"write {options.output}")
     session.save_to_pte(options.output)
     if options.etrecord:
         session.get_etrecord().save(options.etrecord)
-    progress("measure")
-    program = session.get_pte_buffer()
-    figures = measure(program, model, first, evaluate=evaluate)
-    result: dict[str, Any] = {"output": options.output, **asdict(figures)}
-    text = tabulate(figures.rows(), headers=[Path(options.output).name, "program", "model"])
+    step("measure")
+    result, text = _figures(options, source, session, incremental, evaluate)
     passed = True
     if options.parity:
-        # Quantization changes the model on purpose: the gate asks whether the program is the
-        # quantized model.
-        report = check_parity(
-            program,
-            session.get_exported_program(),
-            inputs,
-            before_quantization=model if options.quantize else None,
-            progress=progress,
-        )
-        passed = report.passed
-        result["parity"] = json.loads(report.to_json())
-        text += f"\n\n{report}"
-    return (result if options.json else {"text": text}), passed
+        step("compare")
+        passed = _compare(options, source, session, incremental, result, say)
+        text += f"\n\n{result.pop('parity_text')}"
+    return result, text, passed
+
+
+def _check_output(name: str) -> None:
+    folder = Path(name).resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"--output {name}: there is no folder {folder}")
+
+
+def _incremental(options: argparse.Namespace, source: Any) -> Any:
+    """The step that makes the program remember tokens, or None."""
+    if options.incremental is None and not source.takes_tokens or options.incremental is False:
+        if options.cache_dtype:
+            raise ValueError("--cache-dtype is for programs that keep keys and values")
+        return None
+    import torch
+
+    from executorch.export.incremental import MakeIncremental
+
+    dtype = getattr(torch, options.cache_dtype or "float32")
+    return MakeIncremental(bool(options.incremental), dtype)
+
+
+def _export(
+    options: argparse.Namespace, source: Any, incremental: Any, tokenizer: dict[str, bytes] | None
+) -> Any:
+    from executorch.export import export
+    from executorch.export.export import ready_made, with_transform
+
+    recipe = ready_made(options.quantize, options.backend)
+    if incremental is not None:
+        recipe = with_transform(recipe, incremental)
+    return export(
+        source.model,
+        source.inputs,
+        recipe,
+        dynamic_shapes=source.shapes,
+        constant_methods=source.constant_methods or None,
+        generate_etrecord=options.etrecord is not None,
+        named_data=tokenizer,
+    )
+
+
+def _figures(
+    options: argparse.Namespace, source: Any, session: Any, incremental: Any, evaluate: Any
+) -> tuple[dict[str, Any], str]:
+    from tabulate import tabulate
+
+    from executorch.export.measure import measure
+    from executorch.export.summary import summarize
+
+    model = source.model if hasattr(source.model, "parameters") else source.model.module()
+    figures = measure(session.get_pte_buffer(), model, source.inputs[0], evaluate=evaluate)
+    summary = summarize(session, source.takes_tokens)
+    result = {"output": options.output, **asdict(figures), **asdict(summary)}
+    rows = figures.rows()
+    if incremental is not None:
+        result["incremental"] = incremental.reason is None
+        result["not_incremental_because"] = incremental.reason
+        if incremental.reason is None:
+            result["decode_tokens_per_second"] = 1e3 / figures.run_ms
+            name, program, eager = rows[2]
+            rows[2] = (f"{name}, one new token", program, f"{eager}, all tokens")
+    table = [*rows[:1], *summary.rows(), *rows[1:]]
+    text = tabulate(table, headers=[Path(options.output).name, "program", "model"])
+    if incremental is not None and incremental.reason is not None:
+        text += f"\n\nIt computes all tokens in every call: {incremental.reason}"
+    return result, text
+
+
+def _compare(
+    options: argparse.Namespace,
+    source: Any,
+    session: Any,
+    incremental: Any,
+    result: dict[str, Any],
+    say: Step,
+) -> bool:
+    """Quantization changes the model on purpose: the gate asks whether the program is the quantized
+    model, and one that remembers tokens is compared with what does not."""
+    from executorch.devtools.parity import check_parity
+
+    reference = session.get_exported_program()
+    if incremental is not None:
+        reference = incremental.stateless
+    report = check_parity(
+        session.get_pte_buffer(),
+        reference,
+        source.inputs,
+        before_quantization=source.model if options.quantize else None,
+        progress=say,
+    )
+    result["parity"] = json.loads(report.to_json())
+    result["parity_text"] = str(report)
+    return bool(report.passed)
 
 
 if __name__ == "__main__":

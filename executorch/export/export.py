@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch.export import ExportedProgram
 
-from executorch.export.recipe import ExportRecipe
+from executorch.export.recipe import ExportRecipe, LoweringRecipe
 from executorch.export.stages import STAGES, PipelineArtifact, Stage
 from executorch.export.types import StageType
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
     from executorch.exir.schema import Program
 
-Quantize = Literal["int8", "int4"]
+Quantize = Literal["int8", "int8-static", "int4"]
+Backend = Literal["xnnpack", "portable"]
 
 _DEFAULT = [
     StageType.SOURCE_TRANSFORM,
@@ -26,7 +28,12 @@ _DEFAULT = [
     StageType.TO_EDGE_TRANSFORM_AND_LOWER,
     StageType.TO_EXECUTORCH,
 ]
-_BEFORE_EXPORTED = {StageType.SOURCE_TRANSFORM, StageType.QUANTIZE, StageType.TORCH_EXPORT}
+# By the kind of what is given, the stages that it has been through.
+_NOT_FOR: dict[str, set[StageType]] = {
+    "nn.Module": set(),
+    "GraphModule": {StageType.SOURCE_TRANSFORM, StageType.QUANTIZE},
+    "ExportedProgram": {StageType.SOURCE_TRANSFORM, StageType.QUANTIZE, StageType.TORCH_EXPORT},
+}
 
 
 def export(
@@ -40,7 +47,9 @@ def export(
     generate_etrecord: bool = False,
     *,
     quantize: Quantize | None = None,
-    backend: Literal["xnnpack"] | None = None,
+    backend: Backend | None = None,
+    incremental: bool = False,
+    named_data: Mapping[str, bytes] | None = None,
 ) -> ExportSession:
     """Make a program of `model`; the session has it, and every stage before it.
 
@@ -53,14 +62,23 @@ def export(
                     `backend` say
     dynamic_shapes  as for torch.export, or a dict of that by method
     quantize        "int8": weights of linear layers in 8 bits by output channel; "int4": in 4 bits
-                    by groups of 32. Activations in 8 bits at run time. Implies backend="xnnpack"
-    backend         "xnnpack": in float32
+                    by groups of 32. Activations in 8 bits at run time. "int8-static": activations
+                    too have scales that are fixed by calibration. Implies backend="xnnpack"
+    backend         "xnnpack": in float32, or as `quantize` says; "portable": the runtime's own
+                    kernels run everything
+    incremental     a language model keeps what it computed for the tokens it has seen
+                    (`executorch.exir.make_incremental`); NotCausalError where that is not proven
+    named_data      bytes that the program carries under a name, such as a tokenizer's file
     Raises ValueError for arguments that contradict each other.
     """
     if quantize is not None or backend is not None:
         if export_recipe is not None:
             raise ValueError("give either export_recipe or quantize and backend")
-        export_recipe = _ready_made(quantize, backend or "xnnpack")
+        export_recipe = ready_made(quantize, backend)
+    if incremental:
+        from executorch.export.incremental import MakeIncremental
+
+        export_recipe = with_transform(export_recipe, MakeIncremental(required=True))
     session = ExportSession(
         model,
         example_inputs,
@@ -70,24 +88,40 @@ def export(
         constant_methods=constant_methods,
         artifact_dir=artifact_dir,
         generate_etrecord=generate_etrecord,
+        named_data=named_data,
     )
     session.export()
     return session
 
 
-def _ready_made(quantize: str | None, backend: str) -> ExportRecipe:
-    if backend != "xnnpack":
-        raise ValueError(f"backend: expected 'xnnpack', found {backend!r}")
+def ready_made(quantize: str | None, backend: str | None) -> ExportRecipe:
+    """The recipe of that quantization and backend, as for `export`."""
+    if backend not in (None, "xnnpack", "portable"):
+        raise ValueError(f"backend: expected 'xnnpack' or 'portable', found {backend!r}")
+    if quantize is None and backend != "xnnpack":
+        return ExportRecipe(strict=False)
     from executorch.backends.xnnpack.recipes import XNNPackRecipeType
 
     recipes = {
         None: XNNPackRecipeType.FP32,
         "int8": XNNPackRecipeType.PT2E_INT8_DYNAMIC_PER_CHANNEL,
+        "int8-static": XNNPackRecipeType.PT2E_INT8_STATIC_PER_CHANNEL,
         "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_CHANNEL,
     }
     if quantize not in recipes:
-        raise ValueError(f"quantize: expected 'int8' or 'int4', found {quantize!r}")
-    return ExportRecipe.get_recipe(recipes[quantize])
+        raise ValueError(f"quantize: expected 'int8', 'int8-static' or 'int4', found {quantize!r}")
+    recipe = ExportRecipe.get_recipe(recipes[quantize])
+    if backend != "portable":
+        return recipe
+    return replace(recipe, lowering_recipe=LoweringRecipe())
+
+
+def with_transform(
+    recipe: ExportRecipe | None, transform: Callable[[str, ExportedProgram], ExportedProgram]
+) -> ExportRecipe:
+    """The recipe, whose exported programs are then transformed."""
+    recipe = recipe or ExportRecipe(strict=False)
+    return replace(recipe, aten_transform_passes=[*(recipe.aten_transform_passes or ()), transform])
 
 
 class ExportSession:
@@ -96,23 +130,25 @@ class ExportSession:
     def __init__(
         self,
         model: Any,
-        example_inputs: Any,
-        export_recipe: ExportRecipe,
+        example_inputs: Any = None,
+        export_recipe: ExportRecipe | None = None,
         name: str | None = None,
         dynamic_shapes: Any = None,
         constant_methods: dict[str, Any] | None = None,
         artifact_dir: str | None = None,
         generate_etrecord: bool = False,
+        named_data: Mapping[str, bytes] | None = None,
     ) -> None:
+        export_recipe = export_recipe or ExportRecipe(strict=False)
         self._name = name or export_recipe.name or "model"
-        self._models = _by_method(model, isinstance(model, dict))
-        self._inputs = _inputs_by_method(example_inputs, self._models)
+        self._model = _by_method(model, isinstance(model, dict))
+        self._inputs = _inputs_by_method(example_inputs, self._model)
         by_method = isinstance(dynamic_shapes, dict) and (
             isinstance(model, dict) or set(dynamic_shapes) == {"forward"}
         )
         self._recipe = export_recipe
         self._artifact_dir = artifact_dir
-        self._context = {
+        self._run_context = {
             "example_inputs": self._inputs,
             "dynamic_shapes": _by_method(dynamic_shapes, by_method),
             "constant_methods": constant_methods,
@@ -120,19 +156,30 @@ class ExportSession:
             "session_name": self._name,
             "artifact_dir": artifact_dir,
             "generate_etrecord": generate_etrecord,
+            "named_data": named_data,
         }
-        exported = all(isinstance(m, ExportedProgram) for m in self._models.values())
-        stages = export_recipe.pipeline_stages or _DEFAULT
-        self._pipeline = [s for s in stages if not (exported and s in _BEFORE_EXPORTED)]
-        if not exported and not any(s in _BEFORE_EXPORTED for s in self._pipeline):
-            raise ValueError("a module needs the stage torch_export, or give an ExportedProgram")
-        if not exported and any(not self._inputs.get(m) for m in self._models):
-            raise ValueError("example_inputs: expected a tuple of arguments for every method")
-        self._stages: dict[StageType, Stage] = {}
-        for make in STAGES:
-            stage = make()
-            self._stages[stage.stage_type] = stage
-        self._artifacts: dict[StageType, PipelineArtifact] = {}
+        kinds = {_kind(model) for model in self._model.values()}
+        if len(kinds) > 1:
+            raise ValueError(f"the methods are of different kinds: {', '.join(sorted(kinds))}")
+        (self._input_model_type,) = kinds
+        self._pipeline_stages = export_recipe.pipeline_stages or self._get_default_pipeline()
+        if self._input_model_type != "ExportedProgram" and any(
+            not self._inputs.get(m) for m in self._model
+        ):
+            raise ValueError(
+                f"example_inputs must be provided for {self._input_model_type} input: a tuple of "
+                "arguments for every method"
+            )
+        self._stages: dict[StageType, Stage] = {s.kind: s.of(export_recipe) for s in STAGES}
+        self._stage_to_artifacts: dict[StageType, PipelineArtifact] = {}
+
+    def _get_default_pipeline(self) -> list[StageType]:
+        unwanted = _NOT_FOR[self._input_model_type]
+        stages = [kind for kind in _DEFAULT if kind not in unwanted]
+        lowering = self._recipe.lowering_recipe
+        if lowering is not None and lowering.edge_manager_transform_passes:
+            stages.insert(len(stages) - 1, StageType.EDGE_PROGRAM_MANAGER_TRANSFORM)
+        return stages
 
     def register_stage(self, stage_type: StageType, stage: Stage) -> None:
         """Run `stage` where the pipeline names that type."""
@@ -146,45 +193,67 @@ class ExportSession:
 
     def export(self) -> None:
         """Run the pipeline. Raises ValueError if its stages do not follow each other."""
-        self._check_pipeline()
-        artifact = PipelineArtifact(self._models, self._context)
-        for kind in self._pipeline:
+        self._validate_pipeline_sequence(self._pipeline_stages)
+        self._stage_to_artifacts.clear()  # of a former run; a pipeline that is refused leaves them
+        artifact = PipelineArtifact(self._model, self._run_context)
+        for kind in self._pipeline_stages:
             self._stages[kind].run(artifact)
-            artifact = self._artifacts[kind] = self._stages[kind].get_artifacts()
-        if self._context["generate_etrecord"] and self._artifact_dir:
+            artifact = self._stage_to_artifacts[kind] = self._stages[kind].get_artifacts()
+        if self._run_context["generate_etrecord"] and self._artifact_dir:
             self.get_etrecord().save(str(Path(self._artifact_dir) / f"{self._name}.etrecord"))
 
-    def _check_pipeline(self) -> None:
+    def _validate_pipeline_sequence(self, stages: list[StageType]) -> None:
+        """ValueError that names the first stage out of place."""
+        if not stages:
+            raise ValueError("Pipeline stages cannot be empty")
+        unwanted = [k.name for k in stages if k in _NOT_FOR[self._input_model_type]]
+        if unwanted:
+            raise ValueError(
+                f"Cannot run {', '.join(unwanted)} stage(s) with {self._input_model_type} input: "
+                "it has been through them; take them out of pipeline_stages"
+            )
         before: StageType | None = None
-        for kind in self._pipeline:
+        for kind in stages:
             stage = self._stages.get(kind)
             if stage is None:
-                raise ValueError(f"no stage {kind!r} is registered")
+                raise ValueError(f"Stage {kind} not found in registry; see register_stage()")
             if before is None and not stage.can_start_pipeline:
-                raise ValueError(f"a pipeline cannot begin with {kind.value}")
-            if before is not None and before not in stage.valid_predecessor_stages:
-                allowed = [s.value for s in stage.valid_predecessor_stages]
-                raise ValueError(f"{kind.value} cannot follow {before.value}; it follows {allowed}")
+                raise ValueError(f"Stage {kind} cannot start a pipeline")
+            allowed = stage.valid_predecessor_stages
+            if before is not None and allowed and before not in allowed:
+                raise ValueError(
+                    f"Invalid transition from {before} to {kind}. "
+                    f"Valid predecessors for {kind}: {[s.value for s in allowed]}"
+                )
             before = kind
+        if self._input_model_type != "ExportedProgram" and StageType.TORCH_EXPORT not in stages:
+            later = set(stages) - {StageType.SOURCE_TRANSFORM, StageType.QUANTIZE}
+            if later:
+                raise ValueError("a module needs the stage torch_export before lowering")
 
-    def _result(self, *kinds: StageType) -> Any:
+    def _result(self, what: str, *kinds: StageType) -> Any:
         for kind in kinds:
-            if kind in self._artifacts:
-                return self._artifacts[kind].data
-        raise RuntimeError(f"none of the stages {[k.value for k in kinds]} has run")
+            if kind in self._stage_to_artifacts:
+                return self._stage_to_artifacts[kind].data
+        stages = [k.value for k in kinds]
+        raise RuntimeError(f"{what}: none of the stages {stages} has run; call export() first")
 
     def get_stage_artifacts(self) -> dict[StageType, PipelineArtifact]:
-        return dict(self._artifacts)
+        return dict(self._stage_to_artifacts)
 
     def get_exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        if StageType.TORCH_EXPORT not in self._artifacts and isinstance(
-            self._models.get(method_name), ExportedProgram
+        if StageType.TORCH_EXPORT not in self._stage_to_artifacts and isinstance(
+            self._model.get(method_name), ExportedProgram
         ):
-            return self._models[method_name]  # type: ignore[no-any-return]
-        return self._result(StageType.TORCH_EXPORT)[method_name]  # type: ignore[no-any-return]
+            return self._model[method_name]  # type: ignore[no-any-return]
+        programs = self._result("Exported program is not available", StageType.TORCH_EXPORT)
+        if method_name not in programs:
+            raise KeyError(f"Method name '{method_name}' not found, only {sorted(programs)}")
+        return programs[method_name]  # type: ignore[no-any-return]
 
     def get_edge_program_manager(self) -> EdgeProgramManager:
         return self._result(  # type: ignore[no-any-return]
+            "Edge program manager is not available",
             StageType.TO_BACKEND,
             StageType.EDGE_PROGRAM_MANAGER_TRANSFORM,
             StageType.TO_EDGE_TRANSFORM_AND_LOWER,
@@ -192,7 +261,8 @@ class ExportSession:
         )
 
     def get_executorch_program_manager(self) -> ExecutorchProgramManager:
-        return self._result(StageType.TO_EXECUTORCH)  # type: ignore[no-any-return]
+        what = "Executorch program manager is not initialized"
+        return self._result(what, StageType.TO_EXECUTORCH)  # type: ignore[no-any-return]
 
     def get_executorch_program(self) -> Program:
         return self.get_executorch_program_manager().executorch_program
@@ -202,12 +272,14 @@ class ExportSession:
 
     def save_to_pte(self, output_name: str) -> None:
         """Write the program; `.pte` is added to a name without it."""
+        if not output_name:
+            raise AssertionError("save_to_pte: expected the name of a file")
         name = output_name if output_name.endswith(".pte") else output_name + ".pte"
         self.get_executorch_program_manager().save(name)
 
     def get_example_input(self, method_name: str = "forward") -> tuple[torch.Tensor, ...]:
         if not self._inputs.get(method_name):
-            raise KeyError(f"no example inputs for method {method_name!r}")
+            raise KeyError(f"Method name '{method_name}' not found in the example inputs")
         return self._inputs[method_name][0]  # type: ignore[no-any-return]
 
     def get_etrecord(self) -> Any:
@@ -236,6 +308,16 @@ class ExportSession:
             info = get_delegation_info(manager.exported_program(method).graph_module)
             print(info.get_summary())
             print(tabulate(info.get_operator_delegation_dataframe(), headers="keys"))
+
+
+def _kind(model: Any) -> str:
+    if isinstance(model, ExportedProgram):
+        return "ExportedProgram"
+    if isinstance(model, torch.fx.GraphModule):
+        return "GraphModule"
+    if isinstance(model, torch.nn.Module):
+        return "nn.Module"
+    raise TypeError(f"model: expected a module or an ExportedProgram, found {type(model).__name__}")
 
 
 def _by_method(value: Any, by_method: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from executorch.exir import EdgeCompileConfig
 from executorch.export import (
     AOQuantizationConfig,
     BackendRecipeProvider,
@@ -157,9 +158,9 @@ def test_stages_can_be_replaced_and_chosen() -> None:
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
-        ([StageType.TO_EDGE, StageType.TORCH_EXPORT], "torch_export cannot follow to_edge"),
-        ([StageType.TO_EXECUTORCH], "needs the stage torch_export"),
-        ([StageType.TORCH_EXPORT, StageType.TO_BACKEND], "to_backend cannot follow torch_export"),
+        ([StageType.TO_EDGE, StageType.TORCH_EXPORT], "Invalid transition from to_edge"),
+        ([StageType.TO_EXECUTORCH], "to_executorch cannot start a pipeline"),
+        ([StageType.TORCH_EXPORT, StageType.TO_BACKEND], "Invalid transition from torch_export"),
     ],
 )
 def test_wrong_pipelines_are_refused(stages: list[StageType], message: str) -> None:
@@ -172,9 +173,9 @@ def test_wrong_arguments_are_refused() -> None:
     model, inputs, _ = example()
     with pytest.raises(ValueError, match="either export_recipe or quantize"):
         export(model, inputs, ExportRecipe(), quantize="int8")
-    with pytest.raises(ValueError, match="expected 'int8' or 'int4'"):
+    with pytest.raises(ValueError, match="expected 'int8', 'int8-static' or 'int4'"):
         export(model, inputs, quantize="int3")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="expected a tuple of arguments"):
+    with pytest.raises(ValueError, match="must be provided for nn.Module"):
         export(model)
     with pytest.raises(ValueError, match="no method 'backward'"):
         export(model, {"backward": [inputs]})
@@ -186,7 +187,7 @@ def test_recipes_combine() -> None:
     both = ExportRecipe.combine([a, b])
     assert both.name == "a_b"
     assert both.lowering_recipe is not None and both.lowering_recipe.partitioners == ["p", "q"]
-    with pytest.raises(ValueError, match="differ in ExportRecipe.strict"):
+    with pytest.raises(ValueError, match="conflicting 'strict' values"):
         ExportRecipe.combine([a, ExportRecipe(strict=False)])
 
 
@@ -211,7 +212,7 @@ def test_a_backend_brings_its_own_recipes() -> None:
         def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
             return ExportRecipe(name=recipe_type.value)
 
-    with pytest.raises(ValueError, match="no recipes of backend 'mine'"):
+    with pytest.raises(ValueError, match="Backend 'mine' not available"):
         ExportRecipe.get_recipe(Mine.ONE)
     recipe_registry.register_backend_recipe_provider(Provider())
     assert ExportRecipe.get_recipe(Mine.ONE).name == "one"
@@ -235,3 +236,58 @@ def test_command_writes_the_program_and_says_what_it_is_worth(
     assert "signal to noise" in capsys.readouterr().out
     assert main([f"{__file__}:nothing"]) == 2
     assert "no function 'nothing'" in capsys.readouterr().err
+
+
+def test_calibration_inputs_of_combined_recipes_follow_each_other() -> None:
+    from executorch.export import QuantizationRecipe
+
+    def recipe(name: str, *inputs: int) -> ExportRecipe:
+        passes = [lambda module: module]
+        quantization = QuantizationRecipe(
+            calibration_inputs_fn=lambda: [(i,) for i in inputs], pre_prepare_passes=passes
+        )
+        return ExportRecipe(name, quantization_recipe=quantization)
+
+    both = ExportRecipe.combine([recipe("a", 1, 2), recipe("b", 3)])
+    assert both.quantization_recipe is not None
+    assert both.quantization_recipe.calibration_inputs_fn is not None
+    assert list(both.quantization_recipe.calibration_inputs_fn()) == [(1,), (2,), (3,)]
+    single = recipe("a")
+    assert ExportRecipe.combine([single]) is single
+
+
+def test_edge_options_that_differ_are_named() -> None:
+    def recipe(name: str, skip: bool) -> ExportRecipe:
+        config = EdgeCompileConfig(_skip_dim_order=skip)
+        return ExportRecipe(name, lowering_recipe=LoweringRecipe(edge_compile_config=config))
+
+    with pytest.raises(ValueError, match=r"_skip_dim_order \(a=True, b=False\)"):
+        ExportRecipe.combine([recipe("a", True), recipe("b", False)])
+    same = ExportRecipe.combine([recipe("a", True), recipe("b", True)])
+    assert same.lowering_recipe is not None
+    assert same.lowering_recipe.edge_compile_config._skip_dim_order
+
+
+def test_what_is_exported_needs_no_inputs_and_no_stage_before() -> None:
+    model, inputs, _ = example()
+    program = torch.export.export(model, inputs)
+    assert len(export(program).get_pte_buffer()) > 0
+    recipe = ExportRecipe(pipeline_stages=[StageType.QUANTIZE, StageType.TORCH_EXPORT])
+    with pytest.raises(ValueError, match="Cannot run QUANTIZE, TORCH_EXPORT stage"):
+        export(program, export_recipe=recipe)
+
+
+def test_a_refused_pipeline_leaves_the_results_of_the_run_before() -> None:
+    model, inputs, _ = example()
+    session = export(model, inputs)
+    before = session.get_stage_artifacts()
+    session._pipeline_stages = [StageType.TO_EXECUTORCH]
+    with pytest.raises(ValueError, match="cannot start a pipeline"):
+        session.export()
+    assert session.get_stage_artifacts() == before
+
+
+def test_the_registry_is_one_object() -> None:
+    from executorch.export.recipe_registry import RecipeRegistry, recipe_registry
+
+    assert RecipeRegistry() is recipe_registry and RecipeRegistry().list_backends()

@@ -30,7 +30,7 @@ class Measurement:
     def rows(self) -> list[tuple[str, str, str]]:
         """name, program, model"""
         rows = [
-            ("size", _megabytes(self.bytes), _megabytes(self.weights) + " of weights"),
+            ("size", megabytes(self.bytes), megabytes(self.weights) + " of weights"),
             ("load", f"{self.load_ms:.2f} ms", ""),
             ("run", f"{self.run_ms:.2f} ms", f"{self.eager_ms:.2f} ms"),
             ("largest error", f"{self.max_error:.2g}", ""),
@@ -113,5 +113,5 @@ def _median_ms(function: Callable[[], Any], seconds: float) -> float:
     return median(times)
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
     return f"{size / 1e6:.2f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum, EnumMeta, StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from executorch.export.types import StageType
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from executorch.exir.backend.partitioner import Partitioner
 
     GraphPass = Callable[[torch.fx.GraphModule], torch.fx.GraphModule]
-
-_R = TypeVar("_R")
 
 
 class Mode(StrEnum):
@@ -108,39 +106,28 @@ class ExportRecipe:
         from executorch.export.recipe_registry import recipe_registry
 
         if not isinstance(recipe, RecipeType):
-            raise ValueError(f"expected a RecipeType, found {recipe!r}")
-        return recipe_registry.create_recipe(recipe, recipe.get_backend_name(), **kwargs)
+            raise ValueError(f"Invalid recipe type: {recipe!r}, expected a RecipeType")
+        backend = recipe.get_backend_name()
+        made = recipe_registry.create_recipe(recipe, backend, **kwargs)
+        if made is None:
+            known = [r.value for r in recipe_registry.get_supported_recipes(backend)]
+            raise ValueError(
+                f"Recipe '{recipe.value}' not supported by '{backend}'. Supported: {known}"
+            )
+        return made
 
     @classmethod
     def combine(cls, recipes: list[ExportRecipe], recipe_name: str | None = None) -> ExportRecipe:
-        """One recipe for several backends: quantizers, passes and partitioners one after the other.
+        """One recipe for several backends: quantizers, passes, partitioners and calibration inputs
+        one after the other; of one recipe that itself.
 
         Raises ValueError where the recipes want different things of which there can be one only.
         """
+        from executorch.export.combine import combined
+
         if not recipes:
-            raise ValueError("combine: expected at least one recipe")
+            raise ValueError("Recipes cannot be empty: combine needs at least one")
+        if len(recipes) == 1:
+            return recipes[0]
         name = recipe_name or "_".join(r.name for r in recipes if r.name) or None
-        return replace(_combined(recipes, ignore=("name",)), name=name)
-
-
-def _combined(parts: Sequence[_R], ignore: tuple[str, ...] = ()) -> _R:
-    first = parts[0]
-    values = {
-        f.name: _merge(f"{type(first).__name__}.{f.name}", [getattr(p, f.name) for p in parts])
-        for f in fields(first)  # type: ignore[arg-type]
-        if f.name not in ignore
-    }
-    return replace(first, **values)  # type: ignore[type-var, return-value]
-
-
-def _merge(name: str, values: list[Any]) -> Any:
-    given = [v for v in values if v is not None]
-    if not given:
-        return None
-    if all(isinstance(v, list) for v in given) and not name.endswith("pipeline_stages"):
-        return [item for v in given for item in v]
-    if all(isinstance(v, (QuantizationRecipe, LoweringRecipe)) for v in given):
-        return _combined(given)
-    if any(v != given[0] for v in given):
-        raise ValueError(f"combine: the recipes differ in {name}: {given[0]!r} and {given[1]!r}")
-    return given[0]
+        return combined(recipes, name)

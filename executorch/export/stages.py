@@ -16,7 +16,8 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
-from executorch.export.recipe import LoweringRecipe, QuantizationRecipe
+from executorch.exir.backend.utils import get_delegation_info
+from executorch.export.recipe import ExportRecipe, LoweringRecipe, QuantizationRecipe
 from executorch.export.types import StageType
 
 
@@ -24,11 +25,18 @@ from executorch.export.types import StageType
 class PipelineArtifact:
     """What a stage hands on. `data` is a dict by method up to the export, then a manager.
 
-    context  example_inputs, dynamic_shapes, constant_methods, export_recipe, generate_etrecord
+    context  example_inputs, dynamic_shapes, constant_methods, export_recipe, generate_etrecord;
+             after lowering delegation_info and delegation_info_by_method
     """
 
     data: Any
     context: dict[str, Any]
+
+    def add_context(self, key: str, value: Any) -> None:
+        self.context[key] = value
+
+    def get_context(self, key: str, default: Any = None) -> Any:
+        return self.context.get(key, default)
 
     def copy_with_new_data(self, new_data: Any) -> PipelineArtifact:
         return PipelineArtifact(new_data, dict(self.context))
@@ -58,12 +66,15 @@ class Stage(ABC):
 
     def get_artifacts(self) -> PipelineArtifact:
         if self._artifact is None:
-            raise RuntimeError(f"stage {self.stage_type.value} has not run")
+            raise RuntimeError(
+                f"Stage: {type(self).__name__} not executed: {self.stage_type.value} has not run"
+            )
         return self._artifact
 
 
 class _Stage(Stage):
-    """A stage that is a function from data to data."""
+    """A stage that is a function from data to data. Its options are those of its constructor;
+    `of` takes them out of a recipe."""
 
     kind: StageType
     after: Sequence[StageType] = ()
@@ -81,11 +92,46 @@ class _Stage(Stage):
     def can_start_pipeline(self) -> bool:
         return self.first
 
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        raise NotImplementedError
+
     def run(self, artifact: PipelineArtifact) -> None:
         self._artifact = artifact.copy_with_new_data(self.apply(artifact.data, artifact.context))
 
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+
+class _LoweringStage(_Stage):
+    """A stage that gives parts to backends, and tells which."""
+
+    def run(self, artifact: PipelineArtifact) -> None:
+        super().run(artifact)
+        manager = self.get_artifacts().data
+        found = {
+            method: get_delegation_info(manager.exported_program(method).graph_module)
+            for method in sorted(manager.methods)
+        }
+        first = found.get("forward", next(iter(found.values()), None))
+        self.get_artifacts().add_context("delegation_info", first)
+        self.get_artifacts().add_context("delegation_info_by_method", found)
+
+    @property
+    def delegation_info(self) -> Any:
+        """Of `forward`, or else the first method by name."""
+        return self.get_artifacts().get_context("delegation_info")
+
+    @property
+    def delegation_info_by_method(self) -> dict[str, Any]:
+        return self.get_artifacts().get_context("delegation_info_by_method")  # type: ignore
+
+
+def _examples(context: dict[str, Any], method: str) -> list[tuple[Any, ...]]:
+    examples = (context.get("example_inputs") or {}).get(method)
+    if not examples:
+        raise ValueError(f"Example inputs for method {method} not found: a module needs them")
+    return examples
 
 
 class SourceTransformStage(_Stage):
@@ -94,9 +140,18 @@ class SourceTransformStage(_Stage):
     kind = StageType.SOURCE_TRANSFORM
     first = True
 
+    def __init__(
+        self, quantization_recipe: QuantizationRecipe | None, in_place: bool = False
+    ) -> None:
+        super().__init__()
+        self._quantization, self._in_place = quantization_recipe, in_place
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        return cls(recipe.quantization_recipe, recipe.source_transform_in_place)
+
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
-        recipe = context["export_recipe"]
-        quantization: QuantizationRecipe | None = recipe.quantization_recipe
+        quantization = self._quantization
         configs = (quantization and quantization.ao_quantization_configs) or []
         if not configs:
             return data
@@ -104,7 +159,7 @@ class SourceTransformStage(_Stage):
 
         result = {}
         for method, model in data.items():
-            model = model if recipe.source_transform_in_place else copy.deepcopy(model)
+            model = model if self._in_place else copy.deepcopy(model)
             for config in configs:
                 options = {"filter_fn": config.filter_fn} if config.filter_fn else {}
                 quantize_(model, config.ao_base_config, **options)
@@ -119,19 +174,27 @@ class QuantizeStage(_Stage):
     after = (StageType.SOURCE_TRANSFORM,)
     first = True
 
+    def __init__(self, quantization_recipe: QuantizationRecipe | None, strict: bool = True) -> None:
+        super().__init__()
+        self._quantization, self._strict = quantization_recipe, strict
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        return cls(recipe.quantization_recipe, recipe.strict)
+
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
-        recipe: QuantizationRecipe | None = context["export_recipe"].quantization_recipe
+        recipe = self._quantization
         quantizers = recipe.get_quantizers() if recipe else None
         if recipe is None or not quantizers:
             return data
         return {
             method: _quantize(
                 model,
-                context["example_inputs"][method],
-                context["dynamic_shapes"].get(method),
+                _examples(context, method),
+                (context.get("dynamic_shapes") or {}).get(method),
                 recipe,
                 quantizers,
-                context["export_recipe"].strict,
+                self._strict,
             )
             for method, model in data.items()
         }
@@ -152,6 +215,10 @@ def _quantize(
     )
     from torchao.quantization.pt2e.quantizer import ComposableQuantizer
 
+    if recipe.is_qat and recipe.train_fn is None:
+        raise ValueError("QuantizationRecipe: is_qat needs a train_fn, which trains the module")
+    if recipe.is_qat:
+        model.train()
     if recipe.dynamic_batch_size and shapes is None:
         batch = torch.export.Dim("batch")
         shapes = tuple(
@@ -187,52 +254,77 @@ class TorchExportStage(_Stage):
     after = (StageType.SOURCE_TRANSFORM, StageType.QUANTIZE)
     first = True
 
+    def __init__(
+        self, aten_transform_passes: Sequence[Any] | None = None, strict: bool = True
+    ) -> None:
+        super().__init__()
+        for each in aten_transform_passes or ():
+            if not callable(each):
+                raise ValueError(f"Aten transform passes must be callables, found {each!r}")
+        self._passes, self._strict = list(aten_transform_passes or ()), strict
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        return cls(recipe.aten_transform_passes, recipe.strict)
+
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
-        recipe = context["export_recipe"]
         programs = {}
         for method, model in data.items():
             with torch.no_grad():
                 programs[method] = torch.export.export(
                     model,
-                    context["example_inputs"][method][0],
-                    dynamic_shapes=context["dynamic_shapes"].get(method),
-                    strict=recipe.strict,
+                    _examples(context, method)[0],
+                    dynamic_shapes=(context.get("dynamic_shapes") or {}).get(method),
+                    strict=self._strict,
                 )
-            for transform in recipe.aten_transform_passes or ():
+            for transform in self._passes:
                 programs[method] = transform(method, programs[method])
         return programs
 
 
-def _lowering(context: dict[str, Any]) -> LoweringRecipe:
-    return context["export_recipe"].lowering_recipe or LoweringRecipe()
+def _lowering(recipe: ExportRecipe) -> LoweringRecipe:
+    return recipe.lowering_recipe or LoweringRecipe()
 
 
-def _edge_passes(programs: dict[str, Any], lowering: LoweringRecipe) -> dict[str, Any] | None:
-    if not lowering.edge_transform_passes:
-        return None
+def _edge_passes(programs: dict[str, Any], makers: Sequence[Any] | None) -> dict[str, Any] | None:
+    """By method what the functions make for it; None if that is nothing."""
     passes: dict[str, list[Any]] = {}
     for method, program in programs.items():
-        passes[method] = []
-        for make in lowering.edge_transform_passes:
+        for make in makers or ():
             made = make(method, program)
-            passes[method] += list(getattr(made, "passes", made))
-    return passes
+            passes.setdefault(method, []).extend(getattr(made, "passes", made))
+    return {method: each for method, each in passes.items() if each} or None
 
 
-class EdgeTransformAndLowerStage(_Stage):
+class EdgeTransformAndLowerStage(_LoweringStage):
     kind = StageType.TO_EDGE_TRANSFORM_AND_LOWER
     after = (StageType.TORCH_EXPORT,)
     first = True
 
+    def __init__(
+        self,
+        partitioners: list[Any] | dict[str, list[Any]] | None = None,
+        transform_passes: Sequence[Any] | None = None,
+        compile_config: Any = None,
+    ) -> None:
+        super().__init__()
+        self._partitioners, self._passes = partitioners, transform_passes
+        self._compile_config = compile_config
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        lowering = _lowering(recipe)
+        passes = lowering.edge_transform_passes
+        return cls(lowering.partitioners, passes, lowering.edge_compile_config)
+
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
-        lowering = _lowering(context)
         return to_edge_transform_and_lower(
             data,
-            transform_passes=_edge_passes(data, lowering),
-            partitioner=lowering.partitioners,
-            constant_methods=context["constant_methods"],
-            compile_config=lowering.edge_compile_config,
-            generate_etrecord=context["generate_etrecord"],
+            transform_passes=_edge_passes(data, self._passes),
+            partitioner=self._partitioners,
+            constant_methods=context.get("constant_methods"),
+            compile_config=self._compile_config,
+            generate_etrecord=context.get("generate_etrecord", False),
         )
 
 
@@ -241,12 +333,24 @@ class ToEdgeStage(_Stage):
     after = (StageType.TORCH_EXPORT,)
     first = True
 
+    def __init__(self, edge_compile_config: Any = None) -> None:
+        super().__init__()
+        self._compile_config = edge_compile_config
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        return cls.from_recipe(recipe.lowering_recipe)
+
+    @classmethod
+    def from_recipe(cls, lowering_recipe: LoweringRecipe | None) -> ToEdgeStage:
+        return cls((lowering_recipe or LoweringRecipe()).edge_compile_config)
+
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
         return to_edge(
             data,
-            constant_methods=context["constant_methods"],
-            compile_config=_lowering(context).edge_compile_config,
-            generate_etrecord=context["generate_etrecord"],
+            constant_methods=context.get("constant_methods"),
+            compile_config=self._compile_config,
+            generate_etrecord=context.get("generate_etrecord", False),
         )
 
 
@@ -254,23 +358,55 @@ class EdgeProgramManagerTransformStage(_Stage):
     kind = StageType.EDGE_PROGRAM_MANAGER_TRANSFORM
     after = (StageType.TO_EDGE, StageType.TO_EDGE_TRANSFORM_AND_LOWER)
 
+    def __init__(
+        self,
+        edge_transform_passes: Sequence[Any] | None = None,
+        edge_manager_transform_passes: Sequence[Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._passes = edge_transform_passes
+        self._manager_passes = edge_manager_transform_passes
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        lowering = _lowering(recipe)
+        by_hand = StageType.TO_EDGE in (recipe.pipeline_stages or ())  # else they ran already
+        passes = lowering.edge_transform_passes if by_hand else None
+        return cls(passes, lowering.edge_manager_transform_passes)
+
     def apply(self, data: EdgeProgramManager, context: dict[str, Any]) -> Any:
-        lowering = _lowering(context)
-        passes = _edge_passes({m: data.exported_program(m) for m in data.methods}, lowering)
-        if passes and StageType.TO_EDGE in (context["export_recipe"].pipeline_stages or ()):
+        if not isinstance(data, EdgeProgramManager):
+            raise RuntimeError(f"expected an EdgeProgramManager, found {type(data).__name__}")
+        programs = {m: data.exported_program(m) for m in data.methods}
+        if passes := _edge_passes(programs, self._passes):
             data = data.transform(passes)
-        for make in lowering.edge_manager_transform_passes or ():
+        for make in self._manager_passes or ():
             made = make(data)
-            data = data.transform(list(getattr(made, "passes", made)))
+            if passes := list(getattr(made, "passes", made)):
+                data = data.transform(passes)
         return data
 
 
-class ToBackendStage(_Stage):
+class ToBackendStage(_LoweringStage):
     kind = StageType.TO_BACKEND
     after = (StageType.TO_EDGE, StageType.EDGE_PROGRAM_MANAGER_TRANSFORM)
 
+    def __init__(self, partitioners: list[Any] | dict[str, list[Any]] | None = None) -> None:
+        super().__init__()
+        self._partitioners = partitioners
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        return cls.from_recipe(recipe.lowering_recipe)
+
+    @classmethod
+    def from_recipe(cls, lowering_recipe: LoweringRecipe | None) -> ToBackendStage:
+        return cls((lowering_recipe or LoweringRecipe()).partitioners)
+
     def apply(self, data: EdgeProgramManager, context: dict[str, Any]) -> Any:
-        partitioners = _lowering(context).partitioners
+        if data is None:
+            raise RuntimeError("Edge program manager is not set.")
+        partitioners = self._partitioners
         if isinstance(partitioners, dict):
             most = max((len(p) for p in partitioners.values()), default=0)
             for i in range(most):
@@ -290,9 +426,20 @@ class ExecutorchStage(_Stage):
         StageType.TO_BACKEND,
     )
 
+    def __init__(self, backend_config: ExecutorchBackendConfig | None) -> None:
+        super().__init__()
+        self._backend_config = backend_config
+
+    @classmethod
+    def of(cls, recipe: ExportRecipe) -> Stage:
+        return cls(recipe.executorch_backend_config)
+
     def apply(self, data: EdgeProgramManager, context: dict[str, Any]) -> Any:
-        config = context["export_recipe"].executorch_backend_config
-        return data.to_executorch(config or ExecutorchBackendConfig())
+        if data is None:
+            raise RuntimeError("Edge program manager is not set.")
+        config = self._backend_config or ExecutorchBackendConfig()
+        named_data = context.get("named_data")
+        return data.to_executorch(config, **({"named_data": named_data} if named_data else {}))
 
 
 STAGES = (

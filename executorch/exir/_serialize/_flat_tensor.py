@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
-from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize._cord import Cord, in_memory
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload, DataSerializer
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor_layout import TensorLayout
@@ -33,7 +33,7 @@ class FlatTensorSerializer(DataSerializer):
         for index, alignment in alignments.items():
             position[index] = len(segments)
             segment = _native.Segment(alignment)
-            segment.append(data.buffers[index])
+            segment.append(in_memory(data.buffers[index]))
             segments.append(segment)
         entries = [
             (key, position[entry.buffer_index], _layout_fields(entry.tensor_layout))

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import cast
 
 import torch
 
+from executorch.exir._serialize._cord import FileBackedData, in_memory
 from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.schema import Bytes
 from executorch.exir.tensor_layout import TensorLayout
@@ -14,7 +16,7 @@ from executorch.exir.tensor_layout import TensorLayout
 class NamedDataStoreOutput:
     """Distinct buffers, and the keys that name them: in the program, and by external file."""
 
-    buffers: list[Bytes]
+    buffers: list[Bytes | FileBackedData]
     pte_data: dict[str, DataEntry]
     external_data: dict[str, dict[str, DataEntry]]
 
@@ -27,18 +29,19 @@ class NamedDataStore:
         from executorch.exir.emit._data_pool import DataPool
 
         self._pool = DataPool()
+        self._files: dict[int, FileBackedData] = {}  # buffers that lie in files
         self.pte_data: dict[str, DataEntry] = {}
         self.external_data: dict[str, dict[str, DataEntry]] = {}
         self.key_to_buffer_idx: dict[str, int] = {}
 
     @property
-    def buffers(self) -> list[Bytes]:
-        return list(self._pool.entries[1:])
+    def buffers(self) -> list[Bytes | FileBackedData]:
+        return [self._files.get(i, data) for i, data in enumerate(self._pool.entries[1:])]
 
     def add_named_data(
         self,
         key: str,
-        data: Bytes | torch.Tensor,
+        data: Bytes | FileBackedData | torch.Tensor,
         alignment: int | None = 1,
         external_tag: str | None = None,
         tensor_layout: TensorLayout | None = None,
@@ -56,13 +59,50 @@ class NamedDataStore:
                 kind = scalar_type_enum(data.dtype)
                 tensor_layout = TensorLayout(kind, list(data.shape), order)
             data = cast(Bytes, tensor_bytes(data, order))
-        index = self._pool.add_bytes(memoryview(data).cast("B")) - 1
+        index = self._pool.add_bytes(memoryview(in_memory(data)).cast("B")) - 1
+        if isinstance(data, FileBackedData) and index not in self.key_to_buffer_idx.values():
+            self._files.setdefault(index, data)
         if self.key_to_buffer_idx.setdefault(key, index) != index:
             raise ValueError(f"the named data key {key!r} has other bytes already")
         target = self.pte_data
         if external_tag is not None:
             target = self.external_data.setdefault(external_tag, {})
         target[key] = DataEntry(index, alignment or 1, tensor_layout)
+
+    def externalize_pte_data(self, max_data_bytes: int, tag_prefix: str) -> None:
+        """Move the program's own data to files of at most `max_data_bytes`. Which data goes where
+        depends on keys and sizes only; a tag is the prefix and the SHA-256 of the file's keys.
+
+        ValueError for data that fits into none, and for a tag that is in use; then nothing moved.
+        """
+        cap = max_data_bytes
+        if isinstance(cap, bool) or not isinstance(cap, int) or cap <= 0:
+            raise ValueError(f"external data shard cap must be a positive integer, found {cap!r}")
+        if not tag_prefix:
+            raise ValueError("external data tag prefix must be nonempty")
+        keys_of: dict[int, dict[str, DataEntry]] = {}
+        for key, entry in sorted(self.pte_data.items()):
+            keys_of.setdefault(entry.buffer_index, {})[key] = entry
+        shards: list[dict[str, DataEntry]] = []
+        room = 0
+        for index, entries in keys_of.items():
+            size = len(self.buffers[index])
+            if size > max_data_bytes:
+                raise ValueError(
+                    f"buffer {index} has {size} bytes and exceeds external data shard cap "
+                    f"{max_data_bytes}; its keys are {', '.join(entries)}"
+                )
+            if not shards or size > room:
+                shards.append({})
+                room = max_data_bytes
+            shards[-1].update(entries)
+            room -= size
+        files = {_tag(tag_prefix, shard): dict(sorted(shard.items())) for shard in shards}
+        for tag, shard in files.items():
+            if self.external_data.get(tag, shard) != shard:
+                raise ValueError(f"external data tag collision for {tag}")
+        self.external_data = self.external_data | files
+        self.pte_data = {}
 
     def get_named_data_store_output(self) -> NamedDataStoreOutput:
         return NamedDataStoreOutput(self.buffers, self.pte_data, self.external_data)
@@ -73,3 +113,8 @@ class NamedDataStore:
             for key, entry in entries.items():
                 data = other.buffers[entry.buffer_index]
                 self.add_named_data(key, data, entry.alignment, tag, entry.tensor_layout)
+
+
+def _tag(prefix: str, entries: dict[str, DataEntry]) -> str:
+    digest = hashlib.sha256("\0".join(sorted(entries)).encode()).hexdigest()
+    return f"{prefix}_{digest}"

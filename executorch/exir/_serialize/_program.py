@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize._cord import Cord, in_memory
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.schema import (
@@ -148,7 +148,7 @@ def _add_named_data(
     for key, entry in store.pte_data.items():
         if entry.buffer_index not in position:
             position[entry.buffer_index] = len(segments)
-            data = store.buffers[entry.buffer_index]
+            data = in_memory(store.buffers[entry.buffer_index])
             same = pool.find(_view(data))
             if same and offset_of[same] % entry.alignment == 0:
                 segments.append(_native.Segment.part_of(0, offset_of[same], len(data)))

@@ -18,3 +18,13 @@ class _CallablePackage(ModuleType):
 
 
 sys.modules[__name__].__class__ = _CallablePackage
+
+_OPTIONS = ("CaptureConfig", "EdgeCompileConfig", "ExecutorchBackendConfig")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OPTIONS:
+        from executorch.exir.capture import _config
+
+        return getattr(_config, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -95,6 +95,9 @@ class ExecutorchBackendConfig:
     emit_mutable_buffer_names store the names of mutable buffers
     run_reinplace_pass        write in place where the old value is not used again
     reinplace_extra_ops       edge operators to treat so beside index_put
+    enable_non_cpu_memory_planning  delegates of other devices are refused, so that either value
+                              plans the same; dynamic_memory_planning_mode and
+                              propagate_device_config are refused where they ask for more
     The last two are options of earlier releases, accepted without effect.
     """
 

@@ -53,6 +53,10 @@ class EmitterOutput:
     debug_identity: DebugIdentity
 
 
+# Buffers that a program was given by exir/incremental: by name their state is saved and restored.
+STATE_PREFIX = "incremental_"
+
+
 def emit_program(
     methods: ExportedProgram | dict[str, ExportedProgram],
     emit_stacktrace: bool = False,
@@ -163,7 +167,7 @@ class MethodEmitter(GraphEmitter):
         if planned.const:
             data = _checked_bytes(tensor, planned)
             return self.tensor(planned, constant=self.state.constants.add_bytes(data))
-        if self.buffer_names or planned.mem_id is None:
+        if self.buffer_names or planned.mem_id is None or name.startswith(STATE_PREFIX):
             with_name(planned, name, TensorDataLocation.SEGMENT)
         return self.tensor(planned, state=self._initial_state(node, tensor, planned))
 

@@ -17,6 +17,7 @@ from executorch.exir.error import ExportError, ExportErrorType, InternalError
 from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.passes.operator_kind import (
     is_delegate_call,
+    is_out_variant,
     is_symbolic,
     overload_of,
 )
@@ -201,7 +202,8 @@ class GraphEmitter:
 
     def _kernel_call(self, node: Node, op: OpOverload) -> Any:
         indices: list[int] = []
-        written: list[Any] = []  # of every argument that the operator writes
+        written: list[Any] = []  # the results: out arguments, else what the operator writes
+        has_out = is_out_variant(op)
         out_lists = False
         kinds = argument_kinds(op)
         for i, argument in enumerate(op._schema.arguments):
@@ -214,7 +216,8 @@ class GraphEmitter:
             else:
                 raise TypeError(f"argument {argument.name} is missing")
             indices.append(self.argument(value, kinds[i]))
-            if argument.alias_info is not None and argument.alias_info.is_write:
+            is_written = argument.alias_info is not None and argument.alias_info.is_write
+            if argument.is_out if has_out else is_written:
                 written.append(self.results[value])  # type: ignore[index]
                 out_lists = out_lists or kinds[i].startswith("List")
         result = self._result(node, op, written)

@@ -11,6 +11,7 @@ longest one. Of two proofs one is needed:
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,8 @@ _SYMBOLIC = (SymInt, SymFloat, SymBool)
 # Elements that the proof by trial may compute: some seconds.
 _TRIAL_ELEMENTS = 2_000_000_000
 _CALL_ELEMENTS = 20_000  # what a call costs, however small its operands are
+# Elements of a value that is computed for the longest text: a mask over 16384 tokens.
+MOST_ELEMENTS = 2**28
 
 # Each entry is made from entries at the same or lower indices, whatever T is.
 _LOCAL = {
@@ -222,12 +225,25 @@ class LengthValues:
             return self.number(fake, length)
         if node.op == "placeholder":
             return self.constant(node)
+        self._require_affordable(node, fake, length)
         args, kwargs = map_arg(
             (arguments(node), node.kwargs),
             lambda n: known[n] if n in known else self.number(n.meta["val"], length),
         )
         with torch.no_grad():
             return node.target(*args, **kwargs)  # type: ignore[operator]
+
+    def _require_affordable(self, node: Node, fake: Any, length: int) -> None:
+        for value in fake if isinstance(fake, (list, tuple)) else [fake]:
+            if not isinstance(value, Tensor) or not depends_on(value, self.symbol):
+                continue
+            count = math.prod(
+                n if isinstance(n, int) else self.number(n, length) for n in value.shape
+            )
+            if count > MOST_ELEMENTS:
+                raise NotCausalError(
+                    node, f"{count} elements for {length} tokens are too many to look at each"
+                )
 
     def number(self, value: Any, length: int) -> Any:
         """A symbolic number for a length."""

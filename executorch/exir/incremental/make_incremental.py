@@ -21,8 +21,10 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from executorch.exir.emit._emit_program import STATE_PREFIX
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues
+from executorch.exir.incremental.quantization import quantize_by_token
 from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
 from executorch.exir.incremental.rules import apply, classify
 from executorch.exir.incremental.values import FIXED, Kind, Value
@@ -30,6 +32,7 @@ from executorch.exir.incremental.values import FIXED, Kind, Value
 aten = torch.ops.aten
 
 _END = 2**63 - 1
+_CACHE_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int8)
 
 
 def make_incremental(
@@ -44,22 +47,36 @@ def make_incremental(
     computes each token's results from the tokens up to it. The new one takes and returns the same.
     It compares the tokens with those of the call before, keeps what the common beginning gave, and
     computes the rest, at least one token: a loop that gives all tokens so far costs one token a
-    step. Results are those of `program` within float rounding, whatever tokens follow on which.
+    step. Results are those of `program` within float rounding, whatever tokens follow on which. An
+    activation that is quantized with one range for all tokens gets one for each token.
 
-    cache_dtype  of kept keys and values: float32, float16 or bfloat16
+    cache_dtype  of kept keys and values: float32, float16, bfloat16, or int8 with a scale for each
+                 head and token
     last_only    where all positions are returned: return the last alone, in a dim of extent 1;
                  else what the others need is kept, too, and their results are computed again
 
     Raises NotCausalError, with node, file and line, where a token's results may depend on later
     tokens or the program is not understood; ValueError where there are no such token ids.
     """
-    if cache_dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        raise ValueError(f"cache_dtype: {cache_dtype}; expected float32, float16 or bfloat16")
-    if any(node.op == "get_attr" for node in program.graph.nodes):
-        program = program.run_decompositions(
-            {}
-        )  # what ran without gradients becomes part of the graph
+    if cache_dtype not in _CACHE_DTYPES:
+        names = ", ".join(str(t).removeprefix("torch.") for t in _CACHE_DTYPES)
+        raise ValueError(f"cache_dtype: {cache_dtype}; expected one of {names}")
+    program = quantize_by_token(program)
+    if any(_is_left_by_capture(node) for node in program.graph.nodes):
+        program = program.run_decompositions({})
     return _Builder(program, cache_dtype, last_only).build()
+
+
+def _is_left_by_capture(node: Node) -> bool:
+    """A sub-graph of what ran without gradients, or a write into an operand."""
+    if node.op == "get_attr":
+        return True
+    target = node.target
+    return (
+        isinstance(target, torch._ops.OpOverload)
+        and target._schema.is_mutable
+        and target is not aten.detach_.default
+    )
 
 
 class _Builder:
@@ -122,27 +139,27 @@ class _Builder:
         tokens = rw.new[FULL, self.tokens]
         with rw.source(self.tokens):
             self.seen = rw.constant(
-                "seen", torch.full((self.batch, self.maximum), -1, dtype=fake.dtype), True
+                "seen", torch.zeros(self.batch, self.maximum, dtype=fake.dtype), True
             )
-            # Zero while a call is under way: what it kept counts only once it has ended.
-            self.complete = rw.constant("complete", torch.zeros(1, dtype=torch.int64), True)
+            # How many of those the caches hold: none while a call is under way, so that what a call
+            # that fails has kept does not count.
+            self.kept = rw.constant("kept", torch.zeros(1, dtype=torch.int64), True)
             self.first = rw.constant("first", torch.zeros(1, dtype=torch.int64))
+            places = rw.constant("places", torch.arange(self.maximum))
             rw.end = rw.call(aten.sym_size.int, tokens, 1, value=self.extent)
             differs = rw.call(
                 aten.ne.Tensor, tokens, rw.call(aten.slice.Tensor, self.seen, 1, 0, rw.end)
             )
-            some = rw.call(aten.any.dim, differs, 0)
-            but_one = rw.call(aten.slice.Tensor, some, 0, 0, -1)
-            before = rw.call(
-                aten.cumsum.default, rw.call(aten._to_copy.default, but_one, dtype=torch.int64), 0
-            )
-            same = rw.call(
-                aten._to_copy.default, rw.call(aten.eq.Scalar, before, 0), dtype=torch.int64
-            )
-            common = rw.call(aten.sum.default, same)
-            counted = rw.call(aten.mul.Tensor, self.complete, common)
+            at = rw.call(aten.slice.Tensor, places, 0, 0, rw.end)
+            with rw.fake_mode:
+                one = torch.empty(1, dtype=torch.int64)
+            # The last token counts as another one, whatever it is.
+            self.last = rw.call(aten.slice.Tensor, at, 0, -1, _END, value=one)
+            where = rw.call(aten.where.self, differs, at, self.last)
+            common = rw.call(aten.amin.default, where, [0, 1])
+            counted = rw.call(aten.minimum.default, self.kept, common)
             none = rw.call(aten.full.default, [1], 0, dtype=torch.int64)
-            self.begun = rw.call(aten.index_put.default, self.complete, [self.first], none)
+            self.begun = rw.call(aten.index_put.default, self.kept, [self.first], none)
             extent = self._new_extent()
             rw.start = rw.call(
                 aten._local_scalar_dense.default, counted, value=self.extent - extent
@@ -225,19 +242,19 @@ class _Builder:
     def _epilogue(self) -> list[tuple[Node, Node]]:
         """(buffer, its next value) of all that is kept."""
         rw = self.rw
-        fake = self.seen.meta["val"]
-        unseen = rw.call(aten.full.default, list(fake.shape), -1, dtype=fake.dtype)
-        tokens = rw.new[FULL, self.tokens]
-        seen = rw.call(aten.slice_scatter.default, unseen, tokens, 1, 0, rw.end)
-        one = rw.call(aten.full.default, [1], 1, dtype=torch.int64)
-        complete = rw.call(aten.index_put.default, self.begun, [self.first], one)
+        index = [None, rw.positions(ROWS)]
+        value = self.seen.meta["val"].clone()
+        new_tokens = rw.new[ROWS, self.tokens]
+        seen = rw.call(aten.index_put.default, self.seen, index, new_tokens, value=value)
+        count = rw.call(aten.add.Scalar, self.last, 1)
+        all_kept = rw.call(aten.index_put.default, self.begun, [self.first], count)
         kept = [(buffer, new) for buffer, new, _ in rw.caches]
-        return [*kept, (self.seen, seen), (self.complete, complete)]
+        return [*kept, (self.seen, seen), (self.kept, all_kept)]
 
     def _assemble(self, results: list[Any], state: list[tuple[Node, Node]]) -> ExportedProgram:
         rw, old = self.rw, self.program
         names = {
-            node: f"incremental_{node.name.removeprefix('b_incremental_')}"
+            node: f"{STATE_PREFIX}{node.name.removeprefix('b_incremental_')}"
             for node, _, _ in rw.added
         }
         written = [new for _, new in state]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.lengths import token_dims
+from executorch.exir.incremental.lengths import MOST_ELEMENTS, token_dims
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, arguments
 
@@ -53,6 +53,8 @@ def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
 
 
 def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
+    if rw.maximum**2 > MOST_ELEMENTS:
+        raise NotCausalError(node, f"{rw.maximum} tokens are too many to look at each pair of them")
     ahead = torch.ones(rw.maximum, rw.maximum, dtype=torch.bool).triu(1)
     if rw.maximum == 1 or (hidden is not None and bool(hidden[ahead].all())):
         return

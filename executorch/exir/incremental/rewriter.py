@@ -217,23 +217,39 @@ class Rewriter:
         if isinstance(value, list):
             raise NotCausalError(old, "a list of values would have to be kept")
         rows, dim = self.rows(old), value.row
-        shape = [n if isinstance(n, int) else self.maximum for n in fake.shape]
         dtype = self.cache_dtype if fake.dtype.is_floating_point else fake.dtype
-        buffer = self.constant(
-            f"cache_{len(self.caches)}", torch.zeros(shape, dtype=dtype), is_written=True
-        )
         with self.source(old):
-            if dtype != fake.dtype:
+            if dtype == fake.dtype:
+                return self._kept(old, rows, dim)
+            if dtype != torch.int8:
                 rows = self.call(aten._to_copy.default, rows, dtype=dtype)
-            index = [None] * dim + [self.positions(ROWS)]
-            new = self.call(
-                aten.index_put.default, buffer, index, rows, value=buffer.meta["val"].clone()
-            )
-            kept = self.call(aten.slice.Tensor, new, dim, 0, self.end)
-            if dtype != fake.dtype:
-                kept = self.call(aten._to_copy.default, kept, dtype=fake.dtype)
+                kept = self._kept(old, rows, dim)
+                return self.call(aten._to_copy.default, kept, dtype=fake.dtype)
+            rows, scale = self._to_int8(rows, dim)
+            kept = self.call(aten._to_copy.default, self._kept(old, rows, dim), dtype=fake.dtype)
+            return self.call(aten.mul.Tensor, kept, self._kept(old, scale, dim))
+
+    def _kept(self, old: Node, rows: Node, dim: int) -> Node:
+        """All of a new cache, after `rows` were put into it, as far as there are tokens."""
+        fake = rows.meta["val"]
+        shape = [self.maximum if d == dim else n for d, n in enumerate(fake.shape)]
+        name = f"cache_{len(self.caches)}"
+        buffer = self.constant(name, torch.zeros(shape, dtype=fake.dtype), is_written=True)
+        index = [None] * dim + [self.positions(ROWS)]
+        value = buffer.meta["val"].clone()
+        new = self.call(aten.index_put.default, buffer, index, rows, value=value)
         self.caches.append((buffer, new, old))
-        return kept
+        return self.call(aten.slice.Tensor, new, dim, 0, self.end)
+
+    def _to_int8(self, rows: Node, dim: int) -> tuple[Node, Node]:
+        """Integers from -127 to 127 and their scales: one for a token's numbers along the last dim,
+        which are those of a head where heads lie apart."""
+        along = -1 if dim != rows.meta["val"].dim() - 1 else -2
+        largest = self.call(aten.amax.default, self.call(aten.abs.default, rows), [along], True)
+        scale = self.call(aten.mul.Scalar, largest, 1 / 127)
+        scale = self.call(aten.clamp.default, scale, 1e-20)
+        integers = self.call(aten.round.default, self.call(aten.div.Tensor, rows, scale))
+        return self.call(aten._to_copy.default, integers, dtype=torch.int8), scale
 
     def positions(self, version: str) -> Node:
         """0..T, or start..T."""

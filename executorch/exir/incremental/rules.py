@@ -62,10 +62,24 @@ _ATTENTION = {aten.scaled_dot_product_attention.default}
 _RANDOM = (aten.dropout.default, aten.native_dropout.default)
 
 
+# As well; by name, since they are registered late. Parameters by token broadcast.
+_QUANTIZE = "quantized_decomposed."
+_ELEMENTWISE_QUANTIZATION = {
+    f"{_QUANTIZE}{what}.{overload}"
+    for what, overload in (
+        ("quantize_per_token", "default"), ("dequantize_per_token", "default"),
+        ("quantize_per_tensor", "default"), ("dequantize_per_tensor", "default"),
+    )
+}  # fmt: skip
+# The last dim is gone through.
+_CHOOSE_BY_TOKEN = f"{_QUANTIZE}choose_qparams_per_token_asymmetric.default"
+
+
 def is_elementwise(node: Node) -> bool:
     target = node.target
     return target in _ELEMENTWISE or (
-        isinstance(target, OpOverload) and torch.Tag.pointwise in target.tags
+        isinstance(target, OpOverload)
+        and (torch.Tag.pointwise in target.tags or str(target) in _ELEMENTWISE_QUANTIZATION)
     )
 
 
@@ -133,7 +147,13 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
         return _operand(rw, node, 1)
     if target in _SOFTMAX and _operand(rw, node, 0).kind is Kind.SCORES:
         return _classify_softmax(rw, node)
-    if target in _NORMS or target in _ALONG_DIMS or target is aten.constant_pad_nd.default:
+    is_choice = str(target) == _CHOOSE_BY_TOKEN
+    if (
+        target in _NORMS
+        or target in _ALONG_DIMS
+        or target is aten.constant_pad_nd.default
+        or is_choice
+    ):
         return _classify_along_dims(rw, node)
     if target in _JOINS:
         return _classify_join(rw, node)
@@ -237,7 +257,9 @@ def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
         raise NotCausalError(node, "scores that were not made weights by a softmax over the keys")
     rank = arguments(node)[0].meta["val"].dim()
     given: Any = arguments(node)[1] if len(arguments(node)) > 1 else None
-    if node.target in _NORMS:
+    if str(node.target) == _CHOOSE_BY_TOKEN:
+        dims = [rank - 1]
+    elif node.target in _NORMS:
         dims = list(range(rank - len(given), rank))
     elif node.target is aten.constant_pad_nd.default:
         dims = list(range(rank - len(given) // 2, rank))

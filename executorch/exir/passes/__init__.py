@@ -5,7 +5,26 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+# Names of other modules that are public here as well: (module, name there).
+_ELSEWHERE = {
+    "EXIREdgeDialectVerifier": "executorch.exir.verification.verifier",
+    "ExportPass": "executorch.exir.pass_base",
+    "ExportedProgramPassBase": "executorch.exir.pass_base",
+    "PassBase": "torch.fx.passes.infra.pass_base",
+    "PassResult": "torch.fx.passes.infra.pass_base",
+    "PassType": "executorch.exir.pass_base",
+    "ExportedProgramPassManager": "executorch.exir.pass_manager",
+    "dead_code_elimination_pass": "executorch.exir.passes.eliminate_dead_code",
+    "insert_write_back_for_buffers_pass": (
+        "executorch.exir.passes.insert_write_back_for_buffers_pass"
+    ),
+    "override_logger": "executorch.exir.common",
+    "remove_unused_parameters_pass": "executorch.exir.passes.remove_unused_parameters_pass",
+    "propagate_dynamic_shape": "executorch.exir.passes.sym_shape_eval_pass",
+}
+
 _HOME_OF = {
+    "CSEPass": "cse_pass",
     "ConstPropPass": "const_prop_pass",
     "DebugHandleGeneratorPass": "debug_handle_generator_pass",
     "DebugPass": "debug_pass",
@@ -33,7 +52,7 @@ _HOME_OF = {
     "ToOutVarPass": "to_out_var_pass",
 }
 
-__all__ = [*_HOME_OF, "base_pre_op_replace_passes", "base_post_op_replace_passes"]  # noqa: PLE0604
+__all__ = [*_HOME_OF, *_ELSEWHERE, "base_pre_op_replace_passes", "base_post_op_replace_passes"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -43,6 +62,10 @@ def __getattr__(name: str) -> Any:
         return [make() for make in PRE_OP_REPLACE]
     if name == "base_post_op_replace_passes":
         return []
+    if name in _ELSEWHERE:
+        value = getattr(importlib.import_module(_ELSEWHERE[name]), name)
+        globals()[name] = value  # a function, even after a module of its name was imported
+        return value
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

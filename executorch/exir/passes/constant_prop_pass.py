@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from torch.export.graph_signature import (
     ExportGraphSignature,
     InputKind,
     InputSpec,
+    OutputSpec,
     TensorArgument,
 )
 from torch.fx import Node
@@ -213,5 +215,15 @@ def replace_by_constants(program: ExportedProgram, tensors: Mapping[Node, Tensor
     for store in (program.state_dict, program.constants):
         for target in gone & store.keys():
             del store[target]
-    program._graph_signature = ExportGraphSignature(specs, program.graph_signature.output_specs)
+    program._graph_signature = ExportGraphSignature(specs, _named_outputs(program))
     return True
+
+
+def _named_outputs(program: ExportedProgram) -> list[OutputSpec]:
+    """The output specifications with the names that the results have now."""
+    results: Any = program.graph.output_node().args[0]
+    specs = copy.deepcopy(program.graph_signature.output_specs)
+    for spec, result in zip(specs, results, strict=True):
+        if isinstance(result, Node):
+            spec.arg.name = result.name
+    return specs

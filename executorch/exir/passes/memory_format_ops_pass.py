@@ -4,7 +4,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.dim_order_utils import get_dim_order
+from executorch.exir.dim_order_utils import get_dim_order, get_memory_format
 from executorch.exir.passes.graph_edit import GraphEdit
 
 _edge = ops.edge
@@ -37,6 +37,33 @@ class MemoryFormatOpsPass(GraphEdit):
             node.kwargs = kwargs
             node.target = replacement
             node._rename(graph._target_to_str(replacement))
+            modified = True
+        return modified
+
+
+class DimOrderOpsRevertPass(GraphEdit):
+    """Turn dim orders back into memory formats.
+
+    Before    y = dim_order_ops._clone_dim_order(x, dim_order=[0, 2, 3, 1])
+    After     y = aten.clone(x, memory_format=channels_last)
+    Ensures   equal values; without a dim order, the contiguous format.
+    """
+
+    def edit(self, graph_module: GraphModule) -> bool:
+        graph = graph_module.graph
+        originals = {new: old for old, new in _REPLACEMENTS.items()}
+        modified = False
+        for node in graph.nodes:
+            original = originals.get(node.target) if node.op == "call_function" else None
+            if original is None:
+                continue
+            kwargs = dict(node.kwargs)
+            dim_order = kwargs.pop("dim_order", None)
+            order = list(range(node.meta["val"].dim())) if dim_order is None else list(dim_order)
+            kwargs["memory_format"] = get_memory_format(order)
+            node.kwargs = kwargs
+            node.target = original
+            node._rename(graph._target_to_str(original))
             modified = True
         return modified
 

@@ -37,7 +37,7 @@ def scalar_operands(node: Node) -> Iterator[tuple[Any, Callable[[Any], None]]]:
     """Those of `operands` that are Python numbers."""
     if node.op == "call_function" and isinstance(node.target, OpOverload):
         for operand, replace in operands(node):
-            if isinstance(operand, (bool, int, float)):
+            if isinstance(operand, (bool, int, float, complex)):
                 yield operand, replace
 
 
@@ -52,13 +52,20 @@ def symbolic_operands(node: Node) -> Iterator[tuple[Node, Callable[[Any], None]]
 
 
 def number_type(number: Any) -> type:
-    """bool, int or float, also for symbolic numbers."""
+    """bool, int, float or complex, also for symbolic numbers."""
     if isinstance(number, (bool, torch.SymBool)):
         return bool
+    if isinstance(number, complex):
+        return complex
     return int if isinstance(number, (int, torch.SymInt)) else float
 
 
-_DEFAULT = {bool: torch.bool, int: torch.int64, float: torch.float32}
+_DEFAULT = {
+    bool: torch.bool,
+    int: torch.int64,
+    float: torch.float32,
+    complex: torch.complex64,
+}
 
 
 def dtype_beside(node: Node, number: Any) -> torch.dtype:
@@ -71,7 +78,9 @@ def dtype_beside(node: Node, number: Any) -> torch.dtype:
             tensors.append((value.dtype, value.dim() > 0))
     kind = number_type(number)
     dtype = _promote(tuple(tensors), kind) if tensors else _DEFAULT[kind]
-    if node.target is torch.ops.aten.div.Tensor and not dtype.is_floating_point:
+    if node.target is torch.ops.aten.div.Tensor and not (
+        dtype.is_floating_point or dtype.is_complex
+    ):
         return torch.get_default_dtype()
     return dtype
 

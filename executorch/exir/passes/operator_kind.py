@@ -48,8 +48,10 @@ def is_out_variant(op: OpOverload) -> bool:
 
 
 def is_inplace(op: OpOverload) -> bool:
-    """Whether the operator writes into one of its inputs."""
-    return op._schema.is_mutable and not is_out_variant(op)
+    """Whether the operator writes into one of its inputs, and returns nothing but that."""
+    schema = op._schema
+    fresh = any(result.alias_info is None for result in schema.returns)
+    return schema.is_mutable and not fresh and not is_out_variant(op)
 
 
 def written_arguments(node: Node, op: OpOverload) -> list[Node]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,11 +13,14 @@ from executorch.exir.passes.graph_edit import same_shape
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.passes.operator_kind import overload_of
 
-_DEFAULT = ("aten::index_put",)
+# Edge operators that `reinplace_pass` treats unless it is told which.
+DEFAULT_INPLACEABLE_OPS: frozenset[Any] = frozenset({exir_ops.edge.aten.index_put.default})
 
 
 def reinplace_pass(
-    program: ExportedProgram, extra_ops: frozenset[Any] | None = None
+    program: ExportedProgram,
+    ops_to_inplace: Iterable[Any] | None = None,
+    inplace_overrides: Mapping[Any, Any] | None = None,
 ) -> ExportedProgram:
     """Let operators write into their first operand where its old value is not read again.
 
@@ -24,22 +28,27 @@ def reinplace_pass(
     After     y = index_put_(x, i, v)
     Requires  a functional edge graph, before out variants and write-backs.
     Leaves    operands that are constants or inputs of the caller, results of another shape or type,
-              operators without an in-place form. `extra_ops` are edge operators beside index_put.
+              operators without an in-place form.
+    ops_to_inplace     edge operators, DEFAULT_INPLACEABLE_OPS if None
+    inplace_overrides  functional operator -> what writes into its first argument, where the name is
+                       not the same with `_`; ValueError if the two do not belong together
     """
-    names = set(_DEFAULT)
-    for extra in extra_ops or ():
-        op = overload_of(extra)
+    overrides = dict(inplace_overrides or {})
+    for functional, in_place in overrides.items():
+        _check_override(functional, in_place)
+    wanted = DEFAULT_INPLACEABLE_OPS if ops_to_inplace is None else ops_to_inplace
+    in_place_of: dict[str, Any] = {}
+    for functional in (*wanted, *overrides):
+        op = overload_of(functional)
         if op is None:
-            raise TypeError(f"reinplace_extra_ops: {extra!r} is no operator")
-        names.add(op.name())
+            raise TypeError(f"ops_to_inplace: {functional!r} is no operator")
+        in_place_of[op.name()] = overrides.get(functional) or _in_place_form(op)
     fixed = _fixed_inputs(program)
     graph = program.graph_module.graph
     order = {node: i for i, node in enumerate(graph.nodes)}
     for node in graph.nodes:
         op = overload_of(node.target) if node.op == "call_function" else None
-        if op is None or op.name() not in names:
-            continue
-        target = _in_place_form(op)
+        target = in_place_of.get(op.name()) if op is not None else None
         if target is not None and _may_overwrite(node, fixed, order):
             node.target = target
     _recompile(graph, program)
@@ -60,6 +69,21 @@ def _fixed_inputs(program: ExportedProgram) -> set[str]:
         for s in signature.input_specs
         if not (s.kind is InputKind.BUFFER and s.target in mutated)
     }
+
+
+def _check_override(functional: Any, in_place: Any) -> None:
+    """ValueError unless `in_place` has the functional one's types, writes into its first argument,
+    and into nothing else."""
+    before, after = overload_of(functional), overload_of(in_place)
+    where = f"inplace_overrides: {functional} -> {in_place}"
+    if before is None or after is None:
+        raise ValueError(f"{where}: not two operators")
+    types = [[str(a.type) for a in op._schema.arguments] for op in (before, after)]
+    if types[0] != types[1]:
+        raise ValueError(f"{where}: the argument types differ, {types[0]} and {types[1]}")
+    written = [a.name for a in after._schema.arguments if a.alias_info and a.alias_info.is_write]
+    if not after._schema.arguments or written != [after._schema.arguments[0].name]:
+        raise ValueError(f"{where}: it writes into {written or 'nothing'}, not its first argument")
 
 
 def _in_place_form(op: Any) -> Any:

@@ -65,7 +65,8 @@ def make_spec(node: Node, value: Any) -> Any:
     return None
 
 
-# Kernels that take or give complex numbers; those that only move elements, and arithmetic.
+# Kernels that take or give complex numbers: arithmetic, sums, products of matrices, transforms,
+# casts and those that only move elements.
 # fmt: off
 _COMPLEX = frozenset((
     "_fft_c2c", "_fft_c2r", "_fft_r2c", "complex", "view_as_complex_copy", "view_as_real_copy",
@@ -74,14 +75,22 @@ _COMPLEX = frozenset((
     "unfold_copy", "cat", "expand_copy", "flip", "gather", "index", "index_select",
     "permute_copy", "repeat", "roll", "select_copy", "slice_copy", "split_copy",
     "split_with_sizes_copy", "squeeze_copy", "stack", "t_copy", "transpose_copy", "unbind_copy",
-    "unsqueeze_copy", "view_copy",
+    "unsqueeze_copy", "view_copy", "sum", "mean", "mm", "bmm", "addmm", "linear", "_to_copy",
+    "_to_dim_order_copy",
+))
+# Those of them that have no 16-bit parts, as in eager PyTorch.
+_NOT_OF_HALVES = frozenset((
+    "_fft_c2c", "_fft_c2r", "_fft_r2c", "mm", "bmm", "addmm", "linear",
 ))
 # fmt: on
 
 
-def _takes_complex(node: Node) -> bool:
+def _takes(node: Node, dtype: torch.dtype) -> bool:
     op = overload_of(node.target)
-    return op is None or op._opname in _COMPLEX
+    if op is None:
+        return True
+    halves = dtype is torch.complex32
+    return op._opname in _COMPLEX and not (halves and op._opname in _NOT_OF_HALVES)
 
 
 def _complex_dtype(node: Node, value: torch.Tensor) -> torch.dtype | None:
@@ -98,7 +107,7 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
     try:
         scalar_type_enum(value.dtype)
         found = _complex_dtype(node, value)
-        if found is torch.complex32 or (found and not _takes_complex(node)):
+        if found is not None and not _takes(node, found):
             raise ValueError(f"{found} has no kernel here; compute with real and imaginary parts")
         spec = TensorSpec(value.dtype, value.shape, value.layout, requires_grad=value.requires_grad)
         if value.layout is not torch.strided:
@@ -108,9 +117,10 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
             spec.dim_order = order if order == CHANNELS_LAST else spec.dim_order
         return spec
     except ValueError as error:
+        op = overload_of(node.target) or node.target
         raise ExportError(
             ExportErrorType.NOT_SUPPORTED,
-            f"{node} ({node.target}): {error}\n  in your model: {source_line(node)}",
+            f"{node} ({op}): {error}\n  in your model: {source_line(node)}",
         ) from None
 
 

@@ -9,6 +9,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.operator_kind import overload_of
@@ -198,3 +199,15 @@ def _advice(node: Node, spec: TensorSpec, dim: int) -> str:
         f"{what} {node}: dimension {dim} of shape {list(spec.shape)} has no upper bound, so no "
         f"memory can be planned for it\n  in your model: {where}\n  {advice}"
     )
+
+
+def propagate_dynamic_shape(
+    dynamic_memory_planning_mode: DynamicMemoryPlanningMode = DynamicMemoryPlanningMode.UPPER_BOUND,
+) -> list[PassBase]:
+    """Passes that give every value of a graph its spec and the specs their bounds, for tools that
+    read shapes before memory is planned. Upper bounds are the only mode there is."""
+    if dynamic_memory_planning_mode is not DynamicMemoryPlanningMode.UPPER_BOUND:
+        raise ValueError(f"memory is planned for upper bounds, not {dynamic_memory_planning_mode}")
+    from executorch.exir.passes.spec_prop_pass import SpecPropPass
+
+    return [SpecPropPass(), ConstraintBasedSymShapeEvalPass()]

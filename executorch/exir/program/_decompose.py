@@ -45,7 +45,7 @@ def decompose(
             raise ValueError(f"preserve_ops: {op} writes or returns a view; it cannot be preserved")
     try:
         return _spliced(program, _cached_table(), keep)
-    except Exception as reason:  # whatever it is, the general way is still open
+    except NeedsFunctionalization as reason:
         log.info("decomposing through run_decompositions: %s", reason)
         kept = {op for op, wanted in keep.items() if wanted is None or _all(program, op, wanted)}
         table = core_table()  # anew: it knows all custom operators registered by now

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 
-from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize._cord import Cord, in_memory
 from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
 from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
 from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
+from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit import _debug_identity as debug_identity
 from executorch.exir.emit._operator_check import check_operators, known_operators
@@ -40,6 +42,7 @@ from executorch.exir.passes.remove_graph_asserts_pass import RemoveGraphAssertsP
 from executorch.exir.passes.remove_redundant_copies import RemoveRedundantCopies
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
 from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
+from executorch.exir.passes.restore_in_place_calls import restore_in_place_calls
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.schema import Program, ScalarType, Tensor
 from executorch.exir.tensor_layout import TensorLayout
@@ -49,11 +52,14 @@ def to_executorch(
     edge_programs: dict[str, ExportedProgram],
     constant_methods: dict[str, Any] | None,
     config: ExecutorchBackendConfig,
+    named_data: Mapping[str, bytes] = MappingProxyType({}),
 ) -> ExecutorchProgramManager:
     """Plan and emit edge programs; their graphs are edited in place.
 
-    ExportError where the program would not compute what the model does.
+    ValueError where a backend has other data under a name of `named_data`, ExportError where the
+    program would not compute what the model does.
     """
+    _refuse_without_effect(config)
     if not (config.external_constants or config.external_mutable_weights):
         fuse_batch_norm_into_conv(edge_programs)  # which gives constants new names
         fold_constants(edge_programs)
@@ -64,8 +70,32 @@ def to_executorch(
     for planning in _unique(_for_method(config.memory_planning_pass, n) for n in planned):
         if getattr(planning, "share_mutable_buffers", False):
             planning.run_multimethod()
-    named_data = named_data_of(planned.values())
-    return ExecutorchProgramManager(planned, constant_methods, config, named_data)
+    store = NamedDataStore()
+    if (delegated := named_data_of(planned.values())) is not None:
+        store.merge_named_data_store(delegated)
+    for key, data in named_data.items():
+        store.add_named_data(key, data)
+    stored = store.get_named_data_store_output() if delegated or named_data else None
+    return ExecutorchProgramManager(planned, constant_methods, config, stored)
+
+
+def _refuse_without_effect(config: ExecutorchBackendConfig) -> None:
+    """ValueError for options that ask for what is not done: memory of devices, unbounded sizes."""
+    mode = config.dynamic_memory_planning_mode
+    if mode is not DynamicMemoryPlanningMode.UPPER_BOUND:
+        raise ValueError(
+            f"dynamic_memory_planning_mode: memory is planned for upper bounds, not {mode}; give "
+            "every dynamic dimension a max in torch.export.Dim"
+        )
+    option = config.propagate_device_config
+    for device in option.values() if isinstance(option, dict) else [option]:
+        for name in ("skip_h2d_for_method_inputs", "skip_d2h_for_method_outputs"):
+            asked: Any = getattr(device, name, False)
+            if any(asked.values()) if isinstance(asked, dict) else asked:
+                raise ValueError(
+                    f"propagate_device_config.{name}: programs have no copies between host and "
+                    "device to leave out; memory is planned on the CPU only"
+                )
 
 
 def _unique(items: Any) -> list[Any]:
@@ -93,10 +123,12 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
         from executorch.exir.passes.quant_fusion_pass import quant_fusion_and_const_prop_pass
 
         program = quant_fusion_and_const_prop_pass(program)
+    restore_in_place_calls(program)
     if config.run_reinplace_pass or config.reinplace_extra_ops or _keeps_state(program):
-        from executorch.exir.passes.reinplace import reinplace_pass
+        from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, reinplace_pass
 
-        program = reinplace_pass(program, config.reinplace_extra_ops)
+        extra = config.reinplace_extra_ops or frozenset()
+        program = reinplace_pass(program, DEFAULT_INPLACEABLE_OPS | extra)
     insert_write_back_for_buffers_pass(program)
     if config.passes:
         program.graph_module.recompile()
@@ -322,7 +354,7 @@ def _external_files(
                 raise ValueError(f"file {name}: the key {key!r} is a constant's and a backend's")
             assert named_data is not None
             entries[key] = DataEntry(len(buffers), entry.alignment, entry.tensor_layout)
-            buffers.append(named_data.buffers[entry.buffer_index])
+            buffers.append(in_memory(named_data.buffers[entry.buffer_index]))
         files[name] = serializer.serialize(DataPayload(buffers, entries))
     return files
 

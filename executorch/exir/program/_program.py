@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from executorch.exir.backend.backend_details import copy_program
-from executorch.exir.pass_manager import run_passes
+from executorch.exir.pass_manager import ExportedProgramPassManager, run_passes
+from executorch.exir.passes.lift_constants import lift_constants
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._to_edge import to_edge_program
 
@@ -22,6 +23,11 @@ Passes = Any  # Sequence[PassType] | Mapping[str, Sequence[PassType]] | PassMana
 def _as_methods(programs: Programs) -> dict[str, ExportedProgram]:
     if isinstance(programs, ExportedProgram):
         return {"forward": programs}
+    if not isinstance(programs, Mapping):
+        raise TypeError(
+            f"expected torch.export.ExportedProgram or a dict of them by method, got "
+            f"{type(programs)}; export the module with torch.export.export(module, inputs) first"
+        )
     for name, program in programs.items():
         if not isinstance(program, ExportedProgram):
             raise TypeError(
@@ -42,8 +48,8 @@ def _default_config(config: EdgeCompileConfig | None) -> EdgeCompileConfig:
 class EdgeProgramManager:
     """The methods of one program in the edge dialect, and the constants it reports.
 
-    Every step returns a new manager. `to_backend` and `to_executorch` edit the graphs on the way,
-    so that afterwards this manager shows their results too; `copy.deepcopy` keeps a state.
+    Every step returns a new manager. `to_backend` edits the graphs on the way, so that afterwards
+    this manager shows its results too; `copy.deepcopy` keeps a state. `to_executorch` leaves them.
     """
 
     def __init__(
@@ -134,13 +140,25 @@ class EdgeProgramManager:
         lowered = to_backend(MethodProgramsPartitionerSpec(self._edge_programs, chosen))
         return EdgeProgramManager._verified(lowered, self, self.compile_config)
 
-    def to_executorch(self, config: ExecutorchBackendConfig | None = None) -> Any:
-        """Plan memory and write the program: an ExecutorchProgramManager."""
+    def to_executorch(
+        self,
+        config: ExecutorchBackendConfig | None = None,
+        named_data: Mapping[str, bytes] | None = None,
+    ) -> Any:
+        """Plan memory and write the program: an ExecutorchProgramManager.
+
+        named_data  bytes that the program carries under a name, such as a tokenizer's file; the
+                    runtime finds them in `Program::get_named_data_map`
+        """
         from executorch.exir.capture._config import ExecutorchBackendConfig
         from executorch.exir.program._executorch import to_executorch
 
+        programs = {name: copy_program(program) for name, program in self._edge_programs.items()}
         manager = to_executorch(
-            self._edge_programs, self._config_methods, config or ExecutorchBackendConfig()
+            programs,
+            self._config_methods,
+            config or ExecutorchBackendConfig(),
+            named_data or {},
         )
         if self._etrecord is not None:
             manager._etrecord = self._etrecord.copy()
@@ -151,6 +169,54 @@ class EdgeProgramManager:
         from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
         return EXIREdgeDialectVerifier(config, True, self._core_exceptions, self._preserve_ops)
+
+
+def _transform(
+    program: ExportedProgram, *passes: Any, override_verifiers: list[type] | None = None
+) -> ExportedProgram:
+    """`program` after `passes`, verified; the program given where nothing changed.
+
+    override_verifiers  classes in place of the program's own, for passes that leave its dialect
+    """
+    for each in passes:
+        if isinstance(each, (list, tuple)):
+            raise AssertionError(
+                f"_transform: expected passes one by one, found the list {each!r}; verifiers go "
+                "into override_verifiers"
+            )
+    result = ExportedProgramPassManager(list(passes))(program, override_verifiers)
+    return result.exported_program if result.modified else program
+
+
+def lift_constant_tensor_pass(program: ExportedProgram) -> ExportedProgram:
+    """Make constants that the graph reads as attributes inputs of the program, in place."""
+    if program.graph_module.graph.find_nodes(op="placeholder") and lift_constants(program):
+        program.graph_module.recompile()
+    return program
+
+
+def _remove_invalid_ops_for_not_decompose(ops: list[Any]) -> list[Any]:
+    """Those of `ops` that can stay whole: they neither write nor return a view."""
+    return [op for op in ops if _can_stay(op)]
+
+
+def _can_stay(op: Any) -> bool:
+    from executorch.exir.program._decompositions import core_table
+
+    schema = op._schema
+    if op.namespace == "torchao" and op._opname == "choose_qparams_affine":
+        return True  # its schema says more than it does
+    aliases = any(r.alias_info is not None for r in schema.returns)
+    composite = op.namespace == "aten" and op not in core_table() and op._can_decompose()
+    return not (schema.is_mutable or aliases or (composite and copy_variant(op) is not None))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ExecutorchProgramManager":
+        from executorch.exir.program._executorch import ExecutorchProgramManager
+
+        return ExecutorchProgramManager
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _passes_of(method: str, passes: Passes) -> Any:

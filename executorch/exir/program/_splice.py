@@ -231,7 +231,10 @@ class Splicer:
         result = map_aggregate(
             template.outputs, lambda o: template.values[o] if isinstance(o, Ref) else o
         )
-        rebind_unbacked(self.fake_mode.shape_env, node, result)
+        try:
+            rebind_unbacked(self.fake_mode.shape_env, node, result)
+        except AssertionError as error:  # torch's own: two nodes of equal looks share their symbol
+            raise NeedsFunctionalization(f"{node} has a size that another node has") from error
 
     def _is_refused(self, node: Node) -> bool:
         """Whether the operator stays whole in general, but not here."""

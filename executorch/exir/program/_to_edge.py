@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -37,6 +41,7 @@ from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import (
 )
 from executorch.exir.passes.replace_sym_size_op_pass import ReplaceSymSizeOpPass
 from executorch.exir.passes.scalar_to_tensor_pass import ScalarToTensorPass
+from executorch.exir.passes.source_line import source_line
 from executorch.exir.passes.sym_to_tensor_pass import SymToTensorPass
 from executorch.exir.program._decompose import decompose
 from executorch.exir.program._decompositions import beyond_torch
@@ -71,9 +76,12 @@ def to_edge_program(
     RuntimeError where a dimension declared dynamic could not stay so.
     """
     dynamic = _dynamic_dims(program)
+    _warn_of_training(program)
     program = lower_torchao_quantization(program)
-    allowed = beyond_torch(config._core_aten_ops_exception_list)
-    edge = decompose(program, {**dict.fromkeys([*config.preserve_ops, *allowed]), **keep})
+    allowed = beyond_torch(config._core_aten_ops_exception_list or [])
+    preserved = [*(config.preserve_ops or ()), *allowed]
+    with _no_fixed_sizes(dynamic):
+        edge = decompose(program, {**dict.fromkeys(preserved), **keep})
     _check_still_dynamic(edge, dynamic)
     compact_quantized_weights(edge)
     remove_unused_parameters(edge)
@@ -110,6 +118,77 @@ def sync_signature(program: ExportedProgram) -> None:
     for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):  # type: ignore[arg-type]
         if isinstance(node, torch.fx.Node) and spec.arg.name != node.name:
             spec.arg = type(spec.arg)(name=node.name)
+
+
+@contextmanager
+def _no_fixed_sizes(dynamic: Mapping[Any, str]) -> Iterator[None]:
+    """RuntimeError where a decomposition decides that a dynamic size equals a number. PyTorch,
+    whose guards are closed after the export, only mentions that in its log."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    ignored = _IgnoredGuards()
+    level, propagates, others = log.level, log.propagate, log.handlers[:]
+    quiet = log.getEffectiveLevel() > logging.INFO
+    log.addHandler(ignored)
+    if quiet:  # what is not shown otherwise stays unshown
+        log.setLevel(logging.INFO)
+        log.propagate = False
+        for handler in others:
+            log.removeHandler(handler)
+    try:
+        yield
+    finally:
+        log.handlers[:] = others
+        log.propagate = propagates
+        log.setLevel(level)
+    for guard, held in ignored.guards:
+        fixed = [s for s in dynamic if held and isinstance(guard, sympy.Eq) and guard.has(s)]
+        numbers = [side for side in guard.args if getattr(side, "is_number", False)]
+        if fixed and numbers:
+            raise RuntimeError(
+                f"to_edge: {dynamic[fixed[0]]} was declared dynamic, but a decomposition fixes it: "
+                f"{guard.lhs} = {guard.rhs}; declare it static, or find the code that needs that "
+                "value"
+            )
+
+
+class _IgnoredGuards(logging.Handler):
+    """Collects what PyTorch's log says of guards that come too late: (expression, its value)."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.guards: list[tuple[Any, Any]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if str(record.msg).startswith("Ignored guard") and isinstance(record.args, tuple):
+            self.guards.append((record.args[0], record.args[1]))
+
+
+def _warn_of_training(program: ExportedProgram) -> None:
+    """Name the first operator that draws or counts because its module is in training mode."""
+    if program.graph_signature.backward_signature is not None:
+        return  # a training graph is meant so
+    for node in program.graph.nodes:
+        if node.op == "call_function" and _trains(node):
+            path = next(reversed((node.meta.get("nn_module_stack") or {"": ("",)}).values()))[0]
+            warnings.warn(
+                f"module {path or 'forward'} is in training mode: {node.target} acts in the "
+                f"program as in training\n  in your model: {source_line(node)}\n"
+                "Call model.eval() before torch.export.export.",
+                stacklevel=4,
+            )
+            return
+
+
+def _trains(node: torch.fx.Node) -> bool:
+    """Whether an argument of a dropout or a norm says that it trains."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.name.startswith("aten::"):
+        return False
+    for i, argument in enumerate(schema.arguments):
+        if argument.name in ("train", "training") and str(argument.type) != "Tensor":
+            given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+            return given is True
+    return False
 
 
 def _dynamic_dims(program: ExportedProgram) -> dict[Any, str]:

@@ -152,8 +152,8 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
 
         edge_compile_config = EdgeCompileConfig()
     allowed = set(core_aten_ops_exception_list or ()) | set(preserve_ops or ())
-    allowed |= set(edge_compile_config._core_aten_ops_exception_list)
-    allowed |= set(edge_compile_config.preserve_ops)
+    allowed |= set(edge_compile_config._core_aten_ops_exception_list or ())
+    allowed |= set(edge_compile_config.preserve_ops or ())
     checks = edge_compile_config._check_ir_validity
     skips = edge_compile_config._skip_dim_order
 
@@ -187,7 +187,11 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
                     if node.target._op in _ONE_DTYPE:
                         _check_one_dtype(node)
 
-        def __call__(self, exported_program: Any) -> None:
-            self.check(exported_program)
+        def __call__(self, program: Any) -> None:
+            """Check a program, or the graph of a graph module alone."""
+            if isinstance(program, GraphModule):
+                self._check_graph_module(program)
+            else:
+                self.check(program)
 
     return _EdgeVerifier if class_only else _EdgeVerifier()

@@ -1,0 +1,161 @@
+"""Operators of users that write into their arguments are called as such again."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind, TensorArgument
+from torch.fx import Node
+
+from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.dialects.edge._ops import edge_op
+from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.passes.graph_edit import provenance
+from executorch.exir.passes.source_line import source_line
+
+_FUNCTIONAL = ("auto_functionalized", "auto_functionalized_v2")
+_MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+
+
+def restore_in_place_calls(program: ExportedProgram) -> bool:
+    """Undo torch's functionalization of operators that write into their arguments.
+
+    Before    t = auto_functionalized_v2(op, x=x, _c_base_index=0, _all_bases=[b])
+              y = t[0]; c = t[1]
+    After     y = op(x, b); and b wherever c was read
+    Requires  a functional edge graph, before out variants and write-backs.
+    Ensures   equal values: an argument whose old value is read later, or which is a constant, an
+              input that the caller keeps or a result of another operator, is cloned, and the clone
+              written.
+    Raises    ExportError for an argument that is a view of what is written.
+    """
+    graph = program.graph_module.graph
+    calls = [n for n in graph.nodes if n.op == "call_function" and _is_functionalized(n)]
+    if not calls:
+        return False
+    writable = _writable_inputs(program)
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    for call in calls:
+        _restore(call, writable, order)
+    graph.lint()
+    _rename_outputs(program)
+    program.graph_module.recompile()
+    return True
+
+
+def _is_functionalized(node: Node) -> bool:
+    higher_order = isinstance(node.target, torch._ops.HigherOrderOperator)
+    return higher_order and node.target.name() in _FUNCTIONAL  # type: ignore[union-attr]
+
+
+def _writable_inputs(program: ExportedProgram) -> set[Node]:
+    """Buffers and inputs whose next value the program gives."""
+    signature = program.graph_signature
+    targets = {s.target for s in signature.output_specs if s.kind in _MUTATIONS}
+    names = {
+        s.arg.name
+        for s in signature.input_specs
+        if s.target in targets or getattr(s.arg, "name", None) in targets
+    }
+    placeholders = program.graph_module.graph.find_nodes(op="placeholder")
+    return {node for node in placeholders if node.name in names}
+
+
+def _restore(call: Node, writable: set[Node], order: dict[Node, int]) -> None:
+    op: Any = call.args[0]
+    arguments, bases = _arguments(call, op)
+    parts: dict[Any, Node] = {n.args[1]: n for n in call.users if n.target is operator.getitem}
+    first_base = max(1, len(op._schema.returns))
+    graph = call.graph
+    memory: dict[Node, Node] = {}  # what is read before -> what is written
+    with graph.inserting_before(call):
+        for base in bases:
+            read_later = any(order[user] > order[call] for user in base.users if user in order)
+            in_place = base in writable and not read_later
+            memory[base] = base if in_place else _clone(base)
+            # A second call may write into the clone, too.
+            writable.add(memory[base])
+            order[memory[base]] = order[base]
+        args = _replaced(_positional(op, arguments), memory)
+        node = graph.call_function(edge_op(op), args)
+    value = call.meta["val"]
+    results = value[: len(op._schema.returns)]
+    node.meta = {**provenance(call), "val": results[0] if len(results) == 1 else tuple(results)}
+    order[node] = order[call]
+    for i, base in enumerate(bases):
+        if first_base + i in parts:
+            _take_over(parts.pop(first_base + i), memory[base])
+    for i, part in parts.items():
+        if len(op._schema.returns) == 1:
+            _take_over(part, node)
+        else:
+            part.args = (node, i)
+    graph.erase_node(call)
+
+
+def _take_over(old: Node, new: Node) -> None:
+    old.replace_all_uses_with(new)
+    old.graph.erase_node(old)
+
+
+def _clone(base: Node) -> Node:
+    value = base.meta["val"]
+    clone = base.graph.call_function(
+        exir_ops.edge.dim_order_ops._clone_dim_order.default,
+        (base,),
+        {"dim_order": list(value.dim_order())},
+    )
+    clone.meta = {**provenance(base), "val": value.clone()}
+    return clone
+
+
+def _arguments(call: Node, op: OpOverload) -> tuple[dict[str, Any], list[Node]]:
+    """The operator's arguments by name, and the tensors that it writes, in the results' order."""
+    given = dict(call.kwargs)
+    written = [a.name for a in op._schema.arguments if a.alias_info and a.alias_info.is_write]
+    if call.target.name() == "auto_functionalized":  # type: ignore[union-attr]
+        bases: list[Any] = [given[name] for name in written]
+        if not all(isinstance(base, Node) for base in bases):
+            raise _refusal(call, op, "an argument that is not one tensor")
+        return given, bases
+    bases = list(given.pop("_all_bases"))  # type: ignore[arg-type]
+    arguments: dict[str, Any] = {k: v for k, v in given.items() if not k.startswith("_")}
+    for name in written:
+        index = given.get(f"_{name}_base_index")
+        if f"_{name}_length" in given:
+            raise _refusal(call, op, f"the list {name!r}")
+        about = {k for k in given if k.startswith(f"_{name}_")}
+        if about - {f"_{name}_base_index", f"_{name}_alias"}:
+            raise _refusal(call, op, f"{name!r}, a view of a tensor")
+        arguments[name] = None if index is None else bases[index]  # type: ignore[index]
+    return arguments, bases
+
+
+def _positional(op: OpOverload, arguments: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments in schema order, without trailing defaults."""
+    values = [arguments.get(a.name, a.default_value) for a in op._schema.arguments]
+    n = 1 + max((i for i, a in enumerate(op._schema.arguments) if a.name in arguments), default=-1)
+    return tuple(values[:n])
+
+
+def _replaced(args: tuple[Any, ...], memory: dict[Node, Node]) -> tuple[Any, ...]:
+    return tuple(memory.get(a, a) if isinstance(a, Node) else a for a in args)
+
+
+def _refusal(call: Node, op: OpOverload, what: str) -> ExportError:
+    return ExportError(
+        ExportErrorType.NOT_SUPPORTED,
+        f"{call}: {op} writes into {what}; give it a whole tensor, such as a buffer\n"
+        f"  in your model: {source_line(call)}",
+    )
+
+
+def _rename_outputs(program: ExportedProgram) -> None:
+    outputs: Any = program.graph_module.graph.output_node().args[0]
+    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):
+        if isinstance(node, Node) and isinstance(spec.arg, TensorArgument):
+            spec.arg = TensorArgument(name=node.name)

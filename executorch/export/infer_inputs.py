@@ -1,0 +1,142 @@
+"""Sample inputs of a module that was given without any."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+# How models and their configurations call the longest text they take.
+_LENGTHS = (
+    "block_size", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
+    "max_seq_length", "max_sequence_length", "context_length", "context_size", "seq_len",
+)  # fmt: skip
+# Where nothing says how long a text may be.
+_LONGEST = 1024
+# Not one that a mask or a table of the model may happen to have.
+_EXAMPLE_LENGTH = 11
+
+
+@dataclass
+class Inferred:
+    """`longest` and `vocabulary` are of token ids; None: other inputs, or not known."""
+
+    inputs: tuple[Tensor, ...]
+    longest: int | None = None
+    vocabulary: int | None = None
+
+
+class FirstOutput(nn.Module):
+    """A model's first floating-point result alone: logits, without losses and states."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return first_tensor(self.model(tokens))
+
+
+def first_tensor(result: Any) -> Tensor:
+    found = getattr(result, "logits", None)
+    if isinstance(found, Tensor):
+        return found
+    for leaf in tree_leaves(result):
+        if isinstance(leaf, Tensor) and leaf.is_floating_point():
+            return leaf
+    raise ValueError(f"the model returns no floating-point tensor, but {type(result).__name__}")
+
+
+def takes_tokens(inputs: tuple[Any, ...], shapes: Any) -> bool:
+    """Whether the one input is token ids [batch, length] whose length is dynamic."""
+    if len(inputs) != 1 or not isinstance(inputs[0], Tensor) or not shapes:
+        return False
+    dims = next(iter(shapes.values())) if isinstance(shapes, dict) else shapes[0]
+    if isinstance(shapes, dict) and not isinstance(dims, (dict, list, tuple)):
+        dims = None
+    is_dynamic = isinstance(dims, dict) and dims.get(1) not in (None, torch.export.Dim.STATIC)
+    if isinstance(dims, (list, tuple)):
+        is_dynamic = len(dims) == 2 and not isinstance(dims[1], (int, type(None)))
+    return inputs[0].dtype in (torch.int32, torch.int64) and inputs[0].dim() == 2 and is_dynamic
+
+
+def example_tokens(longest: int, vocabulary: int) -> Tensor:
+    """int64 [1, a length that is allowed], the same in every export."""
+    generator = torch.Generator().manual_seed(0)
+    length = _EXAMPLE_LENGTH if longest > _EXAMPLE_LENGTH else max(1, longest // 2)
+    return torch.randint(0, max(vocabulary, 1), (1, length), generator=generator)
+
+
+def infer_inputs(name: str, model: nn.Module, max_length: int | None) -> Inferred:
+    """Inputs that the model runs on, by what its first layers take. ValueError if none is found."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    required = [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    hint = "name a function that returns (model, inputs), or (model, inputs, dynamic_shapes)"
+    if len(required) != 1:
+        raise ValueError(
+            f"{name}: its forward takes {len(required)} arguments ({', '.join(required)}), and "
+            f"sample inputs are inferred for one only; {hint}"
+        )
+    tried = "it has no embedding, linear or convolutional layer"
+    for candidate in _candidates(model, max_length):
+        try:
+            with torch.no_grad():
+                model(*candidate.inputs)
+        except Exception as error:  # whatever a model does with inputs that are not its own
+            x = candidate.inputs[0]
+            kind = str(x.dtype).removeprefix("torch.")
+            first = str(error).partition("\n")[0]
+            tried = f"on {kind} {list(x.shape)} it fails: {first:.120}"
+            continue
+        if max_length is not None and candidate.longest is None:
+            raise ValueError(f"{name}: --max-length is for models that take token ids")
+        return candidate
+    raise ValueError(f"{name}: no sample inputs could be inferred ({tried}); {hint}")
+
+
+def _candidates(model: nn.Module, max_length: int | None) -> Iterator[Inferred]:
+    for layer in model.modules():
+        if isinstance(layer, nn.Embedding):
+            longest = _longest(model, max_length)
+            yield Inferred(
+                (example_tokens(longest, layer.num_embeddings),), longest, layer.num_embeddings
+            )
+            break
+    generator = torch.Generator().manual_seed(0)
+    for layer in model.modules():
+        shapes: list[tuple[int, ...]] = []
+        if isinstance(layer, nn.Linear):
+            shapes = [(1, layer.in_features), (1, _EXAMPLE_LENGTH, layer.in_features)]
+        elif isinstance(layer, nn.Conv2d):
+            shapes = [(1, layer.in_channels, n, n) for n in (224, 64, 32, 28)]
+        elif isinstance(layer, nn.Conv1d):
+            shapes = [(1, layer.in_channels, 128)]
+        for shape in shapes:
+            yield Inferred((torch.randn(shape, generator=generator),))
+        if shapes:
+            return
+
+
+def _longest(model: nn.Module, max_length: int | None) -> int:
+    """The longest text that the model says it takes; no more than `max_length`."""
+    said = None
+    for layer in model.modules():
+        for holder in (getattr(layer, "config", None), getattr(layer, "args", None), layer):
+            for name in _LENGTHS:
+                value = getattr(holder, name, None)
+                if type(value) is int and value > 0:
+                    said = value if said is None else min(said, value)
+    if said is None:
+        return max_length or _LONGEST
+    if max_length is not None and max_length > said:
+        raise ValueError(f"--max-length {max_length}: the model takes at most {said} tokens")
+    return max_length or said

@@ -1,0 +1,139 @@
+"""What the export command's MODEL names: a function, a module, or a model of `transformers`."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from executorch.devtools.parity.example import object_named
+from executorch.export.infer_inputs import FirstOutput, first_tensor, infer_inputs, takes_tokens
+
+
+@dataclass
+class Source:
+    """A model and what it is exported with.
+
+    inputs            tuples of arguments; the first is exported with
+    constant_methods  what the program says of itself
+    takes_tokens      its one input is token ids [batch, length], the length dynamic
+    """
+
+    model: nn.Module | ExportedProgram
+    inputs: list[tuple[Any, ...]]
+    shapes: Any = None
+    constant_methods: dict[str, Any] = field(default_factory=dict)
+    takes_tokens: bool = False
+
+
+class LastPosition(nn.Module):
+    """The last position of what a model gives for each, its dim 1 then of extent 1."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return first_tensor(self.model(tokens))[:, -1:]
+
+
+def find_source(
+    spec: str,
+    *,
+    random_weights: bool = False,
+    max_length: int | None = None,
+    last_only: bool = False,
+) -> Source:
+    """The model behind `file.py:name`, `package.module:name`, `package.module.name`, a folder with
+    a config.json, or the id of a model in the local cache of `transformers`.
+
+    A name stands for a function without parameters that returns a model, (model, inputs) or
+    (model, inputs, dynamic_shapes); for a module; or for a class of modules that needs no
+    arguments. Inputs that are not given are inferred, and token ids get a dynamic length of at most
+    `max_length`; with `last_only` a model of such returns its last position alone. Raises
+    ValueError that says what is missing.
+    """
+    if max_length is not None and max_length < 1:
+        raise ValueError(f"--max-length: expected at least 1, found {max_length}")
+    place = _importable(spec)
+    if place is None:
+        from executorch.export.transformers_models import transformers_source
+
+        return transformers_source(spec, random_weights, max_length, last_only)
+    if random_weights:
+        raise ValueError(f"--random-weights is for models of transformers; {spec} makes its own")
+    source = _named_source(place, max_length)
+    if last_only:
+        if not source.takes_tokens or not isinstance(source.model, nn.Module):
+            raise ValueError("--last-only is for modules that take token ids of a dynamic length")
+        source.model = LastPosition(source.model)
+    return source
+
+
+def _importable(spec: str) -> str | None:
+    """`spec` in the form `place:name`; None if it names no Python object."""
+    place, colon, name = spec.rpartition(":")
+    if colon:
+        return spec
+    if spec.endswith(".py"):
+        raise ValueError(f"{spec}: expected {spec}:NAME, the name of a function or module in it")
+    if Path(spec).exists() or "/" in spec:
+        return None
+    place, dot, name = spec.rpartition(".")
+    try:
+        found = dot and importlib.util.find_spec(place) is not None
+    except (ImportError, ValueError):
+        found = False
+    return f"{place}:{name}" if found else None
+
+
+def _named_source(spec: str, max_length: int | None) -> Source:
+    found = object_named(spec)
+    if inspect.isclass(found) and issubclass(found, nn.Module) or inspect.isroutine(found):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ValueError(
+                f"{spec} cannot be called without arguments ({error}); name a function that "
+                "returns the model, or (model, inputs)"
+            ) from error
+    if isinstance(found, tuple):
+        return _given(spec, found, max_length)
+    if not isinstance(found, nn.Module):
+        raise ValueError(
+            f"{spec}: expected a module, or (model, inputs[, dynamic_shapes]), found "
+            f"{type(found).__name__}"
+        )
+    model = found.eval()
+    inferred = infer_inputs(spec, model, max_length)
+    if inferred.longest is None:
+        return Source(model, [inferred.inputs])
+    return tokens_source(FirstOutput(model), inferred.inputs, inferred.longest, inferred.vocabulary)
+
+
+def _given(spec: str, found: tuple[Any, ...], max_length: int | None) -> Source:
+    if len(found) not in (2, 3) or not isinstance(found[0], (nn.Module, ExportedProgram)):
+        raise ValueError(f"{spec}: expected (model, inputs[, dynamic_shapes]), found {found!r:.80}")
+    if max_length is not None:
+        raise ValueError("--max-length is for inputs that are inferred; these are given")
+    model, inputs, shapes = (*found, None)[:3]
+    if not isinstance(inputs, (tuple, list)):
+        inputs = (inputs,)
+    listed = [inputs] if isinstance(inputs, tuple) else list(inputs)
+    return Source(model, listed, shapes, {}, takes_tokens(listed[0], shapes))
+
+
+def tokens_source(
+    model: nn.Module, inputs: tuple[Any, ...], longest: int, vocabulary: int | None
+) -> Source:
+    """A language model of token ids [1, length], with what a runner asks a program."""
+    methods = {"get_max_seq_len": longest, "get_max_context_len": longest}
+    if vocabulary is not None:
+        methods["get_vocab_size"] = vocabulary
+    shapes = ({1: Dim("tokens", max=longest)},) if longest > 1 else None
+    return Source(model, [inputs], shapes, methods, takes_tokens=longest > 1)
