@@ -10,7 +10,8 @@ using runtime::Error;
 
 Result<bool> ETDumpFilter::add_regex(string_view pattern) {
   try {
-    patterns_.emplace_back(pattern.begin(), pattern.end());
+    const string_view written = pattern.empty() ? string_view("[^]*") : pattern;
+    patterns_.emplace_back(written.begin(), written.end());
   } catch (const std::regex_error& error) {
     ET_LOG(Error, "\"%.*s\" is no regular expression: %s", static_cast<int>(pattern.size()),
            pattern.data(), error.what());
@@ -38,7 +39,7 @@ Result<bool> ETDumpFilter::filter(const char* name,
     return start_ <= number && number < end_;
   }
   return std::any_of(patterns_.begin(), patterns_.end(),
-                     [&](const std::regex& pattern) { return std::regex_search(name, pattern); });
+                     [&](const std::regex& pattern) { return std::regex_match(name, pattern); });
 }
 
 }  // namespace etdump

@@ -13,21 +13,23 @@ namespace etdump {
 using runtime::Result;
 using std::string_view;
 
-/// Chooses the operations of delegates whose outputs are recorded: by name, where one of the
-/// patterns is found in it, by number, where it is in the range. With no pattern no name is chosen,
-/// without a range no number.
+/// Names the operations of delegates whose outputs are left out of a dump: by name, where a pattern
+/// matches the whole of it, by number, where it is in the range. Without patterns no name is left
+/// out, without a range no number.
 class ETDumpFilter : public runtime::EventTracerFilterBase {
  public:
   ETDumpFilter() = default;
   ~ETDumpFilter() override = default;
 
-  /// A regular expression in ECMAScript's syntax. InvalidArgument where it is none.
+  /// A regular expression in ECMAScript's syntax; an empty one matches every name. InvalidArgument
+  /// where it is none.
   Result<bool> add_regex(string_view pattern);
 
   /// Numbers from `start` up to, but without, `end`. InvalidArgument unless start < end.
   Result<bool> set_debug_handle_range(size_t start, size_t end);
 
-  /// InvalidArgument unless exactly one of name and number is given.
+  /// Whether the operation is left out. InvalidArgument unless exactly one of name and number is
+  /// given.
   Result<bool> filter(const char* name, runtime::DelegateDebugIntId delegate_debug_index) override;
 
   size_t get_n_regex() const { return patterns_.size(); }

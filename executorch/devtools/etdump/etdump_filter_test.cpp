@@ -8,18 +8,21 @@ namespace {
 using runtime::Error;
 using runtime::kUnsetDelegateDebugIntId;
 
-TEST(ETDumpFilter, ANameIsChosenWhereAnyPatternIsFoundInIt) {
+TEST(ETDumpFilter, ANameMatchesWhereAPatternMatchesTheWholeOfIt) {
   ETDumpFilter filter;
   EXPECT_FALSE(filter.filter("conv1", kUnsetDelegateDebugIntId).get());
   ASSERT_TRUE(filter.add_regex("conv[0-9]+").ok());
-  ASSERT_TRUE(filter.add_regex("^add$").ok());
+  ASSERT_TRUE(filter.add_regex(".*add").ok());
   EXPECT_EQ(filter.get_n_regex(), 2u);
-  EXPECT_TRUE(filter.filter("my_conv12_relu", kUnsetDelegateDebugIntId).get());
-  EXPECT_TRUE(filter.filter("add", kUnsetDelegateDebugIntId).get());
-  EXPECT_FALSE(filter.filter("badd", kUnsetDelegateDebugIntId).get());
+  EXPECT_TRUE(filter.filter("conv12", kUnsetDelegateDebugIntId).get());
+  EXPECT_FALSE(filter.filter("my_conv12_relu", kUnsetDelegateDebugIntId).get());
+  EXPECT_TRUE(filter.filter("badd", kUnsetDelegateDebugIntId).get());
+  EXPECT_FALSE(filter.filter("adds", kUnsetDelegateDebugIntId).get());
+  ASSERT_TRUE(filter.add_regex("").ok());
+  EXPECT_TRUE(filter.filter("my\nconv", kUnsetDelegateDebugIntId).get());
 }
 
-TEST(ETDumpFilter, ANumberIsChosenWithinTheRange) {
+TEST(ETDumpFilter, ANumberMatchesWithinTheRange) {
   ETDumpFilter filter;
   EXPECT_FALSE(filter.filter(nullptr, 0).get());
   ASSERT_TRUE(filter.set_debug_handle_range(3, 5).ok());

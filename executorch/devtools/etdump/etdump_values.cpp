@@ -233,8 +233,8 @@ Result<bool> ETDumpGen::add_delegate_output(const char* name, DelegateDebugIntId
     return lose(id.error(), "an output in a delegate, which has not exactly one of name and id,");
   }
   if (filter_ != nullptr) {
-    ET_ASSIGN_OR_RETURN(const bool wanted, filter_->filter(name, number));
-    if (!wanted) {
+    ET_ASSIGN_OR_RETURN(const bool left_out, filter_->filter(name, number));
+    if (left_out) {
       return false;
     }
   }

@@ -141,17 +141,13 @@ class ETRecord:
         """Inputs of `forward` for `Inspector.calculate_numeric_gap`: a list, or a BundledProgram,
         whose first test case is taken."""
         if _bundled(representative_inputs):
-            cases = _suites(representative_inputs).get("forward")
-            representative_inputs = cases[0].inputs if cases else None
+            representative_inputs = _get_representative_inputs(representative_inputs)
         self._representative_inputs = representative_inputs
 
     def update_reference_outputs(self, reference_outputs: Any) -> None:
         """Expected outputs: by method, of `forward` only, or a BundledProgram's."""
         if _bundled(reference_outputs):
-            reference_outputs = {
-                method: [case.expected_outputs for case in cases]
-                for method, cases in _suites(reference_outputs).items()
-            }
+            reference_outputs = _get_reference_outputs(reference_outputs)
         elif not isinstance(reference_outputs, Mapping):
             reference_outputs = {"forward": reference_outputs}
         self._reference_outputs = dict(reference_outputs)
@@ -272,6 +268,29 @@ def _edge_programs(what: str, programs: Any) -> dict[str, ExportedProgram]:
     if isinstance(programs, ExportedProgram):
         return {"forward": programs}
     raise RuntimeError(_unsupported(what, programs))
+
+
+def _get_reference_outputs(bundled_program: Any) -> dict[str, list[Any]]:
+    """Expected outputs of a bundle's test cases by method. ValueError where a case has none."""
+    found: dict[str, list[Any]] = {}
+    for suite in bundled_program.method_test_suites:
+        if not all(case.expected_outputs for case in suite.test_cases):
+            raise ValueError(
+                f"method {suite.method_name!r}: a test case has no expected outputs; a record "
+                "needs them for its reference"
+            )
+        found[suite.method_name] = [case.expected_outputs for case in suite.test_cases]
+    return found
+
+
+def _get_representative_inputs(bundled_program: Any) -> Any:
+    """Inputs of the first test case of `forward`; None if there is no such method."""
+    suites = _suites(bundled_program)
+    if "forward" not in suites:
+        return None
+    if not suites["forward"]:
+        raise ValueError("method 'forward' has no test cases: nothing to take inputs from")
+    return suites["forward"][0].inputs
 
 
 def _bundled(program: Any) -> bool:

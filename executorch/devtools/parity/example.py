@@ -16,6 +16,17 @@ def named(spec: str) -> Callable[..., Any]:
 
     Raises ValueError naming what is missing.
     """
+    function = object_named(spec)
+    if not callable(function):
+        raise ValueError(f"{spec} is no function")
+    return function  # type: ignore[no-any-return]
+
+
+def object_named(spec: str) -> Any:
+    """The object behind `file.py:name` or `package.module:name`.
+
+    Raises ValueError naming what is missing.
+    """
     place, colon, name = spec.rpartition(":")
     if not colon:
         raise ValueError(f"{spec!r}: expected file.py:function or module:function")
@@ -30,10 +41,9 @@ def named(spec: str) -> Callable[..., Any]:
         found.loader.exec_module(module)
     else:
         module = importlib.import_module(place)
-    function = getattr(module, name, None)
-    if not callable(function):
+    if not hasattr(module, name):
         raise ValueError(f"{place} has no function {name!r}")
-    return function  # type: ignore[no-any-return]
+    return getattr(module, name)
 
 
 def example_of(spec: str) -> tuple[Any, Any, Any]:

@@ -7,6 +7,7 @@ the fused call then answers for all the operators it stands for.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -72,6 +73,8 @@ class Replay:
     unchecked: dict[str, str] = field(default_factory=dict)
     results: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     keep_results: bool = False
+    # By place in memory: what the runtime did not store, as it is computed here.
+    _left_out: dict[Any, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(program: bytes, method: str, keep_results: bool = False) -> Replay:
@@ -89,12 +92,16 @@ class Replay:
         runner.set_inputs(inputs)
         delegates = Delegates(self.data, self.file, self.plan.name, inputs)
         known: dict[int, Any] = {}  # values computed so far, as the runtime has them
+        self._left_out.clear()
 
         def value(index: int) -> Any:
             listed = self.plan.values[index].val
             if isinstance(listed, _LISTS):
                 return [value(i) if i >= 0 else None for i in listed.items]
-            return known[index] if index in known else runner._value(index)
+            if index in known:
+                return known[index]
+            seen = self._seen_left_out(index)
+            return runner._value(index) if seen is None else seen
 
         skipped = False
         while (step := runner._step()) is not None:
@@ -113,6 +120,7 @@ class Replay:
                         self.plan.values[index].val, schema.Tensor
                     ):
                         known[index] = runner._value(index)
+                    self._left_out.pop(self._place(index), None)
                 yield from self._delegate(call, (chain, number), delegates)
             else:
                 continue
@@ -178,9 +186,12 @@ class Replay:
         if not ran:
             narrow = [_narrow(e, n) for e, n in zip(expected, like, strict=True)]
             self._learn(known, written, narrow)
+            self._left_out.update(zip(map(self._place, written), narrow, strict=True))
             return
         self.checked[full] = self.checked.get(full, 0) + 1
         self._learn(known, written, found)
+        for index in written:
+            self._left_out.pop(self._place(index), None)
         if self.keep_results and isinstance(found[0], Tensor):
             self.results[place] = found[0]
         for number, result in enumerate(found):
@@ -196,6 +207,27 @@ class Replay:
                 known.update(zip(self._parts(index), value, strict=True))
             else:
                 known[index] = value
+
+    def _place(self, index: int) -> Any:
+        """Where a planned tensor lies; the value's own number for another one."""
+        tensor = self.plan.values[index].val
+        planned = getattr(tensor, "allocation_info", None)
+        if planned is None:
+            return index
+        low, high = planned.memory_offset_low, planned.memory_offset_high
+        return planned.memory_id, low, high
+
+    def _seen_left_out(self, index: int) -> Tensor | None:
+        """A value that is another view of one that the runtime did not store: only its operands,
+        and what is computed here from them, tell what it would hold."""
+        tensor = self.plan.values[index].val
+        source = self._left_out.get(self._place(index))
+        if not isinstance(source, Tensor) or not isinstance(tensor, schema.Tensor):
+            return None
+        fits = source.dtype == get_scalar_type(tensor.scalar_type)
+        if not fits or source.numel() != math.prod(tensor.sizes):
+            return None
+        return source.reshape(tuple(tensor.sizes))
 
     def _empty(self, index: int) -> Any:
         tensor = self.plan.values[index].val

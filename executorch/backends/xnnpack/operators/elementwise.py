@@ -107,10 +107,20 @@ def _prelu(to: Lowering, node: Node) -> None:
 
 @lowers(
     aten.pow.Tensor_Scalar,
-    unless=lambda node: None if node.args[1] == 2 else "only squares, not other powers",
+    unless=lambda node: (
+        None if node.args[1] in (2, 3) else "only squares and cubes, no other powers"
+    ),
 )
-def _square(to: Lowering, node: Node) -> None:
-    to.unary(node, "Square")
+def _power(to: Lowering, node: Node) -> None:
+    x, exponent = cast("tuple[Node, int]", node.args[:2])
+    if exponent == 2:
+        to.unary(node, "Square")
+        return
+    nhwc = to.is_nhwc(x)
+    source = to.read(x, nhwc)
+    square = to.like(source, to.payload.values[source][1])
+    to.emit(node, "Square", source, square)
+    to.emit(node, "Multiply", square, source, to.write(node, nhwc))
 
 
 def _not_softmax(node: Node) -> str | None:

@@ -28,11 +28,13 @@ from executorch.backends.xnnpack.static_quantization import (
     is_dequantize,
     is_quantize,
 )
+from executorch.backends.xnnpack.utils.quant_utils import check_quantization
 from executorch.backends.xnnpack.xnnpack_preprocess import XnnpackBackend
 from executorch.exir.backend.canonical_partitioners.acyclic_groups import DSJ, acyclic_groups
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_constant_data
+from executorch.exir.passes.find_attention import Attentions
 
 _WHOLE = [
     torch.ops.aten.linear.default,
@@ -41,6 +43,8 @@ _WHOLE = [
     torch.ops.aten.prelu.default,
     torch.ops.aten.upsample_bilinear2d.vec,
 ]
+
+ATTENTION = "part of an attention, which the runtime computes in one piece"
 
 
 class XnnpackPartitioner(Partitioner):
@@ -106,6 +110,7 @@ class XnnpackPartitioner(Partitioner):
         return True
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        check_quantization(exported_program)
         tags = {}
         for i, nodes in enumerate(self._groups(exported_program)):
             tags[f"xnnpack{i}"] = DelegationSpec(XnnpackBackend.__name__, [])
@@ -153,20 +158,32 @@ class XnnpackPartitioner(Partitioner):
             reasons |= others
             parts |= {part for call in static.values() for part in call.chain()}
             together += [call.chain() for call in static.values()]
-        supported = set()
-        for node in program.graph.nodes:
-            if node.op != "call_function":
-                continue
-            reason = None
-            if node not in layers and node not in parts:
-                reason = reasons.get(node) or self._refusal(node)
-            if reason is None:
-                supported.add(node)
-            else:
-                set_refusal(node, reason)
+        calls = [n for n in program.graph.nodes if n.op == "call_function"]
+        whole = {*layers, *parts}
+        for node in calls:
+            if node not in whole and node not in reasons and (reason := self._refusal(node)):
+                reasons[node] = reason
+        supported = {n for n in calls if n in whole or n not in reasons}
+        reasons |= dict.fromkeys(self._torn_attention(program, supported, whole), ATTENTION)
+        supported -= reasons.keys() - whole
+        for node in calls:
+            if node not in supported:
+                set_refusal(node, reasons[node])
                 if self.verbose:
-                    print(f"XnnpackPartitioner: {node.name} is left out: {reason}")
+                    print(f"XnnpackPartitioner: {node.name} is left out: {reasons[node]}")
         return supported, _pairs(supported) + together
+
+    def _torn_attention(
+        self, program: ExportedProgram, supported: set[Node], layers: set[Node]
+    ) -> set[Node]:
+        """Attentions of which only parts could be taken, but for what belongs to quantised
+        `layers`: the runtime computes them without storing their scores. None where operators were
+        chosen."""
+        if self.configs is not None or ConfigPrecisionType.FP32 not in self.precisions:
+            return set()
+        attentions = Attentions(program)
+        torn = [a for a in attentions.found if not a.core <= supported and not a.core & layers]
+        return attentions.all_of(torn) - layers
 
     def _refusal(self, node: Node) -> str | None:
         """Why a call is not delegated; None if it is."""

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from executorch.backends.xnnpack.partition.config import ALL_PARTITIONER_CONFIGS
 from executorch.backends.xnnpack.partition.config.gemm_configs import LinearConfig
-from executorch.backends.xnnpack.partition.config.generic_node_configs import AddConfig
+from executorch.backends.xnnpack.partition.config.generic_node_configs import AddConfig, BMMConfig
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
     XNNPartitionerConfig,
 )
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+    ATTENTION,
     XnnpackDynamicallyQuantizedPartitioner,
     XnnpackPartitioner,
 )
@@ -146,17 +147,33 @@ def test_what_is_not_claimed_runs_on_kernels(module: nn.Module) -> None:
     torch.testing.assert_close(run(edge, x), expected, rtol=0, atol=bound)
 
 
-def test_a_transformer_of_any_length_leaves_only_what_no_payload_can_hold() -> None:
+def test_a_transformer_of_any_length_is_three_delegates_around_a_whole_attention() -> None:
     case = CASES["block"]()
     edge = lowered(case.module, case.inputs, XnnpackPartitioner(), case.dynamic_shapes)
     info = get_delegation_info(edge.exported_program().graph_module)
-    left = {each.op_type for each in info.left_out}
-    taken = ("split", "permute", "slice", "linear", "bmm", "softmax", "gelu")
-    assert not [op for op in left if any(name in op for name in taken)]
-    # The payload infers one extent of a shape: scores have the length twice.
-    views = [n for n in edge.exported_program().graph.nodes if "view_copy" in str(n.target)]
-    assert all(sum(isinstance(n, torch.fx.Node) for n in v.args[1]) == 2 for v in views)
+    # queries, keys and values; what follows the attention; the layers behind the second norm
+    assert info.num_delegated_subgraphs == 3
+    left = {each.op_type: each.reason for each in info.left_out}
+    of_attention = ("split", "permute", "bmm", "softmax", "where", "full_like", "view", "mul")
+    for op, reason in left.items():
+        assert (reason == ATTENTION) == any(name in op for name in of_attention) or "norm" not in op
+    assert all(any(name in op for op in left) for name in of_attention)
+    assert not [op for op in left if any(name in op for name in ("linear", "gelu"))]
     assert all(each.reason and ".py:" in each.line for each in info.left_out)
+
+
+def test_an_attention_that_fits_stays_in_its_delegate() -> None:
+    case = CASES["attention"]()
+    edge = lowered(case.module, case.inputs, XnnpackPartitioner())
+    info = get_delegation_info(edge.exported_program().graph_module)
+    assert (info.num_delegated_subgraphs, info.left_out) == (1, [])
+
+
+def test_chosen_operators_are_taken_out_of_an_attention() -> None:
+    case = CASES["block"]()
+    partitioner = XnnpackPartitioner(configs=[BMMConfig])
+    edge = lowered(case.module, case.inputs, partitioner, case.dynamic_shapes)
+    assert delegated_names(edge) == ["aten.bmm.default"] * 2
 
 
 def test_integer_products_of_torchao_are_delegated() -> None:
