@@ -82,6 +82,7 @@ class Judge:
         self.programs = Programs(self.pythons)
         self.workers: dict[str, Worker] = {}
         self.too_slow: set[tuple[str, str]] = set()  # (side, program)
+        self.died: list[str] = []  # which side, where, how
         self.bin = options.build / "tests" / "bench"
 
     def machine(self) -> dict:
@@ -138,38 +139,25 @@ class Judge:
             raise
 
     def measure(self, case: Case, advance) -> dict:
-        """{"work": flops and bytes, "sides": {name: median and more, or error}}."""
-        inputs = write_inputs(case)
+        """{"work": flops and bytes, "sides": {name: median and more, or error}}. A side that gives
+        no answer, or whose process dies between two rounds, has an error; the others go on."""
         row: dict = {"work": {}, "sides": {}}
-        calls: dict[str, int] = {}
-        ordered = sorted(self.sides, key=lambda s: s.name != "eager")
-        expected = None
-        for side in ordered:
-            try:
-                answer = self.open(side, case, inputs)
-                output = read_output(answer)
-                if side.name == "eager":
-                    expected = output
-                    row["work"] = {k: answer[k] for k in ("flops", "bytes", "peak")}
-                off = difference(output, expected) if expected is not None else 0.0
-                if off > case.largest_difference():
-                    raise Failure(f"wrong: off by {off:.1e}")
-                first = self.worker(side).ask(do="run", calls=1)["seconds"][0]
-                calls[side.name] = max(1, min(200, int(self.options.turn / max(first, 1e-9))))
-                row["sides"][side.name] = {"seconds": [], "difference": off}
-                row["sides"][side.name] |= {"version": answer.get("version", "")}
-            except Failure as e:
-                row["sides"][side.name] = {"error": str(e)}
+        calls = self.first_calls(case, row)
         before = self.processor_seconds()
         limits = []
         for _ in range(self.options.rounds):
             if row["work"].get("bytes") or row["work"].get("flops"):
                 limits.append(self.limits(self.options.threads))
-            for name, n in calls.items():
+            for name, n in list(calls.items()):
                 time.sleep(SETTLE)
-                self.worker(SIDES[name]).ask(do="run", calls=1)  # caches and threads awake
-                seconds = self.worker(SIDES[name]).ask(do="run", calls=n)["seconds"]
-                row["sides"][name]["seconds"] += seconds
+                try:
+                    worker = self.workers[name]
+                    worker.ask(do="run", calls=1)  # caches and threads awake
+                    row["sides"][name]["seconds"] += worker.ask(do="run", calls=n)["seconds"]
+                except Failure as e:
+                    del calls[name]
+                    row["sides"][name] = {"error": str(e)}
+                    self.died.append(f"{name} in {case.name}: {e}")
             advance()
         clock, everything, sides = (
             b - a for a, b in zip(before, self.processor_seconds(), strict=True)
@@ -183,6 +171,32 @@ class Judge:
                 cell |= {"median": statistics.median(samples), "min": min(samples)}
                 cell["calls"] = len(samples)
         return row
+
+    def first_calls(self, case: Case, row: dict) -> dict[str, int]:
+        """Opens the case on every side and compares what it says with eager's; calls per turn."""
+        inputs = write_inputs(case)
+        calls: dict[str, int] = {}
+        expected, largest = None, case.largest_difference()
+        for side in sorted(self.sides, key=lambda s: s.name != "eager"):
+            try:
+                answer = self.open(side, case, inputs)
+                output = read_output(answer)
+                if side.name == "eager":
+                    expected = output
+                    row["work"] = {k: answer[k] for k in ("flops", "bytes", "peak")}
+                    largest = case.largest_difference(answer.get("quantization", 0))
+                off = difference(output, expected) if expected is not None else 0.0
+                if off > largest:
+                    raise Failure(f"wrong: off by {off:.1e}, at most {largest:.1e}")
+                first = self.worker(side).ask(do="run", calls=1)["seconds"][0]
+                calls[side.name] = max(1, min(200, int(self.options.turn / max(first, 1e-9))))
+                row["sides"][side.name] = {"seconds": [], "difference": off}
+                row["sides"][side.name] |= {"version": answer.get("version", "")}
+            except Failure as e:
+                row["sides"][side.name] = {"error": str(e)}
+                if str(e).startswith("crashed"):
+                    self.died.append(f"{side.name} in {case.name}: {e}")
+        return calls
 
     def profile(self, case: Case) -> str:
         """What `executorch profile` says of a run with the case's shapes."""
@@ -201,7 +215,8 @@ class Judge:
 
     def processor_seconds(self) -> tuple[float, float, float]:
         """On the clock, and used by everything and by the sides and this process."""
-        pids = [os.getpid(), *(w.process.pid for w in self.workers.values())]
+        living = [w.process.pid for w in self.workers.values() if w.process.poll() is None]
+        pids = [os.getpid(), *living]
         stats = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids]
         # Their children, once they ended, included.
         sides = sum(int(ticks) for stat in stats for ticks in stat[11:15])
@@ -238,31 +253,43 @@ def main(title: str, example: str, cases: tuple[Case, ...], sides: list[str]) ->
     judge = Judge(options)
     console = Console(width=None if sys.stdout.isatty() else 200)
     rows: dict[str, dict] = {}
+    machines: list[dict] = []
     try:
         with Progress(console=console, transient=True) as progress:
             judge.prepare(chosen, progress)
             if options.prepare:
                 return int(bool(judge.programs.failures))
-            machine = judge.machine()
+            machines.append(judge.machine())
             task = progress.add_task("", total=len(chosen) * options.rounds)
             try:
                 for case in chosen:
                     progress.update(task, description=case.name)
                     if options.profile:
                         console.print(judge.profile(case), markup=False, highlight=False)
-                    else:
-                        rows[case.name] = judge.measure(case, lambda: progress.advance(task))
+                        continue
+                    rows[case.name] = judge.measure(case, lambda: progress.advance(task))
+                    console.print(_report.line(case.name, rows[case.name]), markup=False)
+                    if options.json:
+                        _report.write_json(options.json, machines[0], rows)
+                machines.append(judge.machine())
             except KeyboardInterrupt:
                 console.print("interrupted; this far:")
-            again = judge.machine()
-    except Failure as e:
-        console.print(f"bench: {e}", style="red")
-        return 1
+    except (Failure, subprocess.CalledProcessError) as e:
+        console.print(f"bench: {e}", style="red", markup=False)
+        judge.died.append(str(e))
     finally:
         judge.close()
-    if options.profile:
-        return 0
-    machine = {k: max(machine[k], again[k]) for k in machine}  # others may have disturbed one
+    if rows:
+        _conclude(judge, title, rows, machines, console)
+    for line in judge.died:
+        console.print(f"died: {line}", style="red", markup=False)
+    wrong = any("median" not in r["sides"].get("here", {"median": 0}) for r in rows.values())
+    return int(wrong or not (rows or options.profile))
+
+
+def _conclude(judge: Judge, title: str, rows: dict, machines: list[dict], console: Console) -> None:
+    options = judge.options
+    machine = {k: max(m[k] for m in machines) for k in machines[0]}  # one may have been disturbed
     machine["processor"] = platform.processor() or platform.machine()
     names = [side.name for side in judge.sides]
     console.print(_report.table(title, rows, names, machine))
@@ -272,4 +299,3 @@ def main(title: str, example: str, cases: tuple[Case, ...], sides: list[str]) ->
         _report.write_json(options.json, machine, rows)
     if options.plot:
         _report.plot(options.plot, title, rows, names, machine)
-    return 0

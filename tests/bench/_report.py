@@ -8,6 +8,10 @@ from pathlib import Path
 from rich.table import Table
 
 HERE = "here"
+EXPLAINED = (
+    "\n* faster than the limit that was measured in turns with it: the machine was busy with "
+    "something else while it was, or the caches kept a part"
+)
 
 
 def seconds(value: float) -> str:
@@ -33,6 +37,20 @@ def limit(work: dict, machine: dict) -> float:
     return max(moved / machine["read"], work.get("flops", 0) / machine[work.get("peak", "peak")])
 
 
+def line(name: str, row: dict) -> str:
+    """What a row says, as soon as it is measured."""
+    cells = [
+        f"{side} {seconds(cell['median']) if 'median' in cell else cell['error']}"
+        for side, cell in row["sides"].items()
+    ]
+    return f"{name}: {', '.join(cells)}"
+
+
+def share(bound: float, own: float) -> str:
+    """Of the machine's limit; more than all of it is none, and is marked."""
+    return f"{bound / own:.0%}" + ("*" if bound > own else "")
+
+
 def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) -> Table:
     """One row a case: the machine's limit, each side's median and its ratio to ours."""
     result = Table("case", "limit", title=f"{title}\n{describe(machine)}", title_justify="left")
@@ -42,6 +60,7 @@ def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) ->
     result.add_column("best peer / here", justify="right")
     disturbed = max((row["work"]["others"] for row in rows.values()), default=0)
     result.caption = f"other processes used up to {disturbed:.0%} of the processors meanwhile"
+    explained = False
     for name, row in rows.items():
         times = {s: c["median"] for s, c in row["sides"].items() if "median" in c}
         own = times.get(HERE)
@@ -58,8 +77,13 @@ def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) ->
         peers = [t for s, t in times.items() if not s.startswith(HERE)]
         verdict = f"{min(peers) / own:.2f}" if own and peers else "-"
         color = "green" if verdict != "-" and float(verdict) >= 1 else "red"
-        share = f"{bound / own:.0%}" if own and bound else "-"
-        result.add_row(name, seconds(bound) if bound else "-", *cells, share, f"[{color}]{verdict}")
+        of_limit = share(bound, own) if own and bound else "-"
+        result.add_row(
+            name, seconds(bound) if bound else "-", *cells, of_limit, f"[{color}]{verdict}"
+        )
+        explained = explained or of_limit.endswith("*")
+    if explained:
+        result.caption += EXPLAINED
     return result
 
 

@@ -44,7 +44,20 @@ def eager(command: dict, threads: int) -> tuple[Run, dict]:
         output = module(*inputs)
     work = {"flops": counter.get_total_flops(), **case.work(module, inputs, output)}
     dtype = str(output.dtype).removeprefix("torch.")
-    return run, {"version": torch.__version__, "dtype": dtype, **work}
+    facts = {"version": torch.__version__, "dtype": dtype, **work}
+    if case.quantize:
+        facts["quantization"] = quantization_error(case, inputs, output)
+    return run, facts
+
+
+def quantization_error(case, inputs: tuple, output) -> float:
+    """How far PyTorch's quantized module lies from the float one, relative to its norm."""
+    import torch
+
+    with torch.no_grad():
+        module = quantized(case, case.inputs(exported=True), case.dynamic_shapes())
+        found = module(*inputs)
+    return float((found - output).norm() / output.norm().clamp(min=1e-30))
 
 
 def upstream(command: dict, threads: int) -> tuple[Run, dict]:

@@ -64,20 +64,34 @@ def main() -> int:
     sides = {"here": sys.executable, "upstream": args.upstream}
     console = Console()
     results = {}
+    died = []
     with tempfile.TemporaryDirectory() as folder:
         for side, python in sides.items():
-            with console.status(f"exporting with {side}"):
-                results[side] = measure(python, folder)
-    table = Table("", *sides, "here / upstream", title="GPT-2 small's shape")
-    here, upstream = (rows(results[side]) for side in sides)
-    for name, value in here.items():
-        other = upstream[name]
-        ratio = f"{value / other:.3f}" if other else "-"
-        table.add_row(name, f"{value:.3f}", f"{other:.3f}", ratio)
-    console.print(table)
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=2) + "\n")
-    return 0
+            try:
+                with console.status(f"exporting with {side}"):
+                    results[side] = measure(python, folder)
+            except subprocess.CalledProcessError as e:
+                died.append(side)
+                console.print(f"{side} died: {e}", style="red", markup=False)
+                continue
+            after = derived(results[side])["after torch.export, s"]
+            console.print(f"{side}: {after:.1f} s after torch.export")
+            if args.json:
+                args.json.write_text(json.dumps(results, indent=2) + "\n")
+    if results:
+        console.print(table_of(results))
+    return int("here" in died)
+
+
+def table_of(results: dict[str, dict]) -> Table:
+    """One column for each side that gave an answer, and the ratio where both did."""
+    table = Table("", *results, "here / upstream", title="GPT-2 small's shape")
+    columns = {side: rows(result) for side, result in results.items()}
+    for name in next(iter(columns.values())):
+        values = [column[name] for column in columns.values()]
+        ratio = f"{values[0] / values[1]:.3f}" if len(values) == 2 and values[1] else "-"
+        table.add_row(name, *(f"{value:.3f}" for value in values), ratio)
+    return table
 
 
 if __name__ == "__main__":

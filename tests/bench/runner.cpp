@@ -5,6 +5,11 @@
 //       output, whose bytes are then in the file}. With "etdump": true calls write one from here
 //       on, of each "run" anew
 //   {"do": "run", "calls": N}      answers {"seconds": [N]}, each with inputs set and outputs got
+//
+// Of programs of token ids that remember, opened without inputs, in the loop of a user who gives
+// all tokens so far:
+//   {"do": "prefill", "tokens": N} a text that begins with another token; {"seconds": [1]}
+//   {"do": "decode", "tokens": N}  as many tokens more, one by one, then without them again
 // A failure answers {"error"}. Argument: the number of threads.
 
 #include <executorch/devtools/etdump/etdump_flatcc.h>
@@ -82,6 +87,7 @@ class Session {
     bytes_.clear();
     tensors_.clear();
     inputs_.clear();
+    if (!command.contains("inputs")) return {{"seconds", 0}};
     for (const json& input : command.at("inputs")) {
       bytes_.push_back(read(input.at("file")));
       tensors_.push_back(executorch::extension::from_blob(bytes_.back().data(), input.at("sizes"),
@@ -99,6 +105,27 @@ class Session {
             {"sizes", std::vector<int>(output.sizes().begin(), output.sizes().end())}};
   }
 
+  json prefill(size_t n) {
+    for (int64_t& token : text_) token += 1;
+    text_.resize(n, 1);
+    const double start = now();
+    call_with_text();
+    return {{"seconds", {now() - start}}};
+  }
+
+  json decode(size_t n) {
+    const size_t before = text_.size();
+    json seconds = json::array();
+    for (size_t i = 0; i < n; ++i) {
+      text_.push_back(static_cast<int64_t>(i) + 2);
+      const double start = now();
+      call_with_text();
+      seconds.push_back(now() - start);
+    }
+    text_.resize(before);
+    return {{"seconds", seconds}};
+  }
+
   json run(int calls) {
     json seconds = json::array();
     for (int i = 0; i < calls; ++i) {
@@ -111,6 +138,13 @@ class Session {
   }
 
  private:
+  void call_with_text() {
+    auto tensor = executorch::extension::from_blob(
+        text_.data(), {1, static_cast<int>(text_.size())}, ScalarType::Long);
+    auto result = module_->forward({EValue(tensor)});
+    check(result.error(), "run " + path_);
+  }
+
   std::vector<EValue> call(Module& module) {
     auto result = module.forward(inputs_);
     check(result.error(), "run " + path_);
@@ -124,11 +158,15 @@ class Session {
   std::vector<std::vector<char>> bytes_;
   std::vector<executorch::extension::TensorPtr> tensors_;
   std::vector<EValue> inputs_;
+  /// Of a language model, as it was given last.
+  std::vector<int64_t> text_;
 };
 
 json answer(Session& session, const json& command) {
   if (command.at("do") == "open") return session.open(command);
   if (command.at("do") == "run") return session.run(command.at("calls"));
+  if (command.at("do") == "prefill") return session.prefill(command.at("tokens"));
+  if (command.at("do") == "decode") return session.decode(command.at("tokens"));
   throw std::runtime_error("no command " + command.at("do").dump());
 }
 

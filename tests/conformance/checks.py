@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from executorch.runtime import Runtime
 from tests.conformance.report import Row
 
-# Operators on numbers and memory, which no module calls by itself, are tested beside their subject;
+# Operators on numbers and memory, which no module calls by itself, and those of language models are
+# tested beside their subject;
 # those that write into arguments, one whose result needs a bound told and one whose fake result has
 # not eager's dtype, in tests/ops.
 NOT_SAMPLED = re.compile(
-    r"executorch_prim::|et_copy::|aten::(sym_|_local_scalar_dense|copy_$|index_put_$|bincount\.out"
+    r"executorch_prim::|et_copy::|llama::|preprocess::|aten::(sym_|_local_scalar_dense|copy_$|index_put_$|bincount\.out"
     r"|_native_batch_norm_legit\.out)|quantized_decomposed::choose_qparams_per_token\.out"
 )
 

@@ -32,3 +32,33 @@ def test_a_wrong_result_fails() -> None:
     sample = Sample(torch.ops.aten.relu.default, [torch.ones(2)], {}, torch.float32)
     assert "not close" in difference(sample, [torch.zeros(2)], [torch.ones(2)])
     assert "instead of" in difference(sample, [torch.ones(3)], [torch.ones(2)])
+
+
+def test_a_half_may_differ_from_eager_only_where_it_is_nearer_to_double_precision() -> None:
+    import torch
+
+    from tests.conformance.runs import difference
+
+    x = torch.linspace(0.1, 3, 64).to(torch.bfloat16)
+    sample = Sample(torch.ops.aten.exp.default, [x], {}, torch.bfloat16)
+    right = x.double().exp().to(torch.bfloat16)
+    off = right.clone().view(torch.int16)
+    off[7] += 1  # one unit in the last place: within what two roundings might do
+    assert difference(sample, [right], [right]) == ""
+    assert "farther" in difference(sample, [off.view(torch.bfloat16)], [right])
+
+
+def test_what_is_not_exported_fails_unless_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tests.conformance import not_exported, runs
+
+    def refuse(batch: list[Sample]) -> None:
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr(runs, "_export", refuse)
+    sample = Sample(torch.ops.aten.relu.default, [torch.ones(2)], {}, torch.float32)
+    assert [o.status for o in runs.run("aten::relu.out", [sample])] == ["failed"]
+    listed = {("aten::relu.out", "no such"): "a test"}
+    monkeypatch.setattr(not_exported, "NOT_EXPORTED", listed)
+    assert [o.status for o in runs.run("aten::relu.out", [sample])] == ["skipped"]

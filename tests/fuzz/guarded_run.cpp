@@ -36,6 +36,8 @@ constexpr uint64_t kMaxOutput = 64 << 20;
 constexpr uint64_t kMaxScratch = 256 << 20;
 constexpr size_t kMethodBytes = 128 << 10;
 constexpr size_t kMaxInstructions = 500;
+// Loops meet their bound soon: how long they take until then, a test of the bound says.
+constexpr uint64_t kMaxWork = 20000;
 constexpr size_t kSlots = 40, kSlotBytes = 128 << 10;
 
 // What the runtime takes from the platform.
@@ -186,6 +188,7 @@ class Run {
     if (!method.ok()) {
       return Outcome::NotLoaded;
     }
+    method->set_max_work(kMaxWork);
     Outcome outcome = once(*method, *meta);
     if (random_.chance(25)) {
       if (method->in_progress()) {

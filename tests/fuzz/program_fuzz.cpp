@@ -13,6 +13,7 @@
 //     --slow S         CPU seconds of one mutant from which on it is a finding
 //     --logs           the runtime's messages go to DIR/worker-N.log
 //   program_fuzz --run NUMBER FINDING.pte    runs one mutant in this process
+//   program_fuzz --write DIR --mutants N ... writes mutants as files, and runs none
 //   program_fuzz --print PROGRAM.pte ...     the instructions as text
 //
 // Seeds whose names begin alike, up to "--", take turns as one operator. Exit status 1: findings.
@@ -30,7 +31,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
@@ -64,7 +64,7 @@ struct Options {
   double seconds = 60;
   uint64_t mutants = ~uint64_t{0}, from = 0, session = 1;
   size_t workers = 2;
-  std::string operators = ".", skip, findings = "findings", json, run;
+  std::string operators = ".", skip, findings = "findings", json, run, write;
   bool prints = false;
   Limits limits{1 * kSlower, 4 * kSlower};
   std::vector<std::string> paths;
@@ -105,6 +105,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.json = next;
     } else if (word == "--run") {
       options.run = next;
+    } else if (word == "--write") {
+      options.write = next;
     } else if (word == "--slow") {
       options.limits.slow_seconds = std::atof(next);
     } else {
@@ -115,8 +117,11 @@ bool parse(int argc, char** argv, Options& options) {
 }
 
 Bytes read_file(const std::string& name) {
-  std::ifstream in(name, std::ios::binary);
-  return Bytes(std::istreambuf_iterator<char>(in), {});
+  std::ifstream in(name, std::ios::binary | std::ios::ate);
+  Bytes bytes(in ? static_cast<size_t>(in.tellg()) : 0);
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 std::vector<std::string> programs_in(const std::vector<std::string>& paths) {
@@ -355,6 +360,21 @@ int run_one(const Options& options) {
   return verdict.misdeed != Misdeed::None || progress.cpu_seconds > options.limits.slow_seconds;
 }
 
+int write_mutants(const Options& options, const Groups& groups) {
+  for (uint64_t i = 0; i < options.mutants; ++i) {
+    const Bytes bytes = groups.bytes(groups.mutant(options.from + i));
+    const std::string name = options.write + "/" + std::to_string(options.from + i) + ".pte";
+    std::ofstream out(name, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    if (!out.good()) {
+      std::fprintf(stderr, "program_fuzz: cannot write %s\n", name.c_str());
+      return 2;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -377,6 +397,9 @@ int main(int argc, char** argv) {
   if (!read_seeds(options, groups)) {
     std::fprintf(stderr, "program_fuzz: no seeds\n");
     return 2;
+  }
+  if (!options.write.empty()) {
+    return options.mutants == ~uint64_t{0} ? 2 : write_mutants(options, groups);
   }
   return Session(options, groups).run();
 }

@@ -111,6 +111,7 @@ EXACT |= {
     "unique": (lambda x: torch.unique(x, return_inverse=True, return_counts=True), (I,)),
     "take at a number": (torch.take, (M, torch.tensor(3))),
     "complex cast": (lambda x: torch.view_as_real(x.to(torch.complex64)), (B,)),
+    "complex numbers as factors": (lambda x: torch.view_as_real(torch.fft.fft2(x) * 2j), (B,)),
     "real part by cast": (lambda x: torch.complex(x, x + 1).to(torch.float64), (B,)),
     "fft of reals in two dims": (lambda x: torch.view_as_real(torch.fft.fft2(x)), (B,)),
     "shifts": (lambda x: (x << 2, x >> 1, x << x.abs()), (I,)),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,21 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tests.models.zoo import ROOT
+from tests.modules import load
 
 EXAMPLE = ROOT / "examples" / "nanogpt"
 CORPUS = ROOT.parent / "shared" / "data" / "tinyshakespeare.txt"
 LENGTHS = (1, 5, 32, 100, 128, 128, 200, 256) * 2
 
 pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not here")
-
-
-def _module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"nanogpt_{name}", EXAMPLE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Logits(nn.Module):
@@ -46,7 +35,7 @@ class Logits(nn.Module):
 
 @pytest.fixture(scope="module")
 def model() -> nn.Module:
-    return Logits(_module("model").GPT.from_file(EXAMPLE / "nanogpt.safetensors")).eval()
+    return Logits(load(EXAMPLE / "model.py").GPT.from_file(EXAMPLE / "nanogpt.safetensors")).eval()
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +43,7 @@ def sequences() -> list[Tensor]:
     """Pieces of the last tenth, which training has not seen; each [1, length + 1]."""
     text = CORPUS.read_text(encoding="utf-8")
     vocabulary = json.loads((EXAMPLE / "vocab.json").read_text(encoding="utf-8"))
-    ids = torch.tensor(_module("bpe").Tokenizer(vocabulary).encode(text[len(text) * 9 // 10 :]))
+    ids = torch.tensor(load(EXAMPLE / "bpe.py").Tokenizer(vocabulary).encode(text[len(text) * 9 // 10 :]))
     step = len(ids) // len(LENGTHS)
     return [ids[i * step :][: n + 1][None] for i, n in enumerate(LENGTHS)]
 

@@ -40,6 +40,27 @@ def left_out(cut: Cut) -> str:
     return "" if (ROOT / folder).exists() else line
 
 
+def alterations(cut: Cut) -> str:
+    """Everything in which `code` differs from the page."""
+    found = []
+    if cut.layout.strip("0"):
+        found.append("indentation restored")
+    if left_out(cut):
+        found.append(f"without {left_out(cut).strip()}, which is not there yet")
+    found += [f"{_short(a)} is run as {_short(b)}" for a, b in cut.corrects]
+    if cut.before:
+        found.append(f"added in front: {_short(cut.before)}")
+    if cut.after:
+        found.append(f"added behind: {_short(cut.after)}")
+    return "; ".join([*found, *([cut.note] if cut.note else [])])
+
+
+def _short(code: str) -> str:
+    lines = [line.strip() for line in code.strip().split("\n")]
+    more = f" (and {len(lines) - 1} lines)" if len(lines) > 1 else ""
+    return repr(lines[0][:70]) + more
+
+
 def code(cut: Cut) -> str:
     """`text` as it is run: with the added lines, without the one that has to wait, corrected."""
     lines = text(cut).split("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from tests.seeds import scratch
-from tests.seeds.cut import ROOT, code, left_out, text
+from tests.seeds import run_python, scratch
+from tests.seeds.cut import ROOT, alterations, code, text
 from tests.seeds.results import Failed, Result
 from tests.seeds.rows import Cut, Project
 
@@ -27,6 +28,8 @@ def run(project: Project, top: Path, program: Path) -> list[Result]:
     checkout.parent.mkdir(parents=True, exist_ok=True)
     checkout.symlink_to(ROOT)
     shutil.copy(program, folder / "nanogpt.pte")
+    for name in project.takes:
+        shutil.copy(program.parent / name, folder / name)
     (folder / "export_nanogpt.py").write_text("# the page's script, which wrote nanogpt.pte\n")
     (folder / project.source).write_text("".join(code(cut) for cut in project.source_cuts))
     (folder / "CMakeLists.txt").write_text("".join(code(cut) for cut in project.cmake_cuts))
@@ -42,11 +45,12 @@ def run(project: Project, top: Path, program: Path) -> list[Result]:
         status, note = "FAIL", str(e)
     commands = [cut for build in project.builds for cut in build]
     for cut in (*parts, *commands, project.console):
-        waits = left_out(cut).strip() and f"without {left_out(cut).strip()}, which is not there yet"
-        results[cut.row] = Result(cut.row, cut.seed, status, note or waits or cut.note)
+        shown = "; ".join(part for part in (project.name, alterations(cut)) if part)
+        results[cut.row] = Result(cut.row, cut.seed, status, note or shown)
     for cut in project.files:
         results[cut.row] = _check_files(cut, folder)
-    return list(results.values())
+    parsed = run_python.run(project.parses, folder) if project.parses else []
+    return [*results.values(), *parsed]
 
 
 def _checkout(project: Project, folder: Path) -> Path:
@@ -91,6 +95,15 @@ def _check_console(project: Project, console: str, folder: Path) -> None:
     shown = text(project.console).split("\n")[0].split(":")[0]
     if not console.startswith(shown):
         raise Failed(f"printed {console[:60]!r}, expected it to start with {shown!r}")
+    expected = scratch.decode(_said(project, folder)[-project.n_tokens :])
+    if expected not in console:
+        raise Failed(f"printed {console!r}, expected the continuation {expected!r}")
+
+
+def _said(project: Project, folder: Path) -> list[int]:
+    """The tokens of the prompt and what the eager model, or the quantized one, continues with."""
+    if project.program[1] == "quantized.pte":
+        return json.loads((folder / "quantized.json").read_text())
     tokens = list(scratch.PROMPT_TOKENS)
     tokens += [0] * (project.prompt_tokens - len(tokens))
     window = project.prompt_tokens or scratch.BLOCK_SIZE
@@ -99,9 +112,7 @@ def _check_console(project: Project, console: str, folder: Path) -> None:
         for _ in range(project.n_tokens):
             logits, _ = model(torch.tensor([tokens[-window:]]))
             tokens.append(int(logits[0, -1].argmax()))
-    expected = scratch.decode(tokens[-project.n_tokens :])
-    if expected not in console:
-        raise Failed(f"printed {console!r}, expected the continuation {expected!r}")
+    return tokens
 
 
 def _check_files(cut: Cut, folder: Path) -> Result:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from tests.seeds.cut import ROOT, code, text
+from tests.seeds.cut import ROOT, alterations, code, text
 from tests.seeds.results import Failed, Result
 from tests.seeds.rows import CustomOperator, Cut
 from tests.seeds.run_cpp import LAUNCHER
@@ -82,12 +82,7 @@ def run(operator: CustomOperator, folder: Path) -> list[Result]:
         status, note = "PASS", ""
     except Failed as e:
         status, note = "FAIL", str(e)
-    return results + [Result(c.row, c.seed, status, note or _what_differs(c)) for c in cuts]
-
-
-def _what_differs(cut: Cut) -> str:
-    corrected = [f"{a!r} is not valid, run: {b!r}" for a, b in cut.corrects if "\n" not in b]
-    return "; ".join([*corrected, *([cut.note] if cut.note else [])])
+    return results + [Result(c.row, c.seed, status, note or alterations(c)) for c in cuts]
 
 
 def _schemas(cut: Cut) -> Result:
@@ -104,7 +99,7 @@ def _schemas(cut: Cut) -> Result:
     schemas = [torch._C.parse_schema(f"myop::{line}") for line in corrected]
     outs = [[a.name for a in s.arguments if a.is_out] for s in schemas]
     good = outs == [[], ["out"]]
-    return Result(cut.row, cut.seed, "PASS" if good else "FAIL", _what_differs(cut))
+    return Result(cut.row, cut.seed, "PASS" if good else "FAIL", alterations(cut))
 
 
 def _build(operator: CustomOperator, folder: Path) -> None:

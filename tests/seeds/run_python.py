@@ -11,7 +11,7 @@ import torch
 
 from tests.models.zoo import tolerance
 from tests.seeds import scratch
-from tests.seeds.cut import code, text
+from tests.seeds.cut import alterations, code, text
 from tests.seeds.results import Failed, Result
 from tests.seeds.rows import Cut, Script
 
@@ -71,11 +71,13 @@ def _judge(cut: Cut, output: str, script: Script, folder: Path) -> Result:
     for pattern in cut.expects:
         if not re.search(pattern, output):
             return Result(cut.row, cut.seed, "FAIL", f"printed nothing like {pattern!r}")
+    altered = alterations(cut)
     if not cut.keeps:
-        return Result(cut.row, cut.seed, "PASS")
+        return Result(cut.row, cut.seed, "PASS", altered)
     try:
         _run_program(script, folder, cut.keeps)
-        return Result(cut.row, cut.seed, "PASS", f"{cut.keeps} agrees with eager")
+        note = "; ".join([f"{cut.keeps} agrees with eager", *([altered] if altered else [])])
+        return Result(cut.row, cut.seed, "PASS", note)
     except (Failed, RuntimeError, AssertionError) as e:
         return Result(cut.row, cut.seed, "FAIL", str(e).strip().split("\n")[0])
 
@@ -86,6 +88,7 @@ def _run_program(script: Script, folder: Path, name: str) -> None:
 
     method = Runtime.get().load_program(folder / name).load_method("forward")
     assert method is not None
+    torch.manual_seed(0)
     if script.program == "model.pte":
         inputs, expected = torch.load(folder / "model.pt", weights_only=True)
         runs, roundings = [(list(inputs), [expected])], 6

@@ -19,6 +19,8 @@ def _cuts() -> list[rows.Cut]:
     for p in rows.PROJECTS:
         cuts += [*p.source_cuts, *p.cmake_cuts, p.console, *p.files]
         cuts += [cut for build in p.builds for cut in build]
+        read = p.parses.cuts if p.parses else ()
+        cuts += [*read, *(fact for cut in read for fact in cut.shows)]
     for c in rows.CUSTOM_OPERATORS:
         cuts += [c.schemas, c.kernel, *c.wrapper, *c.model]
     return cuts

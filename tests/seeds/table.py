@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable
 
-from tests.seeds import rows, run_cpp, run_custom, run_python, scratch
+from tests.seeds import rows, run_cpp, run_custom, run_python
 from tests.seeds.cut import ROOT, text
 from tests.seeds.results import Result
 
 WORK = ROOT / "build" / "seeds"
-
-
-def downloads() -> list[Result]:
-    """Rows of curl and wget: the file each address ends in has a local copy."""
-    folder = WORK / "downloads"
-    scratch.fill(folder)
-    results = []
-    for cut in rows.DOWNLOADS:
-        names = re.findall(r"https://\S*/([\w.]+)", text(cut))
-        missing = [name for name in names if not (folder / name).exists()]
-        good = names and not missing
-        note = f"no local copy of {', '.join(missing)}" if missing else f"local {', '.join(names)}"
-        results.append(Result(cut.row, cut.seed, "PASS" if good else "FAIL", note))
-    return results
 
 
 def shell() -> list[Result]:
@@ -50,7 +35,7 @@ def project(chosen: rows.Project) -> list[Result]:
     """Needs the program that `script` of the same seed keeps."""
     seed, name = chosen.program
     program = WORK / f"python-{seed}" / name
-    if not program.exists():
+    if not all((program.parent / wanted).exists() for wanted in (name, *chosen.takes)):
         script(seed)
     return run_cpp.run(chosen, WORK / _folder(chosen), program)
 
@@ -66,12 +51,16 @@ def custom(seed: str) -> list[Result]:
 
 
 GROUPS: dict[str, Callable[[], list[Result]]] = {
-    "downloads": downloads,
     "shell": shell,
     **{f"python-{s.seed}": lambda seed=s.seed: script(seed) for s in rows.SCRIPTS},
     **{_folder(p): lambda p=p: project(p) for p in rows.PROJECTS},
     **{f"cpp-custom-{c.seed}": lambda seed=c.seed: custom(seed) for c in rows.CUSTOM_OPERATORS},
 }
+
+
+def run_group(name: str) -> list[Result]:
+    """A group in a process of its own: imports and PyTorch's generator are not shared."""
+    return GROUPS[name]()
 
 
 def not_run() -> list[Result]:

@@ -21,6 +21,7 @@ PYTHON_TARGETS = (
     "xnnpack_native",
     "devtools_native",
     "operators_txt",
+    "tokenizers_native",
 )
 TORCH = "torch==2.13.0"  # any other spelling pulls gigabytes of GPU packages
 

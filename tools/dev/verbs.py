@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import shutil
 import subprocess
@@ -22,6 +23,9 @@ UPSTREAM = ROOT / ".venv-upstream"
 PEERS = ROOT / ".venv-peers"
 JOBS = str(os.cpu_count() or 2)
 
+# A test that says "not built" fails: conftest.py.
+EVERYTHING_BUILT = {"EXECUTORCH_EVERYTHING_BUILT": "1"}
+
 Verb = Callable[[list[str]], int]
 
 
@@ -29,10 +33,8 @@ def build(preset: str = "dev", *targets: str) -> Path:
     """Configure and build a preset of CMakePresets.json; return its folder."""
     folder = ROOT / "build" / preset
     if not (folder / "build.ninja").exists():
-        # Precompiled headers are cached, too, where ccache is told to believe in their times.
-        launcher = "env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
         ccache = [
-            f"-DCMAKE_{lang}_COMPILER_LAUNCHER={launcher}"
+            f"-DCMAKE_{lang}_COMPILER_LAUNCHER={ROOT / 'tools/dev/cached_compiler'}"
             for lang in ("C", "CXX")
             if shutil.which("ccache")
         ]
@@ -63,27 +65,28 @@ def verb_build(args: list[str]) -> int:
 
 
 def verb_demo(args: list[str]) -> int:
-    """Export the shipped GPT and let the C++ runner continue a prompt: ./dev demo [PROMPT]."""
+    """Export the shipped GPT and let `executorch generate` go on: ./dev demo [PROMPT]."""
     setup()
-    build("dev", "nanogpt_runner", *PYTHON_TARGETS)
+    build("dev", "executorch_command", *PYTHON_TARGETS)
     OUTPUT.mkdir(exist_ok=True)
     step("export nanogpt.pte", [str(PYTHON), str(NANOGPT / "export_nanogpt.py")], cwd=OUTPUT)
     prompt = " ".join(args) or "ROMEO:"
-    runner = BUILD / "examples" / "nanogpt" / "nanogpt_runner"
-    arguments = ["--vocab", str(NANOGPT / "vocab.json"), "--prompt", prompt]
-    return show([str(runner), "--model", str(OUTPUT / "nanogpt.pte"), *arguments])
+    command = BUILD / "executorch" / "extension" / "command" / "executorch"
+    arguments = ["--prompt", prompt, "--echo", "--tokens", "120", "--seed", "1"]
+    return show([str(command), "generate", str(OUTPUT / "nanogpt.pte"), *arguments])
 
 
 def verb_test(args: list[str]) -> int:
     """Build, lint, and run every test, or those that pytest's arguments select."""
     setup()
     build("dev")
+    pytest = [str(PYTHON), "-m", "pytest"]
     if args:
-        return python("-m", "pytest", *args)
+        return show([*pytest, *args], env=EVERYTHING_BUILT)
     lint = verb_lint([])
     cpp = ctest(BUILD)
-    pytest = python("-m", "pytest", "-n", JOBS, "--dist", "loadgroup")
-    return lint or cpp or pytest
+    tests = show([*pytest, "-n", JOBS, "--dist", "loadgroup"], env=EVERYTHING_BUILT)
+    return lint or cpp or tests
 
 
 def verb_tiny(args: list[str]) -> int:
@@ -213,11 +216,11 @@ def verb_size(args: list[str]) -> int:
 
 
 def verb_executorch(args: list[str]) -> int:
-    """Build and run the `executorch` command: ./dev executorch profile model.pte."""
+    """Build and run the `executorch` command where you are: ./dev executorch profile model.pte."""
     setup()
     build("dev", "executorch_command")
     command = BUILD / "executorch" / "extension" / "command" / "executorch"
-    return show([str(command), *args])
+    return show([str(command), *args], cwd=Path.cwd())
 
 
 def verb_golden(args: list[str]) -> int:
@@ -229,23 +232,30 @@ def verb_golden(args: list[str]) -> int:
 
 
 def verb_bench(args: list[str]) -> int:
-    """Measure beside peers: ./dev bench models|quantized|kernels|streams|tracing|... [--help]."""
+    """Measure beside peers: ./dev bench models|quantized|kernels|streams|tracing|...
+    [OPTION...]; `./dev bench NAME --help` lists the options of one."""
     folder = ROOT / "tests" / "bench"
     known = ", ".join(sorted(p.stem for p in folder.glob("[a-z]*.py")))
-    script = folder / f"{args[0] if args else ''}.py"
+    # A script called tokenizers.py would hide the package from the others.
+    name = {"tokenizers": "tokenizing"}.get(args[0], args[0]) if args else ""
+    script = folder / f"{name}.py"
     if not script.exists():
         print(f"usage: ./dev bench NAME [--help]; there are: {known}", file=sys.stderr)
         return 2
+    if {"-h", "--help"} & set(args):
+        return python(str(script), "--help")
     setup()
     build("dev")
     if script.stem == "tracing":
         build("untraced", "bench_runner")
+    if script.stem == "tokenizing":
+        return python(str(script), *args[1:])
     environments = []
     for flag, make, folder in (
         ("--upstream", _upstream, UPSTREAM),
         ("--peers-python", _peers, PEERS),
     ):
-        if make is _peers and script.stem not in ("models", "kernels"):
+        if make is _peers and script.stem not in ("models", "kernels", "llm"):
             continue
         try:
             make()
@@ -256,22 +266,39 @@ def verb_bench(args: list[str]) -> int:
 
 
 def verb_conformance(args: list[str]) -> int:
-    """Run every operator against eager PyTorch: ./dev conformance [--ops REGEX] [--json FILE]."""
+    """Run every operator against eager PyTorch: ./dev conformance [--ops REGEX]
+    [--dtypes TYPE...] [--samples N] [--jobs N] [--json FILE]."""
     setup()
     build("dev", *PYTHON_TARGETS)
     return python("-m", "tests.conformance", *args)
 
 
+def verb_tokenizers(args: list[str]) -> int:
+    """Compare tokens with those of the reference libraries: ./dev tokenizers [STRINGS]."""
+    setup()
+    build("dev", "tokenizers_native")
+    return python("tests/tokenizers/differential.py", *args)
+
+
 def verb_interop(args: list[str]) -> int:
-    """Exchange programs with upstream's wheel, both ways, and compare with eager PyTorch."""
+    """Exchange programs, XNNPACK payloads, traces, bundles and records with upstream's wheel, both
+    ways, and compare with eager PyTorch: ./dev interop [--json FILE] [CASE...]. Cases select
+    exchanged programs, and leave out the rest."""
     setup()
     build("dev")
     _upstream()
-    return python("-m", "tests.interop", "--upstream", str(UPSTREAM / "bin" / "python"), *args)
+    interpreter = str(UPSTREAM / "bin" / "python")
+    programs = python("-m", "tests.interop", "--upstream", interpreter, *args)
+    if any(not arg.startswith("-") and not arg.endswith(".json") for arg in args):
+        return programs
+    needed = {"EXECUTORCH_UPSTREAM_PYTHON": interpreter}
+    suites = ["-m", "pytest", "tests/interop", "-n", JOBS, "--dist", "loadfile"]
+    return programs | show([str(PYTHON), *suites], env=EVERYTHING_BUILT | needed)
 
 
 def verb_seeds(args: list[str]) -> int:
-    """Run the snippets of the tutorial texts and print the table of rows."""
+    """Run the snippets of the tutorial texts and print the table of rows: ./dev seeds [GROUP...].
+    The texts must be there."""
     setup()
     build("dev")
     return python("-m", "tests.seeds", *args)
@@ -326,11 +353,22 @@ VERBS: dict[str, Verb] = {
 }
 
 
+def asks_for_help(verb: str, args: list[str]) -> bool:
+    """Whether to print the verb's docstring only; fuzz and what is run by a verb have their own."""
+    asks = {"-h", "--help"}
+    if verb in ("executorch", "bench", "test"):
+        return bool(args) and args[0] in asks
+    return verb != "fuzz" and bool(asks & set(args))
+
+
 def main(argv: list[str]) -> int:
     name = {"-h": "help", "--help": "help"}.get(argv[0], argv[0]) if argv else "help"
     if name not in VERBS:
         print(f"dev: no verb {name!r}; ./dev help lists them", file=sys.stderr)
         return 2
+    if asks_for_help(name, argv[1:]):
+        print(f"./dev {name}: {inspect.cleandoc(VERBS[name].__doc__ or '')}")
+        return 0
     try:
         return VERBS[name](argv[1:])
     except StepFailed as e:

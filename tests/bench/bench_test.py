@@ -1,0 +1,104 @@
+"""What the benchmarks promise when a side is wrong or its process ends."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import _judge  # noqa: E402
+import _report  # noqa: E402
+from _cases import QUANTIZED, Case  # noqa: E402
+from _sides import SIDES, Failure  # noqa: E402
+
+OPTIONS = argparse.Namespace(
+    peers="here,eager,ONNX Runtime",
+    upstream="",
+    peers_python="",
+    build=Path("."),
+    rounds=4,
+    threads=1,
+    turn=0.01,
+    limit=1,
+)
+CASE = Case("identity", "identity", lambda: None, ((4,),))
+
+
+class _Process:
+    pid = 0
+
+    def poll(self) -> int:
+        return 1
+
+
+class _Answers:
+    """A worker that ends at its `lasts`-th command."""
+
+    process = _Process()
+
+    def __init__(self, lasts: int) -> None:
+        self.left = lasts
+
+    def ask(self, limit: float = 0, **command: object) -> dict:
+        self.left -= 1
+        if self.left < 0:
+            raise Failure("crashed (-11)")
+        return {"seconds": [0.5] * command["calls"]}
+
+
+def _judged(monkeypatch: pytest.MonkeyPatch, lasts: int, outputs: dict) -> _judge.Judge:
+    judge = _judge.Judge(OPTIONS)
+    judge.workers = {name: _Answers(lasts if "ONNX" in name else 1000) for name in SIDES}
+    monkeypatch.setattr(_judge, "SETTLE", 0)
+    monkeypatch.setattr(_judge, "write_inputs", lambda case: [])
+    monkeypatch.setattr(_judge, "read_output", lambda answer: answer["output"])
+    monkeypatch.setattr(judge, "worker", lambda side: judge.workers[side.name])
+    monkeypatch.setattr(
+        judge,
+        "open",
+        lambda side, case, inputs: {
+            "flops": 0,
+            "bytes": 0,
+            "peak": "peak",
+            "quantization": 0.02 if case.quantize else 0,
+            "output": outputs.get(side.name, np.ones(4)),
+        },
+    )
+    return judge
+
+
+def test_a_peer_that_dies_between_rounds_leaves_the_others_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = _judged(monkeypatch, 4, {})
+    row = judge.measure(CASE, lambda: None)
+    assert row["sides"]["ONNX Runtime"] == {"error": "crashed (-11)"}
+    assert row["sides"]["here"]["median"] == row["sides"]["eager"]["median"] == 0.5
+    assert judge.died == ["ONNX Runtime in identity: crashed (-11)"]
+    assert "ONNX Runtime crashed (-11)" in _report.line("identity", row)
+
+
+def test_a_quantized_result_may_lie_twice_as_far_as_the_quantized_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = QUANTIZED[0]
+    near, far = np.ones(4) * 1.03, np.ones(4) * 1.06
+    row = _judged(monkeypatch, 99, {"here": near, "ONNX Runtime": far}).measure(case, lambda: None)
+    assert "median" in row["sides"]["here"]
+    assert row["sides"]["ONNX Runtime"]["error"].startswith("wrong: off by 6.0e-02")
+
+
+def test_more_than_the_limit_is_explained() -> None:
+    assert _report.share(0.9, 1.0) == "90%"
+    assert _report.share(1.2, 1.0) == "120%*"
+    machine = dict.fromkeys(("threads", "read", "read_1", "peak", "peak_1", "int8", "int8_1"), 1)
+    sides = {"here": {"median": 1.0}}
+    for limit, explained in ((0.9, False), (1.2, True)):
+        rows = {"a": {"work": {"limit": limit, "others": 0}, "sides": sides}}
+        caption = str(_report.table("", rows, ["here"], machine).caption)
+        assert ("busy" in caption) == explained

@@ -1,0 +1,140 @@
+"""`executorch serve` with the model that the repository ships."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import openai
+import pytest
+import torch
+from torch.export import Dim, export
+
+from executorch.exir import make_incremental, to_edge
+from tests.modules import load
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
+COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
+NANOGPT = ROOT / "examples" / "nanogpt"
+pytestmark = pytest.mark.skipif(
+    not COMMAND.exists(), reason="the command is not built; ./dev build"
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return load(NANOGPT / "model.py").GPT.from_file(NANOGPT / "nanogpt.safetensors").eval()
+
+
+@pytest.fixture(scope="module")
+def client(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    length = model.config.block_size
+    tokens = torch.randint(0, model.config.vocab_size, (1, length))
+    exported = export(model, (tokens,), dynamic_shapes=({1: Dim("length", max=length)},))
+    vocabulary = json.loads((NANOGPT / "vocab.json").read_text())
+    metadata = {
+        "get_max_context_len": length,
+        "get_max_seq_len": length,
+        "get_eos_ids": [vocabulary["<|endoftext|>"]],
+    }
+    program = to_edge(make_incremental(exported), constant_methods=metadata).to_executorch()
+    path = tmp_path_factory.mktemp("serve") / "nanogpt.pte"
+    path.write_bytes(program.buffer)
+    command = [COMMAND, "serve", path, "--tokenizer", NANOGPT / "vocab.json", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        found = re.search(r"at (http://127\.0\.0\.1:\d+) ", said)
+        assert found, said
+        yield openai.OpenAI(base_url=f"{found[1]}/v1", api_key="none", max_retries=0, timeout=60)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+
+
+def greedy(model: Any, tokens: list[int], n: int) -> list[int]:
+    for _ in range(n):
+        with torch.no_grad():
+            outputs = model(torch.tensor([tokens]))
+        logits = outputs[0] if isinstance(outputs, tuple) else outputs
+        tokens = [*tokens, int(logits.reshape(-1, logits.shape[-1])[-1].argmax())]
+    return tokens[-n:]
+
+
+def test_greedy_answers_are_those_of_eager(client: Any, model: Any) -> None:
+    prompt = [10, 200, 300, 41, 7]
+    expected = greedy(model, prompt, 24)
+    options = {"model": "nanogpt", "temperature": 0, "max_tokens": 24, "logprobs": 1}
+    whole = client.completions.create(prompt=prompt, **options)
+    assert whole.usage.completion_tokens == len(expected)
+    parts = list(client.completions.create(prompt=prompt, stream=True, **options))
+    assert "".join(p.choices[0].text for p in parts) == whole.choices[0].text
+    spelled = {
+        token: bytes(byte_of_character()[c] for c in text)
+        for text, token in json.loads((NANOGPT / "vocab.json").read_text()).items()
+        if text != "<|endoftext|>"
+    }
+    text = b"".join(spelled[token] for token in expected).decode(errors="replace")
+    assert whole.choices[0].text == text
+    # A text that goes on finds what was computed.
+    longer = [*prompt, *expected[:-1]]
+    again = client.completions.create(prompt=longer, **options)
+    assert again.usage.prompt_tokens_details.cached_tokens >= len(longer) - 1
+
+
+def byte_of_character() -> dict[str, int]:
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_follow_a_schema(client: Any, seed: int) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 12},
+            "age": {"type": "integer", "minimum": 1, "maximum": 99},
+            "kind": {"enum": ["king", "fool"]},
+        },
+        "required": ["name", "age", "kind"],
+        "additionalProperties": False,
+    }
+    answer = client.chat.completions.create(
+        model="nanogpt",
+        messages=[{"role": "user", "content": "Who art thou?"}],
+        seed=seed,
+        response_format={
+            "type": "json_schema",
+            "json_schema": {"name": "person", "schema": schema, "strict": True},
+        },
+    )
+    assert answer.choices[0].finish_reason == "stop"
+    jsonschema.validate(json.loads(answer.choices[0].message.content), schema)
+
+
+def test_conversations_are_kept_apart(client: Any) -> None:
+    def ask(words: str) -> Any:
+        return client.completions.create(
+            model="nanogpt", prompt=words, temperature=0, max_tokens=10
+        )
+
+    first = ask("To be or not to be")
+    second = ask("Once more unto the breach")
+    assert ask("To be or not to be").choices[0].text == first.choices[0].text
+    assert ask("Once more unto the breach").choices[0].text == second.choices[0].text
+
+
+def test_programs_that_cannot_be_served_are_errors(tmp_path: Path) -> None:
+    missing = subprocess.run(
+        [COMMAND, "serve", tmp_path / "none.pte"], capture_output=True, text=True, timeout=60
+    )
+    assert missing.returncode == 1
+    assert "none.pte" in missing.stderr

@@ -1,0 +1,195 @@
+"""Language models of the `transformers` package: exported as they are, a program that remembers the
+tokens it has seen writes what `generate` writes, with XNNPACK and without."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+from torch.export import ExportedProgram
+
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import make_incremental, to_edge_transform_and_lower
+from executorch.exir.backend.utils import get_delegation_info
+from executorch.export import export
+from executorch.export.__main__ import main
+from executorch.export.transformers_models import source_of
+from executorch.runtime import Runtime
+
+VOCABULARY, LENGTH = 96, 48
+PROMPT, NEW = [5, 17, 3, 44, 9], 20
+
+_SMALL = {
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": LENGTH,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+}
+_GPT2 = {"vocab_size": VOCABULARY, "n_positions": LENGTH, "n_embd": 32, "n_layer": 2, "n_head": 4}
+# Windows are shorter than the text.
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2": ("gpt2", _GPT2),
+    "llama": ("llama", _SMALL),
+    "smollm": ("llama", {**_SMALL, "tie_word_embeddings": True, "num_key_value_heads": 1}),
+    "qwen2": ("qwen2", _SMALL),
+    "qwen3": ("qwen3", _SMALL),
+    "gemma": ("gemma", {**_SMALL, "tie_word_embeddings": False}),
+    "gemma2": ("gemma2", {**_SMALL, "sliding_window": 8, "tie_word_embeddings": False}),
+    "phi": ("phi", {**_SMALL, "num_key_value_heads": 4}),
+    "mistral": ("mistral", {**_SMALL, "sliding_window": 8}),
+}
+
+
+@cache
+def model_of(family: str) -> Any:
+    kind, options = FAMILIES[family]
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **options)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():  # an untrained model says nearly the same for every text
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                weight.mul_(1 if "embed" in name else 12)
+    return model
+
+
+@cache
+def exported(family: str) -> ExportedProgram:
+    source = source_of(model_of(family), LENGTH)
+    with torch.no_grad():
+        return torch.export.export(
+            source.model, source.inputs[0], dynamic_shapes=source.shapes, strict=False
+        )
+
+
+@cache
+def written(family: str) -> list[int]:
+    """What `generate` adds to the prompt."""
+    prompt = torch.tensor([PROMPT])
+    found = model_of(family).generate(
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        do_sample=False,
+        min_new_tokens=NEW,
+        max_new_tokens=NEW,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    return list(found[0, len(PROMPT) :].tolist())
+
+
+class Loop:
+    """The stateless loop of a user: all tokens so far, in every call."""
+
+    def __init__(self, program: bytes) -> None:
+        method = Runtime.get().load_program(program).load_method("forward")
+        assert method is not None
+        self.method = method
+
+    def logits(self, tokens: list[int]) -> Tensor:
+        result: Tensor = self.method.execute([torch.tensor([tokens])])[0]
+        return result
+
+    def write(self, tokens: list[int], count: int) -> list[int]:
+        text = list(tokens)
+        for _ in range(count):
+            text.append(int(self.logits(text)[0, -1].argmax()))
+        return text[len(tokens) :]
+
+
+def lowered(program: ExportedProgram, delegate: bool) -> Loop:
+    partitioner = [XnnpackPartitioner()] if delegate else None
+    edge = to_edge_transform_and_lower(program, partitioner=partitioner)
+    return Loop(edge.to_executorch().buffer)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_writes_what_generate_writes(family: str) -> None:
+    program = make_incremental(exported(family))
+    expected = written(family)
+    assert len(set(expected)) > 3, "a text of one token shows nothing"
+    for delegate in (False, True):
+        loop = lowered(program, delegate)
+        assert loop.write(PROMPT, NEW) == expected, f"XNNPACK: {delegate}"
+        # Another text, then back: what was kept is given up, and computed again.
+        other = [7, 7, 1]
+        logits = loop.logits(other)
+        with torch.no_grad():
+            eager = model_of(family)(torch.tensor([other])).logits
+        scale = float(eager.abs().max())
+        assert logits.shape == eager.shape
+        assert float((logits - eager).abs().max()) < 1e-4 * scale
+        assert loop.write(PROMPT, 3) == expected[:3]
+
+
+def test_a_quantized_family_writes_the_same_with_and_without_memory() -> None:
+    """Weights and activations in 8 bits: another model, which both programs are."""
+    source = source_of(model_of("llama"), LENGTH, last_only=True)
+
+    def loop(incremental: bool) -> Loop:
+        session = export(
+            source.model,
+            source.inputs,
+            dynamic_shapes=source.shapes,
+            quantize="int8",
+            incremental=incremental,
+        )
+        edge = session.get_edge_program_manager().exported_program()
+        left = {each.op_type for each in get_delegation_info(edge.graph_module).left_out}
+        assert not left & {"aten_addmm_default", "aten_mm_default", "aten_linear_default"}
+        return Loop(session.get_pte_buffer())
+
+    remembering, stateless = loop(True), loop(False)
+    text = stateless.write(PROMPT, NEW)
+    assert len(set(text)) > 3
+    assert remembering.write(PROMPT, NEW) == text
+
+
+def test_the_command_takes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, path = tmp_path / "model", tmp_path / "model.pte"
+    model_of("llama").save_pretrained(folder)
+    assert main([str(folder), "-o", str(path), "--last-only", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["incremental"] and said["max_error"] < 1e-4
+    program = path.read_bytes()
+    assert Loop(program).write(PROMPT, NEW) == written("llama")
+    loaded = Runtime.get().load_program(program)
+
+    def said_by(method: str) -> list[Any]:
+        found = loaded.load_method(method)
+        assert found is not None
+        return list(found.execute([]))
+
+    assert said_by("get_vocab_size") == [VOCABULARY]
+    assert said_by("get_max_seq_len") == [LENGTH]
+    config = model_of("llama").config
+    assert said_by("get_bos_id") == [config.bos_token_id]
+    assert said_by("get_eos_ids") == [config.eos_token_id]
+
+
+def test_weights_that_are_not_there_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model_of("gpt2").config.save_pretrained(tmp_path)
+    path = str(tmp_path / "model.pte")
+    assert main([str(tmp_path), "-o", path]) == 2
+    assert "--random-weights" in capsys.readouterr().err
+    assert main([str(tmp_path), "-o", path, "--max-length", str(LENGTH + 1)]) == 2
+    assert main([str(tmp_path), "-o", path, "--random-weights", "--max-length", "12"]) == 0
+    assert "tokens/s" in capsys.readouterr().out
+    (tmp_path / "config.json").write_text('{"model_type": "vit"}')
+    assert main([str(tmp_path), "-o", path, "--random-weights"]) == 2
+    assert "no language model" in capsys.readouterr().err
+    (tmp_path / "config.json").write_text("{")
+    assert main([str(tmp_path), "-o", path]) == 2
+    assert "config.json cannot be read" in capsys.readouterr().err

@@ -1,0 +1,62 @@
+"""What the verbs of ./dev promise, without running what they run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from dev import verbs  # noqa: E402
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS)
+def test_help_is_printed_and_nothing_else_happens(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise AssertionError(f"{verb} --help runs {args}")
+
+    for name in ("setup", "build", "show", "step"):
+        monkeypatch.setattr(verbs, name, refuse)
+    try:
+        assert verbs.main([verb, "--help"]) == 0
+    except SystemExit as ended:  # argparse
+        assert ended.code == 0
+    assert verb in capsys.readouterr().out
+
+
+def test_the_command_runs_where_its_caller_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Path] = []
+    monkeypatch.setattr(verbs, "setup", lambda: None)
+    monkeypatch.setattr(verbs, "build", lambda *targets: ROOT)
+    monkeypatch.setattr(verbs, "show", lambda command, cwd: ran.append(cwd) or 0)
+    monkeypatch.chdir(tmp_path)
+    assert verbs.main(["executorch", "inspect", "model.pte"]) == 0
+    assert ran == [tmp_path]
+
+
+@pytest.mark.parametrize("announced", [False, True])
+def test_not_built_fails_after_a_whole_build(tmp_path: Path, announced: bool) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text())
+    (tmp_path / "left_out_test.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.skipif(True, reason='the runner is not built')\n"
+        "def test_marked(): pass\n"
+        "def test_called(): pytest.skip('not built; ./dev build')\n"
+        "@pytest.mark.skipif(True, reason='needs another machine')\n"
+        "def test_other(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "left_out_test.py"]
+    environment = {"EXECUTORCH_EVERYTHING_BUILT": "1"} if announced else {}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ("1 skipped" if announced else "3 skipped") in done.stdout
+    assert done.returncode == int(announced)
+    assert len(re.findall(r"^(?:FAILED|ERROR) .*not built", done.stdout, re.M)) == 2 * announced
