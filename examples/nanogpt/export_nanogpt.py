@@ -36,11 +36,15 @@ block_size = model.config.block_size
 example_inputs = (torch.randint(0, model.config.vocab_size, (1, block_size)),)
 # What a runner must know of the model travels inside the program, as methods without inputs.
 metadata = {"get_max_seq_len": block_size, "get_eos_id": end_of_text}
+# The tokenizer, too, where it is this folder's: `executorch generate` then needs nothing else.
+named_data = None if args.pretrained else {"tokenizer": (HERE / "vocab.json").read_bytes()}
 session = export(
     model.eval(),
     example_inputs,
     dynamic_shapes=({1: torch.export.Dim("token_dim", max=block_size)},),
     constant_methods=metadata,
+    named_data=named_data,
+    incremental=True,  # it keeps what it computed for the tokens that it has seen
     quantize=args.quantize,
 )
 session.save_to_pte(str(args.out))
