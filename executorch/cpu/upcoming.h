@@ -6,6 +6,8 @@
 /// costs a little bandwidth.
 #pragma once
 
+#include <executorch/cpu/prefetch.h>
+
 #include <cstdint>
 
 namespace executorch::cpu {
@@ -35,8 +37,9 @@ struct Upcoming {
 
 template <class F>
 void Upcoming::fetch(int64_t range, int64_t most_bytes, const F& busy) const {
-  constexpr int64_t kLine = 64, kLines = 8;
+  constexpr int64_t kLines = 8;
   int64_t left = most_bytes / kLine;
+  keep_prefetches();
   for (int64_t i = range * indices; i < ranges * indices; ++i) {
     const char* row = static_cast<const char*>(reads.data) + i * reads.index_bytes;
     for (int64_t r = 0; r < reads.rows; ++r, row += reads.stride_bytes) {

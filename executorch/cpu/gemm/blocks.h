@@ -9,6 +9,7 @@
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
+#include <executorch/cpu/prefetch.h>
 #include <executorch/cpu/scratch.h>
 
 #include <atomic>
@@ -254,6 +255,7 @@ class Blocks {
     for (int64_t r = 0; r < height; ++r, row += g_.c.row_stride) {
       for (int64_t j = 0; j < t.nj; j += kLineElements) __builtin_prefetch(row + j, 1, 3);
     }
+    keep_prefetches();
   }
 
   void run_rows(const Part& t, int64_t i, int64_t height, const Buffers& buffers,

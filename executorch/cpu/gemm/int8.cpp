@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_blocks.h>
+#include <executorch/cpu/prefetch.h>
 #include <executorch/cpu/upcoming.h>
 
 #include <cmath>
@@ -15,7 +16,6 @@ using int8::round_up;
 
 // Copied rows of A that a panel meets one tile after the other.
 constexpr int64_t kRowsBytes = 384 * 1024;
-constexpr int64_t kLine = 64;
 // So that rows a power of two apart do not drive one another out of a cache.
 constexpr int64_t kRowPadding = kLine;
 // Up to so many rows B is read where it lies.
@@ -42,6 +42,20 @@ void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t 
   int8::kernels().dots[kind.form](dots);
 }
 
+/// What columns [j, j + n) have beside their weights lies elsewhere: the products hide the wait.
+void prefetch_columns(const Int8Gemm& g, int64_t j, int64_t n) {
+  const auto bring = [&](const auto* from) {
+    if (from == nullptr) return;
+    prefetch(from + j, n * static_cast<int64_t>(sizeof(*from)));
+    prefetch(from + j + n - 1, 1);  // rows may begin within a line
+  };
+  bring(g.b.scales);
+  bring(g.sums);
+  bring(g.group_sums);
+  bring(g.bias);
+  bring(g.integer_bias);
+}
+
 bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const Kind kind(g.b, g.k);
@@ -58,26 +72,20 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const int64_t bytes = g.b.row_bytes;
   if (grain < g.n) will_read({g.b.data, bytes, 1, bytes, bytes});
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
-    int32_t sums[int8::kDotRows * int8::kMostColumns] = {};
+    int32_t sums[kFewRows * int8::kMostColumns] = {};
     for (int64_t j = begin; j < end; j += step) {
       const int64_t n = std::min(step, end - j);
-      const auto each = [&](const auto& finish) {
-        for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
-          const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
-          run_dots(g.b, kind, a + i * lda, lda, m, g.k, j, j + n, sums, step);
-          finish(i, m);
-        }
-      };
+      prefetch_columns(g, j, n);
+      for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
+        const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
+        run_dots(g.b, kind, a + i * lda, lda, m, g.k, j, j + n, sums + i * step, step);
+      }
       if (int8::gives_bytes(g)) {
         const int8::ByteColumns columns(g, offset, j, n);
-        each([&](int64_t i, int64_t m) {
-          kernels.finish_bytes(sums, step, m, byte_results(g, columns, i, j, n));
-        });
+        kernels.finish_bytes(sums, step, g.m, byte_results(g, columns, 0, j, n));
       } else {
-        int8::Columns columns(g, j, n);
-        each([&](int64_t i, int64_t m) {
-          kernels.finish({&g, &columns, offset, i, m, j, n, sums, step});
-        });
+        const int8::Columns columns(g, j, n);
+        kernels.finish({&g, &columns, offset, 0, g.m, j, n, sums, step});
       }
     }
   });

@@ -134,11 +134,6 @@ inline bool gives_bytes(const Int8Gemm& gemm) {
 struct alignas(64) Columns {
   float scale[kMostColumns], bias[kMostColumns], group_sums[kMostColumns];
   uint32_t sums[kMostColumns];
-  /// For the rows of quantization `row`: result = (sum + start) * factor + bias, of groups
-  /// (sum - group_start) * factor + bias.
-  float factor[kMostColumns], group_start[kMostColumns];
-  uint32_t start[kMostColumns];
-  const RowQuantization* row = nullptr;
 
   /// Columns [j0, j0 + n) of the product.
   Columns(const Int8Gemm& gemm, int64_t j0, int64_t n);
@@ -147,7 +142,7 @@ struct alignas(64) Columns {
 /// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <= columns.
 struct Results {
   const Int8Gemm* gemm;
-  Columns* columns;
+  const Columns* columns;
   int offset;
   int64_t i0, ni, j0, nj;
   const int32_t* sums;  // of groups float; rows `ld` apart, memory for whole

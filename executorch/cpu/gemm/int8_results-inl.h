@@ -65,54 +65,59 @@ ET_INLINE void StoreFloatRow(const Int8Gemm& g, const float* x, int64_t n, int64
   }
 }
 
-/// What the columns need for rows of that quantization.
-void SetRow(const Results& e, const RowQuantization* row) {
-  Columns& c = *e.columns;
-  c.row = row;
-  const float scale = row->scale;
-  const auto zero = static_cast<uint32_t>(row->zero_point + e.offset);
-  // Wraps rather than overflows where a file says nonsense.
-  for (int j = 0; j < kColumns; ++j) c.start[j] = -zero * c.sums[j];
-  const auto real_zero = static_cast<float>(row->zero_point + e.offset);
-  for (int j = 0; j < kColumns; ++j) c.group_start[j] = real_zero * c.group_sums[j];
-  for (int j = 0; j < kColumns; ++j) c.factor[j] = scale * c.scale[j];
-}
-
-/// store(r, x) for rows [begin, end), which have one quantization: x is what their sums mean.
+/// store(r, x) for all rows: x is what their sums mean. By row,
+///   x = (sum - zero point * column sum) * (row scale * column scale) + bias
 template <bool kGrouped, class F>
-ET_INLINE void ScaleRows(const Results& e, int64_t begin, int64_t end, const F& store) {
+ET_INLINE void ScaleRows(const Results& e, const F& store) {
+  typedef uint32_t Wrapping __attribute__((vector_size(kLanes * 4), may_alias));
+  const Int8Gemm& g = *e.gemm;
   // Copies, as what is stored might be anything.
-  Ints start[kVectors];
-  Floats factor[kVectors], bias[kVectors];
+  Ints column_sums[kVectors];  // of groups floats
+  Floats scale[kVectors], bias[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     const Columns& c = *e.columns;
-    start[v] = kGrouped ? Load(c.group_start + v * kLanes) : Load(c.start + v * kLanes);
-    factor[v] = LoadFloats(c.factor + v * kLanes);
+    column_sums[v] = kGrouped ? Load(c.group_sums + v * kLanes) : Load(c.sums + v * kLanes);
+    scale[v] = LoadFloats(c.scale + v * kLanes);
     bias[v] = LoadFloats(c.bias + v * kLanes);
   }
-  const int32_t* sums = e.sums + begin * e.ld;
-  const int64_t ld = e.ld;
-  for (int64_t r = begin; r < end; ++r, sums += ld) {
+  const int32_t* sums = e.sums;
+  const int64_t ld = e.ld, n = e.ni, share = g.rows_share < g.m ? g.rows_share : g.m;
+  const RowQuantization* row = g.rows + e.i0 / share;
+  int64_t next = share - e.i0 % share;  // the first row of the next quantization
+  for (int64_t r = 0; r < n; ++r, sums += ld) {
+    if (r == next) {
+      ++row;
+      next += share;
+    }
+    // Wraps rather than overflows where a file says nonsense.
+    const int32_t zero = static_cast<int32_t>(static_cast<uint32_t>(row->zero_point) +
+                                              static_cast<uint32_t>(e.offset));
     Floats x[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const Ints sum = Load(sums + v * kLanes);
-      x[v] = kGrouped ? reinterpret_cast<Floats>(sum) - reinterpret_cast<Floats>(start[v])
-                      : ToFloat(sum + start[v]);
-      x[v] = x[v] * factor[v] + bias[v];
+      if constexpr (kGrouped) {
+        x[v] = reinterpret_cast<Floats>(sum) -
+               static_cast<float>(zero) * reinterpret_cast<Floats>(column_sums[v]);
+      } else {
+        x[v] = ToFloat(reinterpret_cast<Ints>(reinterpret_cast<Wrapping>(sum) -
+                                              static_cast<uint32_t>(zero) *
+                                                  reinterpret_cast<Wrapping>(column_sums[v])));
+      }
+      x[v] = x[v] * (row->scale * scale[v]) + bias[v];
     }
     store(r, x);
   }
 }
 
 template <bool kGrouped, bool kWhole>
-ET_INLINE void FinishFloats(const Results& e, int64_t begin, int64_t end) {
+ET_INLINE void FinishFloats(const Results& e) {
   const Int8Gemm& g = *e.gemm;
   const Floats low = Floats{} + g.low, high = Floats{} + g.high;
   const int64_t first = e.i0 * g.ldc + e.j0, ld = g.ldc;
   float* const to = static_cast<float*>(g.c) + first;
-  ScaleRows<kGrouped>(e, begin, end, [&](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
+  ScaleRows<kGrouped>(e, [&](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
     float room[kColumns];
     float* const row = kWhole ? to + r * ld : room;
 #pragma GCC unroll 4
@@ -128,17 +133,7 @@ template <bool kGrouped>
 ET_INLINE void FinishAll(const Results& e) {
   const Int8Gemm& g = *e.gemm;
   const bool whole = e.nj == kColumns && g.out == Int8Gemm::Out::F32;
-  int64_t end = e.ni;
-  for (int64_t r = 0; r < e.ni; r = end) {
-    const RowQuantization* row = g.rows;
-    if (g.rows_share < g.m) {
-      const int64_t which = (e.i0 + r) / g.rows_share, next = (which + 1) * g.rows_share - e.i0;
-      row += which;
-      end = next < e.ni ? next : e.ni;
-    }
-    if (row != e.columns->row) SetRow(e, row);
-    whole ? FinishFloats<kGrouped, true>(e, r, end) : FinishFloats<kGrouped, false>(e, r, end);
-  }
+  whole ? FinishFloats<kGrouped, true>(e) : FinishFloats<kGrouped, false>(e);
 }
 
 void Finish(const Results& e) {

@@ -2,6 +2,7 @@
 #include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/nn/int8_reach.h>
+#include <executorch/cpu/prefetch.h>
 
 #include <cstring>
 #include <limits>
@@ -13,7 +14,6 @@ namespace {
 using int8::ceil_div;
 using int8::Segments;
 
-constexpr int64_t kLine = 64;
 // Lines of an image that are copied together.
 constexpr int64_t kBlockBytes = 128 * 1024;
 // Tasks that a thread should have, so that all end alike.

@@ -10,6 +10,8 @@
 ///   });
 #pragma once
 
+#include <executorch/cpu/prefetch.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -30,19 +32,7 @@ int64_t set_cache_bytes(int64_t bytes);
 void stream(const void* src, void* dst, size_t bytes);
 void end_stream();
 
-constexpr int64_t kLine = 64;           // bytes
 constexpr int64_t kStreamBytes = 4096;  // of a chunk, which stays in a first-level cache
-
-/// Asks for memory that is read soon; any address will do.
-inline void prefetch(const void* from, int64_t bytes) {
-#if defined(__GNUC__)
-  for (int64_t i = 0; i < bytes; i += kLine) {
-    __builtin_prefetch(static_cast<const char*>(from) + i);
-  }
-#else
-  (void)from, (void)bytes;
-#endif
-}
 
 /// Elements of T to write at y in one chunk, so that the next one begins with a cache line.
 template <class T>
