@@ -167,11 +167,16 @@ class Matcher {
     return false;
   }
 
+  /// Where the character begins that ends at `at`, as decode() divides any bytes.
   const char* before(const char* at) const {
-    do {
-      --at;
-    } while (at > begin_ && (static_cast<uint8_t>(*at) & 0xc0) == 0x80);
-    return at;
+    const auto continues = [](char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; };
+    const char* start = at - 1;
+    while (start > begin_ && at - start < 4 && continues(*start)) {
+      --start;
+    }
+    // Only a first byte begins more than itself, and it always begins a character.
+    const bool ends_here = start + utf8::decode(start, end_).length == at;
+    return ends_here ? start : at - 1;
   }
 
   bool is_word(const char* at) const {
