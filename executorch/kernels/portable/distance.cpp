@@ -26,37 +26,79 @@ struct Row {
   int64_t step;
 };
 
-/// finish(fold of each(|a_i - b_i|)), computed in C.
-template <class C, class T, class Each, class Finish>
-C folded(Row<T> a, Row<T> b, int64_t n, const Each& each, const Finish& finish) {
-  C sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    sum = each(sum,
-               std::abs(static_cast<C>(a.data[i * a.step]) - static_cast<C>(b.data[i * b.step])));
+/// each(result, |a_i - b_i|) one after the other, computed in C. Rows without gaps in as many
+/// chains as vectors have lanes, which `each` joins as well.
+template <class C, class T, class Each>
+C folded(Row<T> a, Row<T> b, int64_t n, const Each& each) {
+  constexpr int64_t kChains = 8;
+  const auto difference = [&](int64_t i) {
+    return std::abs(static_cast<C>(a.data[i * a.step]) - static_cast<C>(b.data[i * b.step]));
+  };
+  C all = 0;
+  int64_t i = 0;
+  if (a.step == 1 && b.step == 1 && n >= 2 * kChains) {
+    C chains[kChains] = {};
+    for (; i + kChains <= n; i += kChains) {
+      for (int64_t k = 0; k < kChains; ++k) {
+        chains[k] = each(chains[k],
+                         std::abs(static_cast<C>(a.data[i + k]) - static_cast<C>(b.data[i + k])));
+      }
+    }
+    for (const C chain : chains) all = each.join(all, chain);
   }
-  return finish(sum);
+  for (; i < n; ++i) all = each(all, difference(i));
+  return all;
+}
+
+/// Sums of f(d).
+template <class F>
+struct SumOf {
+  F f;
+  template <class C>
+  C operator()(C sum, C d) const {
+    return sum + f(d);
+  }
+  template <class C>
+  C join(C a, C b) const {
+    return a + b;
+  }
+};
+template <class F>
+SumOf(F) -> SumOf<F>;
+
+/// The largest; NaN where there is one.
+struct Largest {
+  template <class C>
+  C operator()(C most, C d) const {
+    return d > most || d != d ? d : most;
+  }
+  template <class C>
+  C join(C a, C b) const {
+    return (*this)(a, b);
+  }
+};
+
+/// d to a small power.
+template <class C>
+C power(C d, int exponent) {
+  C result = 1;
+  for (; exponent != 0; exponent >>= 1, d *= d) {
+    if ((exponent & 1) != 0) result *= d;
+  }
+  return result;
 }
 
 template <class C, class T>
 C distance(Row<T> a, Row<T> b, int64_t n, C p) {
-  const auto same = [](C x) { return x; };
-  if (p == 0)
-    return folded<C>(
-        a, b, n, [](C s, C d) { return s + C(d != 0); }, same);
-  if (p == 1)
-    return folded<C>(
-        a, b, n, [](C s, C d) { return s + d; }, same);
-  if (p == 2) {
-    return folded<C>(
-        a, b, n, [](C s, C d) { return s + d * d; }, [](C s) { return std::sqrt(s); });
-  }
-  if (std::isinf(p)) {
-    return folded<C>(
-        a, b, n, [](C s, C d) { return d > s || d != d ? d : s; }, same);
-  }
-  return folded<C>(
-      a, b, n, [p](C s, C d) { return s + std::pow(d, p); },
-      [p](C s) { return std::pow(s, 1 / p); });
+  if (p == 0) return folded<C>(a, b, n, SumOf{[](C d) { return C(d != 0); }});
+  if (p == 1) return folded<C>(a, b, n, SumOf{[](C d) { return d; }});
+  if (p == 2) return std::sqrt(folded<C>(a, b, n, SumOf{[](C d) { return d * d; }}));
+  if (std::isinf(p)) return folded<C>(a, b, n, Largest{});
+  const C sum =
+      p <= 16 && p == std::floor(p)
+          ? folded<C>(a, b, n, SumOf{[e = static_cast<int>(p)](C d) { return power(d, e); }})
+          : folded<C>(a, b, n, SumOf{[p](C d) { return std::pow(d, p); }});
+  return std::pow(sum, 1 / p);
 }
 
 bool require_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const Tensor& b,
@@ -151,7 +193,7 @@ Tensor& _pdist_forward_out(KernelRuntimeContext& ctx, const Tensor& self, double
              "%s: a matrix was expected; the shape is %s", kOp, ShapeText(self).c_str());
   const int64_t rows = self.size(0), n = self.size(1);
   Shape shape;
-  shape.push(rows < 2 ? 0 : rows * (rows - 1) / 2);
+  shape.push(rows < 2 ? Size(0) : Size(rows) * (rows - 1) / 2);
   if (!resize_out(ctx, kOp, out, shape)) return out;
   const Layout a(self);
   with_float_dtype(self.scalar_type(), [&](auto tag, auto compute) {

@@ -72,7 +72,8 @@ void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& gra
   const int64_t lead = grad_input.dim() - 2;
   const Layout a(grad), b(grad_input);
   const int64_t batch = lead == 2 ? grad_input.size(0) : 1, channels = grad_input.size(lead - 1);
-  const Size steps = Size(batch) * channels * times_covered(rows) * times_covered(columns);
+  // Each divides thrice.
+  const Size steps = 4 * Size(batch) * channels * times_covered(rows) * times_covered(columns);
   if (!require_affordable(ctx, op, steps, elements_of(grad, grad_input))) return;
   with_dtype(grad.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
@@ -87,9 +88,11 @@ void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& gra
         for (int64_t i = 0; i < rows.in; ++i) {
           for (int64_t j = 0; j < columns.in; ++j) {
             C sum = 0;
+            const int64_t end = columns.last(j);
             for (int64_t y = rows.first(i); y < rows.last(i); ++y) {
-              for (int64_t x = columns.first(j); x < columns.last(j); ++x) {
-                const int64_t count = divisor.value_or(rows.length(y) * columns.length(x));
+              const int64_t height = rows.length(y);
+              for (int64_t x = columns.first(j); x < end; ++x) {
+                const int64_t count = divisor ? *divisor : height * columns.length(x);
                 sum += static_cast<C>(from[y * a.strides[lead] + x * a.strides[lead + 1]]) /
                        static_cast<C>(count);
               }

@@ -1,5 +1,6 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/dtype.h>
+#include <executorch/kernels/portable/internal/eigen.h>
 #include <executorch/kernels/portable/internal/matrices.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -290,7 +291,7 @@ std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tens
   }
   Workspace space{ctx, kOp};
   const Matrix a = space.matrix(rows, columns), q = space.matrix(rows, n);
-  const Matrix v = space.matrix(1, std::min(rows, columns));
+  const Matrix v = space.matrix(2, rows + columns);
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     set_identity(q);
@@ -319,25 +320,30 @@ std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx,
   }
   const bool lower = !UPLO.empty() && (UPLO[0] == 'L' || UPLO[0] == 'l');
   Workspace space{ctx, kOp};
-  const Matrix a = space.matrix(n, n), v = space.matrix(n, n), w = space.matrix(1, n);
+  const Matrix a = space.matrix(n, n), w = space.matrix(3, n);
+  const Matrix sorted_values{w.data, 1, n};
+  Matrix v, sorted;
+  if (compute_v) {
+    v = space.matrix(n, n);
+    sorted = space.matrix(n, n);
+  }
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     for (int64_t r = 0; r < n; ++r) {
       for (int64_t c = 0; c < r; ++c) (lower ? a[c][r] : a[r][c]) = lower ? a[r][c] : a[c][r];
     }
-    set_identity(v);
-    diagonalize(a, v);
+    find_eigenvalues(a, w.data, v, w.data + n);
     for (int64_t k = 0; k < n; ++k) {  // by size, smallest first
-      int64_t best = k;
-      for (int64_t j = k + 1; j < n; ++j) {
-        if (a[j][j] < a[best][best]) best = j;
-      }
-      std::swap(a[k][k], a[best][best]);
-      for (int64_t r = 0; r < n; ++r) std::swap(v[r][k], v[r][best]);
-      w.data[k] = a[k][k];
+      const int64_t best = std::min_element(w.data + k, w.data + n) - w.data;
+      std::swap(w.data[k], w.data[best]);
+      if (compute_v && best != k) std::swap_ranges(v[k], v[k] + n, v[best]);
     }
-    values.write(i, w);
-    if (compute_v) vectors.write(i, v);
+    values.write(i, sorted_values);
+    if (!compute_v) continue;
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t k = 0; k < n; ++k) sorted[r][k] = v[k][r];
+    }
+    vectors.write(i, sorted);
   }
   return result;
 }
@@ -366,10 +372,12 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
   const bool turned = columns > rows;
   const int64_t m = std::max(rows, columns);
   Workspace space{ctx, kOp};
-  const Matrix a = space.matrix(rows, columns), v = space.matrix(n, n), s = space.matrix(1, n);
-  const Matrix u = space.matrix(m, n);
-  Matrix basis, u_out, v_out;
+  // Rows of u and v are columns of long_ * S and short_.
+  const Matrix a = space.matrix(rows, columns), u = space.matrix(n, m), s = space.matrix(1, n);
+  const Matrix gram = space.matrix(n, n), turn = space.matrix(n, n), room = space.matrix(3, n + m);
+  Matrix v, basis, u_out, v_out;
   if (compute_uv) {
+    v = space.matrix(n, n);
     basis = space.matrix(m, full_matrices ? m : n);
     u_out = space.matrix(rows, left);
     v_out = space.matrix(right, columns);
@@ -377,35 +385,36 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     for (int64_t r = 0; r < m; ++r) {
-      for (int64_t c = 0; c < n; ++c) u[r][c] = turned ? a[c][r] : a[r][c];
+      for (int64_t c = 0; c < n; ++c) u[c][r] = turned ? a[c][r] : a[r][c];
     }
-    set_identity(v);
-    orthogonalize(u, v);
+    if (compute_uv) set_identity(v);
+    orthogonalize(u, v, gram, turn, room.data);
     for (int64_t k = 0; k < n; ++k) {
       double sum = 0;
-      for (int64_t r = 0; r < m; ++r) sum += u[r][k] * u[r][k];
+      for (int64_t r = 0; r < m; ++r) sum += u[k][r] * u[k][r];
       s.data[k] = std::sqrt(sum);
     }
     for (int64_t k = 0; k < n; ++k) {  // by size, largest first
       const int64_t best = std::max_element(s.data + k, s.data + n) - s.data;
+      if (best == k) continue;
       std::swap(s.data[k], s.data[best]);
-      for (int64_t r = 0; r < m; ++r) std::swap(u[r][k], u[r][best]);
-      for (int64_t r = 0; r < n; ++r) std::swap(v[r][k], v[r][best]);
+      std::swap_ranges(u[k], u[k] + m, u[best]);
+      if (compute_uv) std::swap_ranges(v[k], v[k] + n, v[best]);
     }
     Batch{S, 1}.write(i, s);
     if (!compute_uv) continue;
     int64_t rank = 0;
     for (int64_t k = 0; k < n; ++k) {
       if (!(s.data[k] > 1e-15 * s.data[0])) break;
-      for (int64_t r = 0; r < m; ++r) basis[r][k] = u[r][k] / s.data[k];
+      for (int64_t r = 0; r < m; ++r) basis[r][k] = u[k][r] / s.data[k];
       ++rank;
     }
-    complete_basis(basis, rank, u.data, s.data);  // neither is read again
+    complete_basis(basis, rank, u.data, room.data);  // u is not read again
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t k = 0; k < left; ++k) u_out[r][k] = turned ? v[r][k] : basis[r][k];
+      for (int64_t k = 0; k < left; ++k) u_out[r][k] = turned ? v[k][r] : basis[r][k];
     }
     for (int64_t k = 0; k < right; ++k) {
-      for (int64_t c = 0; c < columns; ++c) v_out[k][c] = turned ? basis[c][k] : v[c][k];
+      for (int64_t c = 0; c < columns; ++c) v_out[k][c] = turned ? basis[c][k] : v[k][c];
     }
     Batch{U, 2}.write(i, u_out);
     Batch{Vh, 2}.write(i, v_out);

@@ -124,6 +124,34 @@ void pad_dims(const Tensor& self, Tensor& out, const Layout& from, const Layout&
   for (int64_t i = end; i < padded; ++i) part(map(i - left, extent), i, 1);
 }
 
+// The same where nothing is cut off: from the last dim outwards, edges are whole blocks of what is
+// there already.
+void pad_outwards(const Tensor& self, Tensor& out, IntArrayRef pad, PadMap map) {
+  const int64_t n = static_cast<int64_t>(pad.size()) / 2;
+  Layout done(out);
+  done.shape = Layout(self).shape;
+  for (int64_t i = 0; i < n; ++i) done.offset += pad[2 * i] * done.strides[self.dim() - 1 - i];
+  copy_layout(self.const_data_ptr(), self.scalar_type(), Layout(self), out.mutable_data_ptr(),
+              out.scalar_type(), done);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t d = self.dim() - 1 - i, extent = self.size(d), left = pad[2 * i];
+    const int64_t step = done.strides[d];
+    const auto copy = [&](int64_t at) {  // counted from the input's first position
+      Layout from = done, to = done;
+      from.shape.set(d, 1);
+      to.shape.set(d, 1);
+      from.offset += map(at, extent) * step;
+      to.offset += at * step;
+      copy_layout(out.const_data_ptr(), out.scalar_type(), from, out.mutable_data_ptr(),
+                  out.scalar_type(), to);
+    };
+    for (int64_t at = -left; at < 0; ++at) copy(at);
+    for (int64_t at = extent; at < out.size(d) - left; ++at) copy(at);
+    done.offset -= left * step;
+    done.shape.set(d, out.size(d));
+  }
+}
+
 Tensor& pad_mapped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, IntArrayRef pad,
                    int64_t n_dims, PadMap map, Tensor& out) {
   ET_REQUIRE(ctx,
@@ -146,7 +174,12 @@ Tensor& pad_mapped(KernelRuntimeContext& ctx, const char* op, const Tensor& self
       !resize_out(ctx, op, out, shape)) {
     return out;
   }
-  if (out.numel() > 0) pad_dims(self, out, Layout(self), Layout(out), pad, 0, map);
+  if (out.numel() == 0) return out;
+  if (std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p >= 0; })) {
+    pad_outwards(self, out, pad, map);
+  } else {
+    pad_dims(self, out, Layout(self), Layout(out), pad, 0, map);
+  }
   return out;
 }
 

@@ -26,20 +26,15 @@ void solve_lu(const Matrix& lu, const double* pivots, const Matrix& b);
 int64_t factor_cholesky(const Matrix& a);
 
 /// a becomes R, q (a.rows square or wide) is multiplied by the reflections from the left, last
-/// first: begun with ones on its diagonal it becomes Q.
+/// first: begun with ones on its diagonal it becomes Q. `v` has room for min(a.rows, a.columns) +
+/// max(a.columns, q.columns) numbers.
 void factor_qr(const Matrix& a, const Matrix& q, double* v);
 
-/// Jacobi's rotations make the columns of u orthogonal; v (may have no data) follows them.
-/// Their lengths are then the singular values of what u was, u = a v.
-void orthogonalize(const Matrix& u, const Matrix& v);
-
 /// Columns from `known` on become orthogonal to those before and of length 1, which those are.
-/// `copy` has room for u.rows * known numbers, `v` for `known`. Cost: 4 * u.rows * u.columns *
-/// known.
+/// `copy` has room for u.rows * known numbers, `v` for known + u.columns. Cost: 4 * u.rows *
+/// u.columns * known.
 void complete_basis(const Matrix& u, int64_t known, double* copy, double* v);
 
-/// The symmetric a becomes diagonal by Jacobi's rotations, which v gathers.
-void diagonalize(const Matrix& a, const Matrix& v);
 /// Ones on the diagonal, zeros elsewhere.
 void set_identity(const Matrix& m);
 
