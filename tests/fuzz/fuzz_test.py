@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.text_seeds import write_text_seeds
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 FUZZ = BUILD / "tests" / "fuzz"
@@ -42,6 +44,16 @@ def test_mutants_of_payloads_only_fail(seeds: list[Path]) -> None:
     done = finish(FUZZ / "delegate_fuzz", "--rounds", 6000, "--seed", 7, *payloads)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6000 variations" in done.stdout
+
+
+def test_damaged_texts_only_fail(tmp_path: Path) -> None:
+    if not (FUZZ / "text_fuzz").exists():
+        pytest.skip("needs the target text_fuzz, which nlohmann-json brings")
+    write_text_seeds(tmp_path)
+    done = finish(FUZZ / "text_fuzz", "--rounds", 20000, "--seed", 7, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 readers, 20000 variations" in done.stdout
+    assert ": 0 refused" not in done.stdout and " 0 taken" not in done.stdout
 
 
 def test_every_verb_of_the_command_takes_mutants(seeds: list[Path], tmp_path: Path) -> None:

@@ -155,12 +155,13 @@ def verb_arm64(args: list[str]) -> int:
 
 
 def verb_fuzz(args: list[str]) -> int:
-    """Damage programs and delegates' payloads: ./dev fuzz [--seconds N] [--operators REGEX]
+    """Damage programs, delegates' payloads, and texts: ./dev fuzz [--seconds N] [--operators REGEX]
     [--json FILE] [--release]. Bytes of small programs, several fields of each operator's calls at
-    once, payloads; under sanitizers, or with --release quickly, between guard pages. `--operators`
-    runs the second alone, for the operators that match."""
+    once, payloads; tokenizer files, constraints, requests. Under sanitizers, or with --release
+    quickly, between guard pages. `--operators` runs the second alone, for the operators that match.
+    """
     options = argparse.ArgumentParser("./dev fuzz", description=verb_fuzz.__doc__)
-    options.add_argument("--seconds", type=float, default=60, metavar="N", help="of each of three")
+    options.add_argument("--seconds", type=float, default=60, metavar="N", help="of each of four")
     options.add_argument("--operators", metavar="REGEX", help="names as in exir/operators.txt")
     options.add_argument("--json", metavar="FILE", help="outcomes by operator, and findings")
     options.add_argument("--release", action="store_true", help="guard pages, no sanitizers")
@@ -169,7 +170,8 @@ def verb_fuzz(args: list[str]) -> int:
     setup()
     build("dev", *PYTHON_TARGETS)
     preset = "dev" if chosen.release else "asan"
-    folder = build(preset, "pte_flip", "program_fuzz", "delegate_fuzz") / "tests" / "fuzz"
+    targets = ("pte_flip", "program_fuzz", "delegate_fuzz", "text_fuzz")
+    folder = build(preset, *targets) / "tests" / "fuzz"
     seeds = OUTPUT / "fuzz"
     seeds.mkdir(parents=True, exist_ok=True)
     for kind in ("operators", "models"):
@@ -188,7 +190,11 @@ def verb_fuzz(args: list[str]) -> int:
         return changed
     flipped = show([str(folder / "pte_flip"), *seconds, *programs])
     payloads = [p for p in programs if "delegated" in p]
-    return show([str(folder / "delegate_fuzz"), *seconds, *payloads]) or changed or flipped
+    damaged = show([str(folder / "delegate_fuzz"), *seconds, *payloads])
+    if python("-m", "tests.fuzz.text_seeds", str(seeds / "texts")):
+        return 1
+    texts = show([str(folder / "text_fuzz"), *seconds, str(seeds / "texts")])
+    return texts or damaged or changed or flipped
 
 
 def verb_allocations(args: list[str]) -> int:
