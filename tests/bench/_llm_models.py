@@ -143,6 +143,26 @@ def tokens(shape: Shape, n: int, seed: int = 0) -> Tensor:
     return torch.randint(0, shape.vocabulary, (1, n), generator=g)
 
 
+def check_tokens(shape: Shape) -> Tensor:
+    """The text after which the sides' logits are compared."""
+    return tokens(shape, 24, seed=1)
+
+
+def rounded(model: Decoder, form: str) -> Decoder:
+    """`model` with every matrix rounded to nearest: int8 with a scale for each row, int4 for each
+    32 weights, symmetric. Changes `model`."""
+    if form == "fp32":
+        return model
+    largest = 127 if form == "int8" else 7
+    for p in model.parameters():
+        if p.dim() < 2:
+            continue
+        groups = p.data.view(p.shape[0], -1, p.shape[1] if form == "int8" else 32)
+        scale = groups.abs().amax(-1, keepdim=True) / largest
+        p.data = ((groups / scale).round() * scale).view(p.shape)
+    return model
+
+
 def least_bytes(shape: Shape, bits: float, context: int, cache_bytes: int = 4) -> float:
     """Read for one token: every weight of a product once, and keys and values."""
     kv = shape.kv_heads * shape.head

@@ -4,7 +4,8 @@
         {"do": "open", "shape", "format", "program"}
         {"do": "prefill", "tokens": N}   computes a text of N tokens anew; {"seconds": [s]}
         {"do": "decode", "tokens": K}    K more, one by one, then back to N; {"seconds": [K]}
-    python _llm_worker.py write KIND SHAPE FORMAT FILE     KIND: ours, onnx
+        {"do": "check", "output"}        writes the logits after `check_tokens`, float32
+    python _llm_worker.py write KIND SHAPE FORMAT FILE     KIND: ours, onnx, gguf, expected
 
 SIDE is eager, onnxruntime, openvino or llamacpp. Sampling is no part of it.
 """
@@ -19,8 +20,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from _llm_models import SHAPES, Shape, WithPast, decoder, no_past, tokens
+from _llm_llamacpp import LlamaCpp, write_gguf
+from _llm_models import SHAPES, Shape, WithPast, check_tokens, decoder, no_past, rounded, tokens
 
 
 class Eager:
@@ -40,9 +43,11 @@ class Eager:
     def rewind(self) -> None:
         self.past = self.marked
 
-    def step(self, ids: torch.Tensor) -> None:
+    def step(self, ids: torch.Tensor) -> np.ndarray:
+        """The logits after the last token."""
         with torch.inference_mode():
-            _, self.past = self.model(ids, self.past)
+            logits, self.past = self.model(ids, self.past)
+        return logits.numpy()
 
 
 class OnnxRuntime(Eager):
@@ -61,10 +66,11 @@ class OnnxRuntime(Eager):
         value = self.ort.OrtValue.ortvalue_from_numpy
         self.past = [value(t.numpy()) for t in no_past(self.shape)]
 
-    def step(self, ids: torch.Tensor) -> None:
+    def step(self, ids: torch.Tensor) -> np.ndarray:
         value = self.ort.OrtValue.ortvalue_from_numpy(ids.numpy())
         feed = dict(zip(self.names, [value, *self.past], strict=True))
-        self.past = self.session.run_with_ort_values(self.outputs, feed)[1:]
+        logits, *self.past = self.session.run_with_ort_values(self.outputs, feed)
+        return logits.numpy()
 
 
 class OpenVino(Eager):
@@ -102,11 +108,16 @@ class OpenVino(Eager):
         for state, kept in zip(self.request.query_state(), self.marked, strict=True):
             state.state = kept
 
-    def step(self, ids: torch.Tensor) -> None:
-        self.request.infer([self.ov.Tensor(ids.numpy())], share_outputs=True)
+    def step(self, ids: torch.Tensor) -> np.ndarray:
+        return self.request.infer([self.ov.Tensor(ids.numpy())], share_outputs=True)[0]
 
 
-SIDES = {"eager": Eager, "onnxruntime": OnnxRuntime, "openvino": OpenVino}
+SIDES = {
+    "eager": Eager,
+    "onnxruntime": OnnxRuntime,
+    "openvino": OpenVino,
+    "llamacpp": LlamaCpp,
+}
 
 
 class Text:
@@ -114,6 +125,16 @@ class Text:
 
     def __init__(self, side: Any, shape: Shape) -> None:
         self.side, self.shape = side, shape
+
+    def check(self, output: str) -> None:
+        """A prompt, a wrong token that is taken back, the right one."""
+        ids = check_tokens(self.shape)
+        self.side.reset()
+        self.side.step(ids[:, :-1])
+        self.side.mark()
+        self.side.step((ids[:, -1:] + 1) % self.shape.vocabulary)
+        self.side.rewind()
+        np.asarray(self.side.step(ids[:, -1:]), dtype=np.float32).tofile(output)
 
     def prefill(self, n: int) -> list[float]:
         self.side.reset()
@@ -145,6 +166,9 @@ def serve(side: str, threads: int) -> None:
                 shape = SHAPES[command["shape"]]
                 text = Text(SIDES[side](shape, command, threads), shape)
                 answer = text.side.facts
+            elif command["do"] == "check":
+                text.check(command["output"])
+                answer = {"seconds": 0}
             else:
                 answer = {"seconds": getattr(text, command["do"])(command["tokens"])}
         except Exception as e:
@@ -209,12 +233,27 @@ def write_onnx(shape: Shape, form: str, file: Path) -> None:
         quantizer.model.save_model_to_file(str(file))
 
 
+def write_expected(shape: Shape, form: str, file: Path) -> None:
+    """Two rows of logits, float32: the model's, and those with its matrices in the format."""
+    model, ids = decoder(shape), check_tokens(shape)
+    with torch.inference_mode():
+        rows = [model(ids), rounded(model, form)(ids)]
+    torch.stack(rows).numpy().tofile(file)
+
+
+WRITERS = {
+    "ours": write_ours,
+    "onnx": write_onnx,
+    "gguf": write_gguf,
+    "expected": write_expected,
+}
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if sys.argv[1] == "write":
         kind, name, form, target = sys.argv[2:6]
         part = Path(target).with_suffix(".part")
-        (write_ours if kind == "ours" else write_onnx)(SHAPES[name], form, part)
+        WRITERS[kind](SHAPES[name], form, part)
         part.replace(target)
     else:
         serve(sys.argv[1], int(sys.argv[2]))

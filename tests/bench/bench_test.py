@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import _judge  # noqa: E402
 import _report  # noqa: E402
+import llm  # noqa: E402
 from _cases import QUANTIZED, Case  # noqa: E402
 from _sides import SIDES, Failure  # noqa: E402
 
@@ -102,3 +103,25 @@ def test_more_than_the_limit_is_explained() -> None:
         rows = {"a": {"work": {"limit": limit, "others": 0}, "sides": sides}}
         caption = str(_report.table("", rows, ["here"], machine).caption)
         assert ("busy" in caption) == explained
+
+
+@pytest.mark.parametrize(("form", "near", "far"), [("fp32", 1e-3, 1e-2), ("int4", 0.1, 0.3)])
+def test_a_side_of_another_model_has_no_times(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, form: str, near: float, far: float
+) -> None:
+    """Rounded weights are off by a tenth here: a side may be off by a fifth, in float not."""
+    exact = np.ones(llm.SHAPES["gpt2"].vocabulary, np.float32)
+    expected = tmp_path / "expected"
+    np.stack([exact, exact * (1.1 if form == "int4" else 1)]).tofile(expected)
+    monkeypatch.setattr(llm, "OUTPUT", tmp_path)
+    bench = llm.Bench(OPTIONS, "gpt2", form)
+    monkeypatch.setattr(bench, "program", lambda *_: expected)
+    off = {"eager": near, "llama.cpp": far}
+    monkeypatch.setattr(
+        bench,
+        "ask",
+        lambda side, output, **_: (exact * np.float32(1 + off[side])).tofile(output),
+    )
+    bench.check("eager", None)
+    with pytest.raises(Failure, match="wrong: off by"):
+        bench.check("llama.cpp", None)

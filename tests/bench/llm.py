@@ -1,7 +1,8 @@
 """Language models with a memory: a token at several contexts, and whole prompts, beside peers.
 
 Ours is the user's own loop: each call is given all tokens so far. The limit is every weight of a
-product, every key and every value, read once at the bandwidth that was just measured.
+product, every key and every value, read once at the bandwidth that was just measured. A side
+whose logits are not the model's, within what its format explains, has no times.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from _llm_models import SHAPES, least_bytes
+import numpy as np
+from _llm_models import SHAPES, check_tokens, least_bytes
 from _report import seconds
-from _sides import HERE, OUTPUT, ROOT, Failure, Worker
+from _sides import HERE, OUTPUT, ROOT, Failure, Worker, difference
 from rich.console import Console
 
 BITS = {"fp32": 32.0, "int8": 8.0, "int4": 4.5}  # with a 16-bit scale for 32 weights
+FLOAT_DIFFERENCE = 5e-3  # llama.cpp looks GELU up in a table of float16
 # Side: what answers, whose Python, which file.
 SIDES = {
     "here": ("here", "own", "ours"),
     "eager": ("eager", "own", None),
     "ONNX Runtime": ("onnxruntime", "peers", "onnx"),
     "OpenVINO": ("openvino", "peers", "whole onnx"),
+    "llama.cpp": ("llamacpp", "peers", "gguf"),
 }
+SUFFIXES = {"ours": "pte", "onnx": "onnx", "gguf": "gguf", "expected": "expected"}
 
 
 def numbers(text: str) -> list[int]:
@@ -80,8 +85,26 @@ class Bench:
                 command = [self.python(environment), str(HERE / "_llm_worker.py"), kind, threads]
             self.workers[side] = Worker(command, self.options.threads)
             self.ask(side, do="open", shape=self.model, format=self.form, program=str(program))
+            self.check(side, program)
         except Failure as e:
             self.failed[side] = str(e)
+
+    def check(self, side: str, program: Path | None) -> None:
+        """Raises Failure where the logits after one text are others than eager's: by more than
+        float rounding, or twice as far as those of eager with rounded weights."""
+        shape = SHAPES[self.model]
+        exact, rounded = np.fromfile(self.program("own", "expected"), np.float32).reshape(2, -1)
+        if side == "here":
+            file = OUTPUT / "input0.bin"
+            check_tokens(shape).numpy().tofile(file)
+            text = {"file": str(file), "dtype": "int64", "sizes": list(check_tokens(shape).shape)}
+            command = {"do": "open", "program": str(program), "inputs": [text]}
+        else:
+            command = {"do": "check"}
+        self.ask(side, **command, output=str(OUTPUT / "output.bin"))
+        off = difference(np.fromfile(OUTPUT / "output.bin", np.float32), exact)
+        if off > max(2 * difference(rounded, exact), FLOAT_DIFFERENCE):
+            raise Failure(f"wrong: off by {off:.1e}")
 
     def python(self, environment: str) -> str:
         python = self.pythons[environment]
@@ -92,10 +115,10 @@ class Bench:
     def program(self, environment: str, kind: str) -> Path:
         form = "fp32" if kind.startswith("whole") else self.form  # it compresses weights itself
         kind = kind.removeprefix("whole ")
-        suffix = "pte" if kind == "ours" else "onnx"
-        file = OUTPUT / "llm" / f"{self.model}-{form}.{suffix}"
+        file = OUTPUT / "llm" / f"{self.model}-{form}.{SUFFIXES[kind]}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        sources = [HERE / "_llm_models.py", HERE / "_llm_worker.py"]
+        names = ["models", "llamacpp" if kind == "gguf" else "worker"]
+        sources = [HERE / f"_llm_{name}.py" for name in names]
         if kind == "ours":
             sources += [*(ROOT / "executorch" / "exir").rglob("*.py")]
         if file.exists() and file.stat().st_mtime > max(s.stat().st_mtime for s in sources):

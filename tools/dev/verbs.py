@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import inspect
 import os
 import shutil
@@ -21,6 +22,7 @@ OUTPUT = ROOT / "output"
 NANOGPT = ROOT / "examples" / "nanogpt"
 UPSTREAM = ROOT / ".venv-upstream"
 PEERS = ROOT / ".venv-peers"
+LLAMA_CPP = "@node-llama-cpp/linux-x64@3.22.1"  # prebuilt, for each instruction set
 JOBS = str(os.cpu_count() or 2)
 
 # A test that says "not built" fails: conftest.py.
@@ -317,11 +319,17 @@ def _upstream() -> None:
 
 def _peers() -> None:
     """The other runtimes that the benchmark compares with, in an environment of their own."""
-    _environment(PEERS, "peers", "-r", str(ROOT / "tests" / "bench" / "requirements.txt"))
+    requirements = ROOT / "tests" / "bench" / "requirements.txt"
+    digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
+    _environment(PEERS, "peers", "-r", str(requirements), stamp=f"ready-{digest}")
+    if (PEERS / "node_modules" / LLAMA_CPP.rpartition("@")[0]).exists() or not shutil.which("npm"):
+        return
+    npm = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(PEERS)]
+    step("peers: llama.cpp", [*npm, LLAMA_CPP])
 
 
-def _environment(folder: Path, name: str, *packages: str) -> None:
-    ready = folder / "ready"
+def _environment(folder: Path, name: str, *packages: str, stamp: str = "ready") -> None:
+    ready = folder / stamp
     if ready.exists():
         return
     python3 = folder / "bin" / "python"
