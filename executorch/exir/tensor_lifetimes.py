@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 from executorch.exir import memory
 from executorch.exir.passes.operator_kind import is_delegate_call, is_out_variant, overload_of
 from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
+from executorch.exir.passes.weights_to_outputs_pass import updated_weights
 from executorch.exir.tensor import TensorSpec
 
 
@@ -77,7 +78,7 @@ def _specs_of(nodes: Iterable[Node]) -> set[TensorSpec]:
 def mutable_buffer_nodes(
     nodes: Iterable[Node], signature: ExportGraphSignature | None
 ) -> list[Node]:
-    """Placeholders of buffers that the method mutates."""
+    """Placeholders of buffers that the method mutates, and of weights that a trainer updates."""
     if signature is None:
         return []
     mutated = {s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
@@ -85,7 +86,7 @@ def mutable_buffer_nodes(
         s.arg.name
         for s in signature.input_specs
         if s.kind is InputKind.BUFFER and s.target in mutated
-    }
+    } | updated_weights(signature).keys()
     return [n for n in nodes if n.op == "placeholder" and n.name in names]
 
 

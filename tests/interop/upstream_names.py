@@ -1,5 +1,5 @@
-"""A pytest plugin: names of upstream's test folders, and what its tests need beside them, come from
-its wheel; everything else that they import is this project's.
+"""A pytest plugin: modules in test folders, and what upstream's tests need beside them, come from its
+wheel; everything else that they import is this project's.
 
 Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPSTREAM_PYTHON.
 """
@@ -26,7 +26,8 @@ def site_packages() -> Path:
 
 
 class UpstreamTests(MetaPathFinder):
-    """Asked last, so that a module that is here is never replaced."""
+    """Asked first: a test compares with what its own helpers write. No module outside of test
+    folders is replaced."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,4 +56,4 @@ class UpstreamTests(MetaPathFinder):
         return None
 
 
-sys.meta_path.append(UpstreamTests(site_packages()))
+sys.meta_path.insert(0, UpstreamTests(site_packages()))

@@ -89,7 +89,7 @@ class ETRecord:
         self, exported_program: ExportedProgram | dict[str, ExportedProgram] | None
     ) -> None:
         """Record the ATen program, `forward`'s if there are several."""
-        if self.exported_program is not None:
+        if self.exported_program is not None or self.export_graph_id:
             raise RuntimeError("Exported program already exists in the ETRecord.")
         if isinstance(exported_program, Mapping):
             exported_program = exported_program.get("forward")
@@ -175,7 +175,9 @@ class ETRecord:
                 writer.program(name, program)
             for name, attribute in _MAPS.items():
                 one = name == _Name.INSTRUCTION_ID_TO_NUM_OUTS_MAP_NAME.value
-                writer.json(name, self._counted_outputs() if one else getattr(self, attribute))
+                value = self._counted_outputs() if one else getattr(self, attribute)
+                if value is not None:
+                    writer.json(name, value)
             for name in (_Name.REFERENCE_OUTPUTS.value, _Name.REPRESENTATIVE_INPUTS.value):
                 if getattr(self, f"_{name}") is not None:
                     writer.tensors(name, getattr(self, f"_{name}"))

@@ -102,6 +102,31 @@ def test_the_edge_program_is_recorded_before_delegation(exported) -> None:
     assert entry == "XnnpackBackend"
 
 
+def test_the_graph_after_transform_passes_is_recorded(exported) -> None:
+    def mark(graph_module: torch.fx.GraphModule) -> None:
+        graph_module.graph.output_node().meta["marked"] = True
+
+    manager = to_edge_transform_and_lower(exported, transform_passes=[mark], generate_etrecord=True)
+    graphs = manager._etrecord.graph_map
+    assert "marked" in graphs["edge_after_transform/forward"].graph.output_node().meta
+    assert "marked" not in manager._etrecord.edge_dialect_program.graph.output_node().meta
+    plain = to_edge_transform_and_lower(exported, generate_etrecord=True)
+    assert plain._etrecord.graph_map is None
+
+
+def test_a_record_without_every_map_survives_a_file(exported, tmp_path: Path) -> None:
+    manager = to_edge(exported)
+    program = manager.to_executorch()
+    record = ETRecord(
+        edge_dialect_program=manager.exported_program(),
+        _debug_handle_map=program.debug_handle_map,
+    )
+    record.save(tmp_path / "r.etrecord")
+    read = parse_etrecord(tmp_path / "r.etrecord")
+    assert read._delegate_map is None and read._instruction_id_to_num_outs_map is None
+    assert read._debug_handle_map["forward"]
+
+
 def test_a_delegated_program_survives_a_file(exported) -> None:
     manager = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
     kept, file = copy.deepcopy(manager), io.BytesIO()
@@ -155,6 +180,8 @@ def test_what_is_added_twice_or_missing_is_refused(exported) -> None:
     record.add_edge_dialect_program(manager)
     with pytest.raises(RuntimeError, match="already exists"):
         record.add_edge_dialect_program(manager)
+    with pytest.raises(RuntimeError, match="Exported program already exists"):
+        ETRecord(export_graph_id=5).add_exported_program(exported)
     with pytest.raises(RuntimeError, match="reserved"):
         record.add_extra_export_modules({"exported_program": exported})
     with pytest.raises(RuntimeError, match="Unsupported type of executorch_program.*int"):

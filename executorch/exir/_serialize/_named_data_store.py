@@ -48,22 +48,30 @@ class NamedDataStore:
     ) -> None:
         """Add bytes or a tensor under `key`, to the file `external_tag` or else to the program.
 
-        ValueError if the key has other bytes already.
+        ValueError if the key has other bytes already, or the layout is not the tensor's; then
+        nothing was added.
         """
         if isinstance(data, torch.Tensor):
             from executorch.exir.emit._data_pool import tensor_bytes
             from executorch.exir.tensor import dim_order_of, scalar_type_enum
 
             order = list(dim_order_of(data))
-            if tensor_layout is None:
-                kind = scalar_type_enum(data.dtype)
-                tensor_layout = TensorLayout(kind, list(data.shape), order)
+            found = TensorLayout(scalar_type_enum(data.dtype), list(data.shape), order)
+            if tensor_layout not in (None, found):
+                raise ValueError(
+                    f"named data {key!r}: the tensor's layout is {found}, not {tensor_layout}"
+                )
+            tensor_layout = found
             data = cast(Bytes, tensor_bytes(data, order))
-        index = self._pool.add_bytes(memoryview(in_memory(data)).cast("B")) - 1
+        content = memoryview(in_memory(data)).cast("B")
+        if key in self.key_to_buffer_idx:
+            known = self._pool.find(content)
+            if known is None or known - 1 != self.key_to_buffer_idx[key]:
+                raise ValueError(f"the named data key {key!r} has other bytes already")
+        index = self._pool.add_bytes(content) - 1
         if isinstance(data, FileBackedData) and index not in self.key_to_buffer_idx.values():
             self._files.setdefault(index, data)
-        if self.key_to_buffer_idx.setdefault(key, index) != index:
-            raise ValueError(f"the named data key {key!r} has other bytes already")
+        self.key_to_buffer_idx[key] = index
         target = self.pte_data
         if external_tag is not None:
             target = self.external_data.setdefault(external_tag, {})

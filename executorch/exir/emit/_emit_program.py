@@ -22,6 +22,7 @@ from executorch.exir.emit._values import Index
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.passes.external_constants_pass import CONSTANT_TAG
 from executorch.exir.passes.init_mutable_pass import INIT_BUFFER
+from executorch.exir.passes.weights_to_outputs_pass import training_methods
 from executorch.exir.schema import Buffer, Bytes, ExecutionPlan, Program, TensorDataLocation
 from executorch.exir.tensor import TensorSpec
 
@@ -91,13 +92,17 @@ def emit_program(
         output.debug_handle_map[name] = emitter.debug_handles
         output.method_to_delegate_debug_id_map[name] = emitter.delegate_maps
         output.instruction_id_to_num_outs_map[name] = emitter.num_outs
+    for name in sorted(methods):
+        for getter, values in training_methods(name, methods[name].graph_signature).items():
+            plan = _constant_method(getter, values, state)
+            output.program.execution_plan.append(plan)
     for name, value in getters.items():
         output.program.execution_plan.append(_constant_method(name, value, state))
     output.program.constant_buffer = [Buffer(entry) for entry in state.constants.entries]
     output.program.backend_delegate_data = state.delegate_data
     if len(state.mutable_data.entries) > 1:
         output.mutable_data = [Buffer(entry) for entry in state.mutable_data.entries]
-    output.external_constant_buffer = list(state.external.entries)
+    output.external_constant_buffer = list(state.external.entries[1:])
     output.external_constant_map = state.external_map or None
     return output
 
@@ -192,7 +197,7 @@ class MethodEmitter(GraphEmitter):
 
     def _external(self, file: str, name: str, tensor: torch.Tensor, spec: TensorSpec) -> Index:
         index = self.state.external.add_bytes(_checked_bytes(tensor, spec))
-        self.state.external_map.setdefault(file, {})[name] = index
+        self.state.external_map.setdefault(file, {})[name] = index - 1  # of the list given out
         with_name(spec, name, TensorDataLocation.EXTERNAL)
         value = self.tensor(spec)
         self.moves(value)  # a view of it needs the address that loading finds

@@ -23,6 +23,7 @@ from executorch.exir.passes.operator_kind import (
 )
 from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
 from executorch.exir.passes.source_line import source_line
+from executorch.exir.passes.weights_to_outputs_pass import updated_weights
 from executorch.exir.tensor import CHANNELS_LAST, TensorSpec, dim_order_of, scalar_type_enum
 
 _CONST_KINDS = (
@@ -39,7 +40,8 @@ class SpecPropPass(PassBase):
     Requires  fake values in `node.meta["val"]`; nothing is traced again.
     Ensures   one tensor has one spec: getitem, output and in-place results share that of the node
               they come from. Numbers have the spec None. With `run`, placeholders of parameters, of
-              buffers that nothing mutates and of lifted constants are marked const. A graph that
+              buffers that nothing mutates and of lifted constants are marked const, weights
+              that a trainer updates are not. A graph that
               was planned before gets new specs, as if it never was.
     Leaves    the spec that a delegate call already has.
     """
@@ -172,7 +174,7 @@ def _mark_constants(program: ExportedProgram) -> None:
         s.arg.name
         for s in signature.input_specs
         if s.kind in _CONST_KINDS and s.target not in mutated
-    }
+    } - updated_weights(signature).keys()
     for node in program.graph_module.graph.find_nodes(op="placeholder"):
         if node.name in constants and isinstance(node.meta["spec"], TensorSpec):
             node.meta["spec"].const = True

@@ -44,6 +44,7 @@ from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendO
 from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
 from executorch.exir.passes.restore_in_place_calls import restore_in_place_calls
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
+from executorch.exir.passes.weights_to_outputs_pass import weights_to_outputs_pass
 from executorch.exir.schema import Program, ScalarType, Tensor
 from executorch.exir.tensor_layout import TensorLayout
 
@@ -123,6 +124,7 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
         from executorch.exir.passes.quant_fusion_pass import quant_fusion_and_const_prop_pass
 
         program = quant_fusion_and_const_prop_pass(program)
+    weights_to_outputs_pass(program)
     restore_in_place_calls(program)
     if config.run_reinplace_pass or config.reinplace_extra_ops or _keeps_state(program):
         from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, reinplace_pass

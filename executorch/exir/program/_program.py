@@ -282,6 +282,8 @@ def to_edge_transform_and_lower(
         manager._etrecord = _new_record(methods, manager)
     if transform_passes:
         manager = manager.transform(transform_passes)
+        if generate_etrecord:
+            manager._etrecord.add_extra_export_modules({"edge_after_transform": manager})
     for i in range(max(map(len, partitioners.values()), default=0)):
         turn = {name: ps[i] for name, ps in partitioners.items() if i < len(ps)}
         manager = manager.to_backend(turn)
