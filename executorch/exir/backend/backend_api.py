@@ -214,12 +214,17 @@ def _tagged(program: ExportedProgram, partitioner: Partitioner) -> PartitionResu
     if tagged is not program:
         given = list(tagged.graph_module.graph.nodes)
         if [n.name for n in given] != [n.name for n in nodes]:
-            raise RuntimeError(f"{partitioner} changed the graph: a partitioner only tags nodes")
+            raise AssertionError(f"{partitioner} changed the graph: a partitioner only tags nodes")
         for node, other in zip(nodes, given, strict=True):
             if TAG in other.meta:
                 node.meta[TAG] = other.meta[TAG]
     if before != [(n, n.target, n.args, n.kwargs) for n in program.graph_module.graph.nodes]:
-        raise RuntimeError(f"{partitioner} changed the graph: a partitioner only tags nodes")
+        raise AssertionError(f"{partitioner} changed the graph: a partitioner only tags nodes")
+    if not isinstance(result.partition_tags, Mapping):
+        raise AssertionError(
+            f"{partitioner}.partition: the result needs partition_tags, a mapping from each tag to "
+            f"its DelegationSpec; found {result.partition_tags!r}"
+        )
     return result
 
 

@@ -86,10 +86,10 @@ class Parts:
             if part is None:
                 continue
             if node.op == "output":
-                raise ValueError(f"the output has the tag {part.tag!r}: it cannot be delegated")
+                raise RuntimeError(f"the output has the tag {part.tag!r}: it cannot be delegated")
             if node.op == "placeholder":
                 if not self._is_stored(node):
-                    raise ValueError(
+                    raise RuntimeError(
                         f"input {node} has the tag {part.tag!r}: only parameters, buffers and "
                         "constants can be a delegate's own"
                     )

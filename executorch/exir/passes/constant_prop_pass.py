@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -18,14 +19,21 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
-from executorch.exir.passes.operator_kind import makes_contiguous
+from executorch.exir.graph_module import is_control_flow
+from executorch.exir.passes.operator_kind import (
+    makes_contiguous,
+    overload_of,
+    written_arguments,
+)
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
+
+_log = logging.getLogger(__name__)
 
 _PREFIX = "_prop_tensor_constant"
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -38,8 +46,11 @@ def constant_prop_pass(
 ) -> ExportedProgram:
     """Replace calls that depend on constants only by their results, in place; the same program.
 
+    exported_program     of the ATen or the edge dialect; sub-graphs of control flow stay
     custom_skip_targets  operators to leave; default: those that make much data out of little
     """
+    if any(map(is_control_flow, exported_program.graph.nodes)):
+        _log.warning("constant_prop_pass folds nothing inside of control flow")
     skip = custom_skip_targets if custom_skip_targets is not None else default_skip_targets()
     tensors = get_propagated_const_tensor_dict(exported_program, skip)
     if replace_by_constants(exported_program, tensors):
@@ -105,13 +116,19 @@ def get_data(
 def get_propagated_const_tensor_dict(
     exported_program: ExportedProgram, custom_skip_targets: set[EdgeOpOverload] | None
 ) -> OrderedDict[Node, Tensor]:
-    """Node -> tensor, of all constants and of all calls that depend on them only."""
-    skip = custom_skip_targets or set()
+    """Node -> tensor, of all constants and of all calls that depend on them only. What a call
+    writes in place is no constant, nor is what shares its memory."""
+    skip = {overload_of(target) for target in custom_skip_targets or ()}
+    written = _written(exported_program.graph_module)
     known = get_constant_placeholder_dict(exported_program)
     for node in exported_program.graph.nodes:
-        if node.op != "call_function" or not isinstance(node.target, EdgeOpOverload):
+        op = overload_of(node.target) if node.op == "call_function" else None
+        if _memory(node) in written:
+            known.pop(node, None)
             continue
-        if node.target in skip or torch.Tag.nondeterministic_seeded in node.target._op.tags:
+        if op is None or op in skip or op._schema.is_mutable:
+            continue
+        if torch.Tag.nondeterministic_seeded in op.tags:
             continue
         arguments = (node.args, node.kwargs)
         if not node.all_input_nodes or not is_const(arguments, exported_program, known):
@@ -120,8 +137,35 @@ def get_propagated_const_tensor_dict(
             args, kwargs = get_data(arguments, exported_program, known)
             result = node.target(*args, **kwargs)
         if isinstance(result, Tensor):
-            known[node] = result
+            expanded = any(
+                s == 0 and n > 1 for s, n in zip(result.stride(), result.shape, strict=True)
+            )
+            known[node] = result.contiguous() if expanded else result
     return known
+
+
+def _memory(node: Node) -> Node:
+    """The node whose memory `node` shares: the input that an operator of views looks at."""
+    while node.op == "call_function" and (op := overload_of(node.target)) is not None:
+        shared = [
+            node.args[i]
+            for i, argument in enumerate(op._schema.arguments[: len(node.args)])
+            if argument.alias_info is not None
+        ]
+        if len(shared) != 1 or not isinstance(shared[0], Node):
+            break
+        node = shared[0]
+    return node
+
+
+def _written(graph_module: GraphModule) -> set[Node]:
+    """The nodes whose own memory is written in place."""
+    found: set[Node] = set()
+    for node in graph_module.graph.nodes:
+        op = overload_of(node.target) if node.op == "call_function" else None
+        if op is not None and op._schema.is_mutable:
+            found.update(map(_memory, written_arguments(node, op)))
+    return found
 
 
 def get_first_user_input(exported_program: ExportedProgram) -> Node:

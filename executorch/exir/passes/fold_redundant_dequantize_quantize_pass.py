@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit, is_droppable
@@ -49,5 +50,11 @@ def _undoes(quantize: Node, dequantize: Node) -> bool:
         and quantize.args[1:] == dequantize.args[1:]
         and not dequantize.kwargs.keys() - {"out_dtype"}
         and isinstance(dequantize.args[0], Node)
-        and dequantize.args[0].meta["val"].dtype == quantize.meta["val"].dtype
+        and _dtype(dequantize.args[0]) in (_dtype(quantize), None)
     )
+
+
+def _dtype(node: Node) -> torch.dtype | None:
+    """None in a graph without values: then the equal arguments of both say it."""
+    value = node.meta.get("val")
+    return value.dtype if isinstance(value, torch.Tensor) else None

@@ -59,11 +59,13 @@ class SpecPropPass(PassBase):
 
 
 def make_spec(node: Node, value: Any) -> Any:
-    """The spec of a fake value, in the same list structure; None for what is no tensor."""
+    """The spec of a fake value, in the same structure of lists and tuples; None for what is no
+    tensor."""
     if isinstance(value, torch.Tensor):
         return _tensor_spec(node, value)
     if isinstance(value, (list, tuple)):
-        return [make_spec(node, item) for item in value]
+        specs = [make_spec(node, item) for item in value]
+        return tuple(specs) if isinstance(value, tuple) else specs
     return None
 
 
