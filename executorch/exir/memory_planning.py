@@ -18,6 +18,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
 from executorch.exir import memory
+from executorch.exir.device_arenas import has_devices, place_by_device
 from executorch.exir.error import InternalError
 from executorch.exir.share_storage import place_shared, share_storage, unshare
 from executorch.exir.tensor import TensorSpec
@@ -386,6 +387,9 @@ def apply_algo(
 ) -> list[int]:
     """Plan a graph and the sub-graphs of its control flow; returns the arena sizes.
 
+    enable_non_cpu_memory_planning  specs of every device get arenas of their own, the host's first;
+                   `graph_module.meta["non_const_buffer_device"]` lists the others.
+                   NotImplementedError for specs that come with a memory id
     reuse_storage  let elementwise operators of the graph itself write where an operand lies, if
                    that makes the arenas smaller
     A sub-graph takes a region of its parent's arenas that is alive while it runs and, for branches
@@ -409,20 +413,25 @@ def apply_algo(
     graph_module.input_mem_buffer_sizes = []  # type: ignore[assignment]
     padding = _xnnpack_padding(graph_module)
 
-    def place(chosen: list[TensorSpec]) -> list[int]:
-        result = algo(alignment, chosen + regions, graph_module, graph_signature, padding)
+    def place(chosen: list[TensorSpec], with_regions: list[Any] = regions) -> list[int]:
+        result = algo(alignment, chosen + with_regions, graph_module, graph_signature, padding)
         return _settle(result) if isinstance(result, MemoryAlgoResult) else list(result)
 
-    sizes = place(planned)
-    shared = share_storage(graph_module, planned) if reuse_storage else []
-    if shared:
-        smaller = place([s for s in planned if s.storage_base is None])
-        if sum(smaller) < sum(sizes):
-            sizes = smaller
-        else:
-            unshare(shared)
-            update_all_tensors_lifetime(graph_module, graph_signature)
-            sizes = place(planned)
+    graph_module.meta.pop("non_const_buffer_device", None)
+    if enable_non_cpu_memory_planning and has_devices(planned):
+        sizes, devices = place_by_device(planned, regions, place)
+        graph_module.meta["non_const_buffer_device"] = devices
+    else:
+        sizes = place(planned)
+        shared = share_storage(graph_module, planned) if reuse_storage else []
+        if shared:
+            smaller = place([s for s in planned if s.storage_base is None])
+            if sum(smaller) < sum(sizes):
+                sizes = smaller
+            else:
+                unshare(shared)
+                update_all_tensors_lifetime(graph_module, graph_signature)
+                sizes = place(planned)
     resolve_regions(regions)
     place_shared(graph_module)
     graph_module.meta["regions"] = regions

@@ -294,15 +294,11 @@ def test_a_module_in_training_mode_is_named() -> None:
 def test_options_without_effect_are_refused() -> None:
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
-    from executorch.exir.passes.propagate_device_config import PropagateDeviceConfig
 
     manager = to_edge(torch.export.export(torch.nn.ReLU(), (X,)))
     unbounded = DynamicMemoryPlanningMode.SYMBOLIC
     with pytest.raises(ValueError, match="planned for upper bounds"):
         manager.to_executorch(ExecutorchBackendConfig(dynamic_memory_planning_mode=unbounded))
-    device = PropagateDeviceConfig(skip_h2d_for_method_inputs={"forward": True})
-    with pytest.raises(ValueError, match="skip_h2d_for_method_inputs: programs have no copies"):
-        manager.to_executorch(ExecutorchBackendConfig(propagate_device_config=device))
 
 
 def test_the_verifier_takes_a_graph_module_and_no_list_of_exceptions() -> None:

@@ -1,8 +1,8 @@
 """From the calls of a sub-graph to the nodes of a payload.
 
-Images are NHWC in the payload and NCHW in the graph; sounds, of rank 3, likewise have their
-channels last. A value is kept in the layout that it was computed in, and turned when a reader needs
-the other one; elementwise calls take it as it is.
+Images are NHWC in the payload and NCHW in the graph, unless they lie channels-last; sounds, of
+rank 3, likewise have their channels last. A value is kept in the layout that it was computed in,
+and turned when a reader needs the other one; elementwise calls take it as it is.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from executorch.backends.xnnpack.static_quantization import (
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.sym_util import eval_upper_bound
+from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 
 aten = exir_ops.edge.aten
 INFINITY = float("inf")
@@ -82,6 +83,11 @@ def tensor_of(node: Node) -> Tensor:
     """The fake tensor that a node stands for; of a call with several results, the first."""
     value = node.meta["val"]
     return value if isinstance(value, Tensor) else value[0]
+
+
+def is_channels_last(value: Tensor) -> bool:
+    """Whether an image lies in memory as NHWC: so the runtime gives it, or wants it."""
+    return value.dim() == len(CHANNELS_LAST) and dim_order_of(value) == CHANNELS_LAST
 
 
 def shape_of(node: Node) -> list[int]:
@@ -164,7 +170,8 @@ class Lowering:
             if node.name in owned:
                 self.tensors[node] = owned[node.name]
             else:
-                self._ids[node, False] = self._value(node, False, (n_inputs, EXTERNAL_INPUT))
+                nhwc = is_channels_last(tensor_of(node))
+                self._ids[node, nhwc] = self._value(node, nhwc, (n_inputs, EXTERNAL_INPUT))
                 n_inputs += 1
         results = cast("list[Node]", graph.output_node().args[0])
         again = []
@@ -180,16 +187,18 @@ class Lowering:
             if isinstance(call, StaticCall):
                 self.static[node] = call
                 self.skip(*call.behind, *call.weights_from)
+                self.skip(*([] if call.padding is None else [call.padding]))
         for node in graph.nodes:
             if node.op == "call_function" and node not in self._done:
                 self._current = node
                 self._lower(node)
                 self._sources += [node] * (len(self.payload.nodes) - len(self._sources))
         for node in self._slots:
-            self.read(node)
+            self.read(node, is_channels_last(tensor_of(node)))
         for slot, node in again:  # a result that is an input, or given twice
-            to = self._value(node, False, (slot, EXTERNAL_OUTPUT))
-            self.payload.node("Copy", self.read(node), to)
+            nhwc = is_channels_last(tensor_of(node))
+            to = self._value(node, nhwc, (slot, EXTERNAL_OUTPUT))
+            self.payload.node("Copy", self.read(node, nhwc), to)
 
     def constant(self, node: Any) -> Tensor | None:
         """The tensor that a node stands for, if it is the same in every call."""
@@ -270,7 +279,7 @@ class Lowering:
     def write(self, node: Node, nhwc: bool = False) -> int:
         """The id of a value that a node's result is to be written to."""
         node = self._aliases.get(node, node)
-        if not nhwc and node in self._slots:
+        if node in self._slots and nhwc == is_channels_last(tensor_of(node)):
             self._ids[node, nhwc] = self._value(node, nhwc, (self._slots[node], EXTERNAL_OUTPUT))
         else:
             self._ids[node, nhwc] = self._value(node, nhwc)

@@ -64,6 +64,7 @@ class StaticCall:
     behind: list[Node]  # computed together with it; the last quantises the result
     weights: Weights | None
     weights_from: list[Node]  # the calls that give the weights
+    padding: Node | None = None  # the call in front that pads a convolution's image with zeros
 
     def conversions(self) -> list[Node]:
         operands = [n for n in self.aliases if is_dequantize(n)]
@@ -71,7 +72,8 @@ class StaticCall:
 
     def chain(self) -> list[Node]:
         """All that must be in one delegate."""
-        return [self.node, *self.conversions(), *self.behind, *self.weights_from]
+        parts = [self.node, *self.conversions(), *self.behind, *self.weights_from]
+        return [*parts, self.padding] if self.padding is not None else parts
 
 
 def _name(node: Any) -> str:
@@ -130,6 +132,9 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     if weighted:
         at = 1 if node.target is aten.addmm.default else 0
         operands, w = [cast("Node", node.args[at])], cast("Node", node.args[at + 1])
+        padding = operands[0] if _pads_image(operands[0], node) else None
+        if padding is not None:
+            operands = [cast("Node", padding.args[0])]
         if _dequantized_weights(w) is None:
             return None
     else:
@@ -151,7 +156,21 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     weights = _match_weights(node, w, constant)
     if isinstance(weights, str):
         return weights
-    return StaticCall(node, aliases, found, weights, list(_calls_behind(w)))
+    return StaticCall(node, aliases, found, weights, list(_calls_behind(w)), padding)
+
+
+def _pads_image(x: Node, reader: Node) -> bool:
+    """Whether `x` only adds zeros around the images of a convolution, as torch.export writes
+    padding="same" of an even window: the convolution can."""
+    if (
+        x.target is not aten.constant_pad_nd.default
+        or reader.target is not aten.convolution.default
+    ):
+        return False
+    widths, value = cast("list[Any]", x.args[1]), x.args[2] if len(x.args) > 2 else 0
+    image = cast("Tensor", x.meta["val"]).dim() == 4 and len(widths) <= 4 and not reader.args[6]
+    plain = all(isinstance(n, int) and n >= 0 for n in widths)
+    return image and plain and value == 0 and list(x.users) == [reader]
 
 
 def _quantized_result(node: Node) -> list[Node] | None:

@@ -95,9 +95,10 @@ class ExecutorchBackendConfig:
     emit_mutable_buffer_names store the names of mutable buffers
     run_reinplace_pass        write in place where the old value is not used again
     reinplace_extra_ops       edge operators to treat so beside index_put
-    enable_non_cpu_memory_planning  delegates of other devices are refused, so that either value
-                              plans the same; dynamic_memory_planning_mode and
-                              propagate_device_config are refused where they ask for more
+    enable_non_cpu_memory_planning  arenas in the memory of devices whose delegates the program
+                              calls, and copies around them; propagate_device_config, also a dict
+                              from method name, says which copies the caller does without
+    dynamic_memory_planning_mode  UPPER_BOUND; others are refused
     The last two are options of earlier releases, accepted without effect.
     """
 

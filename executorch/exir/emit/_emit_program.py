@@ -144,6 +144,7 @@ class MethodEmitter(GraphEmitter):
             operators=self.operators,
             delegates=self.delegates,
             non_const_buffer_sizes=list(graph_module.meta["non_const_buffer_sizes"]),
+            non_const_buffer_device=graph_module.meta.get("non_const_buffer_device"),
         )
 
     def _input(self, node: Node, spec: InputSpec) -> int:

@@ -85,6 +85,7 @@ class MemoryPlanningPass(PassBase):
         self.reuse_storage = (
             memory_planning_algo is None if reuse_storage is None else reuse_storage
         )
+        self.enable_non_cpu_memory_planning = False  # `to_executorch` says
         self.report: list[list[ArenaReport]] = []
         self._methods: list[tuple[GraphModule, ExportGraphSignature]] = []
 
@@ -103,6 +104,7 @@ class MemoryPlanningPass(PassBase):
             self.alloc_graph_input,
             self.alloc_graph_output,
             plan_buffers,
+            self.enable_non_cpu_memory_planning,
             reuse_storage=self.reuse_storage,
         )
         planned = list(

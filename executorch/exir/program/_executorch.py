@@ -81,22 +81,13 @@ def to_executorch(
 
 
 def _refuse_without_effect(config: ExecutorchBackendConfig) -> None:
-    """ValueError for options that ask for what is not done: memory of devices, unbounded sizes."""
+    """ValueError for an option that asks for what is not done: unbounded sizes."""
     mode = config.dynamic_memory_planning_mode
     if mode is not DynamicMemoryPlanningMode.UPPER_BOUND:
         raise ValueError(
             f"dynamic_memory_planning_mode: memory is planned for upper bounds, not {mode}; give "
             "every dynamic dimension a max in torch.export.Dim"
         )
-    option = config.propagate_device_config
-    for device in option.values() if isinstance(option, dict) else [option]:
-        for name in ("skip_h2d_for_method_inputs", "skip_d2h_for_method_outputs"):
-            asked: Any = getattr(device, name, False)
-            if any(asked.values()) if isinstance(asked, dict) else asked:
-                raise ValueError(
-                    f"propagate_device_config.{name}: programs have no copies between host and "
-                    "device to leave out; memory is planned on the CPU only"
-                )
 
 
 def _unique(items: Any) -> list[Any]:
@@ -143,7 +134,10 @@ def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig)
         external_constants_pass(program.graph_module, choose)
     if config.external_mutable_weights:
         external_mutable_weights_pass(program.graph_module, program)
-    return _apply(_for_method(config.memory_planning_pass, name), program)
+    planning = _for_method(config.memory_planning_pass, name)
+    if hasattr(planning, "enable_non_cpu_memory_planning"):
+        planning.enable_non_cpu_memory_planning = config.enable_non_cpu_memory_planning
+    return _apply(planning, program)
 
 
 def pre_memory_planning_passes(
@@ -155,6 +149,7 @@ def pre_memory_planning_passes(
     device_config = config.propagate_device_config
     if isinstance(device_config, dict):
         device_config = device_config.get(name)
+    with_devices = config.enable_non_cpu_memory_planning
     skip_dim_order = edge_compile_config is not None and edge_compile_config._skip_dim_order
     planning = _for_method(config.memory_planning_pass, name or "forward")
     planned_outputs = bool(getattr(planning, "alloc_graph_output", False))
@@ -162,7 +157,7 @@ def pre_memory_planning_passes(
     return [
         *([] if skip_dim_order else [LegalizePortableDimOrderPass()]),
         SpecPropPass(),
-        PropagateDevicePass(device_config),
+        PropagateDevicePass(device_config, with_devices, name or "forward"),
         EdgeToBackendOpsPass(),
         RemoveGraphAssertsPass(),
         RemoveRedundantCopies(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -99,6 +100,10 @@ def _convolution(to: Lowering, node: Node) -> None:
     x, w_node = (cast("Node", a) for a in node.args[:2])
     call = to.static.get(node)
     integers = call.weights if call is not None else None
+    zeros = [0, 0, 0, 0]  # around the image: left, right, top, bottom
+    if call is not None and call.padding is not None:
+        x, widths = (cast("Any", a) for a in call.padding.args[:2])
+        zeros = [*widths, 0, 0][:4]
     layer = match(node, to.constant)
     if isinstance(layer, DynamicLayer):
         _dynamic_convolution(to, node, layer)
@@ -130,7 +135,8 @@ def _convolution(to: Lowering, node: Node) -> None:
     if is_1d:  # an image of one row
         x_id = _reshaped(to, node, x_id, _row_of(extents_of(x)), _row_of(shape_of(x)))
         y_id = to.like(y_id, _row_of(shape_of(node)))
-    to.emit(node, kind, *_window(node, w), x_id, filter_id, bias_id, y_id, bounds=bounds)
+    fields = [*_window(node, w, zeros), x_id, filter_id, bias_id, y_id]
+    to.emit(node, kind, *fields, bounds=bounds)
     if is_1d:
         n, c, length = extents_of(node)
         to.emit(node, "StaticReshape", 3, [n, length, c], y_id, flat_id)
@@ -158,15 +164,18 @@ def _reshaped(to: Lowering, node: Node, x_id: int, shape: list[int], bounds: lis
     return y_id
 
 
-def _window(node: Node, w: Tensor) -> list[int]:
-    """The fields of a convolution in front of its ids; `w` has the output channels first."""
+def _window(node: Node, w: Tensor, zeros: Sequence[int] = (0, 0, 0, 0)) -> list[int]:
+    """The fields of a convolution in front of its ids; `w` has the output channels first, `zeros`
+    are added to its padding: left, right, top, bottom."""
     stride, padding, dilation, adjustment = (
         pair(argument(node, name), alone)
         for name, alone in _ATTRIBUTES[tensor_of(node).dim()].items()
     )
     (h, v), groups = padding, argument(node, "groups")
     channels = [w.shape[1], w.shape[0] // groups]
-    fields = [h, v, h, v, *w.shape[2:], *stride, *dilation, *channels, groups]
+    left, right, top, bottom = zeros
+    around = [h + top, v + right, h + bottom, v + left]
+    fields = [*around, *w.shape[2:], *stride, *dilation, *channels, groups]
     return fields + (adjustment if argument(node, "transposed") else [0, 0])
 
 

@@ -19,8 +19,14 @@ from executorch.backends.xnnpack.lowering import (
     tensor_of,
 )
 from executorch.backends.xnnpack.serialization.payload import NO_ID
+from executorch.exir.dialects._ops import ops as exir_ops
 
 _MAX_CONCATENATED = 5
+
+
+@lowers(aten.clone.default, exir_ops.edge.dim_order_ops._clone_dim_order.default)
+def _clone(to: Lowering, node: Node) -> None:
+    to.unary(node, "Copy")
 
 
 @lowers(aten.permute_copy.default)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from executorch.backends.xnnpack.lowering import RULES, constant_value, constants_of
+from executorch.backends.xnnpack.lowering import RULES, aten, constant_value, constants_of
 from executorch.backends.xnnpack.quantized import Constants, DynamicLayer, match
 from executorch.backends.xnnpack.static_quantization import (
     StaticCall,
@@ -58,6 +58,22 @@ def static_calls(
     torn = _drop_torn(calls, lambda _, call: call.chain(), lambda call: call.weights_from)
     reasons |= dict.fromkeys(torn, "its integer weights are read by other calls too")
     return calls, reasons
+
+
+def float_weights(program: ExportedProgram) -> dict[Node, Node]:
+    """Layer -> the call that dequantises its constant weights, which it reads alone: for who wants
+    to compute in floats. They count as constants."""
+    constant = constants_in(program)
+    found: dict[Node, Node] = {}
+    for node in program.graph.nodes:
+        if node.target not in (aten.linear.default, aten.convolution.default):
+            continue
+        w = node.args[1]
+        if "dequantize" not in str(w.target) or list(w.users) != [node] or constant(w) is None:
+            continue
+        w.meta["is_constant"] = True
+        found[node] = w
+    return found
 
 
 def _drop_torn(

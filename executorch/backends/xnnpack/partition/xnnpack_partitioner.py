@@ -21,7 +21,11 @@ from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     target_name,
     type_refusal,
 )
-from executorch.backends.xnnpack.partition.quantized_calls import dynamic_layers, static_calls
+from executorch.backends.xnnpack.partition.quantized_calls import (
+    dynamic_layers,
+    float_weights,
+    static_calls,
+)
 from executorch.backends.xnnpack.quantized import LINEAR, operands_of, whole_operators
 from executorch.backends.xnnpack.static_quantization import (
     conversion_refusal,
@@ -158,11 +162,20 @@ class XnnpackPartitioner(Partitioner):
             reasons |= others
             parts |= {part for call in static.values() for part in call.chain()}
             together += [call.chain() for call in static.values()]
+        frozen: dict[Node, Node] = {}
+        if self.precisions == {ConfigPrecisionType.FP32}:
+            frozen = float_weights(program)
+            parts |= set(frozen.values())
+            reasons = {node: reason for node, reason in reasons.items() if node not in frozen}
         calls = [n for n in program.graph.nodes if n.op == "call_function"]
         whole = {*layers, *parts}
         for node in calls:
             if node not in whole and node not in reasons and (reason := self._refusal(node)):
                 reasons[node] = reason
+        for node in frozen.keys() & reasons.keys():
+            whole.remove(frozen[node])
+            reasons[frozen[node]] = "integer weights whose reader is not computed in floats"
+        together += [[w, node] for node, w in frozen.items() if node not in reasons]
         supported = {n for n in calls if n in whole or n not in reasons}
         reasons |= dict.fromkeys(self._torn_attention(program, supported, whole), ATTENTION)
         supported -= reasons.keys() - whole

@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from executorch.backends.xnnpack.lowering import RULES, tensor_of
+from executorch.backends.xnnpack.lowering import RULES, is_channels_last, tensor_of
 from executorch.backends.xnnpack.operators.images import BATCH_NORM
 from executorch.backends.xnnpack.serialization.payload import MAX_RANK
 from executorch.exir.backend.canonical_partitioners.config_partitioner import (
@@ -18,6 +18,7 @@ from executorch.exir.backend.canonical_partitioners.config_partitioner import (
     format_target_name,
 )
 from executorch.exir.backend.tags import is_constant_data, set_refusal
+from executorch.exir.passes.operator_kind import makes_contiguous
 
 Types = tuple[torch.dtype, ...]
 # Other forms of an operator that has a class.
@@ -127,8 +128,10 @@ def type_refusal(node: Node, types: Types) -> str | None:
             return f"types are mixed: {each} is of {value.dtype}"
         if value.dim() > MAX_RANK:
             return f"{each} has more than {MAX_RANK} dims"
-        if not _is_in_order(value):
-            return f"{each} is not contiguous"
+        if each.meta.get("is_constant") or _is_in_order(value):
+            continue
+        if makes_contiguous(each) or not is_channels_last(value):
+            return f"{each} is neither contiguous nor channels-last"
     return None
 
 

@@ -1,0 +1,141 @@
+"""Images in either layout, padded ones, and integer weights of layers that compute in floats."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.export import export
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+    XnnpackFloatingPointPartitioner,
+    XnnpackPartitioner,
+)
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
+from executorch.exir import to_edge_transform_and_lower
+from executorch.runtime import Runtime
+
+NHWC = torch.channels_last
+
+
+def lowered(module, inputs, partitioner=None, **options):
+    program = export(module, inputs, **options)
+    return to_edge_transform_and_lower(program, partitioner=[partitioner or XnnpackPartitioner()])
+
+
+def called(edge):
+    """Names of what is called beside getitem."""
+    names = [str(n.target) for n in edge.exported_program().graph.nodes if n.op == "call_function"]
+    return [n for n in names if "getitem" not in n]
+
+
+def run(edge, *inputs):
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    return method.execute(list(inputs))
+
+
+def quantized(module, inputs, **config):
+    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(**config))
+    prepared = prepare_pt2e(export(module, inputs, strict=True).module(), quantizer)
+    prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
+def step(y):
+    return float(y.abs().max()) / 127
+
+
+class Normed(nn.Module):
+    def __init__(self, with_conv: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1) if with_conv else nn.Identity()
+        self.norm = nn.BatchNorm2d(4 if with_conv else 3)
+        self.norm.running_mean.uniform_()
+        self.norm.running_var.uniform_(0.5, 2)
+
+    def forward(self, x):
+        return self.norm(self.conv(x)).relu()
+
+
+class Mixed(nn.Module):
+    """Results of both layouts, of operands of both."""
+
+    def forward(self, x, y):
+        z = x * 2 + y
+        return z, torch.flatten(x, 1), y.relu(), x.clone()
+
+
+@pytest.mark.parametrize("with_conv", [False, True], ids=["alone", "behind a convolution"])
+def test_batch_norms_of_channels_last_images_are_taken(with_conv: bool) -> None:
+    torch.manual_seed(0)
+    model = Normed(with_conv).eval()
+    x = torch.randn(2, 3, 5, 6).to(memory_format=NHWC)
+    edge = lowered(model, (x,))
+    assert called(edge) == ["executorch_call_delegate"]
+    (y,) = run(edge, x)
+    torch.testing.assert_close(y, model(x), rtol=1e-5, atol=1e-5, check_stride=False)
+    assert y.dim_order() == (0, 2, 3, 1)
+
+
+def test_values_keep_their_layout_across_the_call() -> None:
+    model = Mixed()
+    x = torch.randn(2, 3, 4, 5).to(memory_format=NHWC)
+    y = torch.randn(2, 3, 4, 5)
+    edge = lowered(model, (x, y))
+    assert set(called(edge)) == {"executorch_call_delegate"}
+    for got, want in zip(run(edge, x, y), model(x, y), strict=True):
+        torch.testing.assert_close(got, want, check_stride=False)
+        assert got.dim_order() == want.dim_order()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (1, 2, 3, 4)])
+def test_clones_are_taken(shape: tuple[int, ...]) -> None:
+    class Cloned(nn.Module):
+        def forward(self, x):
+            return x.clone()
+
+    x = torch.randn(shape)
+    edge = lowered(Cloned(), (x,))
+    assert called(edge) == ["executorch_call_delegate"]
+    assert torch.equal(run(edge, x)[0], x)
+
+
+@pytest.mark.parametrize("groups", [1, 2], ids=["full", "depthwise"])
+@pytest.mark.parametrize("kernel", [(4, 4), (2, 3)], ids=str)
+def test_padding_of_an_even_window_is_the_convolutions(kernel: tuple[int, int], groups) -> None:
+    torch.manual_seed(0)
+    conv, x = nn.Conv2d(2, 4, kernel, padding="same", groups=groups).eval(), torch.randn(1, 2, 7, 8)
+    model = quantized(conv, (x,))
+    edge = lowered(model, (x,), strict=True)
+    assert called(edge) == ["executorch_call_delegate"]
+    y = model(x)
+    torch.testing.assert_close(run(edge, x)[0], y, rtol=0, atol=1.01 * step(y), check_stride=False)
+
+
+def test_transposed_filters_with_one_output_channel_are_taken() -> None:
+    torch.manual_seed(0)
+    conv, x = nn.ConvTranspose2d(2, 1, 3, 2, 1).eval(), torch.randn(1, 2, 8, 8)
+    model = quantized(conv, (x,), is_per_channel=True)
+    edge = lowered(model, (x,), strict=True)
+    assert called(edge) == ["executorch_call_delegate"]
+    y = model(x)
+    torch.testing.assert_close(run(edge, x)[0], y, rtol=0, atol=1.01 * step(y), check_stride=False)
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("layer", [nn.Linear(6, 5), nn.Conv2d(6, 5, 3)], ids=["linear", "conv"])
+def test_integer_weights_may_be_computed_with_in_floats(layer: nn.Module, is_dynamic: bool) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 6) if isinstance(layer, nn.Linear) else torch.randn(2, 6, 5, 5)
+    model = quantized(layer.eval(), (x,), is_per_channel=True, is_dynamic=is_dynamic)
+    edge = lowered(model, (x,), XnnpackFloatingPointPartitioner(), strict=True)
+    names = called(edge)
+    assert names.count("executorch_call_delegate") == 1
+    assert not any("linear" in n or "convolution" in n or "per_channel" in n for n in names)
+    assert any("quantize_per_tensor" in n for n in names)
+    y = model(x)
+    torch.testing.assert_close(run(edge, x)[0], y, rtol=0, atol=1.01 * step(y), check_stride=False)
