@@ -43,7 +43,9 @@ def sequences() -> list[Tensor]:
     """Pieces of the last tenth, which training has not seen; each [1, length + 1]."""
     text = CORPUS.read_text(encoding="utf-8")
     vocabulary = json.loads((EXAMPLE / "vocab.json").read_text(encoding="utf-8"))
-    ids = torch.tensor(load(EXAMPLE / "bpe.py").Tokenizer(vocabulary).encode(text[len(text) * 9 // 10 :]))
+    ids = torch.tensor(
+        load(EXAMPLE / "bpe.py").Tokenizer(vocabulary).encode(text[len(text) * 9 // 10 :])
+    )
     step = len(ids) // len(LENGTHS)
     return [ids[i * step :][: n + 1][None] for i, n in enumerate(LENGTHS)]
 

@@ -226,8 +226,18 @@ def test_circular_tags_are_refused():
 def test_user_inputs_cannot_be_tagged():
     manager = edge(lambda x: x + 1.0, torch.randn(3))
     tags = {"args_0": "t", "aten_add_tensor": "t"}
-    with pytest.raises(ValueError, match="input args_0 has the tag 't'"):
+    with pytest.raises(RuntimeError, match="input args_0 has the tag 't'"):
         to_backend(manager.exported_program(), Tagging(tags))
+
+
+def test_a_partitioner_that_names_no_delegates_is_refused():
+    class Untold(Partitioner):
+        def partition(self, program):
+            return PartitionResult(program, None)
+
+    manager = edge(lambda x: x + 1.0, torch.randn(3))
+    with pytest.raises(AssertionError, match="partition_tags, a mapping"):
+        to_backend(manager.exported_program(), Untold())
 
 
 def test_partitioners_that_edit_the_graph_are_refused():
@@ -239,7 +249,7 @@ def test_partitioners_that_edit_the_graph_are_refused():
             return PartitionResult(program, {})
 
     manager = edge(lambda x: x + 1.0, torch.randn(3))
-    with pytest.raises(RuntimeError, match="only tags nodes"):
+    with pytest.raises(AssertionError, match="only tags nodes"):
         to_backend(manager.exported_program(), Editing())
 
 

@@ -36,4 +36,5 @@ def duplicate_constant_node(exported_program: ExportedProgram, candidate_node: s
         specs.insert(place + 1, spec)
         added.add(new.name)
     exported_program._graph_signature = ExportGraphSignature(specs, signature.output_specs)
+    exported_program.graph_module.recompile()
     return added
