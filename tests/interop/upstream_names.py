@@ -1,5 +1,5 @@
-"""A pytest plugin: modules in test folders, and what upstream's tests need beside them, come from its
-wheel; everything else that they import is this project's.
+"""A pytest plugin: modules in test folders, and what upstream's tests need beside them, come from
+its wheel; everything else that they import is this project's.
 
 Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPSTREAM_PYTHON.
 """
