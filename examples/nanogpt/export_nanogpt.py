@@ -21,7 +21,7 @@ parser = argparse.ArgumentParser(
 )
 parser.add_argument("--pretrained", help="a GPT-2 name or folder for transformers")
 parser.add_argument("--quantize", choices=["int8", "int4"], help="weights of 8 or 4 bits")
-parser.add_argument("--out", type=Path, default=Path("nanogpt.pte"))
+parser.add_argument("-o", "--output", "--out", type=Path, default=Path("nanogpt.pte"))
 args = parser.parse_args()
 
 if args.pretrained:
@@ -47,5 +47,5 @@ session = export(
     incremental=True,  # it keeps what it computed for the tokens that it has seen
     quantize=args.quantize,
 )
-session.save_to_pte(str(args.out))
-print(f"{args.out}: {args.out.stat().st_size:,} bytes")
+session.save_to_pte(str(args.output))
+print(f"{args.output}: {args.output.stat().st_size:,} bytes")

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import executorch.compat
 from executorch.compat import hook
 
 executorch.compat.hook.install()
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def rows():
@@ -48,9 +50,47 @@ def test_every_row_leads_home(old, home):
 
 
 def test_old_module_whose_home_is_missing_says_where_it_went(monkeypatch):
-    monkeypatch.setitem(hook._MODULES, "executorch.gone", "executorch.no_such_home")
-    with pytest.raises(ModuleNotFoundError, match="executorch.gone is now executorch.no_such_home"):
-        importlib.import_module("executorch.gone")
+    monkeypatch.setitem(hook._MODULES, "torch.gone", "executorch.no_such_home")
+    with pytest.raises(ModuleNotFoundError, match="torch.gone is now executorch.no_such_home"):
+        importlib.import_module("torch.gone")
+
+
+@pytest.mark.parametrize(
+    "old, home",
+    [
+        ("executorch.sdk.inspector", "executorch.devtools.inspector"),
+        ("executorch.sdk.inspector.inspector", "executorch.devtools.inspector._inspector"),
+        ("executorch.sdk.bundled_program.config", "executorch.devtools.bundled_program.config"),
+        (
+            "executorch.exir.passes._quant_patterns_and_replacements",
+            "executorch.exir.passes.quantized_ops_registry",
+        ),
+    ],
+)
+def test_our_own_old_modules_are_their_homes(old, home):
+    assert importlib.import_module(old) is importlib.import_module(home)
+    assert importlib.import_module(home).__name__ == home
+
+
+def test_our_own_old_modules_need_no_hook():
+    code = (
+        "from executorch.sdk import generate_etrecord, Inspector; import sys, torch.export;"
+        "print('executorch.compat' in sys.modules, hasattr(torch.export, 'dynamic_dim'))"
+    )
+    assert run(code).split() == ["False", "False"]
+
+
+def test_old_module_below_ours_that_is_gone_says_where_it_went():
+    with pytest.raises(ModuleNotFoundError, match="sdk.gone is now executorch.devtools.gone"):
+        importlib.import_module("executorch.sdk.gone")
+
+
+def test_importing_executorch_patches_nothing():
+    code = (
+        "import executorch.exir, executorch.runtime, torch.export, sys;"
+        "print('executorch.compat' in sys.modules, hasattr(torch.export, 'dynamic_dim'))"
+    )
+    assert run(code).split() == ["False", "False"]
 
 
 def run(code, *options):
@@ -84,6 +124,29 @@ def test_runner_passes_arguments_on(tmp_path):
         check=True,
     ).stdout
     assert out.strip() == "['a', 'b']"
+
+
+def test_runner_imports_what_lies_beside_the_script_and_runs_modules(tmp_path):
+    (tmp_path / "beside.py").write_text("import sys\nprint(__name__, sys.argv[1:])\n")
+    (tmp_path / "script.py").write_text("import beside\n")
+    start = [sys.executable, "-m", "executorch.compat"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for arguments, folder, expected in (
+        ([str(tmp_path / "script.py"), "a"], ROOT, "beside ['a']"),
+        (["-m", "beside", "a"], tmp_path, "__main__ ['a']"),
+    ):
+        out = subprocess.run(
+            [*start, *arguments], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        assert out.stdout.strip() == expected, out.stderr
+
+
+def test_runner_refuses_options_that_it_does_not_have():
+    done = subprocess.run(
+        [sys.executable, "-m", "executorch.compat", "--no-such"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "script.py [arguments]" in done.stderr
 
 
 def add(x, y):
@@ -158,10 +221,3 @@ def test_bound_methods_keep_their_weights():
 
     program = torch.export.export(Model().encode, (ones(2),))
     assert len(program.graph_signature.parameters) == 1
-
-
-def test_the_start_up_line_is_the_import():
-    line = Path(__file__).resolve().parents[2] / "tools" / "executorch-compat.pth"
-    if not line.exists():
-        pytest.skip("installed without the source tree")
-    assert line.read_text() == "import executorch.compat\n"

@@ -1,4 +1,4 @@
-"""The import hook behind modules.map. It runs at interpreter start, so it imports next to nothing.
+"""The import hook behind modules.map. It imports next to nothing.
 
 A row for a module becomes an alias in sys.modules when it is first imported. A row for a name
 becomes an attribute that its module resolves when it is first asked for; torch.export's `export`
@@ -9,6 +9,8 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from os.path import dirname, join
+
+from executorch._alias import AliasLoader
 
 _MODULES: dict[str, str] = {}  # old module -> home
 _NAMES: dict[str, dict[str, tuple[str, str]]] = {}  # module -> old name -> (home, name)
@@ -38,24 +40,6 @@ def home_of(name: str) -> str | None:
     return None
 
 
-class _AliasLoader:
-    def __init__(self, home: str) -> None:
-        self.home = home
-
-    def create_module(self, spec):  # type: ignore[no-untyped-def]
-        try:
-            module = import_module(self.home)
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"{spec.name} is now {self.home}, which cannot be imported: {error}", name=spec.name
-            ) from error
-        self._spec = getattr(module, "__spec__", None)
-        return module
-
-    def exec_module(self, module) -> None:  # type: ignore[no-untyped-def]
-        module.__spec__ = self._spec  # the module keeps its own identity
-
-
 class _PatchLoader:
     """Runs a module's own loader, then adds the old names."""
 
@@ -73,13 +57,13 @@ class _PatchLoader:
 
 class _Finder:
     def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
-        if not fullname.startswith(("torch.", "executorch.")):
+        if not fullname.startswith("torch."):
             return None
         home = home_of(fullname)
         if home is not None:
             if self._real_spec(fullname, path, target) is not None:
                 return None
-            return ModuleSpec(fullname, _AliasLoader(home), is_package=True)
+            return ModuleSpec(fullname, AliasLoader(home), is_package=True)
         if fullname in _NAMES:
             spec = self._real_spec(fullname, path, target)
             if spec is not None and spec.loader is not None:

@@ -1,4 +1,4 @@
-"""A progress bar for what takes long."""
+"""How far something is that takes long."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _PATIENCE_SECONDS = 2.0
+_INTERVAL_SECONDS = 5.0
 
 
 def steps(items: Sequence[T], what: str) -> Iterator[T]:
-    """The items; on a terminal, a bar appears on stderr once they take more than 2 seconds."""
-    started = time.monotonic()
+    """The items. Once they take more than 2 seconds stderr shows a bar if it is a terminal, and
+    else a line every 5 seconds."""
+    due = time.monotonic() + _PATIENCE_SECONDS
     bar = None
     try:
         for done, item in enumerate(items):
             if bar is not None:
                 bar.update(bar.task_ids[0], completed=done)
-            elif time.monotonic() - started > _PATIENCE_SECONDS and sys.stderr.isatty():
+            elif time.monotonic() > due and sys.stderr.isatty():
                 bar = _start(what, len(items), done)
+            elif time.monotonic() > due:
+                print(f"{what}: {done} of {len(items)}", file=sys.stderr, flush=True)
+                due = time.monotonic() + _INTERVAL_SECONDS
             yield item
     finally:
         if bar is not None:

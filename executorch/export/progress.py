@@ -1,4 +1,4 @@
-"""What a long command is doing, on stderr if that is a terminal."""
+"""What a long command is doing, on stderr: a bar on a terminal, and else a line for each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ Step = Callable[[str], None]
 def show_progress(n_steps: int) -> Iterator[tuple[Step, Step]]:
     """Two functions: one that begins the next of `n_steps`, one that says more of the present."""
     if not sys.stderr.isatty():
-        yield (lambda text: None), (lambda text: None)
+        number = 0
+
+        def announce(what: str) -> None:
+            nonlocal number
+            number += 1
+            print(f"[{number}/{n_steps}] {what}", file=sys.stderr, flush=True)
+
+        yield announce, lambda what: print(f"  {what}", file=sys.stderr, flush=True)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum, EnumMeta, StrEnum
+from enum import Enum, EnumMeta
 from typing import TYPE_CHECKING, Any
 
+from executorch._text_enum import StrEnum
 from executorch.export.types import StageType
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The steps between a module and a program file."""
 
-from enum import StrEnum
+from executorch._text_enum import StrEnum
 
 
 class StageType(StrEnum):

@@ -1,19 +1,23 @@
 """Run a program from Python.
 
-    from executorch.runtime import Runtime
+    from executorch.runtime import Module
 
-    program = Runtime.get().load_program("model.pte")
-    outputs = program.load_method("forward").execute([x])
+    with Module("model.pte") as model:
+        print(model)   # its methods, with what they take and return
+        y = model(x)   # forward; any other method: model.encode(x), model["encode"](x)
+
+or with upstream's classes, `Runtime.get().load_program("model.pte").load_method("forward")`.
 
 Needs neither torch nor NumPy. What goes in and what comes out is described in
-`executorch.extension.pybindings.portable_lib`.
+`executorch.extension.pybindings.portable_lib`. A method takes one call at a time; other threads run
+Python meanwhile, and other methods.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,6 +29,7 @@ from executorch.extension.pybindings.portable_lib import (
     TensorInfo,
     Verification,
 )
+from executorch.runtime._describe import describe_method, methods_html
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +38,7 @@ __all__ = [
     "BackendRegistry",
     "Method",
     "MethodMeta",
+    "Module",
     "OperatorRegistry",
     "Program",
     "Runtime",
@@ -47,20 +53,29 @@ class Method:
     def __init__(self, method: ExecuTorchMethod) -> None:
         self._method = method
 
-    def execute(self, inputs: Sequence[Any]) -> Sequence[Any]:
+    def execute(self, inputs: Sequence[Any], *, copy_outputs: bool = True) -> Sequence[Any]:
         """Run on one flat sequence of inputs; returns the list of outputs.
 
+        Arrays whose layout the method takes are read where they are. With copy_outputs=False the
+        outputs are the method's own memory, which its next run overwrites.
         Raises RuntimeError when an input does not fit or an operator fails.
         """
-        return self._method.call(inputs)
+        return self._method.call(inputs, copy_outputs)
 
     @property
     def metadata(self) -> MethodMeta:
         return self._method.method_meta()
 
+    def __repr__(self) -> str:
+        return f"<Method {describe_method(self.metadata)}>"
+
+    def _repr_html_(self) -> str:
+        return methods_html("Method", [self.metadata])
+
 
 class Program:
-    """A program in memory; loading one of its methods makes it runnable."""
+    """A program in memory; loading one of its methods makes it runnable. In a `with` statement it
+    and its methods are let go at the end; results stay."""
 
     def __init__(self, program: ExecuTorchProgram, data: bytes | None) -> None:
         self._program = program
@@ -85,6 +100,120 @@ class Program:
 
     def write_etdump_result_to_file(self, etdump_path: str, debug_buffer_path: str) -> None:
         self._program.write_etdump_result_to_file(etdump_path, debug_buffer_path)
+
+    def close(self) -> None:
+        """Let go of the file and of the methods' memory. Using the program again is an error."""
+        for method in self._methods.values():
+            if method is not None:
+                method._method = _CLOSED
+        self._program = self._data = _CLOSED
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _described(self) -> list[MethodMeta]:
+        return [self.metadata(name) for name in self._methods]
+
+    def __repr__(self) -> str:
+        if self._program is _CLOSED:
+            return "<Program, closed>"
+        lines = (f"\n  {describe_method(meta)}" for meta in self._described())
+        return f"<Program{''.join(lines)}>"
+
+    def _repr_html_(self) -> str:
+        return (
+            repr(self) if self._program is _CLOSED else methods_html("Program", self._described())
+        )
+
+
+class _Closed:
+    """What a closed program has in the place of its parts."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError("the program is closed")
+
+
+_CLOSED: Any = _Closed()
+
+
+class Module:
+    """A program as an object to call: `model(x)` runs forward, `model.encode(x)` the method encode.
+
+    Inputs are given one by one. A method with one output returns it, others a tuple. Methods are
+    loaded at their first call, each with memory of its own.
+    """
+
+    def __init__(
+        self,
+        data: bytes | bytearray | BinaryIO | Path | str,
+        *,
+        data_path: Path | str | None = None,
+        copy_outputs: bool = True,
+    ) -> None:
+        """data           a .pte: its path, bytes, or a binary file object
+        data_path      a .ptd file with weights the program leaves outside
+        copy_outputs   False: outputs are the method's memory, which its next call overwrites
+        Raises FileNotFoundError, or RuntimeError when the program is damaged.
+        """
+        self._program = Runtime.get().load_program(data, data_path=data_path)
+        self._copy_outputs = copy_outputs
+        self._name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "in memory"
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self["forward"](*inputs)
+
+    def __getitem__(self, name: str) -> Any:
+        """The method of that name, as a function. Raises KeyError for an unknown one."""
+        method = self._program.load_method(name)
+        assert method is not None
+
+        def call(*inputs: Any) -> Any:
+            outputs = method.execute(inputs, copy_outputs=self._copy_outputs)
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = describe_method(method.metadata)
+        return call
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._program._methods:
+            raise AttributeError(f"{type(self).__name__} {self._name} has no method {name!r}")
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the methods, in the program's order."""
+        return iter(self._program._methods)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._program._methods]
+
+    @property
+    def program(self) -> Program:
+        return self._program
+
+    def metadata(self, name: str = "forward") -> MethodMeta:
+        """What the method takes and returns. Raises RuntimeError for an unknown one."""
+        return self._program.metadata(name)
+
+    def close(self) -> None:
+        self._program.close()
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._program).replace("<Program", f"<Module {self._name}", 1)
+
+    def _repr_html_(self) -> str:
+        if self._program._program is _CLOSED:
+            return repr(self)
+        return methods_html(f"Module {self._name}", self._program._described())
 
 
 class BackendRegistry:

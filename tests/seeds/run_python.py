@@ -1,4 +1,5 @@
-"""Runs the Python of a page as its reader would: saved to a file, started with `python FILE`."""
+"""Runs the Python of a page as its reader would: saved to a file and started, with the names that
+torch had when the page was written."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def run(script: Script, folder: Path) -> list[Result]:
     path = folder / script.name
     starts = _write(script, path)
     done = subprocess.run(
-        [sys.executable, "-u", script.name],
+        [sys.executable, "-u", "-m", "executorch.compat", script.name],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

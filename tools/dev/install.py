@@ -3,7 +3,7 @@
     ./install_requirements.sh            into the active environment, or PYTHON_EXECUTABLE's
     ./install_requirements.sh --clean    remove what earlier builds left, and stop
 
-Other options of upstream's script of that name are accepted; everything is always built.
+Upstream's other options are accepted and change nothing: everything is always built.
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--clean", action="store_true", help="remove what earlier builds left")
-    arguments, _ = parser.parse_known_args()
+    for upstreams in ("--minimal", "--use-pt-pinned-commit", "--verbose", "--example"):
+        parser.add_argument(upstreams, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("-e", "--editable", action="store_true", help=argparse.SUPPRESS)
+    for upstreams in ("--pybind", "--optional-dependency"):
+        parser.add_argument(upstreams, nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
     try:
         clean() if arguments.clean else install(Path(sys.executable))
     except StepFailed as e:

@@ -16,7 +16,7 @@ PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 # What a Python needs of the build: the native modules and the exporter's operator table.
 PYTHON_TARGETS = (
-    "portable_lib",
+    "portable_lib_stub",
     "exir_native",
     "xnnpack_native",
     "devtools_native",
@@ -95,13 +95,12 @@ def install_python_packages(python: Path) -> None:
 
 
 def link_checkout(python: Path) -> None:
-    """Make `import executorch` find this checkout, and old torch spellings work, in `python`."""
+    """Make `import executorch` find this checkout in `python`."""
     site = subprocess.check_output(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
     ).strip()
-    hook = (ROOT / "tools" / "executorch-compat.pth").read_text()
     pth = Path(site, "executorch-dev.pth")
-    wanted = f"{ROOT}\n{hook}"
+    wanted = f"{ROOT}\n"
     if not pth.exists() or pth.read_text() != wanted:
         pth.write_text(wanted)
 

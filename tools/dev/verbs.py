@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import inspect
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from dev.arm64 import setup_arm64
 from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, setup
 from dev.steps import ROOT, StepFailed, show, step
+from dev.wheel import build_wheel
 
 BUILD = ROOT / "build" / "dev"
 OUTPUT = ROOT / "output"
@@ -28,7 +30,10 @@ JOBS = str(os.cpu_count() or 2)
 # A test that says "not built" fails: conftest.py.
 EVERYTHING_BUILT = {"EXECUTORCH_EVERYTHING_BUILT": "1"}
 
-Verb = Callable[[list[str]], int]
+# What the package uses of Python and its library is there in the oldest release it is for.
+VERMIN = [str(VENV / "bin" / "vermin"), "-t=3.10-", "--no-tips", "--violations", "-q"]
+
+Verb = Callable[..., int]  # of the arguments; one without parameters takes none
 
 
 def build(preset: str = "dev", *targets: str) -> Path:
@@ -53,14 +58,19 @@ def ctest(folder: Path) -> int:
     return show(["ctest", "--output-on-failure", "-j", JOBS], cwd=folder)
 
 
-def verb_setup(args: list[str]) -> int:
+def verb_setup() -> int:
     """Install what is missing and make the virtual environment."""
     setup()
     return 0
 
 
 def verb_build(args: list[str]) -> int:
-    """Build everything, or one preset: ./dev build [dev|asan|tsan|size]."""
+    """Build everything, or one preset: ./dev build [PRESET [TARGET...]]."""
+    listed = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+    presets = [preset["name"] for preset in listed]
+    if args and args[0] not in presets:
+        print(f"dev: no preset {args[0]!r}; there are: {', '.join(presets)}", file=sys.stderr)
+        return 2
     setup()
     build(*(args or ["dev"]))
     return 0
@@ -85,26 +95,27 @@ def verb_test(args: list[str]) -> int:
     pytest = [str(PYTHON), "-m", "pytest"]
     if args:
         return show([*pytest, *args], env=EVERYTHING_BUILT)
-    lint = verb_lint([])
+    lint = verb_lint()
     cpp = ctest(BUILD)
     tests = show([*pytest, "-n", JOBS, "--dist", "loadgroup"], env=EVERYTHING_BUILT)
     return lint or cpp or tests
 
 
-def verb_tiny(args: list[str]) -> int:
+def verb_tiny() -> int:
     """The one fast test that shows the whole product."""
     setup()
     build("dev", *PYTHON_TARGETS)
     return python("-m", "pytest", "tests/test_tiny.py")
 
 
-def verb_lint(args: list[str]) -> int:
-    """Check formats, types, the layer table, and that nothing aborts."""
+def verb_lint() -> int:
+    """Check formats, types, the layer table, the oldest Python, and that nothing aborts."""
     sources = _tracked("*.h", "*.cpp")
     checks = {
         "clang-format": ["clang-format", "--dry-run", "--Werror", *sources],
         "ruff format": [str(VENV / "bin" / "ruff"), "format", "--check", "-q", "."],
         "ruff": [str(VENV / "bin" / "ruff"), "check", "-q", "."],
+        "oldest Python": [*VERMIN, "executorch"],
         "mypy": [str(PYTHON), "-m", "mypy", "executorch/exir"],
         "layers": [str(PYTHON), "tools/check_layers.py"],
         "aborts": [str(PYTHON), "tools/check_aborts.py"],
@@ -118,7 +129,7 @@ def verb_lint(args: list[str]) -> int:
     return failed
 
 
-def verb_format(args: list[str]) -> int:
+def verb_format() -> int:
     """Rewrite all sources in the project's format."""
     ruff = str(VENV / "bin" / "ruff")
     return (
@@ -128,7 +139,7 @@ def verb_format(args: list[str]) -> int:
     )
 
 
-def verb_asan(args: list[str]) -> int:
+def verb_asan() -> int:
     """Run the C++ tests, and those of the commands, under AddressSanitizer and
     UndefinedBehaviorSanitizer."""
     setup()
@@ -140,7 +151,7 @@ def verb_asan(args: list[str]) -> int:
     return cpp or show([str(PYTHON), "-m", "pytest", *commands], env=sanitized)
 
 
-def verb_tsan(args: list[str]) -> int:
+def verb_tsan() -> int:
     """Run the C++ tests under ThreadSanitizer."""
     setup()
     return ctest(build("tsan"))
@@ -216,7 +227,7 @@ def verb_allocations(args: list[str]) -> int:
     return failed
 
 
-def verb_size(args: list[str]) -> int:
+def verb_size() -> int:
     """Print the size of the smallest runtime: verification on, no kernels."""
     setup()
     folder = build("size", "size_test")
@@ -231,7 +242,18 @@ def verb_executorch(args: list[str]) -> int:
     return show([str(command), *args], cwd=Path.cwd())
 
 
-def verb_golden(args: list[str]) -> int:
+def verb_wheel(args: list[str]) -> int:
+    """Build the wheel and the sdist into dist/, and try the wheel in an environment of its own:
+    ./dev wheel [--with-torch]. The libraries that the wheel needs are put inside (auditwheel)."""
+    options = argparse.ArgumentParser("./dev wheel", description=verb_wheel.__doc__)
+    options.add_argument("--with-torch", action="store_true", help="and export there")
+    with_torch = options.parse_args(args).with_torch
+    setup()
+    build("dev", *PYTHON_TARGETS)
+    return build_wheel(with_torch)
+
+
+def verb_golden() -> int:
     """Rewrite the golden text dumps in tests/golden from today's exporter."""
     setup()
     build("dev")
@@ -348,7 +370,7 @@ def _tracked(*patterns: str) -> list[str]:
     return [f for f in listed if f and (ROOT / f).exists()]
 
 
-def verb_help(args: list[str]) -> int:
+def verb_help() -> int:
     """Print this list."""
     print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
     for name, verb in VERBS.items():
@@ -372,7 +394,7 @@ def asks_for_help(verb: str, args: list[str]) -> bool:
     asks = {"-h", "--help"}
     if verb in ("executorch", "bench", "test"):
         return bool(args) and args[0] in asks
-    return verb != "fuzz" and bool(asks & set(args))
+    return verb not in ("fuzz", "wheel") and bool(asks & set(args))
 
 
 def main(argv: list[str]) -> int:
@@ -383,8 +405,12 @@ def main(argv: list[str]) -> int:
     if asks_for_help(name, argv[1:]):
         print(f"./dev {name}: {inspect.cleandoc(VERBS[name].__doc__ or '')}")
         return 0
+    takes = inspect.signature(VERBS[name]).parameters
+    if argv[1:] and not takes and name != "help":
+        print(f"dev: {name} takes no arguments, found {' '.join(argv[1:])}", file=sys.stderr)
+        return 2
     try:
-        return VERBS[name](argv[1:])
+        return VERBS[name](argv[1:]) if takes else VERBS[name]()
     except StepFailed as e:
         print(f"dev: {e}", file=sys.stderr)
         return 1

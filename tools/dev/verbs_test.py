@@ -31,6 +31,28 @@ def test_help_is_printed_and_nothing_else_happens(
     assert verb in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "arguments", [["lint", "--fast"], ["size", "x"], ["build", "--all"], ["bench", "--no-such"]]
+)
+def test_what_a_verb_does_not_take_is_refused_before_anything_happens(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    for name in ("setup", "build", "show", "step"):
+        monkeypatch.setattr(verbs, name, lambda *given: pytest.fail(f"{arguments} runs {given}"))
+    assert verbs.main(arguments) == 2
+    assert capsys.readouterr().err
+
+
+def test_the_set_up_takes_upstreams_options_and_no_others() -> None:
+    script = ROOT / "tools" / "dev" / "install.py"
+    for options, status in (
+        (["--pybind", "xnnpack", "--minimal", "--help"], 0),
+        (["--no-such"], 2),
+    ):
+        done = subprocess.run([sys.executable, script, *options], capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+
+
 def test_the_command_runs_where_its_caller_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,9 +132,9 @@ def test_dynamic_8_bit_products_with_matrices_agree_with_eager_row_by_row(fold: 
     want = torch.zeros_like(got)
     for place in torch.cartesian_prod(*map(torch.arange, x.shape[:2])).tolist():
         alone = torch.zeros_like(x)
-        alone[*place] = x[*place]
+        alone[tuple(place)] = x[tuple(place)]
         with torch.no_grad():
-            want[*place] = module(alone)[*place]
+            want[tuple(place)] = module(alone)[tuple(place)]
     atol = float(want.abs().max()) * (STEP + ROUNDINGS * 2**-23)
     torch.testing.assert_close(got, want, rtol=0, atol=atol, check_stride=False)
 

@@ -4,11 +4,11 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import IO, Any, BinaryIO
 
 from torch.export import ExportedProgram
 
+from executorch._text_enum import StrEnum
 from executorch.devtools import _native
 from executorch.devtools.etrecord._archive import IDENTIFIER, Reader, Writer
 from executorch.devtools.progress import steps

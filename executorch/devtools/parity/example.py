@@ -59,9 +59,9 @@ def example_of(spec: str) -> tuple[Any, Any, Any]:
 
 @contextmanager
 def show_status() -> Iterator[Callable[[str], None]]:
-    """A function that says what is being done, on stderr if that is a terminal."""
+    """A function that says what is being done, on stderr: in place on a terminal, else in lines."""
     if not sys.stderr.isatty():
-        yield lambda text: None
+        yield lambda text: print(text, file=sys.stderr, flush=True)
         return
     from rich.console import Console
 

@@ -50,8 +50,7 @@ class FileBackedData:
 
     def sha256(self) -> bytes:
         if self._sha256 is None:
-            with open(self._path, "rb") as file:
-                self._sha256 = hashlib.file_digest(file, "sha256").digest()
+            self._sha256 = hashlib.sha256(self.view()).digest()
         return self._sha256
 
     def to_bytes(self) -> bytes:

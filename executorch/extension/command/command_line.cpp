@@ -66,7 +66,7 @@ void add_run(CLI::App& app) {
   verb.add_option("--runs", options.n_runs, "How often")
       ->check(CLI::Range(1u, 1000000u))
       ->capture_default_str();
-  verb.add_option("--output", options.output, "Write tensor output i to OUTPUT-i.npy");
+  verb.add_option("-o,--output", options.output, "Write tensor output i to OUTPUT-i.npy");
   verb.add_flag("--all", options.all, "Print every element");
   verb.add_flag("--json", options.json, "Print one JSON object instead of text");
 }
@@ -85,7 +85,7 @@ void add_profile(CLI::App& app) {
   verb.add_flag("--instructions", options.instructions, "List every instruction, too");
   verb.add_flag("--overhead", options.profile.measure_overhead,
                 "Measure what profiling costs, in turns with runs without it");
-  verb.add_option("--output", options.json_path, "Write the profile as JSON to this file");
+  verb.add_option("-o,--output", options.json_path, "Write the profile as JSON to this file");
   verb.add_option("--trace", options.trace_path,
                   "Write one run for Perfetto or chrome://tracing to this file");
   add_json(verb, options.json);
@@ -97,7 +97,7 @@ void add_report(CLI::App& app) {
       "executorch report model.pte --output model.html", report);
   add_run_options(verb, options.run);
   add_profile_options(verb, options.profile);
-  verb.add_option("--output", options.output, "Default: the program's name with .html");
+  verb.add_option("-o,--output", options.output, "Default: the program's name with .html");
 }
 
 void add_memory(CLI::App& app) {
@@ -128,7 +128,7 @@ void add_strip(CLI::App& app) {
       app, "strip", "Remove what names the Python code from a program; nothing else changes",
       "executorch strip model.pte --output small.pte", strip);
   verb.add_option("model", options.model, "Program, a .pte file")->required();
-  verb.add_option("--output", options.output, "Default: replace the program");
+  verb.add_option("-o,--output", options.output, "Default: replace the program");
   add_json(verb, options.json);
 }
 
@@ -258,6 +258,25 @@ void add_serve(CLI::App& app) {
   verb.add_option("--threads", options.n_threads, "Default: one for each performant core");
 }
 
+/// A verb that Python does, with options and help of its own.
+void add_python_verb(CLI::App& app, const std::string& name, const std::string& what,
+                     const std::string& module) {
+  CLI::App* const verb = app.add_subcommand(name, what);
+  verb->set_help_flag();
+  verb->prefix_command();
+  verb->final_callback([verb, module] { run_python({module, verb->remaining()}); });
+}
+
+void add_export(CLI::App& app) {
+  add_python_verb(app, "export", "Make a program of a PyTorch model (in Python)",
+                  "executorch.export");
+}
+
+void add_parity(CLI::App& app) {
+  add_python_verb(app, "parity", "Compare a program with its PyTorch model (in Python)",
+                  "executorch.devtools.parity");
+}
+
 std::vector<VerbSummary> summaries(CLI::App& app) {
   std::vector<VerbSummary> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) {
@@ -309,9 +328,11 @@ int run_command_line(int argc, char** argv, bool& verbose) {
       "Example: executorch profile model.pte\n"
       "Every verb has --help with an example.");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "executorch " EXECUTORCH_VERSION, "Print the version and exit");
   app.add_flag("--verbose", verbose, "Show what the runtime logs while it works");
-  for (auto add : {add_inspect, add_run, add_profile, add_report, add_memory, add_diff, add_strip,
-                   add_generate, add_chat, add_serve, add_completions}) {
+  for (auto add :
+       {add_export, add_parity, add_inspect, add_run, add_profile, add_report, add_memory, add_diff,
+        add_strip, add_generate, add_chat, add_serve, add_completions}) {
     add(app);
   }
   if (argc < 2) {

@@ -273,3 +273,31 @@ def test_damaged_files_are_errors_and_leave_no_output(program: Path, tmp_path: P
         assert done.returncode == 1, command
         assert str(command[1]) in done.stderr, (command, done.stderr)
     assert list(tmp_path.iterdir()) == [damaged]
+
+
+def test_the_version_is_the_packages() -> None:
+    import executorch
+
+    assert output_of("--version").split() == ["executorch", executorch.__version__]
+
+
+def test_verbs_of_python_get_all_that_follows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done\nexit 3\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("EXECUTORCH_PYTHON", str(python))
+    done = run("export", "model.py:example", "--help", "-o", "a b.pte", "--verbose", "--", "-x")
+    words = ["model.py:example", "--help", "-o", "a b.pte", "--verbose", "--", "-x"]
+    assert (done.returncode, done.stdout.splitlines()) == (3, ["-m", "executorch.export", *words])
+    assert run("parity", "--help").stdout.split() == ["-m", "executorch.devtools.parity", "--help"]
+    monkeypatch.setenv("EXECUTORCH_PYTHON", str(tmp_path / "none"))
+    done = run("parity")
+    assert done.returncode == 1
+    assert "EXECUTORCH_PYTHON" in done.stderr
+
+
+def test_output_has_a_short_name(program: Path, tmp_path: Path) -> None:
+    output_of("strip", program, "-o", tmp_path / "small.pte")
+    assert (tmp_path / "small.pte").exists()

@@ -9,7 +9,13 @@ namespace executorch::extension::command {
 
 void Progress::show(double done) {
   constexpr int kWidth = 40;
-  if (std::chrono::steady_clock::now() - start_ < std::chrono::seconds(2) || !isatty(2)) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  if (!isatty(2)) {
+    next_ = now + std::chrono::seconds(5);
+    std::fprintf(stderr, "%s: %.0f %%\n", what_.c_str(), 100 * std::clamp(done, 0.0, 1.0));
+    return;
+  }
   shown_ = true;
   const int filled = std::clamp(static_cast<int>(done * kWidth), 0, kWidth);
   std::fprintf(stderr, "\r%s [%s%s] %3.0f %%", what_.c_str(), std::string(filled, '#').c_str(),

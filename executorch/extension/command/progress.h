@@ -5,7 +5,8 @@
 
 namespace executorch::extension::command {
 
-/// A bar on stderr, once something has taken two seconds, if that is a terminal.
+/// How far something is, on stderr, once it has taken two seconds: a bar on a terminal, and
+/// elsewhere a line every five seconds.
 class Progress {
  public:
   explicit Progress(std::string what) : what_(std::move(what)) {}
@@ -16,7 +17,8 @@ class Progress {
 
  private:
   std::string what_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point next_ =
+      std::chrono::steady_clock::now() + std::chrono::seconds(2);
   bool shown_ = false;
 };
 

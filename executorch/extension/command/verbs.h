@@ -22,6 +22,15 @@ struct RunOptions {
   bool no_fusion = false;
 };
 
+/// A verb that is a Python module.
+struct PythonVerb {
+  std::string module;
+  std::vector<std::string> arguments;
+};
+/// This process becomes the module, run by EXECUTORCH_PYTHON, or else `python3`. Throws Failure if
+/// that cannot be started.
+[[noreturn]] void run_python(const PythonVerb& verb);
+
 struct InspectVerb {
   std::string file, data;
   bool json = false;

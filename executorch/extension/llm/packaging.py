@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("program", type=Path, help="a .pte file")
     parser.add_argument("--tokenizer", type=Path, required=True, help="its tokenizer's file")
     parser.add_argument("--chat-template", help="a template's name, or Jinja text")
-    parser.add_argument("--output", type=Path, help="default: replace the program")
+    parser.add_argument("-o", "--output", type=Path, help="default: replace the program")
     args = parser.parse_args()
     output = args.output or args.program
     data = with_tokenizer(

@@ -69,6 +69,19 @@ std::string describe(const MethodMeta& meta) {
          ")";
 }
 
+/// The kind of a value, as "Tensor", "Int" or "None".
+template <TagOf tag_of>
+std::string kind(const MethodMeta& meta, size_t i) {
+  LogCapture log;
+  const Result<Tag> tag = (meta.*tag_of)(i);
+  if (!tag.ok()) {
+    throw nb::index_error((std::string(meta.name()) + ": no value " + std::to_string(i)).c_str());
+  }
+  char name[runtime::kTagNameBufferSize] = "?";
+  runtime::tag_to_string(*tag, name, sizeof(name));
+  return name;
+}
+
 template <TensorOf tensor_of>
 TensorInfo tensor_info(const MethodMeta& meta, size_t i) {
   LogCapture log;
@@ -99,6 +112,8 @@ void bind_metadata(nb::module_& m) {
       .def("num_inputs", &MethodMeta::num_inputs)
       .def("num_outputs", &MethodMeta::num_outputs)
       .def("num_attributes", &MethodMeta::num_attributes)
+      .def("_input_kind", &kind<&MethodMeta::input_tag>, nb::arg("index"))
+      .def("_output_kind", &kind<&MethodMeta::output_tag>, nb::arg("index"))
       .def("input_tensor_meta", &tensor_info<&MethodMeta::input_tensor_meta>, nb::arg("index"),
            nb::keep_alive<0, 1>(), "Raises IndexError when that input is no tensor.")
       .def("output_tensor_meta", &tensor_info<&MethodMeta::output_tensor_meta>, nb::arg("index"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
+
+from executorch._text_enum import StrEnum
 
 
 class ActFn(StrEnum):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+from executorch._text_enum import StrEnum
 from executorch.exir import (
     EdgeCompileConfig,
     EdgeProgramManager,

@@ -17,7 +17,8 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
+
+from executorch._text_enum import StrEnum
 
 
 class ModelType(StrEnum):

