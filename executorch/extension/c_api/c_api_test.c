@@ -1,0 +1,226 @@
+/* The C interface as C99: c_api_test [linear.pte [text.pte tokenizer.bin]]
+ *   none        what needs no program: every function refuses NULL, and files that are none
+ *   linear.pte  Linear(3, 2) on float [1, 3]; prints its outputs for {1, 2, 3}
+ *   text.pte    a language model; prints 8 tokens after "hello" */
+#include <executorch/extension/c_api/executorch.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                            \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      printf("%d: not so: %s; %s\n", __LINE__, #condition, executorch_last_error()); \
+      ++failures;                                                                    \
+    }                                                                                \
+  } while (0)
+
+/* Fails, with a text that has the function's name and `words`. */
+#define EXPECT_ERROR(status, call, words)                                      \
+  do {                                                                         \
+    EXPECT((call) == (status));                                                \
+    EXPECT(strstr(executorch_last_error(), words) != NULL);                    \
+    EXPECT(strncmp(executorch_last_error(), #call, strcspn(#call, "(")) == 0); \
+  } while (0)
+
+#define EXPECT_REFUSED(call, words) EXPECT_ERROR(EXECUTORCH_INVALID_ARGUMENT, call, words)
+
+static void count_messages(char level, const char* message, void* user) {
+  if (level == 'E' && message[0] != 0) ++*(int*)user;
+}
+
+static void test_null_is_refused(void) {
+  executorch_value value;
+  size_t n;
+  EXPECT(strcmp(executorch_last_error(), "") == 0);
+  EXPECT(executorch_version()[0] != 0);
+  EXPECT_REFUSED(executorch_program_load(NULL, NULL), "NULL");
+  EXPECT_REFUSED(executorch_program_load("x", NULL), "NULL");
+  EXPECT_REFUSED(executorch_program_load_memory(NULL, 5, 0, NULL), "NULL");
+  EXPECT_REFUSED(executorch_program_method_count(NULL, &n), "NULL");
+  EXPECT_REFUSED(executorch_program_method_name(NULL, 0, NULL), "NULL");
+  EXPECT_REFUSED(executorch_method_load(NULL, NULL, NULL), "NULL");
+  EXPECT_REFUSED(executorch_method_input_count(NULL, &n), "NULL");
+  EXPECT_REFUSED(executorch_method_output_count(NULL, &n), "NULL");
+  EXPECT_REFUSED(executorch_method_input_info(NULL, 0, &value), "NULL");
+  EXPECT_REFUSED(executorch_method_output_info(NULL, 0, &value), "NULL");
+  EXPECT_REFUSED(executorch_method_set_tensor(NULL, 0, EXECUTORCH_FLOAT, 0, NULL, NULL, 0), "NULL");
+  EXPECT_REFUSED(executorch_method_set_int(NULL, 0, 0), "NULL");
+  EXPECT_REFUSED(executorch_method_set_double(NULL, 0, 0), "NULL");
+  EXPECT_REFUSED(executorch_method_set_bool(NULL, 0, 0), "NULL");
+  EXPECT_REFUSED(executorch_method_run(NULL), "NULL");
+  EXPECT_REFUSED(executorch_method_output(NULL, 0, &value), "NULL");
+  EXPECT_REFUSED(executorch_text_load(NULL, NULL, NULL), "NULL");
+  EXPECT_REFUSED(executorch_text_options_init(NULL), "NULL");
+  EXPECT_REFUSED(executorch_text_generate(NULL, NULL, NULL, NULL, NULL, NULL), "NULL");
+  EXPECT_REFUSED(executorch_text_stop(NULL), "NULL");
+  EXPECT_REFUSED(executorch_set_threads(0), "expected 1 to 1024");
+  executorch_program_free(NULL);
+  executorch_method_free(NULL);
+  executorch_text_free(NULL);
+}
+
+static void test_files_that_are_none(void) {
+  executorch_program* program = NULL;
+  executorch_text* text = NULL;
+  char zeros[100] = {0};
+  int messages = 0;
+  executorch_set_log(count_messages, &messages);
+  EXPECT_ERROR(EXECUTORCH_ACCESS_FAILED, executorch_program_load("no/such.pte", &program),
+               "no/such.pte");
+  EXPECT(messages > 0);
+  executorch_set_log(NULL, NULL);
+  EXPECT(executorch_program_load_memory(zeros, 0, 0, &program) != EXECUTORCH_OK);
+  EXPECT_ERROR(EXECUTORCH_INVALID_PROGRAM,
+               executorch_program_load_memory(zeros, sizeof zeros, 0, &program),
+               "(InvalidProgram)");
+  EXPECT(executorch_text_load("no/such.pte", NULL, &text) != EXECUTORCH_OK);
+  EXPECT(program == NULL && text == NULL);
+}
+
+static void* contents(const char* path, size_t* n) {
+  FILE* file = fopen(path, "rb");
+  void* bytes = malloc(1 << 20);
+  *n = file == NULL ? 0 : fread(bytes, 1, 1 << 20, file);
+  if (file != NULL) fclose(file);
+  return bytes;
+}
+
+static void test_linear(const char* path) {
+  static const int64_t sizes[] = {1, 3}, wide[] = {1, 4}, negative[] = {1, -3};
+  static const int64_t huge[] = {1LL << 31, 1LL << 31};
+  static const float x[] = {1, 2, 3};
+  executorch_program *program = NULL, *copy = NULL, *damaged = NULL;
+  executorch_method *method = NULL, *other = NULL;
+  executorch_value value, again;
+  const char* name = NULL;
+  size_t n = 0;
+  unsigned char* bytes = contents(path, &n);
+  EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
+  EXPECT(executorch_program_load_memory(bytes, n, 0, &copy) == EXECUTORCH_OK);
+  EXPECT_REFUSED(executorch_program_load_memory(bytes + 1, n - 1, 1, &damaged), "multiple of 16");
+  EXPECT(executorch_program_load_memory(bytes, n / 2, 0, &damaged) != EXECUTORCH_OK);
+  memset(bytes, 0x7f, n); /* the copy has its own */
+  free(bytes);
+  if (program == NULL || copy == NULL) return;
+
+  EXPECT(executorch_program_method_count(program, &n) == EXECUTORCH_OK && n == 1);
+  EXPECT(executorch_program_method_name(program, 0, &name) == EXECUTORCH_OK);
+  EXPECT(name != NULL && strcmp(name, "forward") == 0);
+  EXPECT_REFUSED(executorch_program_method_name(program, 1, &name), "method 1 of 1");
+  EXPECT_ERROR(EXECUTORCH_NOT_FOUND, executorch_method_load(program, "backward", &method),
+               "backward");
+  EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_load(copy, "forward", &other) == EXECUTORCH_OK);
+  if (method == NULL || other == NULL) return;
+  executorch_program_free(program); /* methods keep what they need */
+  executorch_program_free(copy);
+
+  EXPECT(executorch_method_input_count(method, &n) == EXECUTORCH_OK && n == 1);
+  EXPECT(executorch_method_output_count(method, &n) == EXECUTORCH_OK && n == 1);
+  EXPECT(executorch_method_input_info(method, 0, &value) == EXECUTORCH_OK);
+  EXPECT(value.kind == EXECUTORCH_KIND_TENSOR && value.dtype == EXECUTORCH_FLOAT &&
+         value.rank == 2);
+  EXPECT(value.sizes[0] == 1 && value.sizes[1] == 3 && value.dim_order[1] == 1);
+  EXPECT(value.data == NULL && value.n_bytes == sizeof x);
+  EXPECT(executorch_method_output_info(method, 0, &value) == EXECUTORCH_OK && value.sizes[1] == 2);
+  EXPECT_REFUSED(executorch_method_input_info(method, 7, &value), "input 7 of 1");
+  EXPECT_REFUSED(executorch_method_output_info(method, 7, &value), "output 7 of 1");
+
+  EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_run(method),
+               "input 0 of 1 was never set");
+  EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_output(method, 0, &value),
+               "has not run");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 1, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x),
+                 "input 1 of 1");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, 99, 2, sizes, x, sizeof x),
+                 "no element type");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, -1, 2, sizes, x, sizeof x),
+                 "no element type");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 17, sizes, x, sizeof x),
+                 "rank 17");
+  EXPECT_REFUSED(
+      executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, negative, x, sizeof x),
+      "size -3");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, huge, x, sizeof x),
+                 "size 2147483648");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, 8),
+                 "8 bytes");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, NULL, x, 8), "sizes");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, NULL, 12),
+                 "data");
+  EXPECT_REFUSED(
+      executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, sizes + 1, x, sizeof x),
+      "rank 1, expected 2");
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_INT32, 2, sizes, x, sizeof x) != 0);
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, wide, x, 16) != 0);
+  EXPECT(executorch_method_set_int(method, 0, 3) != EXECUTORCH_OK);
+  EXPECT(executorch_method_set_bool(method, 9, 1) != EXECUTORCH_OK);
+
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x) == 0);
+  EXPECT(executorch_method_set_tensor(other, 0, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x) == 0);
+  EXPECT(executorch_set_threads(2) == EXECUTORCH_OK);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_run(other) == EXECUTORCH_OK);
+  EXPECT(executorch_method_output(method, 0, &value) == EXECUTORCH_OK);
+  EXPECT(executorch_method_output(other, 0, &again) == EXECUTORCH_OK);
+  EXPECT_REFUSED(executorch_method_output(method, 1, &value), "output 1 of 1");
+  EXPECT(value.rank == 2 && value.sizes[1] == 2 && value.n_bytes == 8 && again.n_bytes == 8);
+  EXPECT(value.data != again.data && memcmp(value.data, again.data, 8) == 0);
+  printf("%.6f %.6f\n", ((const float*)value.data)[0], ((const float*)value.data)[1]);
+  executorch_method_free(method);
+  executorch_method_free(other);
+}
+
+struct seen {
+  char text[256];
+  int pieces, most;
+};
+
+static int see(const char* text, size_t n, void* user) {
+  struct seen* seen = user;
+  EXPECT(strlen(text) == n);
+  strncat(seen->text, text, sizeof seen->text - strlen(seen->text) - 1);
+  return ++seen->pieces >= seen->most;
+}
+
+static void test_text(const char* model, const char* tokenizer) {
+  executorch_text* text = NULL;
+  executorch_text_options options;
+  executorch_text_result result;
+  struct seen all = {"", 0, 1000}, one = {"", 0, 1};
+  EXPECT(executorch_text_load(model, NULL, &text) != EXECUTORCH_OK);
+  EXPECT(executorch_text_load(model, "no/such", &text) != EXECUTORCH_OK);
+  EXPECT(executorch_text_load(model, tokenizer, &text) == EXECUTORCH_OK);
+  if (text == NULL) return;
+  memset(&options, 0, sizeof options);
+  EXPECT_REFUSED(executorch_text_generate(text, "hello", &options, NULL, NULL, NULL),
+                 "struct_size");
+  EXPECT(executorch_text_options_init(&options) == EXECUTORCH_OK && options.max_new_tokens == -1);
+  options.top_p = 7;
+  EXPECT_REFUSED(executorch_text_generate(text, "hello", &options, NULL, NULL, NULL), "top_p");
+  options.top_p = 1;
+  options.temperature = 0;
+  options.max_new_tokens = 8;
+  EXPECT(executorch_text_generate(text, "hello", &options, see, &all, &result) == EXECUTORCH_OK);
+  EXPECT(result.n_new_tokens == 8 && result.n_prompt_tokens > 0 && result.decode_seconds > 0);
+  EXPECT(strcmp(result.finish_reason, "length") == 0);
+  EXPECT(strcmp(result.text, all.text) == 0 && all.pieces > 1);
+  printf("%s\n", result.text);
+  EXPECT(executorch_text_generate(text, "hello", &options, see, &one, &result) == EXECUTORCH_OK);
+  EXPECT(strcmp(result.finish_reason, "stopped") == 0 && one.pieces == 1);
+  EXPECT(executorch_text_stop(text) == EXECUTORCH_OK);
+  EXPECT(executorch_text_generate(text, "hello", NULL, NULL, NULL, NULL) == EXECUTORCH_OK);
+  executorch_text_free(text);
+}
+
+int main(int argc, char** argv) {
+  test_null_is_refused();
+  test_files_that_are_none();
+  if (argc > 1) test_linear(argv[1]);
+  if (argc > 3) test_text(argv[2], argv[3]);
+  return failures != 0;
+}

@@ -1,0 +1,297 @@
+#include <executorch/cpu/size.h>
+#include <executorch/extension/c_api/executorch.h>
+#include <executorch/extension/c_api/guarded_call.h>
+#include <executorch/extension/c_api/handles.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+
+#include <cinttypes>
+#include <limits>
+#include <utility>
+
+namespace executorch::extension::c_api {
+namespace {
+
+using aten::ScalarType;
+using runtime::Error;
+using runtime::EValue;
+using runtime::MethodMeta;
+using runtime::Result;
+using runtime::Tag;
+using runtime::TensorInfo;
+
+static_assert(EXECUTORCH_MAX_RANK == runtime::kTensorDimensionLimit);
+
+int32_t kind_of(Tag tag) {
+  switch (tag) {
+    case Tag::None:
+      return EXECUTORCH_KIND_NONE;
+    case Tag::Tensor:
+      return EXECUTORCH_KIND_TENSOR;
+    case Tag::Int:
+      return EXECUTORCH_KIND_INT;
+    case Tag::Double:
+      return EXECUTORCH_KIND_DOUBLE;
+    case Tag::Bool:
+      return EXECUTORCH_KIND_BOOL;
+    case Tag::String:
+      return EXECUTORCH_KIND_STRING;
+    default:
+      return EXECUTORCH_KIND_OTHER;
+  }
+}
+
+template <class Sizes, class Order>
+void describe(executorch_value& value, ScalarType type, const Sizes& sizes, const Order& order) {
+  value.dtype = static_cast<int32_t>(type);
+  value.rank = static_cast<int32_t>(sizes.size());
+  for (size_t i = 0; i < sizes.size() && i < EXECUTORCH_MAX_RANK; ++i) {
+    value.sizes[i] = sizes[i];
+    value.dim_order[i] = i < order.size() ? order[i] : static_cast<uint8_t>(i);
+  }
+}
+
+Error declared(const Result<Tag>& tag, const Result<TensorInfo>& tensor, executorch_value* info) {
+  ET_CHECK_OK_OR_RETURN_ERROR(tag.error());
+  executorch_value value{};
+  value.kind = kind_of(*tag);
+  if (*tag == Tag::Tensor) {
+    ET_CHECK_OK_OR_RETURN_ERROR(tensor.error());
+    describe(value, tensor->scalar_type(), tensor->sizes(), tensor->dim_order());
+    value.n_bytes = tensor->nbytes();
+  }
+  *info = value;
+  return Error::Ok;
+}
+
+Error given(const EValue& from, executorch_value* output) {
+  executorch_value value{};
+  value.kind = kind_of(from.tag);
+  if (from.isTensor()) {
+    const aten::Tensor tensor = from.toTensor();
+    describe(value, tensor.scalar_type(), tensor.sizes(), tensor.dim_order());
+    value.data = tensor.const_data_ptr();
+    value.n_bytes = tensor.nbytes();
+  } else if (from.isInt()) {
+    value.as_int = from.toInt();
+  } else if (from.isBool()) {
+    value.as_int = from.toBool() ? 1 : 0;
+  } else if (from.isDouble()) {
+    value.as_double = from.toDouble();
+  } else if (from.isString()) {
+    value.data = from.toString().data();
+    value.n_bytes = from.toString().size();
+  }
+  *output = value;
+  return Error::Ok;
+}
+
+Result<MethodMeta> meta_of(const executorch_method& method) {
+  return method.loaded->module->program()->method_meta(method.name.c_str());
+}
+
+/// Gives the method an input and remembers that it has one.
+Error set_value(executorch_method& method, size_t index, const EValue& value) {
+  ET_CHECK_OR_RETURN_ERROR(index < method.is_set.size(), InvalidArgument, "input %zu of %zu", index,
+                           method.is_set.size());
+  ET_CHECK_OK_OR_RETURN_ERROR(method.module->set_input(method.name, value, index));
+  method.is_set[index] = true;
+  return Error::Ok;
+}
+
+/// The bytes that a tensor of these sizes has; invalid if they leave int64.
+Result<cpu::Size> bytes_of(int32_t dtype, int32_t rank, const int64_t* sizes) {
+  const auto type = static_cast<ScalarType>(dtype);
+  ET_CHECK_OR_RETURN_ERROR(
+      dtype >= 0 && dtype < static_cast<int32_t>(ScalarType::NumOptions) && runtime::isValid(type),
+      InvalidArgument, "no element type %" PRId32, dtype);
+  ET_CHECK_OR_RETURN_ERROR(rank >= 0 && rank <= EXECUTORCH_MAX_RANK, InvalidArgument,
+                           "rank %" PRId32 ", expected 0 to %d", rank, EXECUTORCH_MAX_RANK);
+  ET_CHECK_OR_RETURN_ERROR(rank == 0 || sizes != nullptr, InvalidArgument,
+                           "sizes: NULL is not allowed");
+  cpu::Size n(static_cast<int64_t>(runtime::elementSize(type)));
+  for (int32_t i = 0; i < rank; ++i) {
+    ET_CHECK_OR_RETURN_ERROR(
+        sizes[i] >= 0 && sizes[i] <= std::numeric_limits<aten::SizesType>::max(), InvalidArgument,
+        "size %" PRId64 " of dimension %" PRId32, sizes[i], i);
+    n = n * cpu::Size(sizes[i]);
+  }
+  return n;
+}
+
+Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t rank,
+                 const int64_t* sizes, const void* data, size_t n_bytes) {
+  ET_CHECK_OR_RETURN_ERROR(index < method.inputs.size(), InvalidArgument, "input %zu of %zu", index,
+                           method.inputs.size());
+  const Result<MethodMeta> meta = meta_of(method);
+  ET_CHECK_OK_OR_RETURN_ERROR(meta.error());
+  const Result<Tag> tag = meta->input_tag(index);
+  ET_CHECK_OK_OR_RETURN_ERROR(tag.error());
+  ET_CHECK_OR_RETURN_ERROR(*tag == Tag::Tensor, InvalidArgument, "input %zu is no tensor", index);
+  const Result<TensorInfo> info = meta->input_tensor_meta(index);
+  ET_CHECK_OK_OR_RETURN_ERROR(info.error());
+  const Result<cpu::Size> needed = bytes_of(dtype, rank, sizes);
+  ET_CHECK_OK_OR_RETURN_ERROR(needed.error());
+  ET_CHECK_OR_RETURN_ERROR(
+      needed->ok() && static_cast<uint64_t>(needed->value()) == n_bytes, InvalidArgument,
+      "input %zu has %zu bytes, which its type and sizes do not explain", index, n_bytes);
+  ET_CHECK_OR_RETURN_ERROR(data != nullptr || n_bytes == 0, InvalidArgument,
+                           "data: NULL is not allowed");
+  ET_CHECK_OR_RETURN_ERROR(static_cast<size_t>(rank) == info->sizes().size(), InvalidArgument,
+                           "input %zu has rank %" PRId32 ", expected %zu", index, rank,
+                           info->sizes().size());
+  InputTensor input;
+  input.sizes.assign(sizes, sizes + rank);
+  input.dim_order.assign(info->dim_order().begin(), info->dim_order().end());
+  input.strides.resize(input.sizes.size());
+  ET_CHECK_OK_OR_RETURN_ERROR(runtime::dim_order_to_stride(
+      input.sizes.data(), input.dim_order.data(), input.sizes.size(), input.strides.data()));
+  input.bytes = aligned_copy(data, n_bytes);
+  aten::TensorImpl tensor(static_cast<ScalarType>(dtype), rank, input.sizes.data(),
+                          input.bytes.get(), input.dim_order.data(), input.strides.data());
+  ET_CHECK_OK_OR_RETURN_ERROR(set_value(method, index, EValue(aten::Tensor(&tensor))));
+  method.inputs[index] = std::move(input);
+  return Error::Ok;
+}
+
+Error run(executorch_method& method) {
+  method.has_run = false;
+  method.outputs.clear();
+  for (size_t i = 0; i < method.is_set.size(); ++i) {
+    ET_CHECK_OR_RETURN_ERROR(method.is_set[i], InvalidState, "input %zu of %zu was never set", i,
+                             method.is_set.size());
+  }
+  auto outputs = method.module->execute(method.name);
+  ET_CHECK_OK_OR_RETURN_ERROR(outputs.error());
+  method.outputs = std::move(*outputs);
+  method.has_run = true;
+  return Error::Ok;
+}
+
+Error load(const executorch_program& program, const char* name, executorch_method** method) {
+  auto handle = std::make_unique<executorch_method>();
+  handle->loaded = program.loaded;
+  handle->name = name;
+  const Result<MethodMeta> meta = meta_of(*handle);
+  if (!meta.ok()) return Error::NotFound;  // it has been said
+  handle->module = std::make_unique<Module>(program.loaded->module->program());
+  ET_CHECK_OK_OR_RETURN_ERROR(handle->module->load_method(handle->name));
+  handle->inputs.resize(meta->num_inputs());
+  handle->is_set.resize(meta->num_inputs());
+  *method = handle.release();
+  return Error::Ok;
+}
+
+}  // namespace
+}  // namespace executorch::extension::c_api
+
+namespace c_api = executorch::extension::c_api;
+using c_api::all_given;
+using c_api::guarded;
+using executorch::runtime::Error;
+using executorch::runtime::EValue;
+
+executorch_status executorch_method_load(const executorch_program* program, const char* name,
+                                         executorch_method** method) {
+  return guarded("executorch_method_load", [&] {
+    if (!all_given("program, name and method", program, name, method))
+      return Error::InvalidArgument;
+    return c_api::load(*program, name, method);
+  });
+}
+
+void executorch_method_free(executorch_method* method) {
+  delete method;
+}
+
+executorch_status executorch_method_input_count(const executorch_method* method, size_t* count) {
+  return guarded("executorch_method_input_count", [&] {
+    if (!all_given("method and count", method, count)) return Error::InvalidArgument;
+    *count = method->inputs.size();
+    return Error::Ok;
+  });
+}
+
+executorch_status executorch_method_output_count(const executorch_method* method, size_t* count) {
+  return guarded("executorch_method_output_count", [&] {
+    if (!all_given("method and count", method, count)) return Error::InvalidArgument;
+    const auto meta = c_api::meta_of(*method);
+    ET_CHECK_OK_OR_RETURN_ERROR(meta.error());
+    *count = meta->num_outputs();
+    return Error::Ok;
+  });
+}
+
+executorch_status executorch_method_input_info(const executorch_method* method, size_t index,
+                                               executorch_value* info) {
+  return guarded("executorch_method_input_info", [&] {
+    if (!all_given("method and info", method, info)) return Error::InvalidArgument;
+    const auto meta = c_api::meta_of(*method);
+    ET_CHECK_OK_OR_RETURN_ERROR(meta.error());
+    ET_CHECK_OR_RETURN_ERROR(index < meta->num_inputs(), InvalidArgument, "input %zu of %zu", index,
+                             meta->num_inputs());
+    return c_api::declared(meta->input_tag(index), meta->input_tensor_meta(index), info);
+  });
+}
+
+executorch_status executorch_method_output_info(const executorch_method* method, size_t index,
+                                                executorch_value* info) {
+  return guarded("executorch_method_output_info", [&] {
+    if (!all_given("method and info", method, info)) return Error::InvalidArgument;
+    const auto meta = c_api::meta_of(*method);
+    ET_CHECK_OK_OR_RETURN_ERROR(meta.error());
+    ET_CHECK_OR_RETURN_ERROR(index < meta->num_outputs(), InvalidArgument, "output %zu of %zu",
+                             index, meta->num_outputs());
+    return c_api::declared(meta->output_tag(index), meta->output_tensor_meta(index), info);
+  });
+}
+
+executorch_status executorch_method_set_tensor(executorch_method* method, size_t index,
+                                               int32_t dtype, int32_t rank, const int64_t* sizes,
+                                               const void* data, size_t n_bytes) {
+  return guarded("executorch_method_set_tensor", [&] {
+    if (!all_given("method", method)) return Error::InvalidArgument;
+    return c_api::set_tensor(*method, index, dtype, rank, sizes, data, n_bytes);
+  });
+}
+
+executorch_status executorch_method_set_int(executorch_method* method, size_t index,
+                                            int64_t value) {
+  return guarded("executorch_method_set_int", [&] {
+    if (!all_given("method", method)) return Error::InvalidArgument;
+    return c_api::set_value(*method, index, EValue(value));
+  });
+}
+
+executorch_status executorch_method_set_double(executorch_method* method, size_t index,
+                                               double value) {
+  return guarded("executorch_method_set_double", [&] {
+    if (!all_given("method", method)) return Error::InvalidArgument;
+    return c_api::set_value(*method, index, EValue(value));
+  });
+}
+
+executorch_status executorch_method_set_bool(executorch_method* method, size_t index, int value) {
+  return guarded("executorch_method_set_bool", [&] {
+    if (!all_given("method", method)) return Error::InvalidArgument;
+    return c_api::set_value(*method, index, EValue(value != 0));
+  });
+}
+
+executorch_status executorch_method_run(executorch_method* method) {
+  return guarded("executorch_method_run", [&] {
+    if (!all_given("method", method)) return Error::InvalidArgument;
+    return c_api::run(*method);
+  });
+}
+
+executorch_status executorch_method_output(const executorch_method* method, size_t index,
+                                           executorch_value* output) {
+  return guarded("executorch_method_output", [&] {
+    if (!all_given("method and output", method, output)) return Error::InvalidArgument;
+    ET_CHECK_OR_RETURN_ERROR(method->has_run, InvalidState, "the method has not run, or failed");
+    ET_CHECK_OR_RETURN_ERROR(index < method->outputs.size(), InvalidArgument, "output %zu of %zu",
+                             index, method->outputs.size());
+    return c_api::given(method->outputs[index], output);
+  });
+}
