@@ -25,6 +25,13 @@ from executorch.codegen.selected_types import ALL, mask_of, names_of
 from executorch.codegen.selection import DEFAULT, CodegenError, Selection
 
 REGISTRATION = "RegisterCodegenUnboxedKernelsEverything.cpp"
+# Linked whole or not at all: backend, or namespace of operators -> the symbol that pulls its
+# registration into a program.
+_WHOLE = {
+    "XnnpackBackend": "et_xnnpack_backend_registered",
+    "llama": "et_llm_ops_registered",
+    "preprocess": "et_llm_ops_registered",
+}
 
 _HEADER = """// Written by executorch.codegen.gen.
 #pragma once
@@ -57,7 +64,7 @@ int add_all() {{
 
 extern "C" int {symbol};
 int {symbol} = add_all();
-"""
+{whole}"""
 
 _ADD_OWN = """  static torch::executor::native::OwnKernels own{{kOwnKernels}};
   register_own_kernels(own, "{library}");
@@ -81,11 +88,18 @@ def generate(
     functions_yaml: Path | None = None,
     custom_ops_yaml: Path | None = None,
     for_types: bool = False,
+    link_whole: bool = False,
 ) -> dict[Path, str]:
     """The files to write. Raises CodegenError when a selected operator has no kernel.
 
     for_types   our kernels refuse tensors of types that the selection does not name
+    link_whole  the backends of the selection are linked, and the operators of language models
+                where it names one
     """
+    whole: dict[str, str] = {}
+    if link_whole:
+        whole = {op: _WHOLE[ns] for op in selection.kernels if (ns := op.split("::")[0]) in _WHOLE}
+        whole |= {name: _WHOLE[name] for name in selection.backends & set(_WHOLE)}
     functions: list[Kernel] = []
     builtin = functions_yaml is None and custom_ops_yaml is None
     if functions_yaml is not None:
@@ -102,7 +116,8 @@ def generate(
     known = builtin_operators()
     names = set(known) if builtin else {k.operator for k in ours}
     rows = [known[n] for n in sorted(names - replaced) if selection.selects(n)]
-    _check_complete(selection, {r.operator for r in rows} | replaced, functions + custom)
+    found = {r.operator for r in rows} | replaced | set(whole)
+    _check_complete(selection, found, functions + custom)
     own = [_own_row(r, mask_of(selection, r.operator) if for_types else ALL) for r in rows]
     tables = "".join(declared for declared, _ in own)
     tables += _table("kOwnKernels", [row for _, row in own])
@@ -114,6 +129,7 @@ def generate(
         tables=tables,
         body=body.format(library=library),
         symbol=symbol_of(library),
+        whole="".join(map(_reference, sorted(set(whole.values())))),
     )
     both = '#include "CustomOpsNativeFunctions.h"\n#include "NativeFunctions.h"\n'
     return {
@@ -122,6 +138,10 @@ def generate(
         folder / "CustomOpsNativeFunctions.h": _declare(custom),
         folder / "Functions.h": _HEADER.format(includes=both, declarations=""),
     }
+
+
+def _reference(symbol: str) -> str:
+    return f'extern "C" int {symbol};\n[[gnu::used]] static int* const uses_{symbol} = &{symbol};\n'
 
 
 def _is_ours(kernel: Kernel) -> bool:
@@ -186,6 +206,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--dtype-selective-build", action="store_true", help="refuse types that are not selected"
     )
+    parser.add_argument(
+        "--link-whole", action="store_true", help="refer to the selection's backends, too"
+    )
     parser.add_argument("--dry-run", action="store_true", help="write only the list of files")
     parser.add_argument("--generate", nargs="*", choices=["headers", "sources"])
     # Of upstream's templates and ATen build, which do not exist here.
@@ -204,7 +227,12 @@ def main(argv: list[str] | None = None) -> int:
                 selection.add(operator)
         yamls = (args.functions_yaml_path, args.custom_ops_yaml_path)
         files = generate(
-            args.install_dir, args.lib_name, selection, *yamls, args.dtype_selective_build
+            args.install_dir,
+            args.lib_name,
+            selection,
+            *yamls,
+            args.dtype_selective_build,
+            args.link_whole,
         )
     except CodegenError as e:
         print(f"gen: {e}", file=sys.stderr)

@@ -19,8 +19,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from torchgen.model import FunctionSchema
-
 from executorch.codegen.builtin import builtin_operators
 from executorch.codegen.selection import (
     DEFAULT,
@@ -97,6 +95,8 @@ def _declaration(entry: dict[str, Any], operator: str, name: str, where: str) ->
         if builtin is None:
             raise CodegenError(f"{where}: `op` names an operator that is not known; give `func`")
         return f"decltype({builtin.function}) {name};"
+    from torchgen.model import FunctionSchema  # needed for schemas in yamls only
+
     name_of_schema, bracket, rest = entry["func"].partition("(")
     schema = name_of_schema.rpartition("::")[2] + bracket + rest
     try:

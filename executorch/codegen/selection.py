@@ -30,14 +30,16 @@ class CodegenError(Exception):
 class Selection:
     """Operators by name (ns::name.overload), with the kernel keys asked for and where from.
 
-    dtypes   element types by number, beyond those of the keys, which show one tensor of a list;
-             where they stand alone, in a yaml written by hand, the key says nothing
+    dtypes    element types by number, beyond those of the keys, which show one tensor of a list;
+              where they stand alone, in a yaml written by hand, the key says nothing
+    backends  the ids of the delegates that the programs call
     """
 
     kernels: dict[str, set[str]] = field(default_factory=dict)
     sources: dict[str, set[str]] = field(default_factory=dict)
     dtypes: dict[str, set[int]] = field(default_factory=dict)
     include_all: bool = False
+    backends: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -56,6 +58,7 @@ class Selection:
             for source in other.sources[operator]:
                 self.add(operator, keys, source, other.dtypes.get(operator))
         self.include_all = self.include_all or other.include_all
+        self.backends |= other.backends
 
     def selects(self, operator: str) -> bool:
         return self.include_all or operator in self.kernels
@@ -70,7 +73,8 @@ class Selection:
         return listed | set(map(int, found))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        backends = {"et_backends": sorted(self.backends)} if self.backends else {}
+        return backends | {
             "build_features": [],
             "custom_classes": [],
             "et_kernel_metadata": {op: sorted(keys) for op, keys in sorted(self.kernels.items())},
@@ -105,6 +109,7 @@ class Selection:
                 selection.add(operator_of(entry, path), source=str(path))
         elif isinstance(content, dict):
             selection.include_all = bool(content.get("include_all_operators"))
+            selection.backends = set(content.get("et_backends") or ())
             metadata = content.get("et_kernel_metadata") or {}
             dtypes = content.get("kernel_metadata") or {}
             for operator, entry in (content.get("operators") or {}).items():
@@ -136,9 +141,10 @@ def operator_of(entry: Any, path: Path) -> str:
 
 def of_model(path: Path) -> Selection:
     """What the instructions of a program call, with the types and dim orders of the tensors (the
-    first one of a list). Needs flatc."""
+    first one of a list), and the backends. Needs flatc."""
     selection = Selection()
     for plan in _read_program(path)["execution_plan"]:
+        selection.backends |= {delegate["id"] for delegate in plan.get("delegates", ())}
         names = [_qualified(op) for op in plan["operators"]]
         for chain in plan["chains"]:
             for instruction in chain["instructions"]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import torch
 
-from executorch.exir import to_edge
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import to_edge, to_edge_transform_and_lower
 
 torch.library.define("selective::scale", "(Tensor x, float factor) -> Tensor")
 torch.library.define(
@@ -47,6 +48,9 @@ def main(folder: Path) -> None:
     ):
         program = to_edge(torch.export.export(model, inputs)).to_executorch()
         program.save(str(folder / f"{name}.pte"))
+    exported = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+    lowered = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    lowered.to_executorch().save(str(folder / "delegated.pte"))
 
 
 if __name__ == "__main__":

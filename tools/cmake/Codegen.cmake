@@ -1,6 +1,7 @@
 # Registration libraries of a user's choice: operators of their own, and selections of ours. Each call
 # names one library; its files lie in <binary dir>/<LIB_NAME>. Everything runs when building, by the
-# Python modules under executorch.codegen (which need pyyaml and torchgen, a part of torch).
+# Python modules under executorch.codegen, which need pyyaml; flatc, to read a program; and torchgen, a
+# part of torch, for kernels of the user's.
 
 # Where the files of a library lie.
 function(_executorch_codegen_folder var library)
@@ -95,8 +96,8 @@ endfunction()
 #   in gen_command_sources.
 function(generate_bindings_for_kernels)
   cmake_parse_arguments(
-    ARG "ADD_EXCEPTION_BOUNDARY" "LIB_NAME;FUNCTIONS_YAML;CUSTOM_OPS_YAML;DTYPE_SELECTIVE_BUILD" ""
-    ${ARGN})
+    ARG "ADD_EXCEPTION_BOUNDARY;LINK_WHOLE"
+    "LIB_NAME;FUNCTIONS_YAML;CUSTOM_OPS_YAML;DTYPE_SELECTIVE_BUILD" "" ${ARGN})
   _executorch_codegen_folder(folder "${ARG_LIB_NAME}")
   set(library ${ARG_LIB_NAME})
   if(NOT library)
@@ -105,6 +106,9 @@ function(generate_bindings_for_kernels)
   set(arguments --lib-name=${library} --install-dir=${folder})
   if(ARG_DTYPE_SELECTIVE_BUILD)
     list(APPEND arguments --dtype-selective-build)
+  endif()
+  if(ARG_LINK_WHOLE) # by executorch_add_selected_ops()
+    list(APPEND arguments --link-whole)
   endif()
   set(selected ${folder}/selected_operators.yaml)
   get_source_file_property(is_generated ${selected} GENERATED)
@@ -139,15 +143,12 @@ endfunction()
 function(_executorch_selected_kernels library folder)
   set(selected ${folder}/selected_operators.yaml)
   target_sources(${library} PRIVATE ${folder}/selected_op_variants.h)
+  get_filename_component(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../.. ABSOLUTE)
   foreach(part kernels_util_all_deps portable_kernels quantized_kernels)
-    get_target_property(sources ${part} SOURCES)
-    get_target_property(room ${part} SOURCE_DIR)
-    get_target_property(options ${part} COMPILE_OPTIONS)
-    get_target_property(libraries ${part} LINK_LIBRARIES)
-    list(FILTER sources INCLUDE REGEX "\\.cpp$")
-    list(TRANSFORM sources PREPEND ${room}/)
-    get_filename_component(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../.. ABSOLUTE)
-    string(REPLACE ${root}/executorch/kernels/ ${folder}/kernels/ written "${sources}")
+    get_target_property(sources ${part} EXECUTORCH_KERNEL_SOURCES)
+    get_target_property(options ${part} EXECUTORCH_KERNEL_OPTIONS)
+    list(TRANSFORM sources PREPEND ${folder}/kernels/ OUTPUT_VARIABLE written)
+    list(TRANSFORM sources PREPEND ${root}/executorch/kernels/)
     _executorch_codegen(
       MODULE selected_kernels OUTPUT ${written}
       ARGUMENTS --op-selection-yaml-path=${selected} --install-dir=${folder}/kernels ${sources}
@@ -155,8 +156,11 @@ function(_executorch_selected_kernels library folder)
     add_library(${library}_${part} OBJECT ${written})
     set_target_properties(${library}_${part} PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF
                                                         POSITION_INDEPENDENT_CODE ON)
-    target_compile_options(${library}_${part} PRIVATE ${options})
-    target_link_libraries(${library}_${part} PRIVATE ${libraries})
+    target_compile_options(${library}_${part} PRIVATE ${EXECUTORCH_BARE_FLAGS} ${options}
+                                                      ${EXECUTORCH_FAST_FLAGS})
+    target_include_directories(${library}_${part} PRIVATE ${root})
+    target_link_libraries(${library}_${part} PRIVATE executorch_private_flags executorch_core
+                                                     executorch_cpu)
     target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_${part}>)
   endforeach()
 endfunction()
@@ -199,6 +203,46 @@ function(gen_operators_lib)
     endif()
   endif()
   target_include_directories(${ARG_LIB_NAME} PUBLIC ${folder})
+endfunction()
+
+# executorch_add_selected_ops(name FROM model.pte ... [OPS aten::add.out ...] [ALL_TYPES] [FUSION])
+#   A library for an application that runs these programs and no other: Module, tensors and loaders with
+#   exactly the programs' operators, for their element types, and the backends that they call. Link it in
+#   the place of executorch::executorch. Of the operators of language models (llama::...) one brings all.
+#   FROM       programs, from the source folder; they may be made by the build
+#   OPS        operators beyond those of the programs, for all element types
+#   ALL_TYPES  all element types: our archives are linked as they are, and no kernel is compiled
+#   FUSION     fused operators: speed for size
+function(executorch_add_selected_ops name)
+  cmake_parse_arguments(ARG "ALL_TYPES;FUSION" "" "FROM;OPS" ${ARGN})
+  if(NOT ARG_FROM OR ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "executorch_add_selected_ops(${name}): expected FROM and one or more programs"
+                        ", found ${ARGN}")
+  endif()
+  foreach(part portable_kernels xnnpack_backend custom_ops)
+    get_target_property(type ${part} TYPE)
+    if(NOT type STREQUAL "STATIC_LIBRARY")
+      message(FATAL_ERROR "executorch_add_selected_ops(${name}): libexecutorch has all operators; "
+                          "find_package(executorch COMPONENTS static) finds the archives")
+    endif()
+  endforeach()
+  set(for_types ON)
+  if(ARG_ALL_TYPES)
+    set(for_types OFF)
+  endif()
+  string(REPLACE ";" "," programs "${ARG_FROM}")
+  gen_selected_ops(LIB_NAME ${name} OPS_FROM_MODEL "${programs}" ROOT_OPS "${ARG_OPS}"
+                   DTYPE_SELECTIVE_BUILD ${for_types})
+  generate_bindings_for_kernels(LIB_NAME ${name} LINK_WHOLE DTYPE_SELECTIVE_BUILD ${for_types})
+  # The archives without what their targets ask for, which is to link their registration.
+  set(whole $<TARGET_FILE:xnnpack_backend> $<TARGET_FILE:custom_ops>)
+  set(libraries llm_kernels)
+  if(ARG_FUSION)
+    set(libraries optimized_fusion llm_kernels)
+  endif()
+  gen_operators_lib(LIB_NAME ${name} KERNEL_LIBS ${whole} ${libraries} DEPS executorch_runtime
+                    DTYPE_SELECTIVE_BUILD ${for_types})
+  add_dependencies(${name} xnnpack_backend custom_ops)
 endfunction()
 
 # merge_yaml(FUNCTIONS_YAML a.yaml FALLBACK_YAML b.yaml OUTPUT_DIR folder): <folder>/merged.yaml, the

@@ -18,6 +18,8 @@ option(EXECUTORCH_USE_SANITIZER "AddressSanitizer and UndefinedBehaviorSanitizer
 option(EXECUTORCH_USE_THREAD_SANITIZER "ThreadSanitizer" OFF)
 option(EXECUTORCH_BUILD_TESTS "C++ tests" ${EXECUTORCH_TOP_LEVEL})
 option(EXECUTORCH_BUILD_PYBIND "The two Python modules" OFF)
+option(EXECUTORCH_BUILD_SHARED "executorch::executorch is libexecutorch, not archives" OFF)
+option(EXECUTORCH_INSTALL "Install rules: see tools/cmake/Install.cmake" ${EXECUTORCH_TOP_LEVEL})
 option(EXECUTORCH_BUILD_EXECUTOR_RUNNER "The executor_runner command" ${EXECUTORCH_TOP_LEVEL})
 option(EXECUTORCH_BUILD_EXAMPLES "The programs under examples/" OFF)
 option(EXECUTORCH_WERROR "Warnings are errors" OFF)

@@ -3,22 +3,20 @@ find_package(Threads REQUIRED)
 
 add_library(executorch_flags INTERFACE)
 target_compile_features(executorch_flags INTERFACE cxx_std_17)
+set(EXECUTORCH_GENERATED_DIR ${CMAKE_CURRENT_BINARY_DIR}/generated)
+foreach(folder ${EXECUTORCH_ROOT} ${EXECUTORCH_ROOT}/executorch/runtime/core/portable_type/c10
+               ${EXECUTORCH_GENERATED_DIR})
+  target_include_directories(executorch_flags INTERFACE $<BUILD_INTERFACE:${folder}>)
+endforeach()
 target_include_directories(
   executorch_flags
-  INTERFACE ${EXECUTORCH_ROOT} ${EXECUTORCH_ROOT}/executorch/runtime/core/portable_type/c10
-            ${CMAKE_CURRENT_BINARY_DIR}/generated)
-set(EXECUTORCH_GENERATED_DIR ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  INTERFACE $<INSTALL_INTERFACE:include>
+            $<INSTALL_INTERFACE:include/executorch/runtime/core/portable_type/c10>)
 target_compile_definitions(
   executorch_flags
   INTERFACE C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=${EXECUTORCH_LOG_LEVEL}
             $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_LOGGING}>>:ET_LOG_ENABLED=0>
             $<$<NOT:$<BOOL:${EXECUTORCH_ENABLE_EVENT_TRACER}>>:ET_EVENT_TRACER_DISABLED>)
-# What loops over arrays is compiled for speed whatever the build type, except to be debugged, made
-# small or watched by a sanitizer, under which it takes minutes.
-set(EXECUTORCH_FAST_FLAGS $<$<NOT:$<CONFIG:Debug>>:-O3>)
-if(EXECUTORCH_OPTIMIZE_SIZE OR EXECUTORCH_USE_SANITIZER OR EXECUTORCH_USE_THREAD_SANITIZER)
-  set(EXECUTORCH_FAST_FLAGS "")
-endif()
 if(EXECUTORCH_USE_SANITIZER)
   # vptr looks at run-time type information, which the runtime has none of.
   target_compile_options(executorch_flags INTERFACE -fsanitize=address,undefined
@@ -31,38 +29,7 @@ elseif(EXECUTORCH_USE_THREAD_SANITIZER)
   target_link_options(executorch_flags INTERFACE -fsanitize=thread)
 endif()
 
-# Options for our own sources only, never for a user's.
-add_library(executorch_private_flags INTERFACE)
-target_compile_options(
-  executorch_private_flags
-  INTERFACE -Wall -Wextra -Wno-psabi $<$<BOOL:${EXECUTORCH_WERROR}>:-Werror> -ffunction-sections
-            -fdata-sections -fvisibility-inlines-hidden
-            $<$<BOOL:${EXECUTORCH_OPTIMIZE_SIZE}>:-Os;-fno-asynchronous-unwind-tables>)
-# The runtime needs neither; what talks to std containers of a user may opt out with EXCEPTIONS.
-set(EXECUTORCH_BARE_FLAGS $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
-
-# et_library(name SOURCES a.cpp ... DEPS targets ... [EXCEPTIONS] [REGISTERS symbol])
-#   REGISTERS: consumers pull in the object that defines this C symbol, whose static initialiser
-#   registers kernels or backends; no whole-archive flags, and linking twice is harmless.
-function(et_library name)
-  cmake_parse_arguments(ARG "EXCEPTIONS" "REGISTERS" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
-                                           CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(${name} PUBLIC executorch_flags ${ARG_DEPS} PRIVATE
-                                $<BUILD_INTERFACE:executorch_private_flags> ${ARG_PRIVATE_DEPS})
-  if(NOT ARG_EXCEPTIONS)
-    target_compile_options(${name} PRIVATE ${EXECUTORCH_BARE_FLAGS})
-  endif()
-  if(ARG_REGISTERS)
-    set_target_properties(${name} PROPERTIES EXECUTORCH_REGISTERS ${ARG_REGISTERS})
-    if(APPLE)
-      target_link_options(${name} INTERFACE "LINKER:-u,_${ARG_REGISTERS}")
-    else()
-      target_link_options(${name} INTERFACE "LINKER:--undefined=${ARG_REGISTERS}")
-    endif()
-  endif()
-endfunction()
+include(Library)
 
 # et_executable(name SOURCES ... DEPS ...)
 function(et_executable name)

@@ -36,7 +36,7 @@ def gen_oplist(
         selection.add(operator)
     for operator, keys in json.loads(ops_dict or "{}").items():
         selection.add(operator, set(keys or ()))
-    if not selection.kernels:
+    if not selection.kernels and not selection.backends:
         raise CodegenError("no operator is selected; give a model, a yaml, names, or all")
     selection.save(Path(output_path))
 

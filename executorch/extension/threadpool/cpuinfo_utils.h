@@ -14,10 +14,11 @@ uint32_t get_num_performant_cores();
 }  // namespace extension
 }  // namespace executorch
 
-namespace torch {
+// torch::executorch::cpuinfo, as upstream spells it. An alias, and no namespace of its own, in
+// which torch::executor would look for executorch::runtime.
 namespace executorch {
-namespace cpuinfo {
-using ::executorch::extension::cpuinfo::get_num_performant_cores;
-}  // namespace cpuinfo
-}  // namespace executorch
-}  // namespace torch
+namespace cpuinfo = extension::cpuinfo;
+}
+namespace torch {
+namespace executorch = ::executorch;
+}

@@ -61,12 +61,11 @@ pthreadpool_t get_pthreadpool();
 }  // namespace extension
 }  // namespace executorch
 
-namespace torch {
+// torch::executorch::threadpool, as upstream spells it. An alias, and no namespace of its own, in
+// which torch::executor would look for executorch::runtime.
 namespace executorch {
-namespace threadpool {
-using ::executorch::extension::threadpool::get_pthreadpool;
-using ::executorch::extension::threadpool::get_threadpool;
-using ::executorch::extension::threadpool::ThreadPool;
-}  // namespace threadpool
-}  // namespace executorch
-}  // namespace torch
+namespace threadpool = extension::threadpool;
+}
+namespace torch {
+namespace executorch = ::executorch;
+}

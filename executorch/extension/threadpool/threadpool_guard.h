@@ -22,10 +22,11 @@ struct NoThreadPoolGuard {
 }  // namespace extension
 }  // namespace executorch
 
-namespace torch {
+// torch::executorch::threadpool, as upstream spells it. An alias, and no namespace of its own, in
+// which torch::executor would look for executorch::runtime.
 namespace executorch {
-namespace threadpool {
-using ::executorch::extension::threadpool::NoThreadPoolGuard;
-}  // namespace threadpool
-}  // namespace executorch
-}  // namespace torch
+namespace threadpool = extension::threadpool;
+}
+namespace torch {
+namespace executorch = ::executorch;
+}

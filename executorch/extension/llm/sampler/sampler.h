@@ -2,11 +2,9 @@
 
 #include <executorch/extension/llm/sampler/token_choice.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
-#include <executorch/runtime/platform/log.h>
 
 #include <cstdint>
 #include <ctime>
-#include <new>
 #include <vector>
 
 namespace executorch {
@@ -48,12 +46,7 @@ class Sampler {
   template <typename T>
   int32_t sample(T* logits) {
     if (vocab_size_ <= 0 || logits == nullptr) return 0;
-    try {
-      logits_.resize(static_cast<size_t>(vocab_size_));
-    } catch (const std::bad_alloc&) {
-      ET_LOG(Error, "Sampler: no memory for %d logits", static_cast<int>(vocab_size_));
-      return 0;
-    }
+    if (!make_room()) return 0;
     for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(logits[i]);
     const runtime::Span<const float> values(logits_.data(), logits_.size());
     const runtime::Result<uint64_t> token =
@@ -62,6 +55,9 @@ class Sampler {
   }
 
  private:
+  /// Whether there is memory for `vocab_size_` logits, which is not negative.
+  bool make_room();
+
   /// In [0, 1): xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
   /// generators, scrambled", 2016).
   double random_number() {

@@ -97,6 +97,16 @@ int32_t logits_to_token(const Tensor& logits_tensor, const float temperature) {
   return sample_from_logits(logits_tensor, sampler);
 }
 
+bool Sampler::make_room() {
+  try {
+    logits_.resize(static_cast<size_t>(vocab_size_));
+    return true;
+  } catch (const std::bad_alloc&) {
+    ET_LOG(Error, "Sampler: no memory for %d logits", static_cast<int>(vocab_size_));
+    return false;
+  }
+}
+
 }  // namespace llm
 }  // namespace extension
 }  // namespace executorch
