@@ -89,12 +89,9 @@ class OpenVino(Eager):
             mode = modes.INT8_SYM if command["format"] == "int8" else modes.INT4_SYM
             group = {} if command["format"] == "int8" else {"group_size": 32, "ratio": 1.0}
             model = nncf.compress_weights(model, mode=mode, **group)
-        config = {
-            "INFERENCE_PRECISION_HINT": "f32",  # else bf16 where the processor has it
-            "KV_CACHE_PRECISION": "f32",
-            "INFERENCE_NUM_THREADS": threads,
-            "PERFORMANCE_HINT": "LATENCY",
-        }
+        config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+        if command["format"] == "fp32":  # else bf16 where the processor has it; bytes stay as fast
+            config |= {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
         self.request = ov.Core().compile_model(model, "CPU", config).create_infer_request()
         self.ov, self.facts = ov, {"version": ov.__version__.split("-")[0]}
 
