@@ -43,8 +43,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("install")
-    command = ["cmake", "--install", BUILD, "--prefix", folder, "--component", "executorch"]
-    subprocess.run(command, check=True, capture_output=True)
+    for component in ("executorch", "executorch_c"):
+        printed(["cmake", "--install", BUILD, "--prefix", folder, "--component", component])
     return folder
 
 

@@ -3,7 +3,6 @@
 # prefix and in a project that adds this one as a folder: those of the folders' CMakeLists.txt, each
 # also with executorch:: before it. executorch::executorch is everything that an application needs.
 include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
 
 # In libexecutorch, too: where that is used, these names stand for it.
 set(EXECUTORCH_PARTS_OF_SHARED
@@ -64,7 +63,6 @@ set(EXECUTORCH_FURTHER_NAMES
     executorch::extensions=executorch_extensions
     executorch::runtime=executorch_runtime
     executorch::shared=executorch_shared
-    executorch::c=executorch_c
     executorch::kernels_optimized=optimized_native_cpu_ops_lib
     executorch::kernels_quantized=quantized_ops_lib
     executorch::backend_xnnpack=xnnpack_backend
@@ -117,10 +115,11 @@ endif()
 # its own operators.
 set_target_properties(executorch_all PROPERTIES EXPORT_NAME executorch)
 set_target_properties(executorch PROPERTIES EXPORT_NAME prim_ops)
-foreach(set Shared Static Other)
+foreach(set Shared Static Other C)
   set(ExecuTorch${set} "")
 endforeach()
-list(APPEND ExecuTorchShared executorch_flags executorch_shared executorch_c)
+list(APPEND ExecuTorchShared executorch_flags executorch_shared)
+list(APPEND ExecuTorchC executorch_c)
 list(APPEND ExecuTorchStatic ${EXECUTORCH_PARTS_OF_SHARED})
 list(APPEND ExecuTorchOther ${EXECUTORCH_OTHER_PARTS})
 if(TARGET executorch_selected_kernels)
@@ -133,12 +132,16 @@ if(TARGET hwy) # was fetched
 endif()
 get_target_property(EXECUTORCH_NEEDS_PTHREADPOOL pthreadpool INTERFACE_LINK_LIBRARIES)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/executorch)
-foreach(set ExecuTorchShared ExecuTorchStatic ExecuTorchOther)
+foreach(set ExecuTorchShared ExecuTorchStatic ExecuTorchOther ExecuTorchC)
+  set(component executorch)
+  if(set STREQUAL ExecuTorchC) # may be left out: it has all of the runtime once more
+    set(component executorch_c)
+  endif()
   install(
     TARGETS ${${set}} EXPORT ${set}Targets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT executorch
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT executorch)
-  install(EXPORT ${set}Targets NAMESPACE executorch:: DESTINATION ${package} COMPONENT executorch)
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component})
+  install(EXPORT ${set}Targets NAMESPACE executorch:: DESTINATION ${package} COMPONENT ${component})
 endforeach()
 configure_package_config_file(
   ${EXECUTORCH_ROOT}/tools/cmake/executorch-config.cmake.in executorch-config.cmake
@@ -192,7 +195,7 @@ endforeach()
 # executorch-c.pc the C interface.
 set(definitions $<TARGET_PROPERTY:executorch_flags,INTERFACE_COMPILE_DEFINITIONS>)
 set(definitions "-D$<JOIN:$<FILTER:${definitions},EXCLUDE,^$>, -D>")
-file(RELATIVE_PATH to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
 set(archives "-Wl,--start-group")
 set(registrations "")
@@ -226,9 +229,14 @@ Version: ${PROJECT_VERSION}
 Cflags: -I\${includedir} -I\${includedir}/executorch/runtime/core/portable_type/c10 ${definitions}
 Libs: ${libraries}
 ")
+  set(component executorch)
+  if(flavour STREQUAL "-c")
+    set(component executorch_c)
+  endif()
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/executorch${flavour}.pc
-          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT executorch)
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${component})
 endforeach()
 
-# For builds of this alone: what `cmake --install --component executorch` needs.
+# For builds of this alone: what `cmake --install` needs for the component executorch.
+list(REMOVE_ITEM exported executorch_c)
 add_custom_target(executorch_install_targets DEPENDS ${exported})

@@ -1,5 +1,11 @@
 # How a room declares its targets.
 find_package(Threads REQUIRED)
+if(SKBUILD) # a wheel: below the package's folder
+  set(CMAKE_INSTALL_LIBDIR executorch/lib)
+  set(CMAKE_INSTALL_INCLUDEDIR executorch/include)
+  set(CMAKE_INSTALL_DATADIR executorch/share)
+endif()
+include(GNUInstallDirs)
 
 add_library(executorch_flags INTERFACE)
 target_compile_features(executorch_flags INTERFACE cxx_std_17)
@@ -10,8 +16,9 @@ foreach(folder ${EXECUTORCH_ROOT} ${EXECUTORCH_ROOT}/executorch/runtime/core/por
 endforeach()
 target_include_directories(
   executorch_flags
-  INTERFACE $<INSTALL_INTERFACE:include>
-            $<INSTALL_INTERFACE:include/executorch/runtime/core/portable_type/c10>)
+  INTERFACE
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/executorch/runtime/core/portable_type/c10>)
 target_compile_definitions(
   executorch_flags
   INTERFACE C10_USING_CUSTOM_GENERATED_MACROS ET_MIN_LOG_LEVEL=${EXECUTORCH_LOG_LEVEL}
