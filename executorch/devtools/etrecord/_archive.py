@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import copyreg
 import io
 import json
 import zipfile
 from typing import Any
 
 import torch
-from torch._export.serde.serialize import _reduce_fake_tensor
 from torch._export.verifier import SpecViolationError
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 
 from executorch.exir.serde.program_json import program_from_json, program_to_json
+from executorch.exir.serde.serialize import save_tensors
 
 IDENTIFIER = "ETRECORD_V0"
 # The weights of the program `<name>` lie in `<name>_state_dict`, and so on.
@@ -33,14 +31,7 @@ class Writer:
 
     def tensors(self, name: str, value: Any) -> None:
         with self._archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
-            taken = FakeTensor in copyreg.dispatch_table
-            if not taken:
-                copyreg.pickle(FakeTensor, _reduce_fake_tensor)
-            try:
-                torch.save(value, member)
-            finally:
-                if not taken:
-                    del copyreg.dispatch_table[FakeTensor]
+            save_tensors(value, member)
 
     def program(self, name: str, program: ExportedProgram) -> None:
         self._archive.writestr(name, program_to_json(program))

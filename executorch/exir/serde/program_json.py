@@ -10,6 +10,7 @@ import base64
 import dataclasses
 import io
 import json
+import operator
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -282,7 +283,11 @@ def _lowered_modules_from_text(gm: GraphModule) -> None:
     for i, call in enumerate(delegate_calls(gm.graph)):
         fields = json.loads(str(call.args[0]))
         name = f"lowered_module_{i}"
-        setattr(gm, name, _lowered_from_fields(fields))
+        lowered = _lowered_from_fields(fields)
+        if any(user.target is operator.getitem for user in call.users):
+            output = lowered.original_module.graph.output_node()
+            output.args = (list(output.args[0]),)  # type: ignore[arg-type]
+        setattr(gm, name, lowered)
         with gm.graph.inserting_before(call):
             reader = gm.graph.get_attr(name)
         call.args = (reader, *call.args[1:])

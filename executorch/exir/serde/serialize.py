@@ -1,20 +1,25 @@
-"""`save` and `load` of exported programs whose operators may be edge operators.
+"""Exported programs, whose operators may be edge operators, as files and as bytes.
 
-The file is torch.export's; edge operators are written as `edge:<namespace>.<op>.<overload>`.
+The file of `save` is torch.export's; edge operators are `edge:<namespace>.<op>.<overload>` there.
+`serialize` makes the parts of an ETRecord: programs that call delegates are possible.
 """
 
 from __future__ import annotations
 
+import copyreg
 import io
 import os
-from typing import Any
+from dataclasses import dataclass
+from typing import IO, Any
 
 import torch
 from torch._export.serde.serialize import (
     ExtensionHandler,
+    _reduce_fake_tensor,
     _registered_extension_types,
     register_extension,
 )
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload, edge_op_named
@@ -69,3 +74,52 @@ def load(
     return torch.export.load(
         f, extra_files=extra_files, expected_opset_version=expected_opset_version
     )
+
+
+@dataclass
+class SerializedArtifact:
+    """A program in parts: its text, and archives of `torch.save`."""
+
+    exported_program: bytes
+    state_dict: bytes
+    constants: bytes
+    example_inputs: bytes
+
+
+def serialize(exported_program: ExportedProgram) -> SerializedArtifact:
+    """The parts of a program of the ATen or edge dialect, with or without delegates."""
+    from executorch.exir.serde.program_json import program_to_json
+
+    parts = []
+    for tensors in (
+        exported_program.state_dict,
+        exported_program.constants,
+        exported_program.example_inputs,
+    ):
+        file = io.BytesIO()
+        save_tensors(tensors, file)
+        parts.append(file.getvalue())
+    return SerializedArtifact(program_to_json(exported_program), *parts)
+
+
+def deserialize(artifact: SerializedArtifact) -> ExportedProgram:
+    """The program of `serialize`. ValueError for text that is no program, or a damaged one."""
+    from executorch.exir.serde.program_json import program_from_json
+
+    state_dict, constants, example_inputs = (
+        torch.load(io.BytesIO(part), weights_only=True)
+        for part in (artifact.state_dict, artifact.constants, artifact.example_inputs)
+    )
+    return program_from_json(artifact.exported_program, state_dict, constants, example_inputs)
+
+
+def save_tensors(value: Any, file: IO[bytes]) -> None:
+    """`torch.save`, also of fake tensors, of which only shape and type are kept."""
+    taken = FakeTensor in copyreg.dispatch_table
+    if not taken:
+        copyreg.pickle(FakeTensor, _reduce_fake_tensor)
+    try:
+        torch.save(value, file)
+    finally:
+        if not taken:
+            del copyreg.dispatch_table[FakeTensor]

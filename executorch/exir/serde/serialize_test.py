@@ -1,8 +1,13 @@
 import io
 
+import pytest
 import torch
 
 from executorch.exir import load, save, to_edge
+from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.exir.lowered_backend_module import get_lowered_backend_modules
+from executorch.exir.serde.serialize import SerializedArtifact, deserialize, serialize
 
 
 def test_edge_program_survives_saving():
@@ -19,3 +24,43 @@ def test_edge_program_survives_saving():
     assert "aten.gelu.default" in names
     x = torch.randn(7, 2)
     torch.testing.assert_close(program.module()(x), model(x))
+
+
+class OfTwoBytes(BackendDetails):
+    @staticmethod
+    def preprocess(edge_program, compile_specs):
+        return PreprocessResult(b"ab")
+
+
+class Activations(Partitioner):
+    def partition(self, program) -> PartitionResult:
+        for node in program.graph.nodes:
+            if "gelu" in node.name:
+                node.meta["delegation_tag"] = "t"
+        return PartitionResult(program, {"t": DelegationSpec("OfTwoBytes", [])})
+
+
+@pytest.mark.parametrize("stage", ["aten", "edge", "delegated"])
+def test_a_program_survives_as_bytes(stage):
+    model, x = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.GELU()), torch.randn(4, 2)
+    shapes = ({0: torch.export.Dim("n", max=9)},)
+    program = torch.export.export(model, (x,), dynamic_shapes=shapes)
+    if stage != "aten":
+        program = to_edge(program).exported_program()
+    if stage == "delegated":
+        program = to_edge(torch.export.export(model, (x,))).to_backend(Activations())
+        program = program.exported_program()
+    artifact = serialize(program)
+    again = deserialize(artifact)
+    assert again.dialect == program.dialect
+    assert [n.name for n in again.graph.nodes] == [n.name for n in program.graph.nodes]
+    torch.testing.assert_close(again.module()(x), model(x))
+    lowered = get_lowered_backend_modules(again.graph_module)
+    assert [m.processed_bytes for m in lowered] == [b"ab"] * (stage == "delegated")
+
+
+def test_damaged_text_is_refused():
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    good = serialize(program)
+    with pytest.raises(ValueError):
+        deserialize(SerializedArtifact(b"{}", good.state_dict, good.constants, good.example_inputs))
