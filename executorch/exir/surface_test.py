@@ -291,6 +291,24 @@ def test_a_module_in_training_mode_is_named() -> None:
         to_edge(torch.export.export(Model().eval(), (X,)))
 
 
+def test_another_method_is_exported_in_the_place_of_forward() -> None:
+    from executorch.exir.capture._capture import patch_forward
+
+    class Model(torch.nn.Module):
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            return x.relu()
+
+        def twice(self, x):  # type: ignore[no-untyped-def]
+            return x * 2
+
+    model = Model()
+    for _ in range(2):
+        with patch_forward(model, model.twice):
+            program = torch.export.export(model, (X,))
+        assert torch.equal(program.module()(X), X * 2)
+        assert torch.equal(model(X), X.relu()) and "forward" not in vars(model)
+
+
 def test_options_without_effect_are_refused() -> None:
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,20 @@ from executorch.exir.program._legacy import (
     ExirExportedProgram,
     MultiMethodExirExportedProgram,
 )
+
+
+@contextmanager
+def patch_forward(obj: torch.nn.Module, new_method: Callable[..., Any]) -> Iterator[None]:
+    """While the block runs, `obj.forward` is `new_method`: so another method can be exported."""
+    own = obj.__dict__.get("forward")
+    obj.forward = new_method  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        if own is None:
+            del obj.forward
+        else:
+            obj.forward = own  # type: ignore[method-assign]
 
 
 class CallSpec(NamedTuple):
