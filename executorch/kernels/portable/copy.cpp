@@ -1,14 +1,17 @@
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
+#include <executorch/runtime/core/device_allocator.h>
 #include <executorch/runtime/kernel/boxing.h>
 
 #include <cinttypes>
 
-// Copies of whole tensors: clones, dtype conversions, dim orders, device copies (one device here).
+// Copies of whole tensors: clones, dtype conversions, dim orders, between host and device.
 namespace torch::executor::native {
 
 using namespace internal;
+using executorch::runtime::DeviceAllocator;
+using executorch::runtime::Error;
 using executorch::runtime::Kernel;
 using executorch::runtime::Span;
 using executorch::runtime::toString;
@@ -32,6 +35,41 @@ bool copy_converting(KernelRuntimeContext& ctx, const char* op, const Tensor& se
 
 Tensor& copy_same(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out) {
   copy_view(ctx, op, self, Layout(self), out);
+  return out;
+}
+
+// out = self, one of which is on a device: its allocator copies the bytes. Both lie in the same
+// order.
+Tensor& copy_across(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
+                    bool to_device) {
+  const executorch::aten::Device device = to_device ? out.device() : self.device();
+  const executorch::aten::Device host = to_device ? self.device() : out.device();
+  if (device.is_cpu() && host.is_cpu()) return copy_same(ctx, op, self, out);
+  ET_REQUIRE(ctx, host.is_cpu() && !device.is_cpu(), InvalidArgument, out,
+             "%s: self is on a device of type %d and out on one of type %d; %s", op,
+             static_cast<int>(self.device_type()), static_cast<int>(out.device_type()),
+             to_device ? "self must be in the host's memory" : "out must be in the host's memory");
+  ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, out,
+             "%s: out has dtype %s; that of self, %s, was expected", op,
+             toString(out.scalar_type()), toString(self.scalar_type()));
+  if (!resize_out(ctx, op, out, self.sizes())) return out;
+  ET_REQUIRE(ctx, same_layout(self, out), InvalidArgument, out,
+             "%s: self and out of shape %s have different dim orders", op, ShapeText(self).c_str());
+  DeviceAllocator* allocator = executorch::runtime::get_device_allocator(device.type());
+  ET_REQUIRE(ctx, allocator != nullptr, NotFound, out,
+             "%s: no allocator is registered for devices of type %d", op,
+             static_cast<int>(device.type()));
+  if (self.nbytes() == 0) return out;
+  const Error error =
+      to_device ? allocator->copy_host_to_device(out.mutable_data_ptr(), self.const_data_ptr(),
+                                                 self.nbytes(), device.index())
+                : allocator->copy_device_to_host(out.mutable_data_ptr(), self.const_data_ptr(),
+                                                 self.nbytes(), device.index());
+  if (error != Error::Ok) {
+    ET_LOG(Error, "%s: the device's allocator cannot copy %zu bytes: 0x%x", op, self.nbytes(),
+           static_cast<unsigned>(error));
+    ctx.fail(error);
+  }
   return out;
 }
 
@@ -106,10 +144,10 @@ Tensor& lift_fresh_copy_out(KernelRuntimeContext& ctx, const Tensor& self, Tenso
   return copy_same(ctx, "lift_fresh_copy.out", self, out);
 }
 Tensor& _h2d_copy_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return copy_same(ctx, "_h2d_copy.out", self, out);
+  return copy_across(ctx, "_h2d_copy.out", self, out, true);
 }
 Tensor& _d2h_copy_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return copy_same(ctx, "_d2h_copy.out", self, out);
+  return copy_across(ctx, "_d2h_copy.out", self, out, false);
 }
 
 Tensor& clone_out(KernelRuntimeContext& ctx, const Tensor& self,
