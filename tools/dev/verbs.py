@@ -227,9 +227,19 @@ def verb_allocations(args: list[str]) -> int:
     return failed
 
 
-def verb_size() -> int:
-    """Print the size of the smallest runtime: verification on, no kernels."""
+def verb_size(args: list[str]) -> int:
+    """Print the size of the smallest runtime, verification on, no kernels: ./dev size; or of
+    applications with the operators of an MLP, a GPT and MobileNetV2: ./dev size --models
+    [--types], the latter for their element types only."""
+    options = argparse.ArgumentParser("./dev size", description=verb_size.__doc__)
+    options.add_argument("--models", action="store_true", help="from the installed package")
+    options.add_argument("--types", action="store_true", help="compiles their kernels: minutes")
+    chosen = options.parse_args(args)
     setup()
+    if chosen.models or chosen.types:
+        folder = build("dev", "executorch_install_targets", *PYTHON_TARGETS)
+        types = ["--types"] if chosen.types else []
+        return python("tests/size/models.py", str(folder), *types)
     folder = build("size", "size_test")
     return python("tests/size/report.py", str(folder / "tests" / "size" / "size_test"))
 
@@ -394,7 +404,7 @@ def asks_for_help(verb: str, args: list[str]) -> bool:
     asks = {"-h", "--help"}
     if verb in ("executorch", "bench", "test"):
         return bool(args) and args[0] in asks
-    return verb not in ("fuzz", "wheel") and bool(asks & set(args))
+    return verb not in ("fuzz", "size", "wheel") and bool(asks & set(args))
 
 
 def main(argv: list[str]) -> int:

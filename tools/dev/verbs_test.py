@@ -32,7 +32,7 @@ def test_help_is_printed_and_nothing_else_happens(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["lint", "--fast"], ["size", "x"], ["build", "--all"], ["bench", "--no-such"]]
+    "arguments", [["lint", "--fast"], ["golden", "x"], ["build", "--all"], ["bench", "--no-such"]]
 )
 def test_what_a_verb_does_not_take_is_refused_before_anything_happens(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
