@@ -24,6 +24,7 @@ OUTPUT = ROOT / "output"
 NANOGPT = ROOT / "examples" / "nanogpt"
 UPSTREAM = ROOT / ".venv-upstream"
 PEERS = ROOT / ".venv-peers"
+DOCS = ROOT / ".venv-docs"
 LLAMA_CPP = "@node-llama-cpp/linux-x64@3.22.1"  # prebuilt, for each instruction set
 JOBS = str(os.cpu_count() or 2)
 
@@ -303,6 +304,18 @@ def verb_bench(args: list[str]) -> int:
         except StepFailed as e:  # the others can still be compared
             print(f"bench: {folder.name} is missing: {e}", file=sys.stderr)
     return python(str(script), *environments, *args[1:])
+
+
+def verb_docs() -> int:
+    """Build the documentation into output/site; a link that leads nowhere is an error."""
+    python3 = DOCS / "bin" / "python"
+    if not (DOCS / "ready").exists():
+        step("docs: environment", ["python3", "-m", "venv", str(DOCS)])
+        step("docs: packages", [str(python3), "-m", "pip", "install", "mkdocs>=1.6,<2"])
+        (DOCS / "ready").touch()
+    step("docs", [str(python3), "-m", "mkdocs", "build", "--clean", "--strict"])
+    print(f"{OUTPUT / 'site' / 'index.html'}")
+    return 0
 
 
 def verb_conformance(args: list[str]) -> int:

@@ -126,6 +126,10 @@ class Inspector:
             text = tabulate(table, headers="keys", tablefmt="fancy_grid")  # type: ignore[arg-type]
             print(text, file=file or sys.stdout)
 
+    def _repr_html_(self) -> str:
+        """The table of `print_data_tabular`, as notebooks show it."""
+        return str(self._short_table(True, False).to_html(max_rows=200))
+
     def save_data_to_tsv(
         self,
         file: IO[str],

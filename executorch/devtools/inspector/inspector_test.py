@@ -194,6 +194,7 @@ def test_allocations_have_a_table_of_their_own(capsys: pytest.CaptureFixture[str
     ]
     assert len(inspector.to_dataframe()) == 1
     inspector.print_data_tabular()
+    assert "<table" in inspector._repr_html_()
     assert "allocator" in capsys.readouterr().out
     assert not len(Inspector(etdump_data=dump(EXECUTE)).allocations_to_dataframe())
 

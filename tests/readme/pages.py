@@ -1,0 +1,96 @@
+"""Runs every block of code of a page, in order, in one empty folder.
+
+A block behind a line that ends with a file's name and a colon is that file; other blocks are run:
+Python in one namespace for the page, sh by bash with `python` and `executorch` in its path. `text`
+is what something printed, and is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = ROOT / "build" / "dev" / "executorch" / "extension" / "command" / "executorch"
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
+_NAMED = re.compile(r"`([\w/-]+\.\w+)`:\s*$")
+
+
+@dataclass
+class Block:
+    language: str
+    code: str
+    line: int  # of the page, where the code begins
+    file: str | None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The page's blocks of code. Raises ValueError for one that nothing would run."""
+    text = page.read_text()
+    found = []
+    for match in _FENCE.finditer(text):
+        language, code = match.groups()
+        before = text[: match.start()]
+        named = _NAMED.search(before)
+        block = Block(language, code, before.count("\n") + 2, named and named[1])
+        if language == "text":
+            continue
+        if block.file is None and language not in ("python", "sh"):
+            raise ValueError(f"{page}:{block.line}: no file's name is before this block {language}")
+        found.append(block)
+    return found
+
+
+def run(page: Path, folder: Path) -> dict[str, Any]:
+    """Run the page in `folder`, which becomes the current one; the names that its Python made.
+    Raises AssertionError with the line and what was printed."""
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks_of(page):
+        where = f"{page.name}:{block.line}"
+        if block.file is not None:
+            path = folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.code)
+        elif block.language == "python":
+            # Behind as many empty lines as precede it, so that a traceback has the page's.
+            code = "\n" * (block.line - 1) + block.code
+            try:
+                exec(compile(code, str(page), "exec"), scope)
+            except Exception as error:
+                raise AssertionError(f"{where}:\n{traceback.format_exc()}") from error
+        else:
+            _run_shell(block, where, folder)
+    return scope
+
+
+def _run_shell(block: Block, where: str, folder: Path) -> None:
+    tools = folder / ".tools"
+    if not tools.exists():
+        tools.mkdir()
+        (tools / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        (tools / "executorch").write_text(f'#!/bin/sh\nexec "{COMMAND}" "$@"\n')
+        for tool in tools.iterdir():
+            tool.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "EXECUTORCH_PYTHON": sys.executable,
+        "EXECUTORCH_ROOT": str(ROOT),
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block.code],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, f"{where}: exit status {done.returncode}\n{done.stdout}"
