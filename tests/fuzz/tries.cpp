@@ -4,6 +4,7 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,8 +20,9 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__
 namespace executorch::fuzz {
 namespace {
 
-// No try takes this long on any machine: it does not end.
-constexpr unsigned kEndlessSeconds = 60;
+// No try takes this long on any machine: it does not end. Of processor time; and of time, for what
+// waits, which is more where others are let go first.
+constexpr unsigned kEndlessSeconds = 60, kWaitingSeconds = 1200;
 
 /// What a process leaves behind, in memory that it shares with the one that started it.
 struct Shared {
@@ -60,7 +62,7 @@ void report(const char* what) {
 }
 
 void on_signal(int signal) {
-  report(signal == SIGALRM ? "does not end" : strsignal(signal));
+  report(signal == SIGALRM || signal == SIGPROF ? "does not end" : strsignal(signal));
   _exit(1);
 }
 void on_death() {
@@ -78,10 +80,17 @@ void watch() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_ONSTACK;
-  for (const int each : {SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+  for (const int each : {SIGALRM, SIGPROF, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
     // Sanitizers say more about faults.
-    if (!is_sanitized || each == SIGALRM || each == SIGABRT) sigaction(each, &action, nullptr);
+    const bool is_own = each == SIGALRM || each == SIGPROF || each == SIGABRT;
+    if (!is_sanitized || is_own) sigaction(each, &action, nullptr);
   }
+}
+
+void limit_time(unsigned processor_seconds, unsigned seconds) {
+  const itimerval limit{{0, 0}, {static_cast<time_t>(processor_seconds), 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+  alarm(seconds);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -94,9 +103,9 @@ void try_all(const Plan& plan, std::chrono::steady_clock::time_point start, cons
   while (outcome.tried < plan.rounds &&
          (plan.seconds == 0 || seconds_since(start) < plan.seconds)) {
     shared->seed = plan.seed + outcome.tried++;
-    alarm(kEndlessSeconds);
+    limit_time(kEndlessSeconds, kWaitingSeconds);
     const Verdict verdict = attempt(shared->seed);
-    alarm(0);
+    limit_time(0, 0);
     if (verdict == Verdict::TooSlow) fail("takes too long");
     ++(verdict == Verdict::Taken ? outcome.taken : outcome.refused);
   }

@@ -14,6 +14,7 @@ using Kind = fb_xnnpack::XNodeUnion;
 
 constexpr int64_t kElementsPerTask = 16384;
 constexpr uint32_t kAlignCorners = 8;
+constexpr int64_t kNarrow = 16;  // channels of images whose pixels are handled by rows
 
 /// Calls f(pixel, image, y, x, c0, n, result) for runs of channels of the pixels of `out`; what f
 /// leaves in result[0, n) is bounded and stored.
@@ -287,12 +288,49 @@ struct Between {
   }
 };
 
+/// Of few channels: whole rows are read and written, since pixels are not worth a call each.
+bool resize_rows(const Value& x, const Value& out, const Node& node, bool corners,
+                 cpu::Scratch& scratch) {
+  const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
+  const int64_t in_row = x.shape[2] * channels, row = width * channels;
+  const cpu::ThreadScratch<float> rooms(scratch, 2 * cpu::Size(in_row) + row);
+  if (!rooms) return false;
+  const int64_t grain = std::max<int64_t>(1, kElementsPerTask / 8 / std::max<int64_t>(row, 1));
+  rooms.parallel_for(out.shape[0] * height, grain, [&](int64_t begin, int64_t end, float* room) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Between rows(i % height, height, x.shape[1], corners);
+      const int64_t image = i / height;
+      const float* const top = read_run(x, element(x.shape, image, rows.low, 0, 0), in_row, room);
+      const float* const bottom =
+          read_run(x, element(x.shape, image, rows.high, 0, 0), in_row, room + in_row);
+      float* const to = place_of_run(out, i * row, room + 2 * in_row);
+      for (int64_t at = 0; at < width; ++at) {
+        const Between columns(at, width, x.shape[2], corners);
+        const int64_t low = columns.low * channels, high = columns.high * channels;
+        for (int64_t c = 0; c < channels; ++c) {
+          const float above = top[low + c] + (top[high + c] - top[low + c]) * columns.weight;
+          const float below =
+              bottom[low + c] + (bottom[high + c] - bottom[low + c]) * columns.weight;
+          to[at * channels + c] = above + (below - above) * rows.weight;
+        }
+      }
+      clamp_run(to, row, node.low, node.high);
+      write_run(out, i * row, row, to);
+    }
+  });
+  return true;
+}
+
 }  // namespace
 
-bool run_resize(const Graph& graph, const Node& node, cpu::Scratch&) {
+bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   const bool corners = node.flags == kAlignCorners;
+  // Rows that are read twice for each that is written are no longer than those.
+  if (x.shape[3] < kNarrow && x.shape[2] <= 2 * out.shape[2]) {
+    return resize_rows(x, out, node, corners, scratch);
+  }
   return for_each_run(
       out, node, 4,
       [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
