@@ -62,6 +62,14 @@ class Method:
         """
         return self._method.call(inputs, copy_outputs)
 
+    def set_max_work(self, units: int) -> None:
+        """Bound the work that loops of one run may do, so that none runs for ever.
+
+        An operator that runs again costs some 4 units, and one for each 1024 elements of its
+        tensors. A run that does more raises RuntimeError.
+        """
+        self._method.set_max_work(units)
+
     @property
     def metadata(self) -> MethodMeta:
         return self._method.method_meta()

@@ -15,6 +15,7 @@ namespace executorch::extension::testing {
 ///   weighted(x) = x + w, where w is external data under the key "w"
 ///   scaled(x, alpha) = x + alpha * x, exported with alpha = 3; its output is not planned
 ///   nothing() has neither inputs nor outputs
+///   endless(x) computes x + x until its work is more than it may be
 class ExampleProgram {
  public:
   static std::string bytes(const std::string& op = "aten::add",
@@ -58,17 +59,23 @@ class ExampleProgram {
     return fb::CreateEValue(b_, fb::KernelTypes::Int, fb::CreateInt(b_, number).Union());
   }
 
-  /// One call of the operator with these arguments, or none.
+  /// One call of the operator with these arguments, or none; again and again while the value
+  /// `again_unless` is false.
   Offset<executorch_flatbuffer::ExecutionPlan> plan(
       const char* name, const Vector<Offset<executorch_flatbuffer::EValue>>& values,
       const Vector<int32_t>& inputs, const Vector<int32_t>& outputs,
-      const Vector<int32_t>& arguments) {
+      const Vector<int32_t>& arguments, int32_t again_unless = -1) {
     namespace fb = executorch_flatbuffer;
     Vector<Offset<fb::Instruction>> calls;
     if (!arguments.empty()) {
       const auto call = fb::CreateKernelCall(b_, 0, b_.CreateVector(arguments));
       calls.push_back(
           fb::CreateInstruction(b_, fb::InstructionArguments::KernelCall, call.Union()));
+    }
+    if (again_unless >= 0) {
+      const auto jump = fb::CreateJumpFalseCall(b_, again_unless, 0);
+      calls.push_back(
+          fb::CreateInstruction(b_, fb::InstructionArguments::JumpFalseCall, jump.Union()));
     }
     const Vector<int32_t> none;
     const Vector<Offset<fb::Chain>> chains{
@@ -86,6 +93,8 @@ class ExampleProgram {
   std::string finish() {
     namespace fb = executorch_flatbuffer;
     const auto P = Place::Planned;
+    const auto never =
+        fb::CreateEValue(b_, fb::KernelTypes::Bool, fb::CreateBool(b_, false).Union());
     const Vector<Offset<fb::ExecutionPlan>> plans{
         plan("forward", {tensor(P, 0), tensor(P, 1), integer(1), tensor(P, 2)}, {0, 1}, {3},
              {0, 1, 2, 3, 3}),
@@ -95,6 +104,8 @@ class ExampleProgram {
         plan("scaled", {tensor(P, 0), integer(3), tensor(Place::Unplanned)}, {0, 1}, {2},
              {0, 0, 1, 2, 2}),
         plan("nothing", {}, {}, {}, {}),
+        plan("endless", {tensor(P, 0), integer(1), tensor(P, 1), never}, {0}, {2}, {0, 0, 1, 2, 2},
+             3),
     };
     const Vector<Offset<fb::Buffer>> constants{
         fb::CreateBuffer(b_, b_.CreateVector(Vector<uint8_t>()))};

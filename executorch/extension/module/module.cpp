@@ -261,6 +261,7 @@ Result<Module::MethodHolder> Module::make_method(const std::string& method_name,
                                             Span<const Kernel>(holder.kernel_registry.data(),
                                                                holder.kernel_registry.size())));
   holder.method = std::make_unique<Method>(std::move(method));
+  if (max_work_) holder.method->set_max_work(*max_work_);
   return holder;
 }
 
@@ -301,6 +302,11 @@ Result<Method*> Module::method(const std::string& method_name) {
 Result<MethodMeta> Module::method_meta(const std::string& method_name) {
   ET_CHECK_OK_OR_RETURN_ERROR(need_program());
   return program_->method_meta(method_name.c_str());
+}
+
+void Module::set_max_work(uint64_t units) {
+  max_work_ = units;
+  for (auto& [name, holder] : methods_) holder.method->set_max_work(units);
 }
 
 Result<std::vector<EValue>> Module::execute(const std::string& method_name,

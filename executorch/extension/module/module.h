@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -188,6 +189,10 @@ class Module {
 
   runtime::Result<MethodMeta> method_meta(const std::string& method_name);
 
+  /// The work that loops may do in one execute() of any method, whether it is loaded yet or not:
+  /// see Method::set_max_work().
+  void set_max_work(uint64_t units);
+
   // Running. Inputs are set from index 0 on; fewer than the method takes are enough when the others
   // were set before. Tensors among the outputs are views of the method's memory: the next run
   // overwrites them.
@@ -335,6 +340,7 @@ class Module {
   const NamedDataMap* named_data_map_ = nullptr;
   LoadBackendOptionsMap backend_options_;
   std::unique_ptr<std::vector<internal::ArenaBuffer>> shared_arenas_;
+  std::optional<uint64_t> max_work_;
 
  protected:
   std::unordered_map<std::string, MethodHolder> methods_;

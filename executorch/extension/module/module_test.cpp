@@ -9,6 +9,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -30,8 +31,11 @@ using runtime::KernelRuntimeContext;
 using testing::ExampleProgram;
 using Floats = std::vector<float>;
 
+std::atomic<size_t> n_adds{0};
+
 Tensor& add_out(KernelRuntimeContext&, const Tensor& a, const Tensor& b, const Scalar& alpha,
                 Tensor& out) {
+  ++n_adds;
   for (ssize_t i = 0; i < out.numel(); ++i) {
     out.mutable_data_ptr<float>()[i] =
         a.const_data_ptr<float>()[i] +
@@ -130,7 +134,7 @@ TEST_F(ModuleTest, TakesEveryFormOfInputs) {
 
 TEST_F(ModuleTest, KnowsItsMethods) {
   Module module(path());
-  EXPECT_EQ(module.num_methods().get(), 5u);
+  EXPECT_EQ(module.num_methods().get(), 6u);
   EXPECT_EQ(module.method_names()->count("weighted"), 1u);
   EXPECT_EQ(module.method_meta("forward")->num_inputs(), 2u);
   EXPECT_FALSE(module.is_method_loaded("twice"));
@@ -293,6 +297,21 @@ TEST_F(PrepareInputsTest, KeepsToItsLimits) {
   options = {};
   options.max_total_allocation_size = 31;
   EXPECT_EQ(prepare_input_tensors(method(), options).error(), Error::InvalidProgram);
+}
+
+TEST_F(ModuleTest, WorkOfLoopsIsBounded) {
+  Module module(path());
+  const auto adds = [&](uint64_t units) {
+    module.set_max_work(units);
+    n_adds = 0;
+    EXPECT_EQ(module.execute("endless", *x()).error(), Error::InvalidProgram);
+    return n_adds.load();
+  };
+  const size_t before = adds(1000);  // before the method is loaded
+  EXPECT_GT(before, 10u);
+  const size_t behind = adds(10000);
+  EXPECT_GT(behind, 9 * before);
+  EXPECT_LT(behind, 11 * before);
 }
 
 }  // namespace

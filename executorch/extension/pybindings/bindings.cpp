@@ -94,6 +94,12 @@ void bind_method(nb::module_& m) {
           "set_inputs",
           [](MethodHandle& self, nb::object inputs) { self.runner().set_inputs(inputs); },
           nb::arg("inputs"))
+      .def(
+          "set_max_work",
+          [](MethodHandle& self, uint64_t units) { self.runner().set_max_work(units); },
+          nb::arg("units"),
+          "The work that loops of one run may do: some 4 units for an operator and one for each "
+          "1024 elements of its tensors.")
       .def("execute", [](MethodHandle& self) { self.runner().execute(); })
       .def(
           "get_outputs",

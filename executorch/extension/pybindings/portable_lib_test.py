@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._higher_order_ops.map import map as torch_map
 
 from executorch.devtools import BundledProgram
 from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
@@ -498,6 +499,24 @@ assert total.__dlpack_device__() == (1, 0) and memoryview(total).shape == (4, 3)
 """,
         str(path),
     )
+
+
+def test_work_of_loops_is_bounded() -> None:
+    class Sums(torch.nn.Module):
+        def forward(self, xs: torch.Tensor) -> torch.Tensor:
+            return torch_map(lambda x: x + 1, xs)
+
+    program = program_of(Sums(), (torch.zeros(50, 4),))
+    method = Runtime.get().load_program(program).load_method("forward")
+    (found,) = method.execute([torch.zeros(50, 4)])
+    assert found.tolist() == torch.ones(50, 4).tolist()
+    method.set_max_work(50)
+    with pytest.raises(RuntimeError):
+        method.execute([torch.zeros(50, 4)])
+    method.set_max_work(50000)
+    assert method.execute([torch.zeros(50, 4)])[0].tolist() == found.tolist()
+    with pytest.raises(TypeError):
+        method.set_max_work(-1)
 
 
 def test_importing_the_runtime_is_light() -> None:

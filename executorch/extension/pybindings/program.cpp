@@ -240,6 +240,12 @@ void Runner::set_inputs(nb::handle items) {
   }
 }
 
+void Runner::set_max_work(uint64_t units) {
+  nb::gil_scoped_release unlocked;
+  std::lock_guard<std::mutex> turn(mutex_);
+  method_.set_max_work(units);
+}
+
 void Runner::execute() {
   nb::gil_scoped_release unlocked;
   std::lock_guard<std::mutex> turn(mutex_);

@@ -63,6 +63,7 @@ class Runner {
   Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer);
 
   runtime::MethodMeta meta() const;
+  void set_max_work(uint64_t units);
   void set_inputs(nanobind::handle items);
   void execute();
   nanobind::list outputs(bool clone, nanobind::handle owner);

@@ -174,6 +174,37 @@ TEST_F(DelegateTest, SeesNamedDataOfTheProgramAndOfExternalFiles) {
   EXPECT_EQ(seen.data, "in");
 }
 
+TEST_F(DelegateTest, FindsItsDataAmongMany) {
+  // More than are looked at one by one, in no order.
+  for (const char* before : {"a", "z", "ke", "key0"}) {
+    ProgramBuilder builder;
+    for (int i = 0; i < 100; ++i) {
+      const std::string number = std::to_string(i * 37 % 100);
+      builder.named_data.emplace_back(before + std::string("-") + number,
+                                      std::vector<uint8_t>{'x'});
+      if (i == 70) builder.named_data.push_back({"key", {'i', 'n'}});
+    }
+    call(builder, {{"Adder", {1}}});
+    FloatsByName external;
+    external.entries["other"] = {{0, 0}, 2};
+    for (const bool is_merged : {false, true}) {
+      seen.data.clear();
+      LoadedMethod loaded(builder.build(), "forward", nullptr, is_merged ? &external : nullptr);
+      EXPECT_EQ(loaded.error, Error::Ok);
+      EXPECT_EQ(seen.data, "in") << before;
+    }
+  }
+  ProgramBuilder builder;
+  for (int i = 0; i < 100; ++i) {
+    builder.named_data.emplace_back(std::to_string(i), std::vector<uint8_t>{'x'});
+  }
+  call(builder, {{"Adder", {1}}});
+  seen.data = "before";
+  LoadedMethod loaded(builder.build());
+  EXPECT_EQ(loaded.error, Error::Ok);
+  EXPECT_EQ(seen.data, "before");
+}
+
 TEST_F(DelegateTest, UnknownOrUnavailableBackendIsNotFound) {
   for (const char* name : {"Absent", "Unavailable"}) {
     ProgramBuilder builder;
@@ -290,6 +321,25 @@ TEST_F(ExternalDataTest, ConstantsAreSharedAndStatesCopied) {
   EXPECT_EQ(loaded.output(2), (Floats{3, 4}));
   EXPECT_EQ(loaded.method->method_meta().num_attributes(), 3u);
   EXPECT_EQ(loaded.method->method_meta().attribute_tensor_meta(2)->name(), "state");
+}
+
+TEST_F(ExternalDataTest, EachConstantOfManyIsLoadedOnce) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  for (int32_t i = 0; i < 40; ++i) {
+    plan.tensor({.sizes = {1}, .name = std::to_string(i * 7 % 20), .external = true});
+    plan.outputs.push_back(i);
+  }
+  FloatsByName data;
+  for (int i = 0; i < 20; ++i) data.entries[std::to_string(i)] = {{static_cast<float>(i)}, 1};
+  const auto bytes = builder.build();
+  LoadedMethod loaded(bytes, "forward", nullptr, &data);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  EXPECT_EQ(data.loads, 20);
+  ASSERT_EQ(loaded.method->execute(), Error::Ok);
+  for (size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(loaded.output(i), (Floats{static_cast<float>(i * 7 % 20)}));
+  }
 }
 
 TEST_F(ExternalDataTest, MissingFileKeyOrOtherShapeIsRefused) {

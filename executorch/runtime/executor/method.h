@@ -195,11 +195,13 @@ class Method final {
              Span<const Kernel> kernels);
   Error init_temp_allocator();
   Error init_values(const NamedDataMap* external_data);
+  Error init_external_constants();
   Error init_input_flags();
   Error init_delegates(const NamedDataMap* external_data,
                        const LoadBackendOptionsMap* backend_options);
   Error init_delegate(Delegate& delegate, uint32_t index, const NamedDataMap* data,
                       const LoadBackendOptionsMap* backend_options);
+  Result<const NamedDataMap*> sort_data();
   Result<const NamedDataMap*> merge_data(const NamedDataMap* external_data);
   Error init_instructions(Span<const Kernel> kernels);
   Error check_delegate_calls();

@@ -14,6 +14,9 @@ namespace {
 namespace fb = executorch_flatbuffer;
 using internal::allocate_list;
 
+// Named data that is found sooner by looking at all of it than by sorting it.
+constexpr uint32_t kFewKeys = 32;
+
 Result<const BackendInterface*> find_backend(const char* method, const char* id) {
   const BackendInterface* backend = get_backend_class(id);
   if (backend == nullptr) {
@@ -72,10 +75,24 @@ Error Method::init_delegates(const NamedDataMap* external_data,
   return Error::Ok;
 }
 
+// Of the program, sorted: delegates look up each of their weights.
+Result<const NamedDataMap*> Method::sort_data() {
+  MemoryAllocator& allocator = *state_.memory_manager->method_allocator();
+  internal::PteDataMap sorted = state_.program->named_data_;
+  ET_ASSIGN_OR_RETURN(const uint32_t n, sorted.get_num_keys());
+  ET_ASSIGN_OR_RETURN(auto* const order, allocate_list<uint32_t>(allocator, n));
+  sorted.sort(order);
+  ET_ASSIGN_OR_RETURN(auto* const place, allocate_list<internal::PteDataMap>(allocator, 1));
+  return static_cast<const NamedDataMap*>(new (place) internal::PteDataMap(sorted));
+}
+
 Result<const NamedDataMap*> Method::merge_data(const NamedDataMap* external_data) {
   auto own = state_.program->get_named_data_map();
   if (!own.ok()) {
     return external_data;
+  }
+  if (*(*own)->get_num_keys() > kFewKeys) {
+    ET_ASSIGN_OR_RETURN(*own, sort_data());
   }
   if (external_data == nullptr) {
     return *own;

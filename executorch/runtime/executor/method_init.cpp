@@ -4,6 +4,7 @@
 #include <executorch/runtime/executor/program.h>
 #include <executorch/schema/program_generated.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 
@@ -196,26 +197,44 @@ Error Method::init_values(const NamedDataMap* external_data) {
   const auto& entries = *state_.plan->values();
   MemoryAllocator& allocator = *state_.memory_manager->method_allocator();
   ET_ASSIGN_OR_RETURN(auto* const values, allocate_list<EValue>(allocator, entries.size()));
-  size_t n_external = 0;
-  for (uint32_t i = 0; i < entries.size(); ++i) {
-    new (&values[i]) EValue();
-    const auto* tensor = entries.Get(i)->val_as_Tensor();
-    const auto* extra = tensor == nullptr ? nullptr : tensor->extra_tensor_info();
-    n_external += extra != nullptr && extra->location() == fb::TensorDataLocation::EXTERNAL ? 1 : 0;
-  }
+  for (uint32_t i = 0; i < entries.size(); ++i) new (&values[i]) EValue();
   state_.values = {values, entries.size()};
-  ET_ASSIGN_OR_RETURN(auto* const external_constants,
-                      allocate_list<NamedData>(allocator, n_external));
-  n_external = 0;
+  ET_CHECK_OK_OR_RETURN_ERROR(init_external_constants());
   deserialization::TensorParser parser(*state_.program, *state_.plan, *state_.memory_manager,
-                                       external_data, external_constants, n_external);
+                                       external_data, state_.external_constants);
   for (uint32_t i = 0; i < entries.size(); ++i) {
     auto value = make_value(*entries.Get(i), i, allocator, state_.values, parser);
-    state_.external_constants = {external_constants, n_external};
     ET_CHECK_OK_OR_RETURN_ERROR(value.error(), "%s: value %" PRIu32 " cannot be loaded", name(), i);
     values[i] = std::move(*value);
   }
   return init_input_flags();
+}
+
+// Lists the keys of external tensors once each, in order, so that many tensors find theirs.
+Error Method::init_external_constants() {
+  const auto& entries = *state_.plan->values();
+  MemoryAllocator& allocator = *state_.memory_manager->method_allocator();
+  const auto key_of = [&](uint32_t i) {
+    const auto* tensor = entries.Get(i)->val_as_Tensor();
+    const auto* extra = tensor == nullptr ? nullptr : tensor->extra_tensor_info();
+    const bool is_external =
+        extra != nullptr && extra->location() == fb::TensorDataLocation::EXTERNAL;
+    return is_external ? extra->fully_qualified_name() : nullptr;
+  };
+  size_t n_external = 0;
+  for (uint32_t i = 0; i < entries.size(); ++i) n_external += key_of(i) != nullptr ? 1 : 0;
+  if (n_external == 0) return Error::Ok;
+  ET_ASSIGN_OR_RETURN(auto* const keys, allocate_list<std::string_view>(allocator, n_external));
+  n_external = 0;
+  for (uint32_t i = 0; i < entries.size(); ++i) {
+    if (key_of(i) != nullptr) new (&keys[n_external++]) std::string_view(key_of(i)->string_view());
+  }
+  std::sort(keys, keys + n_external);
+  n_external = static_cast<size_t>(std::unique(keys, keys + n_external) - keys);
+  ET_ASSIGN_OR_RETURN(auto* const constants, allocate_list<NamedData>(allocator, n_external));
+  for (size_t i = 0; i < n_external; ++i) new (&constants[i]) NamedData{keys[i], {}};
+  state_.external_constants = {constants, n_external};
+  return Error::Ok;
 }
 
 // Numbers, strings and None have their values from the program and need not be set.

@@ -64,12 +64,14 @@ size_t Method::outputs_size() const {
 
 EValue& Method::input_value(size_t index) const {
   ET_CHECK_MSG(index < inputs_size(), "%s: input %zu of %zu", name(), index, inputs_size());
-  return state_.values[static_cast<size_t>(state_.plan->inputs()->Get(index))];
+  return state_
+      .values[static_cast<size_t>(state_.plan->inputs()->Get(static_cast<uint32_t>(index)))];
 }
 
 EValue& Method::output_value(size_t index) const {
   ET_CHECK_MSG(index < outputs_size(), "%s: output %zu of %zu", name(), index, outputs_size());
-  return state_.values[static_cast<size_t>(state_.plan->outputs()->Get(index))];
+  return state_
+      .values[static_cast<size_t>(state_.plan->outputs()->Get(static_cast<uint32_t>(index)))];
 }
 
 const EValue& Method::get_input(size_t i) const {
@@ -102,7 +104,8 @@ Error Method::set_input(const EValue& input_evalue, size_t input_idx) {
                            "%s: inputs cannot be set while an execution is in progress", name());
   ET_CHECK_OR_RETURN_ERROR(input_idx < inputs_size(), InvalidArgument,
                            "%s: input %zu, expected one of %zu", name(), input_idx, inputs_size());
-  const auto index = static_cast<uint32_t>(state_.plan->inputs()->Get(input_idx));
+  const auto index =
+      static_cast<uint32_t>(state_.plan->inputs()->Get(static_cast<uint32_t>(input_idx)));
   const fb::EValue& recorded = *state_.plan->values()->Get(index);
   const Tag tag = *method_meta().input_tag(input_idx);
   ET_CHECK_OR_RETURN_ERROR(input_evalue.tag == tag, InvalidArgument,
@@ -143,7 +146,8 @@ Error Method::set_input(const EValue& input_evalue, size_t input_idx) {
 
 // Every check comes before the first change; resizing is a check until it succeeds.
 Error Method::set_tensor_input(const Tensor& source, size_t index) {
-  const auto value_index = static_cast<uint32_t>(state_.plan->inputs()->Get(index));
+  const auto value_index =
+      static_cast<uint32_t>(state_.plan->inputs()->Get(static_cast<uint32_t>(index)));
   const fb::Tensor& recorded = *state_.plan->values()->Get(value_index)->val_as_Tensor();
   ET_ASSIGN_OR_RETURN(const Tensor input, state_.values[value_index].tryToTensor());
   ET_CHECK_OR_RETURN_ERROR(source.scalar_type() == input.scalar_type(), InvalidArgument,
@@ -189,7 +193,8 @@ Error Method::set_output_data_ptr(void* buffer, size_t size, size_t output_idx) 
   ET_CHECK_OR_RETURN_ERROR(output_idx < outputs_size(), InvalidArgument,
                            "%s: output %zu, expected one of %zu", name(), output_idx,
                            outputs_size());
-  const auto index = static_cast<uint32_t>(state_.plan->outputs()->Get(output_idx));
+  const auto index =
+      static_cast<uint32_t>(state_.plan->outputs()->Get(static_cast<uint32_t>(output_idx)));
   const auto* recorded = state_.plan->values()->Get(index)->val_as_Tensor();
   const EValue& value = output_value(output_idx);
   ET_CHECK_OR_RETURN_ERROR(recorded != nullptr && value.isTensor(), InvalidArgument,

@@ -44,7 +44,7 @@ Result<const fb::EValue*> find_value(const fb::ExecutionPlan& plan,
   ET_CHECK_OR_RETURN_ERROR(index < list.size(), InvalidArgument,
                            "%s: %s %zu asked for, there are %" PRIu32, plan.name()->c_str(), what,
                            index, list.size());
-  return plan.values()->Get(list.Get(index));
+  return plan.values()->Get(list.Get(static_cast<uint32_t>(index)));
 }
 
 Result<const fb::Tensor*> find_tensor(const fb::ExecutionPlan& plan,
@@ -156,7 +156,7 @@ Result<int64_t> MethodMeta::memory_planned_buffer_size(size_t index) const {
   ET_CHECK_OR_RETURN_ERROR(index < num_memory_planned_buffers(), InvalidArgument,
                            "%s: planned buffer %zu asked for, there are %zu", name(), index,
                            num_memory_planned_buffers());
-  return plan_->non_const_buffer_sizes()->Get(index + 1);
+  return plan_->non_const_buffer_sizes()->Get(static_cast<uint32_t>(index + 1));
 }
 
 Result<etensor::Device> MethodMeta::memory_planned_buffer_device(size_t index) const {
@@ -175,7 +175,7 @@ Result<etensor::Device> MethodMeta::memory_planned_buffer_device(size_t index) c
 bool MethodMeta::uses_backend(const char* backend_name) const {
   const std::string_view wanted(backend_name);
   for (size_t i = 0; i < num_backends(); ++i) {
-    if (plan_->delegates()->Get(i)->id()->string_view() == wanted) {
+    if (plan_->delegates()->Get(static_cast<uint32_t>(i))->id()->string_view() == wanted) {
       return true;
     }
   }
@@ -190,7 +190,7 @@ Result<const char*> MethodMeta::get_backend_name(size_t index) const {
   ET_CHECK_OR_RETURN_ERROR(index < num_backends(), InvalidArgument,
                            "%s: delegate %zu asked for, there are %zu", name(), index,
                            num_backends());
-  return plan_->delegates()->Get(index)->id()->c_str();
+  return plan_->delegates()->Get(static_cast<uint32_t>(index))->id()->c_str();
 }
 
 size_t MethodMeta::num_instructions() const {

@@ -123,8 +123,9 @@ Program::HeaderStatus Program::check_header(const void* data, size_t size) {
 Result<const void*> Program::get_constant_buffer_data(size_t buffer_idx, size_t nbytes) const {
   const auto* buffers = flatbuffer_->constant_buffer();
   if (buffers != nullptr && buffers->size() > 0) {
-    const auto* storage =
-        buffer_idx < buffers->size() ? buffers->Get(buffer_idx)->storage() : nullptr;
+    const auto* storage = buffer_idx < buffers->size()
+                              ? buffers->Get(static_cast<uint32_t>(buffer_idx))->storage()
+                              : nullptr;
     const size_t size = storage == nullptr ? 0 : storage->size();
     ET_CHECK_OR_RETURN_ERROR(buffer_idx < buffers->size() && nbytes <= size, InvalidArgument,
                              "constant %zu of %" PRIu32 " has %zu bytes, asked for %zu", buffer_idx,
@@ -137,7 +138,7 @@ Result<const void*> Program::get_constant_buffer_data(size_t buffer_idx, size_t 
   ET_CHECK_OR_RETURN_ERROR(buffer_idx < count, InvalidArgument,
                            "constant %zu asked for, the program has %zu", buffer_idx, count);
   const auto* segment = flatbuffer_->segments()->Get(table->segment_index());
-  const uint64_t offset = table->offsets()->Get(buffer_idx);
+  const uint64_t offset = table->offsets()->Get(static_cast<uint32_t>(buffer_idx));
   ET_CHECK_OR_RETURN_ERROR(nbytes <= segment->size() - offset, InvalidArgument,
                            "constant %zu at %" PRIu64 " of %" PRIu64 " bytes, asked for %zu",
                            buffer_idx, offset, segment->size(), nbytes);
@@ -179,7 +180,7 @@ Result<const char*> Program::get_method_name(size_t method_index) const {
   ET_CHECK_OR_RETURN_ERROR(method_index < num_methods(), InvalidArgument,
                            "method %zu asked for, the program has %zu", method_index,
                            num_methods());
-  return flatbuffer_->execution_plan()->Get(method_index)->name()->c_str();
+  return flatbuffer_->execution_plan()->Get(static_cast<uint32_t>(method_index))->name()->c_str();
 }
 
 Result<const executorch_flatbuffer::ExecutionPlan*> Program::find_plan(
@@ -222,7 +223,7 @@ Result<const char*> Program::get_output_flattening_encoding(const char* method_n
 }
 
 Result<FreeableBuffer> Program::load_segment(const SegmentInfo& info) const {
-  const auto* segment = flatbuffer_->segments()->Get(info.segment_index);
+  const auto* segment = flatbuffer_->segments()->Get(static_cast<uint32_t>(info.segment_index));
   return loader_->load(segment_base_offset_ + segment->offset(), segment->size(), info);
 }
 
@@ -231,7 +232,8 @@ Error Program::load_initial_state(size_t state_index, size_t nbytes, void* buffe
   const auto* segment = flatbuffer_->segments()->Get(table->segment_index());
   // Not load_into(): loaders need not have it, and states are small beside constants.
   auto state =
-      loader_->load(segment_base_offset_ + segment->offset() + table->offsets()->Get(state_index),
+      loader_->load(segment_base_offset_ + segment->offset() +
+                        table->offsets()->Get(static_cast<uint32_t>(state_index)),
                     nbytes, SegmentInfo(SegmentInfo::Type::Mutable, table->segment_index()));
   ET_CHECK_OK_OR_RETURN_ERROR(state.error());
   if (nbytes > 0) {

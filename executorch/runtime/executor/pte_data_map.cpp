@@ -2,6 +2,8 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/program_generated.h>
 
+#include <algorithm>
+
 namespace executorch {
 namespace runtime {
 namespace internal {
@@ -19,7 +21,28 @@ Error PteDataMap::load_data_into(std::string_view, void*, size_t) const {
   return Error::NotImplemented;
 }
 
+void PteDataMap::sort(uint32_t* order) {
+  const auto& entries = *program_->named_data();
+  const auto key = [&](uint32_t i) { return entries.Get(i)->key()->string_view(); };
+  for (uint32_t i = 0; i < num_keys(); ++i) order[i] = i;
+  std::sort(order, order + num_keys(), [&](uint32_t a, uint32_t b) {
+    const int difference = key(a).compare(key(b));
+    return difference != 0 ? difference < 0 : a < b;
+  });
+  order_ = order;
+}
+
 const executorch_flatbuffer::NamedData* PteDataMap::find(std::string_view key) const {
+  if (order_ != nullptr) {
+    const auto& entries = *program_->named_data();
+    const uint32_t* const end = order_ + num_keys();
+    const uint32_t* const found =
+        std::lower_bound(order_, end, key, [&](uint32_t i, std::string_view wanted) {
+          return entries.Get(i)->key()->string_view() < wanted;
+        });
+    const auto* const entry = found == end ? nullptr : entries.Get(*found);
+    return entry != nullptr && entry->key()->string_view() == key ? entry : nullptr;
+  }
   for (uint32_t i = 0; i < num_keys(); ++i) {
     const auto* entry = program_->named_data()->Get(i);
     if (entry->key()->string_view() == key) {

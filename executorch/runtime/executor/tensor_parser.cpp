@@ -5,7 +5,9 @@
 #include <executorch/runtime/executor/tensor_parser.h>
 #include <executorch/schema/program_generated.h>
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace executorch {
 namespace runtime {
@@ -161,18 +163,21 @@ Result<void*> TensorParser::find_external(const fb::Tensor& tensor, size_t nbyte
     ET_CHECK_OK_OR_RETURN_ERROR(external_data_->load_data_into(key, data, nbytes));
     return data;
   }
-  for (size_t i = 0; i < n_external_constants_; ++i) {
-    if (external_constants_[i].key == key) {
-      return const_cast<void*>(external_constants_[i].buffer.data());
-    }
+  auto* const constant =
+      std::lower_bound(external_constants_.begin(), external_constants_.end(), key,
+                       [](const NamedData& a, std::string_view b) { return a.key < b; });
+  ET_CHECK_OR_RETURN_ERROR(constant != external_constants_.end() && constant->key == key, Internal,
+                           "%s: external data %s is not listed", plan_.name()->c_str(), key.data());
+  if (constant->buffer.data() == nullptr) {
+    auto loaded = external_data_->get_data(key);
+    ET_CHECK_OK_OR_RETURN_ERROR(loaded.error());
+    constant->buffer.~FreeableBuffer();
+    new (&constant->buffer) FreeableBuffer(std::move(*loaded));
   }
-  auto loaded = external_data_->get_data(key);
-  ET_CHECK_OK_OR_RETURN_ERROR(loaded.error());
-  ET_CHECK_OR_RETURN_ERROR(loaded->size() >= nbytes, InvalidExternalData,
+  const size_t n_loaded = constant->buffer.size();
+  ET_CHECK_OR_RETURN_ERROR(n_loaded >= nbytes, InvalidExternalData,
                            "%s: external data %s has %zu bytes, expected %zu",
-                           plan_.name()->c_str(), key.data(), loaded->size(), nbytes);
-  auto* constant =
-      new (&external_constants_[n_external_constants_++]) NamedData{key, std::move(*loaded)};
+                           plan_.name()->c_str(), key.data(), n_loaded, nbytes);
   return const_cast<void*>(constant->buffer.data());
 }
 

@@ -22,7 +22,7 @@ class Program;
 
 namespace deserialization {
 
-/// A constant from an external file; the key is the program's.
+/// A constant from an external file, empty until a tensor needs it; the key is the program's.
 struct NamedData {
   std::string_view key;
   FreeableBuffer buffer;
@@ -31,17 +31,16 @@ struct NamedData {
 /// Turns the tensors of a validated plan into runtime tensors with memory. Borrows everything.
 class TensorParser {
  public:
-  /// `external_constants` has room for every external tensor of the plan; the first
-  /// `n_external_constants` are loaded, and more as tensors need them.
+  /// `external_constants` has the keys of all external tensors of the plan in order; they are
+  /// loaded as tensors need them.
   TensorParser(const Program& program, const executorch_flatbuffer::ExecutionPlan& plan,
                MemoryManager& memory_manager, const NamedDataMap* external_data,
-               NamedData* external_constants, size_t& n_external_constants)
+               Span<NamedData> external_constants)
       : program_(program),
         plan_(plan),
         memory_(memory_manager),
         external_data_(external_data),
-        external_constants_(external_constants),
-        n_external_constants_(n_external_constants) {}
+        external_constants_(external_constants) {}
 
   /// The tensor at `index` of the value table. Shape arrays of static tensors and constant bytes
   /// are used where they lie. The data pointer is null if memory comes later. NotSupported: an
@@ -59,8 +58,7 @@ class TensorParser {
   const executorch_flatbuffer::ExecutionPlan& plan_;
   MemoryManager& memory_;
   const NamedDataMap* external_data_;
-  NamedData* external_constants_;
-  size_t& n_external_constants_;
+  Span<NamedData> external_constants_;
 };
 
 }  // namespace deserialization

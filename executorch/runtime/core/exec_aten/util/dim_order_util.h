@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
@@ -70,12 +71,23 @@ void dim_order_to_stride_nocheck(const SizesType* sizes, const DimOrderType* dim
   }
 }
 
-/// The same after checking: InvalidArgument when `dim_order` is no permutation.
+/// The same after checking: InvalidArgument when `dim_order` is no permutation, or a stride is more
+/// than a StridesType holds, as may be where another size is 0.
 template <typename SizesType, typename DimOrderType, typename StridesType>
 ET_NODISCARD Error dim_order_to_stride(const SizesType* sizes, const DimOrderType* dim_order,
                                        const size_t dims, StridesType* strides) {
   ET_CHECK_OR_RETURN_ERROR(dims == 0 || validate_dim_order(dim_order, dims), InvalidArgument,
                            "dim order is no permutation of %zu dimensions", dims);
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<StridesType>::max());
+  uint64_t stride = 1;
+  for (size_t i = dims; i-- > 0;) {
+    ET_CHECK_OR_RETURN_ERROR(
+        stride <= kMost, InvalidArgument, "the stride of dimension %zu is more than %llu",
+        static_cast<size_t>(dim_order[i]), static_cast<unsigned long long>(kMost));
+    const auto size = static_cast<uint64_t>(sizes[dim_order[i]]);
+    // Beyond kMost for good, where the product leaves 64 bits.
+    stride = size > 1 && stride > UINT64_MAX / size ? UINT64_MAX : stride * (size > 0 ? size : 1);
+  }
   dim_order_to_stride_nocheck(sizes, dim_order, dims, strides);
   return Error::Ok;
 }

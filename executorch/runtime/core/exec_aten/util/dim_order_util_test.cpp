@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -35,6 +36,22 @@ TEST(DimOrder, EmptyDimensionCountsAsOne) {
   EXPECT_EQ(strides[0], 3);
   EXPECT_EQ(strides[1], 3);
   EXPECT_EQ(strides[2], 1);
+}
+
+TEST(DimOrder, StridesThatDoNotFitAreRefused) {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  const uint8_t order[] = {0, 1, 2, 3};
+  int32_t strides[4] = {7, 7, 7, 7};
+  int64_t wide[4];
+  const int32_t fits[] = {2, 1, kMost, 1};
+  EXPECT_EQ(dim_order_to_stride(fits, order, 4, strides), Error::Ok);
+  EXPECT_EQ(strides[0], kMost);
+  const int32_t large[] = {0, kMost, 2, 1};
+  EXPECT_EQ(dim_order_to_stride(large, order, 4, strides), Error::InvalidArgument);
+  EXPECT_EQ(strides[0], kMost);  // nothing was changed
+  EXPECT_EQ(dim_order_to_stride(large, order, 4, wide), Error::Ok);
+  const int32_t huge[] = {0, kMost, kMost, kMost};
+  EXPECT_EQ(dim_order_to_stride(huge, order, 4, wide), Error::InvalidArgument);
 }
 
 TEST(DimOrder, OnlyPermutationsAreValid) {
