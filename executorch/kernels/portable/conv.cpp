@@ -173,6 +173,9 @@ void bind(const Tensor& input, const Tensor& weight, int64_t groups, const Tenso
 
 }  // namespace
 
+// Windows of more positions are asked what they cost.
+constexpr int64_t kManyTaps = 1024;
+
 Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
                         const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
                         IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
@@ -193,6 +196,13 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
     return out;
   }
   bind(input, weight, groups, out, c);
+  // Windows as large as images take the product of both.
+  const Size products = transposed ? Size(input.numel()) * c.taps() * c.group_out
+                                   : Size(out.numel()) * c.taps() * c.group_in;
+  if (c.taps() > kManyTaps &&
+      !require_affordable(ctx, kOp, products / 8, elements_of(input, weight, out))) {
+    return out;
+  }
   (void)convolve(ctx, kOp, c, input, weight, bias, out);
   return out;
 }

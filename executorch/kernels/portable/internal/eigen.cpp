@@ -118,12 +118,19 @@ void diagonalize(double* d, double* down, int64_t n, const Matrix& vectors) {
   }
 }
 
-/// Rotates rows that are not orthogonal. False once none was left.
+/// Rotates rows that are not orthogonal. False once none was left. Rows that are what rounding
+/// leaves of the longest have no direction, and would be rotated for ever.
 bool sweep(const Matrix& u, const Matrix& v, double small, double* squares) {
   bool rotated = false;
-  for (int64_t p = 0; p < u.rows; ++p) squares[p] = dot(u[p], u[p], u.columns);
+  double most = 0;
+  for (int64_t p = 0; p < u.rows; ++p) {
+    squares[p] = dot(u[p], u[p], u.columns);
+    most = std::max(most, squares[p]);
+  }
+  const double least = most * (kEpsilon / 2) * (kEpsilon / 2);
   for (int64_t p = 0; p < u.rows; ++p) {
     for (int64_t q = p + 1; q < u.rows; ++q) {
+      if (squares[p] <= least || squares[q] <= least) continue;
       const double product = dot(u[p], u[q], u.columns);
       if (!(std::fabs(product) > small * std::sqrt(squares[p] * squares[q])) || product == 0) {
         continue;

@@ -15,7 +15,8 @@ namespace torch::executor::native::internal {
 void find_eigenvalues(const Matrix& a, double* values, const Matrix& vectors, double* space);
 
 /// Rotates the n rows of u[n,m], n <= m, until they are orthogonal: their lengths are then the
-/// singular values of what u was. Rows of v, which has n unless it has no data, follow them.
+/// singular values of what u was, but for rounding of the largest. Rows of v, which has n unless it
+/// has no data, follow them.
 ///   gram, basis  room for [n,n] each;  space  room for 3 * n numbers
 /// Large matrices are first multiplied by the eigenvectors of u u^T, so that few rotations are
 /// left. Cost: some 15 n^3 + 3 m n^2.
