@@ -36,13 +36,13 @@ void couple(const WindowAxis& axis, uint32_t in, bool any_size, Random& random) 
   if (axis.transposed) set(axis.adjustment, one_in(2, random) ? 0 : number());
   if (axis.before == nullptr) return;
   const auto of = [](const uint32_t* field) { return field == nullptr ? 1 : int64_t{*field}; };
-  const int64_t window = of(axis.dilation) * (of(axis.size) - 1) + 1;
+  const cpu::Size window = cpu::Size(of(axis.dilation)) * (of(axis.size) - 1) + 1;
   // What padding adds up to, so that a few pixels are left.
   const int64_t rest = one_in(3, random) ? number() : below(4, random);
-  const int64_t total = axis.transposed
-                            ? (int64_t{in} - 1) * of(axis.stride) + *axis.adjustment + window - rest
-                            : window - in + rest;
-  const int64_t padding = std::max<int64_t>(total, 0);
+  const cpu::Size total = axis.transposed ? (cpu::Size(in) - 1) * of(axis.stride) +
+                                                *axis.adjustment + window - rest
+                                          : window - in + rest;
+  const int64_t padding = std::max<int64_t>(total.value_or(0), 0);
   const int64_t before = one_in(2, random)   ? padding / 2
                          : one_in(2, random) ? std::min<int64_t>(padding, 65536 - below(3, random))
                                              : 0;
