@@ -156,6 +156,27 @@ TEST(View, CannotBeMadeOfWhatWasMovedThere) {
   EXPECT_EQ(loaded.method->execute(), Error::InvalidProgram);
 }
 
+// Before the view is made again the input that it stands for has no memory, and no elements.
+TEST(View, InThePlaceOfAnEmptyInputIsNotWritten) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  const int32_t x = plan.tensor({.sizes = {2}, .memory_id = 1, .dynamism = kDynamic});
+  const int32_t other = plan.tensor({.sizes = {2}, .memory_id = 1, .offset = 16});
+  const int32_t late = plan.tensor({.sizes = {2}, .memory_id = 1, .offset = 32});
+  plan.kernel("test::copy", {late, other});  // fails
+  plan.kernel("executorch_prim::et_view.default", {other, plan.integers({}), late});
+  plan.kernel("executorch_prim::et_view.default", {other, plan.integers({}), x});
+  plan.inputs = {x};
+  plan.arenas = {0, 48};
+  LoadedMethod loaded = load(builder);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  OwnedTensor<float> none({0}, {}), some({2}, {1, 2});
+  ASSERT_EQ(loaded.method->set_input(none.value(), 0), Error::Ok);
+  EXPECT_EQ(loaded.method->execute(), Error::InvalidState);
+  EXPECT_EQ(loaded.method->set_input(some.value(), 0), Error::InvalidState);
+  EXPECT_EQ(loaded.method->set_input(none.value(), 0), Error::Ok);
+}
+
 TEST(View, OfAConstantKeepsAnInputFromBeingWritten) {
   ProgramBuilder builder;
   builder.constants.push_back(ProgramBuilder::bytes<float>({1, 2, 3}));

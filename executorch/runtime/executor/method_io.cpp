@@ -165,6 +165,10 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
   if (!borrows) {  // a view of a constant may have taken its place
     ET_CHECK_OK_OR_RETURN_ERROR(internal::writable_data(input).error(),
                                 "%s: input %zu cannot be set", name(), index);
+    // Without elements a tensor may have had none, and this input has some.
+    ET_CHECK_OR_RETURN_ERROR(source.numel() == 0 || input.const_data_ptr() != nullptr, InvalidState,
+                             "%s: input %zu has no memory any more; a view takes its place", name(),
+                             index);
   }
   const bool read_only = impl.is_read_only();
   if (borrows) {  // the room of the last input is no bound for this one

@@ -1,4 +1,5 @@
 #include <executorch/backends/xnnpack/runtime/payload_window.h>
+#include <executorch/cpu/size.h>
 
 #include <algorithm>
 
@@ -39,9 +40,9 @@ void couple(const WindowAxis& axis, uint32_t in, bool any_size, Random& random) 
   const cpu::Size window = cpu::Size(of(axis.dilation)) * (of(axis.size) - 1) + 1;
   // What padding adds up to, so that a few pixels are left.
   const int64_t rest = one_in(3, random) ? number() : below(4, random);
-  const cpu::Size total = axis.transposed ? (cpu::Size(in) - 1) * of(axis.stride) +
-                                                *axis.adjustment + window - rest
-                                          : window - in + rest;
+  const cpu::Size total =
+      axis.transposed ? (cpu::Size(in) - 1) * of(axis.stride) + *axis.adjustment + window - rest
+                      : window - in + rest;
   const int64_t padding = std::max<int64_t>(total.value_or(0), 0);
   const int64_t before = one_in(2, random)   ? padding / 2
                          : one_in(2, random) ? std::min<int64_t>(padding, 65536 - below(3, random))
