@@ -67,8 +67,7 @@ class LoweredBackendModule(torch.nn.Module):
         self._compile_specs = compile_specs
         self._named_data_store_output = named_data_store_output
         self.meta: dict[str, Any] = {}
-        call_spec = edge_program.call_spec
-        self._out_spec = call_spec.out_spec
+        self._out_spec = edge_program.call_spec.out_spec
         # Beside the children: it stands for this module, and is none of its parts.
         object.__setattr__(self, "_for_dynamo", _ForDynamo(self))
 

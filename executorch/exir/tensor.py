@@ -205,8 +205,23 @@ class TensorSpec:
 
     @property
     def inplace_base(self) -> TensorSpec | None:
-        """The spec whose memory this one shares from its start."""
-        return self.storage_base if self.storage_base_offset == 0 else None
+        """The spec whose memory this one shares from its start. ValueError where it shares another
+        part of it."""
+        if self.storage_base is not None and self.storage_base_offset != 0:
+            raise ValueError(
+                "inplace_base is a storage_base at offset 0; this spec begins at offset "
+                f"{self.storage_base_offset}"
+            )
+        return self.storage_base
+
+    @inplace_base.setter
+    def inplace_base(self, base: TensorSpec | None) -> None:
+        if self.storage_base_offset != 0:
+            raise ValueError(
+                "inplace_base can be set while storage_base_offset is 0; it is "
+                f"{self.storage_base_offset}"
+            )
+        self.storage_base = base
 
     @property
     def stride(self) -> tuple[Any, ...]:
@@ -264,7 +279,8 @@ class TensorSpec:
 
 def make_allocation_info(mem_id: int, mem_offset: int) -> schema.AllocationDetails:
     if mem_offset < 0 or mem_offset >= 2**64:
-        raise AddressSpaceOverflowException(f"offset {mem_offset} does not fit into 64 bits")
+        what = "is negative" if mem_offset < 0 else "does not fit into 64 bits"
+        raise AddressSpaceOverflowException(f"offset {mem_offset} {what}")
     return schema.AllocationDetails(
         memory_id=mem_id,
         memory_offset_low=mem_offset & 0xFFFFFFFF,

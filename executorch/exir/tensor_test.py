@@ -65,3 +65,20 @@ def test_sizes_are_aligned():
 def test_dtypes_without_a_scalar_type_are_named():
     with pytest.raises(ValueError, match="uint4"):
         scalar_type_enum(torch.uint4)
+
+
+def test_a_spec_may_lie_at_the_start_of_another():
+    base, child = TensorSpec(torch.float32, [4]), TensorSpec(torch.float32, [4])
+    assert child.inplace_base is None
+    child.inplace_base = base
+    assert child.storage_base is base and child.inplace_base is base
+    child.storage_base_offset = 4
+    with pytest.raises(ValueError, match="begins at offset 4"):
+        child.inplace_base  # noqa: B018
+    with pytest.raises(ValueError, match="storage_base_offset is 0; it is 4"):
+        child.inplace_base = base
+
+
+def test_negative_offsets_are_refused():
+    with pytest.raises(AddressSpaceOverflowException, match="offset -1 is negative"):
+        make_allocation_info(1, -1)

@@ -66,7 +66,7 @@ class Mixed(nn.Module):
 
     def forward(self, x, y):
         z = x * 2 + y
-        return z, torch.flatten(x, 1), y.relu(), x.clone()
+        return z, torch.cat([y, y.abs()], 1), y.relu(), x.clone()
 
 
 @pytest.mark.parametrize("with_conv", [False, True], ids=["alone", "behind a convolution"])
@@ -102,6 +102,15 @@ def test_clones_are_taken(shape: tuple[int, ...]) -> None:
     edge = lowered(Cloned(), (x,))
     assert called(edge) == ["executorch_call_delegate"]
     assert torch.equal(run(edge, x)[0], x)
+
+
+def test_copies_into_another_dim_order_stay() -> None:
+    class Turned(nn.Module):
+        def forward(self, x):
+            return x.clone(memory_format=NHWC)
+
+    edge = lowered(Turned(), (torch.randn(1, 2, 3, 4),))
+    assert ["_clone_dim_order" in name for name in called(edge)] == [True]
 
 
 @pytest.mark.parametrize("groups", [1, 2], ids=["full", "depthwise"])

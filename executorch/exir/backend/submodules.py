@@ -39,7 +39,10 @@ def create_submodule_from_nodes(
         gm.graph._root.prepend(output)  # behind results that nobody reads
     gm.recompile()
     (call,) = gm.graph.find_nodes(op="call_module", target=name)
-    results = cast("list[Node]", submodule.graph.output_node().args[0])
+    output = submodule.graph.output_node()
+    results = list(cast("tuple[Node, ...]", output.args[0]))
+    output.args = (results,)
+    submodule.recompile()
     call.meta["val"] = [node.meta.get("val") for node in results]
     return submodule, call
 

@@ -51,6 +51,7 @@ def test_a_submodule_is_a_program_that_owns_what_has_the_tag():
     program, made, _ = tagged(("aten_mm_default", "add_tensor_1"), ("p_w",))
     assert list(made.graph_signature.parameters) == ["w"]
     assert [n.name for n in made.graph.find_nodes(op="placeholder")] == ["p_w", "x", "y"]
+    assert isinstance(made.graph.output_node().args[0], list)
     x, y = INPUTS
     got = made.graph_module(program.state_dict["w"], x, y)
     a = x @ program.state_dict["w"] + y

@@ -13,6 +13,7 @@ from executorch.backends.xnnpack.lowering import (
     aten,
     channels_last_dim,
     extents_of,
+    is_channels_last,
     is_static,
     lowers,
     shape_of,
@@ -24,7 +25,18 @@ from executorch.exir.dialects._ops import ops as exir_ops
 _MAX_CONCATENATED = 5
 
 
-@lowers(aten.clone.default, exir_ops.edge.dim_order_ops._clone_dim_order.default)
+def _turns_image(node: Node) -> str | None:
+    x = cast("Node", node.args[0])
+    if is_channels_last(tensor_of(x)) != is_channels_last(tensor_of(node)):
+        return "a copy into another dim order"
+    return None
+
+
+@lowers(
+    aten.clone.default,
+    exir_ops.edge.dim_order_ops._clone_dim_order.default,
+    unless=_turns_image,
+)
 def _clone(to: Lowering, node: Node) -> None:
     to.unary(node, "Copy")
 
