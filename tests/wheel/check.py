@@ -24,7 +24,10 @@ def main(program: str) -> int:
     assert package.parent.name == "site-packages", package
     for name in ("py.typed", "exir/operators.txt", "extension/pybindings/_C.pyi"):
         assert (package / name).stat().st_size >= 0, name
-    assert not list(package.rglob("*_test.py")) and not list(package.rglob("*.cpp"))
+    assert not list(package.rglob("*_test.py"))
+    sources = [path.relative_to(package).parts[0] for path in package.rglob("*.cpp")]
+    assert set(sources) == {"share"}, sources  # what selective builds compile
+    assert (package / "lib/cmake/executorch/executorch-config.cmake").exists()
     runtime = Runtime.get()
     assert "XnnpackBackend" in runtime.backend_registry.registered_backend_names
     operators = runtime.operator_registry.operator_names

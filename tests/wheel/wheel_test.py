@@ -81,3 +81,23 @@ def test_the_command_of_an_installation_without_it_says_so(
     monkeypatch.setattr(launch, "PROGRAM", tmp_path / "executorch")
     with pytest.raises(SystemExit, match="is missing"):
         launch.main()
+
+
+@pytest.mark.parametrize("verb", ["export", "parity"])
+def test_verbs_that_need_pytorch_say_so(verb: str, tmp_path: Path) -> None:
+    program = tmp_path / "executorch"
+    program.touch()
+    code = (
+        "import sys; sys.modules['torch'] = None; sys.argv = ['executorch', sys.argv[1]]\n"
+        "from pathlib import Path\n"
+        "from executorch.extension.command import launch\n"
+        f"launch.PROGRAM = Path({str(program)!r})\n"
+        "launch.importlib.util.find_spec = lambda name: None\n"
+        "launch.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, verb], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert f"{verb} needs PyTorch" in done.stderr
+    assert "executorch-compact[export]" in done.stderr

@@ -134,7 +134,7 @@ get_target_property(EXECUTORCH_NEEDS_PTHREADPOOL pthreadpool INTERFACE_LINK_LIBR
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/executorch)
 foreach(set ExecuTorchShared ExecuTorchStatic ExecuTorchOther ExecuTorchC)
   set(component executorch)
-  if(set STREQUAL ExecuTorchC) # may be left out: it has all of the runtime once more
+  if("${set}" STREQUAL "ExecuTorchC") # may be left out: it has all of the runtime once more
     set(component executorch_c)
   endif()
   install(

@@ -5,6 +5,7 @@ Its verbs `export` and `parity` come back to this Python.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -17,5 +18,11 @@ def main() -> NoReturn:
     """Become the program, with the arguments of this process."""
     if not PROGRAM.exists():
         sys.exit(f"executorch: {PROGRAM} is missing; this installation was made without CLI11")
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    if verb in ("export", "parity") and importlib.util.find_spec("torch") is None:
+        sys.exit(
+            f"executorch: {verb} needs PyTorch, which {sys.executable} does not have: "
+            "pip install 'executorch-compact[export]'"
+        )
     os.environ["EXECUTORCH_PYTHON"] = sys.executable
     os.execv(PROGRAM, ["executorch", *sys.argv[1:]])
