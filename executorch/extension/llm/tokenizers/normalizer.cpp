@@ -7,6 +7,7 @@
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
 #include <functional>
+#include <stdexcept>
 #include <vector>
 
 namespace tokenizers {
@@ -23,6 +24,14 @@ class FunctionNormalizer : public Normalizer {
  private:
   Function function_;
 };
+
+/// Throws where a text became so much longer that steps were made to do that.
+void check_growth(const std::string& from, const std::string& to) {
+  constexpr size_t kMostGrowth = 256;
+  if (to.size() / kMostGrowth > from.size() + 1024) {
+    throw std::length_error("the normalized text is too long");
+  }
+}
 
 template <typename Use>
 std::string for_each_character(const std::string& text, const Use& use) {
@@ -152,6 +161,7 @@ Function replace(const TextPattern& pattern, const std::string& content, std::st
            start = found + pattern.text.size()) {
         result.append(text, start, found - start);
         result += content;
+        check_growth(text, result);
       }
       return result.append(text, start, std::string::npos);
     };
@@ -167,6 +177,7 @@ Function replace(const TextPattern& pattern, const std::string& content, std::st
     for (const Match& match : regex->find_all(text)) {
       result.append(text, start, match.start - start);
       result += content;
+      check_growth(text, result);
       start = match.end;
     }
     return result.append(text, start, std::string::npos);
@@ -185,6 +196,7 @@ Function make_sequence(const Json& config, std::string& message, int depth) {
     std::string result = text;
     for (const Normalizer::Ptr& step : steps) {
       result = step->normalize(result);
+      check_growth(text, result);
     }
     return result;
   };

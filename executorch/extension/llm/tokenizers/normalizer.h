@@ -11,6 +11,7 @@ namespace tokenizers {
 class Normalizer {
  public:
   typedef std::shared_ptr<Normalizer> Ptr;
+  /// Throws where the text became hundreds of times as long.
   virtual std::string normalize(const std::string& input) const = 0;
   virtual ~Normalizer() = default;
 };

@@ -41,8 +41,10 @@ class SequencePreTokenizer : public PreTokenizer {
  public:
   explicit SequencePreTokenizer(std::vector<Ptr> steps) : steps_(std::move(steps)) {}
   bool split(Pieces& pieces, bool first) const override {
+    // Steps that spell bytes as characters lengthen text; many of them would double it each.
+    const size_t most = kMostGrowth * bytes_of(pieces) + 4096;
     for (const Ptr& step : steps_) {
-      if (!step->split(pieces, first)) {
+      if (!step->split(pieces, first) || bytes_of(pieces) > most) {
         return false;
       }
     }
@@ -50,6 +52,15 @@ class SequencePreTokenizer : public PreTokenizer {
   }
 
  private:
+  static constexpr size_t kMostGrowth = 16;
+  static size_t bytes_of(const Pieces& pieces) {
+    size_t bytes = 0;
+    for (const std::string& piece : pieces) {
+      bytes += piece.size();
+    }
+    return bytes;
+  }
+
   std::vector<Ptr> steps_;
 };
 

@@ -17,7 +17,8 @@ class PreTokenizer {
     split(pieces, true);
     return pieces;
   }
-  /// `first`: the first piece is where the text starts. False where a pattern took too many steps.
+  /// `first`: the first piece is where the text starts. False where a pattern took too many
+  /// steps, or the text became many times as long.
   virtual bool split(std::vector<std::string>& pieces, bool first) const = 0;
   virtual ~PreTokenizer() = default;
 };
