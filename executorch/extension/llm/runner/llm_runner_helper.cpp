@@ -15,10 +15,12 @@ using runtime::Result;
 
 std::unique_ptr<tokenizers::Tokenizer> load_tokenizer(
     const std::string& tokenizer_path, std::unique_ptr<std::vector<std::string>> special_tokens,
-    std::optional<std::string> pattern, size_t, size_t) {
+    std::optional<std::string> pattern, size_t bos_token_index, size_t eos_token_index) {
   tokenizers::TokenizerOptions options;
   if (special_tokens != nullptr) options.special_tokens = std::move(*special_tokens);
   options.pattern = pattern.value_or("");
+  options.bos_index = bos_token_index;
+  options.eos_index = eos_token_index;
   std::string cause;
   auto tokenizer = tokenizers::load_tokenizer_file(tokenizer_path, &cause, options);
   if (tokenizer == nullptr) {

@@ -2,6 +2,7 @@
 #include <executorch/extension/llm/runner/constants.h>
 #include <executorch/extension/llm/runner/irunner.h>
 #include <executorch/extension/llm/runner/language_model.h>
+#include <executorch/extension/llm/runner/llm_runner_helper.h>
 #include <executorch/extension/llm/runner/text_llm_runner.h>
 #include <executorch/extension/llm/runner/text_session.h>
 #include <executorch/extension/llm/runner/text_stream.h>
@@ -9,6 +10,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <numeric>
 #include <thread>
 #include <tuple>
@@ -286,6 +288,32 @@ TEST(TextLLMRunner, GeneratesOverCachesAndWithout) {
       EXPECT_EQ(generated(*runner, "bcdef", 1).size(), 1u);
     }
   }
+}
+
+TEST(TextLLMRunner, CallsTheProgramOnceForEachTokenThatItChooses) {
+  SumModel* model = nullptr;
+  auto runner = make_runner(model, true);
+  generated(*runner, "bcdef", 3);
+  EXPECT_EQ(model->n_tokens, (std::vector<size_t>{5, 1, 1}));
+  model->n_tokens.clear();
+  generated(*runner, "ab", 2);
+  EXPECT_EQ(model->n_tokens, (std::vector<size_t>{3, 1}));  // with the last one of the text so far
+}
+
+TEST(LoadTokenizer, TakesTheFirstAndLastTokenByTheirPlaces) {
+  const std::string path = testing::TempDir() + "/small.tiktoken";
+  std::ofstream(path) << "YQ== 0\nYg== 1\n";
+  const auto load = [&](size_t bos, size_t eos) {
+    auto special =
+        std::make_unique<std::vector<std::string>>(std::vector<std::string>{"<x>", "<y>", "<z>"});
+    return load_tokenizer(path, std::move(special), std::nullopt, bos, eos);
+  };
+  const auto tokenizer = load(2, 0);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(tokenizer->bos_tok(), 4u);
+  EXPECT_EQ(tokenizer->eos_tok(), 2u);
+  EXPECT_EQ(*tokenizer->encode("ab", 1, 1), (std::vector<uint64_t>{4, 0, 1, 2}));
+  EXPECT_EQ(load(0, 1)->eos_tok(), 3u);
 }
 
 TEST(TextLLMRunner, KeepsToAGrammar) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace executorch {
@@ -81,13 +82,13 @@ Error TextLLMRunner::append(const std::vector<uint64_t>& tokens) {
   return Error::Ok;
 }
 
-Result<uint64_t> TextLLMRunner::read(size_t end) {
+Result<uint64_t> TextLLMRunner::read(size_t end, float temperature) {
   const bool has_caches = metadata(kUseKVCache, 1) != 0;
   const size_t begin = has_caches ? std::min(n_seen_, end - 1) : 0;
   std::vector<uint64_t> tokens(text_.begin() + static_cast<std::ptrdiff_t>(begin),
                                text_.begin() + static_cast<std::ptrdiff_t>(end));
   auto position = static_cast<int64_t>(begin);
-  Result<uint64_t> next = text_prefiller_->prefill(tokens, position);
+  Result<uint64_t> next = text_prefiller_->prefill(tokens, position, temperature);
   n_seen_ = next.ok() ? end : begin;
   return next;
 }
@@ -108,19 +109,22 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
   if (error != Error::Ok) return error;
   if (config.echo && !config.warming && token_callback && !prompt.empty()) token_callback(prompt);
 
-  // The generator reads the last token of the prompt: it chooses all tokens in one way.
   const size_t last = text_.size() - 1;
+  const float temperature = temperature_ >= 0 ? temperature_ : config.temperature;
+  std::optional<uint64_t> first;
   if (metadata(kUseKVCache, 1) != 0 && n_seen_ < last) {
-    const auto next = read(last);
+    // Logit processors see every choice: with them the generator reads the last token.
+    const bool chooses = *grammar == nullptr && text_token_generator_->num_logit_processors() == 0;
+    const auto next = read(chooses ? last + 1 : last, temperature);
     if (!next.ok()) return next.error();
+    if (chooses) first = *next;
   }
   const int64_t context = metadata(kMaxContextLen, metadata(kMaxSeqLen, 128));
   const int32_t n_new = config.resolve_max_new_tokens(context, static_cast<int64_t>(text_.size()));
   text_token_generator_->set_ignore_eos(config.ignore_eos);
   if (*grammar != nullptr) text_token_generator_->add_logit_processor(*grammar);
   const auto n_generated = text_token_generator_->generate(
-      text_, static_cast<int64_t>(last), n_new,
-      temperature_ >= 0 ? temperature_ : config.temperature,
+      text_, first, static_cast<int64_t>(last), n_new, temperature,
       config.warming ? std::function<void(const std::string&)>() : token_callback);
   if (*grammar != nullptr) text_token_generator_->remove_last_logit_processor();
   const auto& chosen = text_token_generator_->chosen_tokens();

@@ -73,7 +73,7 @@ class TextLLMRunner : public IRunner {
                                                 int32_t num_eos) const;
   runtime::Error append(const std::vector<uint64_t>& tokens);
   /// Reads what the program has not seen, up to `end`.
-  runtime::Result<uint64_t> read(size_t end);
+  runtime::Result<uint64_t> read(size_t end, float temperature = 0.0f);
 
   // Whatever is declared later may point into what is declared earlier.
   std::unordered_map<std::string, int64_t> metadata_;

@@ -52,7 +52,8 @@ Result<uint64_t> TextTokenGenerator::next_token(std::vector<uint64_t>& tokens, i
 }
 
 Result<int64_t> TextTokenGenerator::generate(
-    std::vector<uint64_t> tokens, int64_t start_pos, int32_t max_new_tokens, float temperature,
+    std::vector<uint64_t> tokens, std::optional<uint64_t> first, int64_t start_pos,
+    int32_t max_new_tokens, float temperature,
     const std::function<void(const std::string&)>& token_callback) {
   chosen_.clear();
   should_stop_ = false;
@@ -66,8 +67,10 @@ Result<int64_t> TextTokenGenerator::generate(
   };
   const auto is_complete = [](const auto& processor) { return processor->is_complete(); };
   while (static_cast<int64_t>(chosen_.size()) < max_new_tokens && !should_stop_) {
-    const Result<uint64_t> token = next_token(tokens, start_pos, temperature);
+    const Result<uint64_t> token =
+        first.has_value() ? Result<uint64_t>(*first) : next_token(tokens, start_pos, temperature);
     if (!token.ok()) return token.error();
+    first.reset();
     ++start_pos;
     chosen_.push_back(*token);
     tokens.push_back(*token);

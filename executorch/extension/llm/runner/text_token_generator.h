@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace executorch {
@@ -45,7 +47,15 @@ class TextTokenGenerator {
   /// that ended the text.
   runtime::Result<int64_t> generate(
       std::vector<uint64_t> tokens, int64_t start_pos, int32_t max_new_tokens,
-      float temperature = 0.0f, const std::function<void(const std::string&)>& token_callback = {});
+      float temperature = 0.0f,
+      const std::function<void(const std::string&)>& token_callback = {}) {
+    return generate(std::move(tokens), std::nullopt, start_pos, max_new_tokens, temperature,
+                    token_callback);
+  }
+  /// The same where the program has seen all tokens, and `first` was chosen to follow them.
+  runtime::Result<int64_t> generate(std::vector<uint64_t> tokens, std::optional<uint64_t> first,
+                                    int64_t start_pos, int32_t max_new_tokens, float temperature,
+                                    const std::function<void(const std::string&)>& token_callback);
 
   /// Ends generate() soon. From any thread.
   void stop() { should_stop_ = true; }

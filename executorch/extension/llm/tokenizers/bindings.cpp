@@ -138,8 +138,8 @@ NB_MODULE(_tokenizers, m) {
       [](const std::string& path, const std::vector<std::string>& special_tokens,
          const std::string& pattern) {
         std::string error;
-        return checked(tokenizers::load_tokenizer_file(path, &error, {special_tokens, pattern}),
-                       error);
+        const tokenizers::TokenizerOptions options{special_tokens, pattern};
+        return checked(tokenizers::load_tokenizer_file(path, &error, options), error);
       },
       nb::arg("path"), nb::arg("special_tokens") = std::vector<std::string>(),
       nb::arg("pattern") = "");
@@ -148,9 +148,10 @@ NB_MODULE(_tokenizers, m) {
       [](nb::bytes bytes, const std::vector<std::string>& special_tokens,
          const std::string& pattern, nb::bytes merges, nb::bytes config) {
         std::string error;
-        return checked(tokenizers::load_tokenizer_bytes(
-                           {bytes.c_str(), bytes.size()}, &error, {special_tokens, pattern},
-                           {merges.c_str(), merges.size()}, {config.c_str(), config.size()}),
+        const tokenizers::TokenizerOptions options{special_tokens, pattern};
+        return checked(tokenizers::load_tokenizer_bytes({bytes.c_str(), bytes.size()}, &error,
+                                                        options, {merges.c_str(), merges.size()},
+                                                        {config.c_str(), config.size()}),
                        error);
       },
       nb::arg("bytes"), nb::arg("special_tokens") = std::vector<std::string>(),

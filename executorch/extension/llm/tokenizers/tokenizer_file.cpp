@@ -30,8 +30,8 @@ Ptr tiktoken(const TokenizerOptions& options) {
   if (options.special_tokens.empty() && options.pattern.empty()) {
     return std::make_unique<Tiktoken>();
   }
-  return std::make_unique<Tiktoken>(options.pattern, options.special_tokens, kBOSTokenIndex,
-                                    kEOSTokenIndex);
+  return std::make_unique<Tiktoken>(options.pattern, options.special_tokens, options.bos_index,
+                                    options.eos_index);
 }
 
 Ptr by_content(std::string_view bytes, std::string& reasons, const TokenizerOptions& options,

@@ -16,6 +16,9 @@ struct TokenizerOptions {
   std::vector<std::string> special_tokens;
   /// How a tiktoken file's text is cut into words; empty: by the known vocabulary, else Llama 3's.
   std::string pattern;
+  /// Places of a text's first and last token in `special_tokens`.
+  size_t bos_index = 0;
+  size_t eos_index = 1;
 };
 
 /// Makes the tokenizer of a file, whatever its kind: tokenizer.json, tekken.json, tiktoken,
