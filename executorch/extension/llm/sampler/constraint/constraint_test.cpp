@@ -291,6 +291,36 @@ TEST_F(ConstraintTest, EndsWhereATextMayEnd) {
   EXPECT_EQ(text.accept(1u << 20), Error::InvalidArgument);
 }
 
+/// Masks far from the limit are shared, those near it are not; tokens may be longer than what is
+/// compared for that.
+TEST_F(ConstraintTest, CountsCharactersOfLongTokens) {
+  constexpr size_t kLimit = 60;
+  std::vector<std::string> more;
+  std::vector<size_t> lengths;
+  const auto letter = [](int i) { return std::string{'\xd0', static_cast<char>(0xb0 + i)}; };
+  for (int i = 0; i < 16 * 16 * 16; ++i) {
+    more.push_back(letter(i / 256) + letter(i / 16 % 16) + letter(i % 16));
+    lengths.push_back(3);
+  }
+  for (const size_t n : {7, 8, 9, 25, 59}) {
+    more.emplace_back();
+    for (size_t i = 0; i < n; ++i) more.back() += letter(static_cast<int>(i % 7));
+    lengths.push_back(n);
+  }
+  const auto constraint = compile("regex", ".{0,60}", more);
+  std::string text;
+  for (size_t n = 0; n <= kLimit; ++n) {
+    std::vector<bool> found(more.size());
+    for (const uint64_t token : allowed_after(constraint, text)) {
+      if (token > 256) found[token - 257] = true;
+    }
+    for (size_t i = 0; i < more.size(); ++i) {
+      ASSERT_EQ(found[i], lengths[i] <= kLimit - n) << more[i] << " after " << n;
+    }
+    text += n % 2 == 0 ? letter(3) : "x";
+  }
+}
+
 TEST_F(ConstraintTest, SaysSoWhenTheVocabularyLacksAByte) {
   std::string cause;
   const auto constraint = Constraint::compile(

@@ -25,12 +25,14 @@ void TokenMasks::add(const Positions& positions, const Frames& frames, TokenMask
 void TokenMasks::add(Place place, Frame frame, uint32_t node, const Frames& frames,
                      TokenMask& mask) {
   const Walk& found = walk(place, node);
-  for (const uint32_t token : found.tokens) mask[token / 64] |= uint64_t{1} << token % 64;
-  for (size_t i = 0; i < found.mask.size(); ++i) mask[i] |= found.mask[i];
-  if (frame == kBottom) return;
-  // Walks stay where they are while others are made.
-  for (const uint32_t end : found.ends) {
-    add(frames.return_to(frame), frames.outer(frame), end, frames, mask);
+  for (const Walk* part = &found; part != nullptr; part = part->shared) {
+    for (const uint32_t token : part->tokens) mask[token / 64] |= uint64_t{1} << token % 64;
+    for (size_t i = 0; i < part->mask.size(); ++i) mask[i] |= part->mask[i];
+    if (frame == kBottom) continue;
+    // Walks stay where they are while others are made.
+    for (const uint32_t end : part->ends) {
+      add(frames.return_to(frame), frames.outer(frame), end, frames, mask);
+    }
   }
 }
 
@@ -41,6 +43,8 @@ void TokenMasks::forget_if_full() {
   states_.clear();
   state_ids_.clear();
   walks_.clear();
+  shared_walks_.clear();
+  likenesses_.clear();
   walk_bytes_ = 0;
 }
 
@@ -49,58 +53,139 @@ const TokenMasks::Walk& TokenMasks::walk(Place place, uint32_t node) {
   const auto found = walks_.find(key);
   if (found != walks_.end()) return found->second;
   Walk made = make_walk(place, node);
-  walk_bytes_ +=
-      sizeof(Walk) + 64 + made.tokens.size() * 4 + made.mask.size() * 8 + made.ends.size() * 4;
   return walks_.emplace(key, std::move(made)).first->second;
 }
 
 TokenMasks::Walk TokenMasks::make_walk(Place place, uint32_t root) {
+  Walk walk;
+  const int32_t state = state_of({{place, kBottom}});
+  walk.shared = root == 0 ? shared_walk(place, state) : nullptr;
+  if (walk.shared == nullptr) {
+    go_below(root, state, UINT32_MAX, walk);
+  } else {
+    for (const uint32_t cut : walk.shared->cuts) {
+      const Vocabulary::Node& node = vocabulary_->nodes()[cut];
+      const std::string& text = vocabulary_->bytes(vocabulary_->sorted()[node.first]);
+      int32_t at = state;
+      for (uint32_t i = 0; i < node.depth && at != kDead; ++i) {
+        at = next(at, static_cast<uint8_t>(text[i]));
+      }
+      if (at != kDead) go_below(cut, at, UINT32_MAX, walk);
+    }
+  }
+  finish(walk);
+  return walk;
+}
+
+/// The walk that all places share which are like this one for kSharedDepth bytes; null where there
+/// is no telling.
+const TokenMasks::Walk* TokenMasks::shared_walk(Place place, int32_t state) {
+  if (n_long_walks_ < kLongWalksBefore || unlike_.size() >= kMaxUnlike ||
+      unlike_.count(place) != 0) {
+    return nullptr;
+  }
+  size_t looks = kMaxLooks;
+  const uint32_t like = likeness(state, kSharedDepth, looks);
+  if (like == kUnlike) {
+    unlike_.insert(place);
+    return nullptr;
+  }
+  const auto found = shared_walks_.find(like);
+  if (found != shared_walks_.end()) return &found->second;
+  Walk walk;
+  go_below(0, state, kSharedDepth, walk);
+  finish(walk);
+  return &shared_walks_.emplace(like, std::move(walk)).first->second;
+}
+
+/// Adds the tokens below `root`, at which the automaton is in `state`, and notes nodes at `deepest`
+/// instead of going further.
+void TokenMasks::go_below(uint32_t root, int32_t state, uint32_t deepest, Walk& walk) {
   const std::vector<Vocabulary::Node>& nodes = vocabulary_->nodes();
   const std::vector<uint32_t>& sorted = vocabulary_->sorted();
-  Walk walk;
   // States at the nodes above the one that is looked at.
   std::vector<int32_t> path(nodes[root].deepest - nodes[root].depth + 1);
-  path[0] = state_of({{place, kBottom}});
+  path[0] = state;
   const auto keep = [&](uint32_t first, uint32_t end) {
     walk.tokens.insert(walk.tokens.end(), sorted.begin() + first, sorted.begin() + end);
   };
-  const auto visit = [&](uint32_t at, int32_t state) {
+  const auto visit = [&](uint32_t at, int32_t here) {
     const Vocabulary::Node& node = nodes[at];
     const bool leaf = node.skip == at + 1;
-    if (states_[static_cast<size_t>(state)].ended && !leaf) walk.ends.push_back(at);
+    if (!leaf && node.depth == deepest) {
+      walk.cuts.push_back(at);
+      return true;
+    }
+    if (states_[static_cast<size_t>(here)].ended && !leaf) walk.ends.push_back(at);
     const uint32_t below = node.deepest - node.depth;
-    if (leaf || !node.plain_below || plain_run(state) < below) return false;
+    if (leaf || !node.plain_below || node.deepest > deepest || plain_run(here) < below) {
+      return false;
+    }
     keep(node.own_end, node.end);
     // What is allowed here needs no second look behind an end.
-    if (states_[static_cast<size_t>(state)].ended) walk.ends.pop_back();
+    if (states_[static_cast<size_t>(here)].ended) walk.ends.pop_back();
     return true;
   };
   uint32_t at = visit(root, path[0]) ? nodes[root].skip : root + 1;
-  while (at < nodes[root].skip) {
+  size_t n_nodes = 0;
+  for (; at < nodes[root].skip; ++n_nodes) {
     const Vocabulary::Node& node = nodes[at];
     const uint32_t depth = node.depth - nodes[root].depth;
-    const int32_t state = next(path[depth - 1], node.byte);
-    if (state == kDead) {
+    const int32_t here = next(path[depth - 1], node.byte);
+    if (here == kDead) {
       at = node.skip;
       continue;
     }
-    path[depth] = state;
+    path[depth] = here;
     keep(node.first, node.own_end);
-    at = visit(at, state) ? node.skip : at + 1;
+    at = visit(at, here) ? node.skip : at + 1;
   }
+  n_long_walks_ += n_nodes >= kLongWalk;
+}
+
+void TokenMasks::finish(Walk& walk) {
   if (walk.tokens.size() > vocabulary_->size() / 64 + 1) {
     walk.mask.assign((vocabulary_->size() + 63) / 64, 0);
     for (const uint32_t token : walk.tokens) walk.mask[token / 64] |= uint64_t{1} << token % 64;
     walk.tokens = {};
   }
-  return walk;
+  walk_bytes_ += sizeof(Walk) + 64 + walk.mask.size() * 8 +
+                 (walk.tokens.size() + walk.ends.size() + walk.cuts.size()) * 4;
+}
+
+size_t TokenMasks::LikenessHash::operator()(const std::vector<uint32_t>& key) const {
+  uint64_t hash = key.size();
+  for (const uint32_t word : key) hash = (hash ^ word) * 0x9e3779b97f4a7c15 ^ hash >> 29;
+  return static_cast<size_t>(hash);
+}
+
+/// A number that states have in common from which the same texts of at most `depth` bytes can be
+/// read, with the rule's end after the same ones of fewer; or kUnlike after too many looks.
+uint32_t TokenMasks::likeness(int32_t state, uint32_t depth, size_t& looks) {
+  if (state == kDead) return kDeadEnd;
+  if (depth == 0) return kAlive;
+  const size_t at = static_cast<size_t>(state);
+  if (states_[at].likeness.empty()) states_[at].likeness.assign(kSharedDepth + 1, 0);
+  if (states_[at].likeness[depth] != 0) return states_[at].likeness[depth];
+  if (looks == 0) return kUnlike;
+  --looks;
+  std::vector<uint32_t> key{depth, states_[at].ended};
+  key.reserve(automaton_.n_classes() + 2);
+  for (size_t c = 0; c < automaton_.n_classes(); ++c) {
+    const int32_t after = next_of_class(state, static_cast<uint8_t>(c));
+    key.push_back(likeness(after, depth - 1, looks));
+    if (key.back() == kUnlike) return kUnlike;
+  }
+  const uint32_t made = kAlive + 1 + static_cast<uint32_t>(likenesses_.size());
+  walk_bytes_ += key.size() * 4 + 64;
+  return states_[at].likeness[depth] = likenesses_.emplace(std::move(key), made).first->second;
 }
 
 int32_t TokenMasks::state_of(Positions positions) {
   if (positions.empty()) return kDead;
   const auto found = state_ids_.find(positions);
   if (found != state_ids_.end()) return found->second;
-  WalkState state{positions, false, kUnknownRun, {}};
+  WalkState state{positions, false, kUnknownRun, {}, {}};
   state.ended = automaton_.close(state.closed, frames_);
   state.next.assign(automaton_.n_classes(), kUnknown);
   states_.push_back(std::move(state));
@@ -110,8 +195,11 @@ int32_t TokenMasks::state_of(Positions positions) {
 }
 
 int32_t TokenMasks::next(int32_t state, uint8_t byte) {
+  return next_of_class(state, automaton_.class_of(byte));
+}
+
+int32_t TokenMasks::next_of_class(int32_t state, uint8_t byte_class) {
   const size_t at = static_cast<size_t>(state);
-  const uint8_t byte_class = automaton_.class_of(byte);
   const int32_t known = states_[at].next[byte_class];
   if (known != kUnknown) return known;
   const int32_t made = state_of(automaton_.step(states_[at].closed, byte_class));
@@ -136,12 +224,7 @@ uint32_t TokenMasks::plain_run(int32_t state) {
     bool dead = false;
     for (size_t i = begin; i < end && !dead; ++i) {
       for (const uint8_t byte_class : plain_classes_) {
-        const size_t at = static_cast<size_t>(visited[i]);
-        int32_t after = states_[at].next[byte_class];
-        if (after == kUnknown) {
-          after = state_of(automaton_.step(states_[at].closed, byte_class));
-          states_[at].next[byte_class] = after;
-        }
+        const int32_t after = next_of_class(visited[i], byte_class);
         dead = after == kDead;
         if (dead) break;
         if (std::find(visited.begin(), visited.end(), after) == visited.end()) {
