@@ -38,7 +38,7 @@ def main() -> int:
     size = len(text.encode()) / 1e6
     print(f"{'tokenizer':<32}{'ours MB/s':>11}{'reference':>11}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for name, ours, reference in pairs(Path(folder)):
+        for name, ours, reference, *_ in pairs(Path(folder)):
             if options.only not in name:
                 continue
             times = [

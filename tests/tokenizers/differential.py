@@ -2,8 +2,9 @@
 
 python tests/tokenizers/differential.py [STRINGS] [--only WORD] [--seed N]
 
-STRINGS (default 1000000) are divided among all tokenizers. A difference is printed with a
-shortest string that shows it.
+STRINGS (default 1000000) are divided among all tokenizers. A tenth of them are bytes that are no
+UTF-8. What the tokens spell is compared, too, and what random tokens spell. A difference is printed
+with a shortest string that shows it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import argparse
 import random
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).parent))
-from references import Encode, corpus, pairs
+from references import Pair, corpus, pairs
 
-from executorch.extension.llm.tokenizers import Tokenizer
+Text = TypeVar("Text", str, bytes, list[int])
 
 PIECES = [
     "<|x|>",
@@ -62,6 +65,8 @@ PIECES = [
     "//\n",
     "\ufffd",
     "\u0e33",
+    "\u0d40",
+    "a\u0589\u0561\u0953",
 ]
 RANGES = [
     (0x20, 0x7F),
@@ -106,34 +111,51 @@ class Strings:
             elif kind < 0.95:
                 parts.append(rng.choice(" \n\ta1!é") * rng.randint(2, 60))
             else:
-                # What is no UTF-8 is read as U+FFFD by both sides.
                 parts.append(rng.randbytes(rng.randint(1, 6)).decode("utf-8", "replace"))
         return "".join(parts)
 
+    def damaged(self) -> bytes:
+        """Text with a few bytes taken, changed or added."""
+        text = bytearray(self.one().encode())
+        for _ in range(self.rng.randint(1, 4)):
+            at = self.rng.randrange(len(text) + 1)
+            bad = self.rng.choice([0x80, 0xBF, 0xC0, 0xC3, 0xE2, 0xED, 0xF0, 0xF4, 0xFF])
+            text[at : at + self.rng.randint(0, 2)] = bytes([bad] * self.rng.randint(0, 2))
+        return bytes(text)
 
-def shortest(text: str, ours: Tokenizer, reference: Encode) -> str:
-    """A part of `text` on which both still differ, from which no character can be taken."""
+
+def shortest(given: Text, differ: Callable[[Text], bool]) -> Text:
+    """A part of `given` on which both still differ, from which nothing can be taken."""
     i = 0
-    while i < len(text):
-        less = text[:i] + text[i + 1 :]
-        if less and ours.encode(less) != reference(less):
-            text = less
+    while i < len(given):
+        less = given[:i] + given[i + 1 :]
+        if less and differ(less):
+            given = less
         else:
             i += 1
-    return text
+    return given
 
 
-def differences(
-    ours: Tokenizer, reference: Encode, strings: Strings, count: int, most: int = 3
-) -> list[str]:
-    found = []
-    for _ in range(count):
+def differences(pair: Pair, strings: Strings, count: int, most: int = 3) -> list[str]:
+    ours, found = pair.ours, []
+
+    def look(given: Text, ours_says: Callable, reference_says: Callable) -> None:
+        if ours_says(given) != reference_says(given):
+            less = shortest(given, lambda g: ours_says(g) != reference_says(g))
+            found.append(f"{less!a}: ours {ours_says(less)!a}, reference {reference_says(less)!a}")
+
+    for i in range(count):
+        if i % 10 == 9:
+            look(strings.damaged(), ours.encode, pair.encode_bytes)
+            continue
         text = strings.one()
-        if ours.encode(text) != reference(text):
-            less = shortest(text, ours, reference)
-            found.append(f"{less!a}: ours {ours.encode(less)}, reference {reference(less)}")
-            if len(found) >= most:
-                break
+        look(text, ours.encode, pair.encode)
+        tokens = ours.encode(text)
+        if i % 5 == 0:
+            tokens = strings.rng.choices(range(ours.vocab_size), k=strings.rng.randint(1, 12))
+        look(tokens, ours.decode, pair.decode)
+        if len(found) >= most:
+            break
     return found
 
 
@@ -145,11 +167,12 @@ def main(args: list[str]) -> int:
     options = parser.parse_args(args)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        chosen = [p for p in pairs(Path(folder)) if options.only in p[0]]
+        chosen = [p for p in pairs(Path(folder)) if options.only in p.name]
         each = options.strings // len(chosen)
-        for name, ours, reference in chosen:
-            found = differences(ours, reference, Strings(options.seed), each)
-            print(f"{name}: {each} strings, {'equal' if not found else 'DIFFERENT'}", flush=True)
+        for pair in chosen:
+            found = differences(pair, Strings(options.seed), each)
+            verdict = "DIFFERENT" if found else "equal"
+            print(f"{pair.name}: {each} strings, {verdict}", flush=True)
             for line in found:
                 print("   ", line)
             failed += bool(found)

@@ -11,7 +11,7 @@ from references import pairs
 
 def test_tokens_are_those_of_the_reference_libraries(tmp_path):
     found = {}
-    for name, ours, reference in pairs(tmp_path):
-        found[name] = differences(ours, reference, Strings(1), 300, most=1)
+    for pair in pairs(tmp_path):
+        found[pair.name] = differences(pair, Strings(1), 300, most=1)
     assert len(found) > 30
     assert {name: lines for name, lines in found.items() if lines} == {}

@@ -1,16 +1,19 @@
 """Small tokenizers of every kind, each beside the library that is right about it.
 
-`pairs(folder)` trains them on text that is at hand, writes their files to `folder`, and gives for
-each its name, ours, and the reference's function from text to tokens.
+`pairs(folder)` trains them on text that is at hand, writes their files to `folder`, and gives each
+as a Pair.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import random
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import sentencepiece
 import tiktoken
@@ -29,7 +32,15 @@ from executorch.extension.llm.tokenizers import Tokenizer as Ours
 from executorch.extension.llm.tokenizers import load_bytes, load_file
 
 Encode = Callable[[str], list[int]]
-Pair = tuple[str, Ours, Encode]
+
+
+class Pair(NamedTuple):
+    name: str
+    ours: Ours
+    encode: Encode  # of the reference
+    decode: Callable[[list[int]], str]
+    encode_bytes: Callable[[bytes], list[int]]  # that are no UTF-8
+
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 CL100K = (
@@ -104,11 +115,8 @@ def tiktoken_pairs(folder: Path) -> Iterator[Pair]:
         encoding = tiktoken.Encoding(
             name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
         )
-        yield (
-            f"tiktoken {name}",
-            load_file(str(file), names, pattern),
-            lambda text, e=encoding: e.encode(text, allowed_special="all"),
-        )
+        yield _tiktoken(name, load_file(str(file), names, pattern), encoding)
+    yield _tekken(ranks, names, folder / "tekken.json")
     real = DATA / "gpt2.tiktoken"
     if real.exists():
         rows = (line.split() for line in real.read_text().splitlines())
@@ -118,18 +126,62 @@ def tiktoken_pairs(folder: Path) -> Iterator[Pair]:
             mergeable_ranks={base64.b64decode(t): int(r) for t, r in rows},
             special_tokens={"<|endoftext|>": 50256},
         )
-        reference = lambda text: encoding.encode(text, allowed_special="all")  # noqa: E731
-        yield "tiktoken GPT-2", load_file(str(real)), reference
+        yield _tiktoken("GPT-2", load_file(str(real)), encoding)
         merges = (DATA / "gpt2_merges.txt").read_bytes()
         vocab = load_bytes((DATA / "gpt2_vocab.json").read_bytes(), merges=merges)
-        yield "vocab.json GPT-2", vocab, reference
+        yield _tiktoken("GPT-2", vocab, encoding)._replace(name="vocab.json GPT-2")
+
+
+def _tekken(ranks: dict[bytes, int], names: list[str], file: Path) -> Pair:
+    """The same vocabulary behind ten special tokens, of which the first three have names."""
+    vocab = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for token, rank in ranks.items()
+    ]
+    special = [{"rank": i, "token_str": name, "is_control": True} for i, name in enumerate(names)]
+    config = {
+        "pattern": LLAMA3,
+        "num_vocab_tokens": len(vocab),
+        "default_vocab_size": len(vocab) + 10,
+        "default_num_special_tokens": 10,
+        "version": "v7",
+    }
+    file.write_text(json.dumps({"config": config, "vocab": vocab, "special_tokens": special}))
+    unnamed = {f"<SPECIAL_{i}>": i for i in range(len(names), 10)}
+    encoding = tiktoken.Encoding(
+        "tekken",
+        pat_str=LLAMA3,
+        mergeable_ranks={token: rank + 10 for token, rank in ranks.items()},
+        special_tokens={name: i for i, name in enumerate(names)} | unnamed,
+    )
+    return _tiktoken("tekken", load_file(str(file)), encoding)
+
+
+def _replacing(encode: Encode) -> Callable[[bytes], list[int]]:
+    """For a library that takes str only: what is no UTF-8 becomes U+FFFD."""
+    return lambda text: encode(text.decode("utf-8", "replace"))
+
+
+def _tiktoken(name: str, ours: Ours, encoding: tiktoken.Encoding) -> Pair:
+    encode = functools.partial(encoding.encode, allowed_special="all")
+    return Pair(f"tiktoken {name}", ours, encode, encoding.decode, _replacing(encode))
 
 
 def _hf(name: str, tokenizer: Tokenizer, folder: Path) -> Pair:
     file = folder / (name.replace(" ", "_") + ".json")
     tokenizer.save(str(file))
     ours = load_file(str(file))
-    return f"tokenizers {name}", ours, lambda t: tokenizer.encode(t, add_special_tokens=False).ids
+
+    def encode(text: str) -> list[int]:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    return Pair(
+        f"tokenizers {name}",
+        ours,
+        encode,
+        functools.partial(tokenizer.decode, skip_special_tokens=False),
+        _replacing(encode),
+    )
 
 
 def _trained(model: object, trainer: object, text: str, **parts: object) -> Tokenizer:
@@ -246,7 +298,39 @@ def sentencepiece_pairs(folder: Path) -> Iterator[Pair]:
         prefix = str(folder / name.replace(" ", "_"))
         sentencepiece.SentencePieceTrainer.train(**{**common, **options, "model_prefix": prefix})
         model = sentencepiece.SentencePieceProcessor(model_file=prefix + ".model")
-        yield f"sentencepiece {name}", load_file(prefix + ".model"), model.encode
+        ours = load_file(prefix + ".model")
+        yield Pair(f"sentencepiece {name}", ours, model.encode, model.decode, model.encode)
+        if name == "bpe bytes":
+            yield _llama2c(model, folder / "tokenizer.bin")
+
+
+def _llama2c(model: sentencepiece.SentencePieceProcessor, file: Path) -> Pair:
+    """The pieces and scores of `model`, as llama2.c's exporter writes them."""
+    pieces = [model.id_to_piece(i).replace("▁", " ") for i in range(model.vocab_size())]
+    pieces[1:3] = ["\n<s>\n", "\n</s>\n"]
+    encoded = [piece.encode() for piece in pieces]
+    parts = [struct.pack("<i", max(map(len, encoded)))]
+    for i, piece in enumerate(encoded):
+        parts += [struct.pack("<fi", model.get_score(i), len(piece)), piece]
+    file.write_bytes(b"".join(parts))
+    ours = load_file(str(file))
+
+    def encode(text: str) -> list[int]:
+        # The model takes this character for a space; llama2.c has no such character.
+        return ours.encode(text) if "▁" in text else model.encode(text)
+
+    def encode_bytes(text: bytes) -> list[int]:
+        # llama2.c keeps bytes that are no UTF-8: nothing else does, so they are only spelled back.
+        tokens = ours.encode(text)
+        assert ours.decode_bytes(tokens) == text, text
+        return tokens
+
+    def decode(tokens: list[int]) -> str:
+        # The first three, and how damaged characters are shown, are each library's own affair.
+        text = model.decode(tokens)
+        return ours.decode(tokens) if min(tokens) < 3 or "\ufffd" in text else text
+
+    return Pair("llama2.c", ours, encode, decode, encode_bytes)
 
 
 def pairs(folder: Path) -> Iterator[Pair]:

@@ -2,6 +2,7 @@
 
 #include <executorch/extension/llm/tokenizers/byte_level_bpe.h>
 #include <executorch/extension/llm/tokenizers/regex.h>
+#include <executorch/extension/llm/tokenizers/special_token_matcher.h>
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/extension/llm/tokenizers/trie.h>
 #include <executorch/extension/llm/tokenizers/unicode_regex.h>

@@ -8,6 +8,8 @@
 #include <executorch/extension/llm/tokenizers/utf8.h>
 #include <executorch/extension/llm/tokenizers/word_models.h>
 
+#include <unordered_map>
+
 namespace tokenizers {
 
 struct HFTokenizer::Parts {
@@ -15,6 +17,8 @@ struct HFTokenizer::Parts {
   AddedTokens normalized;
   Normalizer::Ptr normalizer;
   PreTokenizer::Ptr pre_tokenizer;
+  /// Added tokens that the normalizer changes: decoding shows what it makes of them.
+  std::unordered_map<uint64_t, std::string> changed;
   std::unique_ptr<WordModel> model;
   TokenDecoder::Ptr decoder;
   /// Words of a known pattern, then byte pairs: done on bytes, by the base class.
@@ -57,7 +61,11 @@ Error HFTokenizer::Parts::read_added_tokens(const Json& json, HFTokenizer& owner
         static_cast<uint32_t>(token), bool_at(entry, "single_word", false),
         bool_at(entry, "lstrip", false), bool_at(entry, "rstrip", false)};
     if (bool_at(entry, "normalized", !is_special)) {
-      normalized.add(normalizer == nullptr ? text : normalizer->normalize(text), flags);
+      const std::string normal = normalizer == nullptr ? text : normalizer->normalize(text);
+      normalized.add(normal, flags);
+      if (normal != text) {
+        changed[token] = normal;
+      }
     } else {
       raw.add(text, flags);
     }
@@ -286,7 +294,9 @@ Result<std::string> HFTokenizer::decode_bytes(const std::vector<uint64_t>& token
         return Error::OutOfRange;
       }
       if (!skip_special_tokens || !is_special(token)) {
-        pieces.emplace_back(vocabulary_.piece(token));
+        const auto changed = parts_->changed.find(token);
+        pieces.emplace_back(changed != parts_->changed.end() ? std::string_view(changed->second)
+                                                             : vocabulary_.piece(token));
       }
     }
     if (parts_->decoder != nullptr && !pieces.empty()) {

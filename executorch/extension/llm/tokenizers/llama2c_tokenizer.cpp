@@ -172,7 +172,8 @@ Result<std::string> Llama2cTokenizer::decode(uint64_t prev_token, uint64_t token
     return std::string();
   }
   std::string text = TK_UNWRAP(token_bytes(token));
-  if (prev_token == bos_tok_ && !text.empty() && text[0] == ' ') {
+  // The space in front of the first word is the tokenizer's; one that is written as a byte is not.
+  if (prev_token == bos_tok_ && pieces_[token][0] == ' ') {
     text.erase(0, 1);
   }
   return text;

@@ -98,6 +98,9 @@ def classes() -> tuple[str, str]:
     chinese = normalizers.BertNormalizer(
         clean_text=False, handle_chinese_chars=True, strip_accents=False, lowercase=False
     )
+    bert = normalizers.BertNormalizer(
+        clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False
+    )
     flags: list[set[str]] = [
         matches(r"\p{Han}"),
         splits(pre_tokenizers.Digits(individual_digits=True)),
@@ -106,6 +109,7 @@ def classes() -> tuple[str, str]:
         {chr(c) for c in CODE_POINTS if clean.normalize_str(chr(c)) == ""},
         {chr(c) for c in CODE_POINTS if chinese.normalize_str(chr(c)) != chr(c)},
         matches(r"\w"),
+        {chr(c) for c in CODE_POINTS if bert.normalize_str(chr(c)) == ""},
     ]
     for bit, characters in enumerate(flags):
         for character in characters:
@@ -116,27 +120,36 @@ def classes() -> tuple[str, str]:
     return runs([index_of[v] for v in values]), numbers([len(distinct), *distinct])
 
 
+def in_script_of(anchor: str, characters: Sequence[str]) -> list[str]:
+    """Those which the library leaves together with `anchor`: of its script, or of none."""
+    pieces = pre_tokenizers.UnicodeScripts().pre_tokenize_str(
+        "".join(anchor + c for c in characters)
+    )
+    starts = {start for _, (start, _) in pieces}
+    return [c for i, c in enumerate(characters) if 2 * i + 1 not in starts]
+
+
 def scripts() -> str:
-    """Runs of script numbers; 0 belongs to every script. Hiragana and Katakana count as Han."""
-    names = SCRIPTS.split()
+    """Runs of script numbers; 0 belongs to every script. The library's Unicode is older than that
+    of `regex`, which therefore only names scripts and says where to look first."""
+    everything = [chr(c) for c in CODE_POINTS]
+    free = set(in_script_of("a", everything)) & set(in_script_of("\u03b1", everything))
     values = [0] * 0x110000
-    split = pre_tokenizers.UnicodeScripts()
-
-    def pieces(text: str) -> int:
-        return len(split.pre_tokenize_str(text))
-
-    for number_, name in enumerate(names, 1):
-        characters = regex.findall(rf"\p{{Script={name}}}", EVERYTHING)
-        # A character that is in no script of the library joins Latin as well as Greek.
-        known = [c for c in characters if pieces("a" + c) + pieces("\u03b1" + c) > 2]
-        for character in known:
-            values[ord(character)] = number_
-    latin = names.index("Latin") + 1
-    for one, other in (("Hiragana", "Han"), ("Katakana", "Han")):
-        old, new = names.index(one) + 1, names.index(other) + 1
-        values = [new if v == old else v for v in values]
-    values[0x30FC] = names.index("Han") + 1
-    assert values[ord("a")] == latin
+    anchors: dict[int, str] = {}
+    unnamed = [c for c in everything if c not in free]
+    for number_, name in enumerate(SCRIPTS.split(), 1):
+        members = [c for c in regex.findall(rf"\p{{Script={name}}}", EVERYTHING) if c not in free]
+        if name in ("Hiragana", "Katakana"):  # the library counts them as Han
+            continue
+        anchors[number_] = members[0]
+        for c in in_script_of(members[0], members):
+            values[ord(c)] = number_
+    left = [c for c in unnamed if values[ord(c)] == 0]
+    for number_, anchor in anchors.items():
+        for c in in_script_of(anchor, left):
+            values[ord(c)] = number_
+    lost = [c for c in left if values[ord(c)] == 0]
+    assert not lost, f"in no script of the list: {lost}"
     return runs(values)
 
 

@@ -51,9 +51,9 @@ std::string lower(const std::string& text) {
       text, [](uint32_t c, std::string_view, std::string& out) { unicode::append_lower(out, c); });
 }
 
-std::string without_accents(const std::string& text) {
-  return for_each_character(text, [](uint32_t c, std::string_view bytes, std::string& out) {
-    if ((unicode::properties(c) & unicode::kAccent) == 0) {
+std::string without(unicode::Flag accents, const std::string& text) {
+  return for_each_character(text, [=](uint32_t c, std::string_view bytes, std::string& out) {
+    if ((unicode::properties(c) & accents) == 0) {
       out += bytes;
     }
   });
@@ -120,7 +120,7 @@ Function bert(const Json& config) {
           }
         });
     if (accents) {
-      result = without_accents(unicode::normalize(result, unicode::Form::kNfd));
+      result = without(unicode::kBertAccent, unicode::normalize(result, unicode::Form::kNfd));
     }
     return small ? lower(result) : result;
   };
@@ -220,7 +220,7 @@ Function make_function(const Json& config, std::string& message, int depth) {
   } else if (type == "Lowercase") {
     return lower;
   } else if (type == "StripAccents") {
-    return without_accents;
+    return [](const std::string& text) { return without(unicode::kAccent, text); };
   } else if (type == "Strip") {
     const bool left = bool_at(config, "strip_left", true);
     const bool right = bool_at(config, "strip_right", true);

@@ -255,10 +255,26 @@ Function metaspace(const Json& config) {
   };
 }
 
-Function byte_level(const Json& config) {
+Function byte_level(const Json& config, std::string& message) {
   const bool prefix = bool_at(config, "add_prefix_space", true);
   const bool splits = bool_at(config, "use_regex", true);
   const WordPattern pattern = *known_pattern(patterns::kGpt2);
+  const TextPattern other = pattern_at(config, "pattern");
+  if (splits && !other.text.empty()) {
+    const Function cutter = by_regex(other.text, Behavior::kIsolated, false, message);
+    if (!cutter) {
+      return nullptr;
+    }
+    return [=](const std::string& text, bool first, Pieces& out) {
+      Pieces words;
+      const bool done =
+          cutter(prefix && (text.empty() || text[0] != ' ') ? " " + text : text, first, words);
+      for (const std::string& word : words) {
+        out.push_back(byte_alphabet::encode(word));
+      }
+      return done;
+    };
+  }
   return [=](const std::string& text, bool, Pieces& out) {
     const std::string with_space = prefix && (text.empty() || text[0] != ' ') ? " " + text : text;
     if (splits) {
@@ -315,7 +331,7 @@ Function bert() {
 Function make_function(const Json& config, std::string& message) {
   const std::string type = string_at(config, "type");
   if (type == "ByteLevel") {
-    return byte_level(config);
+    return byte_level(config, message);
   } else if (type == "Split") {
     return split(config, message);
   } else if (type == "Whitespace") {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tokenizers {
@@ -12,14 +13,26 @@ namespace tokenizers {
 class PreTokenizer {
  public:
   typedef std::shared_ptr<PreTokenizer> Ptr;
-  std::vector<std::string> pre_tokenize(const std::string& input) const {
+  /// The pieces of a whole text.
+  virtual std::vector<std::string> pre_tokenize(const std::string& input) const {
     std::vector<std::string> pieces{input};
     split(pieces, true);
     return pieces;
   }
-  /// `first`: the first piece is where the text starts. False where a pattern took too many
-  /// steps, or the text became many times as long.
-  virtual bool split(std::vector<std::string>& pieces, bool first) const = 0;
+  /// Cuts pieces further. `first`: the first one is where the text starts. False where a pattern
+  /// took too many steps, or the text became many times as long. A class of the user's may do with
+  /// pre_tokenize() alone.
+  virtual bool split(std::vector<std::string>& pieces, bool first) const {
+    (void)first;
+    std::vector<std::string> result;
+    for (const std::string& piece : pieces) {
+      for (std::string& part : pre_tokenize(piece)) {
+        result.push_back(std::move(part));
+      }
+    }
+    pieces = std::move(result);
+    return true;
+  }
   virtual ~PreTokenizer() = default;
 };
 

@@ -53,6 +53,8 @@ enum Flag : uint32_t {
   kUnclean = 32 << 4,
   kChinese = 32 << 5,
   kWord = 32 << 6,
+  /// An accent as Bert's normalizer sees it: fewer characters.
+  kBertAccent = 32 << 7,
 };
 
 /// Bits of scan_class(), for scanners of words.
