@@ -57,36 +57,35 @@ bool is_channels_last_dim_order(const DimOrderType* dim_order, const size_t dims
 }
 
 /// strides[d] in elements, for a valid `dim_order`. A size of 0 counts as 1, so that strides of
-/// empty tensors still tell their order.
+/// empty tensors still tell their order; what a StridesType does not hold is its largest number.
 template <typename SizesType, typename DimOrderType, typename StridesType>
 void dim_order_to_stride_nocheck(const SizesType* sizes, const DimOrderType* dim_order,
                                  const size_t dims, StridesType* strides) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<StridesType>::max());
   uint64_t stride = 1;
   for (size_t i = dims; i-- > 0;) {
     const auto d = dim_order[i];
-    strides[d] = static_cast<StridesType>(stride);
-    if (sizes[d] != 0) {
-      stride *= static_cast<uint64_t>(sizes[d]);
-    }
+    strides[d] = static_cast<StridesType>(stride < kMost ? stride : kMost);
+    const auto size = static_cast<uint64_t>(sizes[d]);
+    if (size > 1) stride = stride > kMost / size ? UINT64_MAX : stride * size;
   }
 }
 
-/// The same after checking: InvalidArgument when `dim_order` is no permutation, or a stride is more
-/// than a StridesType holds, as may be where another size is 0.
+/// The same after checking: InvalidArgument when `dim_order` is no permutation, or a stride of a
+/// tensor that is not empty is more than a StridesType holds.
 template <typename SizesType, typename DimOrderType, typename StridesType>
 ET_NODISCARD Error dim_order_to_stride(const SizesType* sizes, const DimOrderType* dim_order,
                                        const size_t dims, StridesType* strides) {
   ET_CHECK_OR_RETURN_ERROR(dims == 0 || validate_dim_order(dim_order, dims), InvalidArgument,
                            "dim order is no permutation of %zu dimensions", dims);
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<StridesType>::max());
-  uint64_t stride = 1;
-  for (size_t i = dims; i-- > 0;) {
-    ET_CHECK_OR_RETURN_ERROR(
-        stride <= kMost, InvalidArgument, "the stride of dimension %zu is more than %llu",
-        static_cast<size_t>(dim_order[i]), static_cast<unsigned long long>(kMost));
-    const auto size = static_cast<uint64_t>(sizes[dim_order[i]]);
-    // Beyond kMost for good, where the product leaves 64 bits.
-    stride = size > 1 && stride > UINT64_MAX / size ? UINT64_MAX : stride * (size > 0 ? size : 1);
+  bool is_empty = false;
+  for (size_t d = 0; d < dims; ++d) is_empty |= sizes[d] == 0;
+  auto left = static_cast<uint64_t>(std::numeric_limits<StridesType>::max());
+  for (size_t i = dims; !is_empty && i-- > 1;) {
+    left /= static_cast<uint64_t>(sizes[dim_order[i]]);
+    ET_CHECK_OR_RETURN_ERROR(left > 0, InvalidArgument,
+                             "the stride of dimension %zu does not fit into %zu bits",
+                             static_cast<size_t>(dim_order[i - 1]), 8 * sizeof(StridesType));
   }
   dim_order_to_stride_nocheck(sizes, dim_order, dims, strides);
   return Error::Ok;

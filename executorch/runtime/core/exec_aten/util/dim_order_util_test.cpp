@@ -46,12 +46,22 @@ TEST(DimOrder, StridesThatDoNotFitAreRefused) {
   const int32_t fits[] = {2, 1, kMost, 1};
   EXPECT_EQ(dim_order_to_stride(fits, order, 4, strides), Error::Ok);
   EXPECT_EQ(strides[0], kMost);
-  const int32_t large[] = {0, kMost, 2, 1};
+  const int32_t large[] = {1, 2, 1 << 30, 1};
   EXPECT_EQ(dim_order_to_stride(large, order, 4, strides), Error::InvalidArgument);
   EXPECT_EQ(strides[0], kMost);  // nothing was changed
   EXPECT_EQ(dim_order_to_stride(large, order, 4, wide), Error::Ok);
-  const int32_t huge[] = {0, kMost, kMost, kMost};
+  EXPECT_EQ(wide[0], int64_t{1} << 31);
+  const int32_t huge[] = {1, kMost, kMost, kMost};
   EXPECT_EQ(dim_order_to_stride(huge, order, 4, wide), Error::InvalidArgument);
+}
+
+TEST(DimOrder, StridesOfEmptyTensorsAreHeld) {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  const uint8_t order[] = {0, 1, 2, 3};
+  int32_t strides[4];
+  const int32_t empty[] = {0, kMost, kMost, 3};
+  EXPECT_EQ(dim_order_to_stride(empty, order, 4, strides), Error::Ok);
+  EXPECT_EQ(std::vector<int32_t>(strides, strides + 4), (std::vector<int32_t>{kMost, kMost, 3, 1}));
 }
 
 TEST(DimOrder, OnlyPermutationsAreValid) {
