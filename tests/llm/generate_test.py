@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import signal
 import subprocess
@@ -178,6 +179,27 @@ def test_stop_strings_are_not_printed(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
         text = json.loads(done.stdout)["text"] if flags else done.stdout.removesuffix("\n")
         assert text == full[: full.index(stop)]
+
+
+def test_texts_are_what_an_expression_or_a_schema_asks_for(folder: Path) -> None:
+    (folder / "boolean.json").write_text('{"type": "boolean"}')
+    program = "Model-incremental.pte"
+    for seed in range(5):
+        sampled = ("--prompt", "hello", "--tokens", 30, "--temperature", 3, "--seed", seed)
+        text = generate(folder, program, *sampled, "--regex", "(ab|cd){2,4}[x-z]")["text"]
+        assert re.fullmatch("(ab|cd){2,4}[x-z]", text)
+        text = generate(folder, program, *sampled, "--json-schema", "boolean.json")["text"]
+        assert text in ("true", "false")
+    (folder / "damaged_schema.json").write_text('{"type": "bool')
+    for options, cause in (
+        (["--regex", "("], "--regex: "),
+        (["--json-schema", "damaged_schema.json"], "--json-schema damaged_schema.json: "),
+        (["--json-schema", "none.json"], "cannot read none.json"),
+    ):
+        done = run(
+            folder, "generate", program, "--tokenizer", "vocab.json", "--prompt", "a", *options
+        )
+        assert done.returncode == 1 and cause in done.stderr, done.stderr
 
 
 def test_prompts_from_files_and_stdin(folder: Path) -> None:

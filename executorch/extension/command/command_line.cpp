@@ -174,6 +174,11 @@ void add_text_options(CLI::App& verb, TextOptions& options) {
   verb.add_option("--stop", options.stops, "Ends the text, and is not part of it; may be repeated");
   verb.add_option("--stop-token", options.stop_tokens, "The same, a token id");
   verb.add_flag("--ignore-eos", options.ignore_eos, "Go on after the end of the text");
+  CLI::Option* const regex =
+      verb.add_option("--regex", options.regex, "The text is one that this expression matches");
+  verb.add_option("--json-schema", options.schema_file,
+                  "The text is a JSON value that the schema in this file allows")
+      ->excludes(regex);
   verb.add_option("--window", options.window,
                   "Where the text outgrows the context: stop; exact, which forgets the first token "
                   "for each new one and computes all again each time; half, which forgets half")

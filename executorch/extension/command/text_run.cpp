@@ -2,13 +2,19 @@
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/progress.h>
 #include <executorch/extension/command/text_run.h>
+#include <executorch/extension/llm/runner/grammar.h>
 #include <executorch/extension/llm/runner/util.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstring>
+#include <fstream>
 #include <random>
+#include <sstream>
 
 namespace executorch::extension::command {
 namespace {
@@ -83,6 +89,24 @@ GenerationOptions generation_of(const TextOptions& options) {
   return generation;
 }
 
+/// What --regex or --json-schema asks for; null: nothing.
+std::shared_ptr<llm::Constraint> constraint_of(const TextOptions& options,
+                                               const llm::TextEngine& engine) {
+  const bool is_schema = !options.schema_file.empty();
+  if (!is_schema && options.regex.empty()) return nullptr;
+  const std::string text = is_schema ? read_file(options.schema_file) : options.regex;
+  const auto n = static_cast<size_t>(std::max<int64_t>(engine.vocabulary_size(), 0));
+  auto vocabulary = std::make_shared<const llm::Vocabulary>(
+      llm::constraint_tokens(*engine.tokenizer(), n, engine.eos_ids()));
+  std::string cause;
+  auto constraint = llm::Constraint::compile(is_schema ? "json_schema" : "regex", text,
+                                             std::move(vocabulary), engine.eos_ids(), cause);
+  if (constraint == nullptr) {
+    fail((is_schema ? "--json-schema " + options.schema_file : "--regex") + ": " + cause);
+  }
+  return constraint;
+}
+
 }  // namespace
 
 TextRun::TextRun(const TextOptions& options)
@@ -103,6 +127,7 @@ TextRun::TextRun(const TextOptions& options)
   if (engine_->tokenizer() == nullptr) {
     fail(options.model_path + " has no tokenizer inside; give its file with --tokenizer");
   }
+  constraint_ = constraint_of(options, *engine_);
   auto session = engine_->create_text_session();
   if (!session.ok()) {
     fail("cannot load a session of " + options.model_path + ": " +
@@ -143,12 +168,29 @@ GenerationResult TextRun::run(std::vector<uint64_t> tokens, GenerationOptions ge
     if (show) show(text);
     return true;
   };
+  if (constraint_ != nullptr) {
+    generation.processors.push_back(std::make_shared<llm::ConstraintProcessor>(constraint_));
+  }
   const Running stoppable(*session_);
   auto result = session_->generate(generation);
   if (!result.ok()) {
     fail("cannot run " + options_.model_path + ": " + runtime::to_string(result.error()));
   }
   return std::move(*result);
+}
+
+std::string read_all(std::istream& in) {
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("cannot read " + path + ": " + std::strerror(errno));
+  std::string text = read_all(file);
+  if (file.bad()) fail("cannot read " + path);
+  return text;
 }
 
 double prefill_rate(const GenerationResult& result) {

@@ -3,9 +3,11 @@
 #include <executorch/devtools/inspect/table.h>
 #include <executorch/extension/command/verbs.h>
 #include <executorch/extension/llm/runner/text_session.h>
+#include <executorch/extension/llm/sampler/constraint/constraint.h>
 
 #include <cstdint>
 #include <functional>
+#include <istream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,10 +35,15 @@ class TextRun {
  private:
   TextOptions options_;
   llm::GenerationOptions generation_;
+  std::shared_ptr<llm::Constraint> constraint_;  // null: any text
   std::unique_ptr<llm::TextEngine> engine_;
   std::unique_ptr<llm::TextSession> session_;
   double load_seconds_ = 0;
 };
+
+/// The bytes of a file, or of a stream to its end.
+std::string read_file(const std::string& path);
+std::string read_all(std::istream& in);
 
 /// Tokens of the prompt that a result took, for each second up to its first token.
 double prefill_rate(const llm::GenerationResult& result);

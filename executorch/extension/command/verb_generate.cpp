@@ -4,21 +4,11 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
 namespace executorch::extension::command {
 namespace {
-
-std::string read_all(std::istream& in) {
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string read_prompt(const GenerateVerb& verb) {
   if (verb.prompt.has_value()) {
@@ -26,11 +16,7 @@ std::string read_prompt(const GenerateVerb& verb) {
     return *verb.prompt;
   }
   if (verb.prompt_file.has_value() && *verb.prompt_file != "-") {
-    std::ifstream file(*verb.prompt_file, std::ios::binary);
-    if (!file) fail("cannot read " + *verb.prompt_file + ": " + std::strerror(errno));
-    std::string text = read_all(file);
-    if (file.bad()) fail("cannot read " + *verb.prompt_file);
-    return text;
+    return read_file(*verb.prompt_file);
   }
   if (!isatty(0)) return read_all(std::cin);
   std::cerr << "Prompt: " << std::flush;

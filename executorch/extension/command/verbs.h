@@ -102,6 +102,8 @@ struct TextOptions {
   std::vector<std::string> stops;
   std::vector<uint64_t> stop_tokens;
   bool ignore_eos = false;
+  /// At most one: what each answer is one of, a regular expression or a file with a JSON schema.
+  std::string regex, schema_file;
   std::string window = "stop";
   int32_t n_draft = 0;
   bool json = false;
