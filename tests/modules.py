@@ -10,7 +10,8 @@ from types import ModuleType
 
 def load(path: Path) -> ModuleType:
     """A new module from the file; while it runs, it finds the scripts beside it."""
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    name = f"loaded_{path.parent.name}_{path.stem}"  # no script beside it is called so
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     siblings = {file.stem for file in path.parent.glob("*.py")} - {path.stem}
