@@ -171,10 +171,22 @@ void bind(const Tensor& input, const Tensor& weight, int64_t groups, const Tenso
   c.weight_group = (c.transposed ? c.group_in : c.group_out) * w.strides[0];
 }
 
-}  // namespace
+// Windows as large as images take the product of both: those of many positions are asked what they
+// cost. False: too much. Floats go to the engine, which does many multiply-adds at a time.
+bool require_affordable_windows(KernelRuntimeContext& ctx, const char* op, const Geometry& c,
+                                const Tensor& input, const Tensor& weight, const Tensor& out) {
+  constexpr int64_t kManyTaps = 1024;
+  if (c.taps() <= kManyTaps) return true;
+  const Size products = c.transposed ? Size(input.numel()) * c.taps() * c.group_out
+                                     : Size(out.numel()) * c.taps() * c.group_in;
+  const bool by_engine = input.scalar_type() == ScalarType::Float ||
+                         input.scalar_type() == ScalarType::Half ||
+                         input.scalar_type() == ScalarType::BFloat16;
+  return require_affordable(ctx, op, products / (by_engine ? 64 : 8),
+                            elements_of(input, weight, out));
+}
 
-// Windows of more positions are asked what they cost.
-constexpr int64_t kManyTaps = 1024;
+}  // namespace
 
 Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& weight,
                         const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
@@ -196,13 +208,7 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
     return out;
   }
   bind(input, weight, groups, out, c);
-  // Windows as large as images take the product of both.
-  const Size products = transposed ? Size(input.numel()) * c.taps() * c.group_out
-                                   : Size(out.numel()) * c.taps() * c.group_in;
-  if (c.taps() > kManyTaps &&
-      !require_affordable(ctx, kOp, products / 8, elements_of(input, weight, out))) {
-    return out;
-  }
+  if (!require_affordable_windows(ctx, kOp, c, input, weight, out)) return out;
   (void)convolve(ctx, kOp, c, input, weight, bias, out);
   return out;
 }

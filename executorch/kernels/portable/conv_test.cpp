@@ -58,6 +58,21 @@ TEST_F(Convolution, PaddingStrideDilationAndBias) {
       << "each window has one tap inside: the centre";
 }
 
+TEST_F(Convolution, LargeWindowsAreForTheEngine) {
+  Windows w;
+  w.stride = w.dilation = {1, 1};
+  w.padding = {31, 31};
+  w.output_padding = {0, 0};
+  const Tensor y = run(floats.ones({1, 8, 160, 160}), floats.ones({32, 8, 63, 63}), std::nullopt, w,
+                       floats.zeros({1, 32, 160, 160}));
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_EQ(y.const_data_ptr<float>()[80 * 160 + 80], 8.0f * 63 * 63);
+  TensorFactory<ScalarType::Double> doubles;  // take too long one by one
+  run(doubles.ones({1, 8, 160, 160}), doubles.ones({32, 8, 63, 63}), std::nullopt, w,
+      doubles.zeros({1, 32, 160, 160}));
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
 TEST_F(Convolution, GroupsSeeTheirOwnChannels) {
   Tensor x = floats.make({1, 2, 2}, {1, 2, 3, 4});
   Windows w;
