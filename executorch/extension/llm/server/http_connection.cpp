@@ -29,8 +29,8 @@ HttpConnection::~HttpConnection() {
 
 bool HttpConnection::wait(short events, Clock::time_point deadline) const {
   while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    // Rounded up: false says that the deadline has passed, not that less than 1 ms is left.
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;
     pollfd poll_it{socket_, events, 0};
     const int n = poll(&poll_it, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));

@@ -200,3 +200,20 @@ TEST(HttpConnection, SurvivesAnything) {
     }
   }
 }
+
+TEST(HttpConnection, AnswersABodyThatDoesNotComeInTime) {
+  HttpTimeouts timeouts;
+  timeouts.body = std::chrono::milliseconds(3);
+  for (int i = 0; i < 20; ++i) {
+    int sockets[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    HttpConnection connection(sockets[1], {}, timeouts);
+    const std::string bytes = "POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n{";
+    ASSERT_EQ(send(sockets[0], bytes.data(), bytes.size(), 0), ssize_t(bytes.size()));
+    HttpRequest request;
+    HttpFailure failure;
+    EXPECT_EQ(connection.read(request, failure), HttpConnection::Read::Failed);
+    EXPECT_EQ(failure.status, 408);
+    close(sockets[0]);
+  }
+}
