@@ -77,7 +77,7 @@ Team::~Team() {
   for (size_t i = 0; i < n_helpers_; ++i) ::pthread_join(threads_[i].handle, nullptr);
 }
 
-void Team::run(int64_t n, Range range, void* context, const Upcoming& next) {
+void Team::run(int64_t n, Range range, void* context, const LoopReads& next) {
   const auto threads = static_cast<int64_t>(n_helpers_ + 1);
   range_ = range;
   context_ = context;
@@ -126,7 +126,7 @@ void Team::help(size_t self) {
   while (wait_for_loop(seen)) {
     if (!join()) continue;
     run_ranges(self);
-    const Upcoming next = next_;
+    const LoopReads next = next_;
     const uint32_t state = state_.fetch_sub(1) - 1;
     if ((state & (kInside | kOpen)) == 0) {
       ++left_;

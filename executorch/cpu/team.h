@@ -6,7 +6,7 @@
 /// core to another program, find their share done when they come.
 #pragma once
 
-#include <executorch/cpu/upcoming.h>
+#include <executorch/cpu/loop_reads.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -32,7 +32,7 @@ class Team {
   /// range(context, i, thread) once for every i < n, on the caller, which is thread 0, and those
   /// helpers that come in time; returns when all are done. One caller at a time. `next` is what the
   /// next loop may read.
-  void run(int64_t n, Range range, void* context, const Upcoming& next = {});
+  void run(int64_t n, Range range, void* context, const LoopReads& next = {});
 
  private:
   /// Ranges [front, back) of which `left` are not taken, by their owner from the front and by
@@ -52,7 +52,7 @@ class Team {
   // Written by the caller while no helper is inside.
   Range range_ = nullptr;
   void* context_ = nullptr;
-  Upcoming next_;
+  LoopReads next_;
   std::unique_ptr<Share[]> shares_;  // the caller's first
 
   /// The loop's number, whether it may be joined, and how many helpers are inside.

@@ -60,16 +60,16 @@ TEST(Team, WaitsForRangesThatHelpersAreIn) {
   EXPECT_TRUE(done);
 }
 
-int64_t times_asked(const Upcoming& next, int64_t range, int64_t most, int busy_after) {
+int64_t times_asked(const LoopReads& next, int64_t range, int64_t most, int busy_after) {
   int64_t asked = 0;
   next.fetch(range, most, [&] { return ++asked > busy_after; });
   return asked;
 }
 
-TEST(Upcoming, EndsWithTheLoopOrWhenTheCacheIsFullOrWorkComes) {
+TEST(LoopReads, EndsWithTheLoopOrWhenTheCacheIsFullOrWorkComes) {
   const char* const nowhere = nullptr;  // asking for lines touches nothing
   // 4 ranges of 2 indices, each 3 pieces of 128 bytes: 6 lines an index; busy() every 8 lines.
-  const Upcoming next = {{nowhere, 4096, 3, 128, 256}, 4, 2};
+  const LoopReads next = {{nowhere, 4096, 3, 128, 256}, 4, 2};
   EXPECT_EQ(times_asked(next, 0, 1 << 20, 100), 6);  // 48 lines
   EXPECT_EQ(times_asked(next, 3, 1 << 20, 100), 2);
   EXPECT_EQ(times_asked(next, 4, 1 << 20, 100), 0);
@@ -78,7 +78,7 @@ TEST(Upcoming, EndsWithTheLoopOrWhenTheCacheIsFullOrWorkComes) {
   EXPECT_EQ(times_asked({}, 0, 1 << 20, 100), 0);
 }
 
-TEST(Upcoming, LoopsThatAnnounceWhatTheyReadRunAsOthersDo) {
+TEST(LoopReads, LoopsThatAnnounceWhatTheyReadRunAsOthersDo) {
   ThreadPool pool(3);
   const UsePool use(&pool);
   std::vector<char> a(1 << 16), b(1 << 16);

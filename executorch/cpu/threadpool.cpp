@@ -1,7 +1,7 @@
 #include <executorch/cpu/cores.h>
+#include <executorch/cpu/loop_reads.h>
 #include <executorch/cpu/team.h>
 #include <executorch/cpu/threadpool.h>
-#include <executorch/cpu/upcoming.h>
 
 #include <algorithm>
 #include <atomic>
@@ -33,7 +33,7 @@ thread_local Reads reads_of_next_loop;
 class History {
  public:
   /// A loop begins, that may read a matrix; what is likely to be read after it.
-  const Upcoming& begin(const Upcoming& loop) {
+  const LoopReads& begin(const LoopReads& loop) {
     if (loop.reads.data != nullptr) {
       entry(last_) = {last_, loop};
       last_ = loop.reads.data;
@@ -45,7 +45,7 @@ class History {
  private:
   struct Entry {
     const void* after = nullptr;
-    Upcoming loop;
+    LoopReads loop;
   };
   // More than large models have products.
   static constexpr size_t kEntries = 512;
@@ -55,7 +55,7 @@ class History {
 
   Entry entries_[kEntries];
   const void* last_ = nullptr;
-  const Upcoming nothing_;
+  const LoopReads nothing_;
 };
 
 struct Loop {

@@ -118,11 +118,11 @@ def test_an_input_that_fits_is_read_where_it_is(tmp_path: Path) -> None:
     assert module(torch_x)[0].data_ptr() == torch_x.data_ptr()
     assert module(numpy_x)[0].data_ptr() == numpy_x.ctypes.data
     # Another layout is made contiguous.
-    turned = torch.arange(6.0).reshape(3, 2).T
-    same, plus = module(turned)
-    assert same.data_ptr() != turned.data_ptr()
-    torch.testing.assert_close(same, turned, check_stride=False)
-    torch.testing.assert_close(plus, turned + 1, check_stride=False)
+    transposed = torch.arange(6.0).reshape(3, 2).T
+    same, plus = module(transposed)
+    assert same.data_ptr() != transposed.data_ptr()
+    torch.testing.assert_close(same, transposed, check_stride=False)
+    torch.testing.assert_close(plus, transposed + 1, check_stride=False)
 
 
 def test_other_threads_run_while_a_method_does() -> None:

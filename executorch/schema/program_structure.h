@@ -8,7 +8,7 @@ namespace schema {
 
 /// True if `size` bytes at `data`, a multiple of 16, are a flatbuffer of program.fbs: every table,
 /// vector and string that a Program leads to lies within the bytes, on a multiple of its items'
-/// size, and strings end with a zero byte. Values of fields are not judged.
+/// size, and strings end with a zero byte. Values of fields are not checked.
 ///   max_depth   tables may be nested so deeply
 ///   max_tables  a table counts as often as it is referred to
 /// Accepts no more than the verifier that flatc generates, by one walk over a table of the schema

@@ -104,7 +104,8 @@ struct Verdicts {
 };
 
 /// In memory that ends where the program does, for sanitizers.
-Verdicts judge(const std::vector<uint8_t>& bytes, uint32_t depth = 16, uint32_t n_tables = 1000) {
+Verdicts verdicts_on(const std::vector<uint8_t>& bytes, uint32_t depth = 16,
+                     uint32_t n_tables = 1000) {
   void* memory = nullptr;
   EXPECT_EQ(posix_memalign(&memory, 16, bytes.size()), 0);
   auto* const data = static_cast<uint8_t*>(memory);
@@ -119,14 +120,14 @@ Verdicts judge(const std::vector<uint8_t>& bytes, uint32_t depth = 16, uint32_t 
 TEST(ProgramStructure, AcceptsAProgramWithEveryField) {
   const auto program = complete_program();
   ASSERT_EQ(program.size() % 4, 0u);
-  EXPECT_TRUE(judge(program).ours);
-  EXPECT_TRUE(judge(program).generated);
+  EXPECT_TRUE(verdicts_on(program).ours);
+  EXPECT_TRUE(verdicts_on(program).generated);
 }
 
 TEST(ProgramStructure, RefusesEveryTruncation) {
   const auto program = complete_program();
   for (size_t size = 0; size < program.size(); ++size) {
-    const Verdicts verdicts = judge({program.begin(), program.begin() + size});
+    const Verdicts verdicts = verdicts_on({program.begin(), program.begin() + size});
     EXPECT_EQ(verdicts.ours, verdicts.generated) << size;
   }
 }
@@ -135,7 +136,7 @@ TEST(ProgramStructure, CountsDepthAndTables) {
   const auto program = complete_program();
   int depths = 0, counts = 0;
   for (uint32_t n = 0; n < 100; ++n) {
-    const Verdicts by_depth = judge(program, n), by_count = judge(program, 16, n);
+    const Verdicts by_depth = verdicts_on(program, n), by_count = verdicts_on(program, 16, n);
     EXPECT_EQ(by_depth.ours, by_depth.generated) << n;
     EXPECT_EQ(by_count.ours, by_count.generated) << n;
     depths += by_depth.ours ? 1 : 0;
@@ -150,7 +151,7 @@ TEST(ProgramStructure, CountsDepthAndTables) {
 class Comparison {
  public:
   void add(const std::vector<uint8_t>& bytes) {
-    const Verdicts verdicts = judge(bytes);
+    const Verdicts verdicts = verdicts_on(bytes);
     // The reverse does not hold: items on odd addresses and offsets of 0 are refused here.
     ASSERT_TRUE(verdicts.generated || !verdicts.ours);
     accepted_ += verdicts.ours ? 1 : 0;
@@ -215,8 +216,8 @@ TEST(ProgramStructure, RefusesItemsOnOddAddresses) {
   // Four bytes later lies the first item, 1, which is taken for the count.
   program[static_cast<size_t>(field - program.data())] += 4;
   ASSERT_EQ(list->items()->size(), 1u);
-  EXPECT_FALSE(judge(program).ours);
-  EXPECT_TRUE(judge(program).generated);
+  EXPECT_FALSE(verdicts_on(program).ours);
+  EXPECT_TRUE(verdicts_on(program).generated);
 }
 
 }  // namespace

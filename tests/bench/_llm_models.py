@@ -73,8 +73,8 @@ class Layer(nn.Module):
 
 def turn(x: Tensor, angle: Tensor) -> Tensor:
     half = x.shape[-1] // 2
-    turned = torch.cat([-x[..., half:], x[..., :half]], -1)
-    return x * angle.cos() + turned * angle.sin()
+    rotated = torch.cat([-x[..., half:], x[..., :half]], -1)
+    return x * angle.cos() + rotated * angle.sin()
 
 
 class Decoder(nn.Module):

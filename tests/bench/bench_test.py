@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import _judge  # noqa: E402
+import _compare  # noqa: E402
 import _report  # noqa: E402
 import llm  # noqa: E402
 from _cases import QUANTIZED, Case  # noqa: E402
@@ -52,15 +52,15 @@ class _Answers:
         return {"seconds": [0.5] * command["calls"]}
 
 
-def _judged(monkeypatch: pytest.MonkeyPatch, lasts: int, outputs: dict) -> _judge.Judge:
-    judge = _judge.Judge(OPTIONS)
-    judge.workers = {name: _Answers(lasts if "ONNX" in name else 1000) for name in SIDES}
-    monkeypatch.setattr(_judge, "SETTLE", 0)
-    monkeypatch.setattr(_judge, "write_inputs", lambda case: [])
-    monkeypatch.setattr(_judge, "read_output", lambda answer: answer["output"])
-    monkeypatch.setattr(judge, "worker", lambda side: judge.workers[side.name])
+def _compared(monkeypatch: pytest.MonkeyPatch, lasts: int, outputs: dict) -> _compare.Comparison:
+    comparison = _compare.Comparison(OPTIONS)
+    comparison.workers = {name: _Answers(lasts if "ONNX" in name else 1000) for name in SIDES}
+    monkeypatch.setattr(_compare, "SETTLE", 0)
+    monkeypatch.setattr(_compare, "write_inputs", lambda case: [])
+    monkeypatch.setattr(_compare, "read_output", lambda answer: answer["output"])
+    monkeypatch.setattr(comparison, "worker", lambda side: comparison.workers[side.name])
     monkeypatch.setattr(
-        judge,
+        comparison,
         "open",
         lambda side, case, inputs: {
             "flops": 0,
@@ -70,17 +70,17 @@ def _judged(monkeypatch: pytest.MonkeyPatch, lasts: int, outputs: dict) -> _judg
             "output": outputs.get(side.name, np.ones(4)),
         },
     )
-    return judge
+    return comparison
 
 
 def test_a_peer_that_dies_between_rounds_leaves_the_others_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    judge = _judged(monkeypatch, 4, {})
-    row = judge.measure(CASE, lambda: None)
+    comparison = _compared(monkeypatch, 4, {})
+    row = comparison.measure(CASE, lambda: None)
     assert row["sides"]["ONNX Runtime"] == {"error": "crashed (-11)"}
     assert row["sides"]["here"]["median"] == row["sides"]["eager"]["median"] == 0.5
-    assert judge.died == ["ONNX Runtime in identity: crashed (-11)"]
+    assert comparison.died == ["ONNX Runtime in identity: crashed (-11)"]
     assert "ONNX Runtime crashed (-11)" in _report.line("identity", row)
 
 
@@ -89,7 +89,9 @@ def test_a_quantized_result_may_lie_twice_as_far_as_the_quantized_module(
 ) -> None:
     case = QUANTIZED[0]
     near, far = np.ones(4) * 1.03, np.ones(4) * 1.06
-    row = _judged(monkeypatch, 99, {"here": near, "ONNX Runtime": far}).measure(case, lambda: None)
+    row = _compared(monkeypatch, 99, {"here": near, "ONNX Runtime": far}).measure(
+        case, lambda: None
+    )
     assert "median" in row["sides"]["here"]
     assert row["sides"]["ONNX Runtime"]["error"].startswith("wrong: off by 6.0e-02")
 

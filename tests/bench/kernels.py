@@ -2,7 +2,7 @@
 
 import sys
 
-from _judge import main
+from _compare import main
 from _operators import KERNELS
 
 EXAMPLE = "./dev bench kernels --only softmax,linear --quick --plot output/kernels.png"

@@ -3,7 +3,7 @@
 import sys
 
 from _cases import MODELS
-from _judge import main
+from _compare import main
 
 EXAMPLE = "./dev bench models --only gpt2 --tokens 1,128 --json output/models.jsonl"
 SIDES = ["here", "upstream", "upstream XNNPACK", "eager", "ONNX Runtime", "OpenVINO"]

@@ -3,7 +3,7 @@
 import sys
 
 from _cases import QUANTIZED
-from _judge import main
+from _compare import main
 
 EXAMPLE = "./dev bench quantized --only int8 --tokens 1,128 --json output/quantized.jsonl"
 SIDES = ["here", "upstream XNNPACK", "upstream (our file)", "eager", "ONNX Runtime"]

@@ -6,7 +6,7 @@ reads: what a store fetches before it writes is a loss.
 
 import sys
 
-from _judge import main
+from _compare import main
 from _streams import STREAMS
 
 EXAMPLE = "./dev bench streams --only softmax,gelu --quick --json output/streams.jsonl"

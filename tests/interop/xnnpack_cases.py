@@ -203,7 +203,7 @@ class Audio(nn.Module):
         return F.relu(self.b(F.relu(self.a(x))))
 
 
-class Sounds(nn.Module):
+class Signals(nn.Module):
     """Layers of values of rank 3, whose batch norms follow no convolution."""
 
     def __init__(self) -> None:
@@ -397,9 +397,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "convolutions": lambda: Case(Convolutions(), (rand(2, 4, 11, 9),)),
     "prelu": lambda: Case(Prelu(), (rand(2, 3, 9, 8),)),
     "audio": lambda: Case(Audio(), (rand(2, 3, 30),)),
-    "sounds": lambda: Case(Sounds(), (rand(2, 4, 30),)),
-    "sounds_dynamic": lambda: Case(
-        Sounds(), (rand(2, 4, 30),), [(rand(2, 4, 3),)], ({2: Dim("length", min=3, max=40)},)
+    "signals": lambda: Case(Signals(), (rand(2, 4, 30),)),
+    "signals_dynamic": lambda: Case(
+        Signals(), (rand(2, 4, 30),), [(rand(2, 4, 3),)], ({2: Dim("length", min=3, max=40)},)
     ),
     "parts": lambda: Case(Lambda(parts), (rand(2, 6, 8),)),
     "parts_dynamic": lambda: Case(

@@ -28,8 +28,8 @@ ROUNDINGS = 400
 # step of one of 96 inputs, carried to a result, is below 2 / (255 * sqrt(96)) of its range.
 STEP = 2 / (255 * 96**0.5)
 
-# Upstream's layout pass refuses a PReLU of sounds.
-NOT_EXPORTED_UPSTREAM = ("sounds", "sounds_dynamic")
+# Upstream's layout pass refuses a PReLU of signals.
+NOT_EXPORTED_UPSTREAM = ("signals", "signals_dynamic")
 # Exported by upstream behind other cases it does not end, in a process of its own it does.
 ALONE = ("squeeze_excite_int8",)
 

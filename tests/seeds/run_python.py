@@ -45,8 +45,8 @@ def run(script: Script, folder: Path) -> list[Result]:
         elif i > broken:
             results.append(Result(cut.row, cut.seed, "FAIL", "not reached"))
         else:
-            results.append(_judge(cut, outputs[i], script, folder))
-            results += [_judge(fact, outputs[i], script, folder) for fact in cut.shows]
+            results.append(_compare(cut, outputs[i], script, folder))
+            results += [_compare(fact, outputs[i], script, folder) for fact in cut.shows]
     for row in script.commands:
         named = f"python {script.name}" in text(row)
         good = named and done.returncode == 0 and (folder / script.program).exists()
@@ -68,7 +68,7 @@ def _write(script: Script, path: Path) -> list[int]:
     return starts
 
 
-def _judge(cut: Cut, output: str, script: Script, folder: Path) -> Result:
+def _compare(cut: Cut, output: str, script: Script, folder: Path) -> Result:
     for pattern in cut.expects:
         if not re.search(pattern, output):
             return Result(cut.row, cut.seed, "FAIL", f"printed nothing like {pattern!r}")

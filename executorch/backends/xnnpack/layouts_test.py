@@ -105,11 +105,11 @@ def test_clones_are_taken(shape: tuple[int, ...]) -> None:
 
 
 def test_copies_into_another_dim_order_stay() -> None:
-    class Turned(nn.Module):
+    class Transposed(nn.Module):
         def forward(self, x):
             return x.clone(memory_format=NHWC)
 
-    edge = lowered(Turned(), (torch.randn(1, 2, 3, 4),))
+    edge = lowered(Transposed(), (torch.randn(1, 2, 3, 4),))
     assert ["_clone_dim_order" in name for name in called(edge)] == [True]
 
 

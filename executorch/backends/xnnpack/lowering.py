@@ -1,8 +1,8 @@
 """From the calls of a sub-graph to the nodes of a payload.
 
-Images are NHWC in the payload and NCHW in the graph, unless they lie channels-last; sounds, of
+Images are NHWC in the payload and NCHW in the graph, unless they lie channels-last; signals, of
 rank 3, likewise have their channels last. A value is kept in the layout that it was computed in,
-and turned when a reader needs the other one; elementwise calls take it as it is.
+and permuted when a reader needs the other one; elementwise calls take it as it is.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ class Lowering:
         self._current: Node | None = None
         self._together: dict[Node | None, list[Node]] = {}
         self._sources: list[Node] = []  # of each node of the payload, the call
-        # By floating-point node and dims of a row: the value of its rows, quantised.
-        self.quantised: dict[tuple[Node, int], int] = {}
+        # By floating-point node and dims of a row: the value of its rows, quantized.
+        self.quantized: dict[tuple[Node, int], int] = {}
         self.static: dict[Node, StaticCall] = {}
         # While a call in integers is lowered: the integers that stand for its operands and result.
         self._aliases: dict[Node, Node] = {}
@@ -218,13 +218,13 @@ class Lowering:
         rule = RULES.get(node.target)
         if (
             rule is not None
-        ):  # others are part of a quantised layer, or converted when they are read
+        ):  # others are part of a quantized layer, or converted when they are read
             self._aliases = self.static[node].aliases if node in self.static else {}
             rule.lower(self, node)
             self._aliases = {}
 
     def _convert(self, node: Node) -> None:
-        """Quantise or dequantise, in the layout that the operand has."""
+        """Quantize or dequantize, in the layout that the operand has."""
         x = cast("Node", node.args[0])
         nhwc = self.is_nhwc(x)
         self.emit(node, "Convert", self.read(x, nhwc), self.write(node, nhwc))
@@ -236,7 +236,7 @@ class Lowering:
         if dtype != torch.int8:
             return self.payload.value(DATATYPES[dtype], dims, external)
         datatype, scheme = activation_kind(node)
-        return self.payload.value(datatype, dims, external, quantisation=scheme)
+        return self.payload.value(datatype, dims, external, quantization=scheme)
 
     def is_nhwc(self, node: Any) -> bool:
         """Whether the value exists as NHWC only."""
@@ -274,7 +274,7 @@ class Lowering:
             return self.payload.constant(tensor)
         datatype, scheme = activation_kind(node)
         data = self.payload.data(tensor)
-        return self.payload.value(datatype, tensor.shape, constant=data, quantisation=scheme)
+        return self.payload.value(datatype, tensor.shape, constant=data, quantization=scheme)
 
     def write(self, node: Node, nhwc: bool = False) -> int:
         """The id of a value that a node's result is to be written to."""
@@ -286,9 +286,9 @@ class Lowering:
         return self._ids[node, nhwc]
 
     def like(self, number: int, dims: Sequence[int]) -> int:
-        """A new value of the type and quantisation of another."""
+        """A new value of the type and quantization of another."""
         datatype, *_, scheme = self.payload.values[number]
-        return self.payload.value(datatype, dims, quantisation=scheme)
+        return self.payload.value(datatype, dims, quantization=scheme)
 
     def emit(self, node: Node, kind: str, *fields: Field, bounds: Bounds = None) -> None:
         handle = next(iter(debug_handles(node)), NO_HANDLE)

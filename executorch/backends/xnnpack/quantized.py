@@ -1,4 +1,4 @@
-"""Layers whose activations are quantised at run time, linear ones row by row and convolutions image
+"""Layers whose activations are quantized at run time, linear ones row by row and convolutions image
 by image, as pt2e and torchao write them: choose_qparams -> quantize -> dequantize -> layer <-
 dequantize <- integer weights. A linear may have been decomposed before, to a product with permuted
 weights between two views."""
@@ -24,7 +24,7 @@ from executorch.backends.xnnpack.lowering import (
 )
 from executorch.backends.xnnpack.serialization.payload import MAX_TERMS, NO_ID, TOO_MANY_TERMS
 
-# Types of values and kinds of quantisation in the payload.
+# Types of values and kinds of quantization in the payload.
 _INT8_WEIGHTS, _INT4_WEIGHTS, _INT4_GROUPS, _DYNAMIC_INT8 = 6, 8, 10, 9
 _PER_CHANNEL, _PER_ROW, _PER_GROUP = 1, 3, 4
 
@@ -56,7 +56,7 @@ Constants = Callable[[Any], Tensor | None]
 @dataclass
 class DynamicLayer:
     source: Node  # the floating-point input
-    view: Node | None  # of the quantised input, as rows
+    view: Node | None  # of the quantized input, as rows
     chain: list[Node]  # all that the node is computed together with
     # int8, [out, in], of a convolution [out, in / groups, height, width], of matrices
     # [out, in, count]
@@ -97,7 +97,7 @@ def is_rows(view: Node) -> bool:
 
 
 def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
-    """The layer; or why it is none that runs; None if it is not quantised."""
+    """The layer; or why it is none that runs; None if it is not quantized."""
     if node.target is aten.convolution.default:
         return _match_convolution(node, constant)
     if node.target is aten.bmm.default:
@@ -121,7 +121,7 @@ def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
 def _match_convolution(node: Node, constant: Constants) -> DynamicLayer | str | None:
     x, w, bias = (cast("Node", a) for a in node.args[:3])
     if not _is(w, _DEQUANTIZE_WEIGHTS) or not _is(x, _DEQUANTIZE):
-        return None  # or of static quantisation
+        return None  # or of static quantization
     transposed = cast("bool", argument(node, "transposed"))
     if tensor_of(node).dim() != 4:
         return "dynamic quantization of a convolution over another number of dims than two"
@@ -158,7 +158,7 @@ def _layer(
         return "integer weights with floating-point activations"
     activations = _match_activations(x)
     if activations is None:
-        return "activations quantised in another way than row by row when they are known"
+        return "activations quantized in another way than row by row when they are known"
     source = activations[0]
     chain = chain + activations[1]
     if tensor_of(source).dtype not in (torch.float32, torch.float16):
@@ -233,22 +233,22 @@ def packed(weights: Tensor) -> Tensor:
     return raised[:, ::2] | raised[:, 1::2] << 4
 
 
-def _quantised(to: Lowering, node: Node, rows: Node, floats: int, row_dims: int) -> int:
+def _quantized(to: Lowering, node: Node, rows: Node, floats: int, row_dims: int) -> int:
     """The id of a value's integers, each row of the last `row_dims` dims by itself."""
     payload = to.payload
     dims = payload.values[floats][1]
-    number = payload.value(_DYNAMIC_INT8, dims, quantisation=(_PER_ROW, [row_dims]))
-    to.quantised[rows, row_dims] = number
+    number = payload.value(_DYNAMIC_INT8, dims, quantization=(_PER_ROW, [row_dims]))
+    to.quantized[rows, row_dims] = number
     to.emit(node, "Convert", floats, number)
     return number
 
 
-def quantised_image(to: Lowering, node: Node, layer: DynamicLayer) -> int:
-    """The id of a convolution's operand, channels last, each image quantised by itself."""
-    known = to.quantised.get((layer.source, 3))
+def quantized_image(to: Lowering, node: Node, layer: DynamicLayer) -> int:
+    """The id of a convolution's operand, channels last, each image quantized by itself."""
+    known = to.quantized.get((layer.source, 3))
     if known is not None:
         return known
-    return _quantised(to, node, layer.source, to.read(layer.source, nhwc=True), 3)
+    return _quantized(to, node, layer.source, to.read(layer.source, nhwc=True), 3)
 
 
 def filter_value(to: Lowering, layer: DynamicLayer, laid_out: Tensor) -> int:
@@ -256,7 +256,7 @@ def filter_value(to: Lowering, layer: DynamicLayer, laid_out: Tensor) -> int:
     data = to.payload.data(laid_out)
     scales = to.payload.data(layer.scales.float(), "scale_")
     kind = (_PER_CHANNEL, [None, 0, scales, layer.scales.numel()])
-    return to.payload.value(_INT8_WEIGHTS, laid_out.shape, constant=data, quantisation=kind)
+    return to.payload.value(_INT8_WEIGHTS, laid_out.shape, constant=data, quantization=kind)
 
 
 def lower_matrices(to: Lowering, node: Node, layer: DynamicLayer) -> None:
@@ -265,10 +265,10 @@ def lower_matrices(to: Lowering, node: Node, layer: DynamicLayer) -> None:
     scales = layer.scales.float().repeat(weights.shape[0])
     kind = (_PER_CHANNEL, [None, 2, to.payload.data(scales, "scale_"), scales.numel()])
     data = to.payload.data(weights)
-    w_id = to.payload.value(_INT8_WEIGHTS, weights.shape, constant=data, quantisation=kind)
-    x_id = to.quantised.get((layer.source, 1))
+    w_id = to.payload.value(_INT8_WEIGHTS, weights.shape, constant=data, quantization=kind)
+    x_id = to.quantized.get((layer.source, 1))
     if x_id is None:
-        x_id = _quantised(to, node, layer.source, to.read(layer.source), 1)
+        x_id = _quantized(to, node, layer.source, to.read(layer.source), 1)
     to.emit(node, "BatchMatrixMultiply", x_id, w_id, to.write(node))
 
 
@@ -287,15 +287,15 @@ def lower_linear(to: Lowering, node: Node, layer: DynamicLayer) -> None:
         kind = (_PER_CHANNEL, [None, 0, scales, n])
         datatype = _INT4_WEIGHTS if layer.is_4_bit else _INT8_WEIGHTS
     rows = layer.view or layer.source
-    x_id = to.quantised.get((rows, 1))
+    x_id = to.quantized.get((rows, 1))
     if x_id is None:
         floats = to.read(layer.source)
         if layer.view is not None:
             shape, source = extents_of(layer.view), floats
             floats = payload.value(payload.values[source][0], shape_of(layer.view))
             to.emit(node, "StaticReshape", len(shape), shape, source, floats, 0)
-        x_id = _quantised(to, node, rows, floats, 1)
-    w_id = payload.value(datatype, [n, k], constant=data, quantisation=kind)
+        x_id = _quantized(to, node, rows, floats, 1)
+    w_id = payload.value(datatype, [n, k], constant=data, quantization=kind)
     bias_id = NO_ID if layer.bias is None else payload.constant(layer.bias.float())
     result, bounds = to.with_activation(node)
     ids = [x_id, w_id, bias_id, to.write(result), 0]

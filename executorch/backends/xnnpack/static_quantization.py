@@ -1,4 +1,4 @@
-"""Calls in 8 bits: each operand is dequantised before them, and their result is quantised after, by
+"""Calls in 8 bits: each operand is dequantized before them, and their result is quantized after, by
 parameters that were found ahead of time. Those of pt2e: one scale for activations, for weights one
 or one per output channel."""
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from executorch.backends.xnnpack.lowering import Lowering
 
 aten = exir_ops.edge.aten
-# Types of values and kinds of quantisation in the payload.
+# Types of values and kinds of quantization in the payload.
 _INT8, _INT32, _INT8_CHANNELS, _INT32_CHANNELS = 3, 5, 6, 7
 _PER_CHANNEL, _PER_TENSOR = 1, 2
 
@@ -61,7 +61,7 @@ class StaticCall:
 
     node: Node
     aliases: dict[Node, Node]  # floating-point operands and results -> integers they stand for
-    behind: list[Node]  # computed together with it; the last quantises the result
+    behind: list[Node]  # computed together with it; the last quantizes the result
     weights: Weights | None
     weights_from: list[Node]  # the calls that give the weights
     padding: Node | None = None  # the call in front that pads a convolution's image with zeros
@@ -89,7 +89,7 @@ def is_dequantize(node: Any) -> bool:
 
 
 def scheme_of(node: Node) -> Scheme | None:
-    """Of a quantisation, a dequantisation, or an input that is only dequantised."""
+    """Of a quantization, a dequantization, or an input that is only dequantized."""
     if node.op == "placeholder":
         found = {scheme_of(user) if is_dequantize(user) else None for user in node.users}
         return found.pop() if len(found) == 1 else None
@@ -102,7 +102,7 @@ def scheme_of(node: Node) -> Scheme | None:
 
 
 def conversion_refusal(node: Node, of_integers: bool = False) -> str | None:
-    """Why a quantisation or dequantisation is not delegated, by itself or `of_integers`, with a
+    """Why a quantization or dequantization is not delegated, by itself or `of_integers`, with a
     call in integers that reads it."""
     source = cast("Node", node.args[0])
     if source.meta.get("is_constant") and not (of_integers and is_dequantize(node)):
@@ -174,7 +174,7 @@ def _pads_image(x: Node, reader: Node) -> bool:
 
 
 def _quantized_result(node: Node) -> list[Node] | None:
-    """The calls behind that are computed together with it, up to the quantisation."""
+    """The calls behind that are computed together with it, up to the quantization."""
     ends = []
     user = _only_user(node)
     if node.target is aten.max_pool2d_with_indices.default:
@@ -234,14 +234,14 @@ def weights_value(to: Lowering, weights: Weights, values: Tensor, axis: int) -> 
     data = payload.data(values)
     if weights.axis is None:
         kind = (_PER_TENSOR, [float(weights.scales), 0])
-        return payload.value(_INT8, values.shape, constant=data, quantisation=kind)
+        return payload.value(_INT8, values.shape, constant=data, quantization=kind)
     scales = payload.data(weights.scales, "scale_")
     channels = (_PER_CHANNEL, [None, axis, scales, weights.scales.numel()])
-    return payload.value(_INT8_CHANNELS, values.shape, constant=data, quantisation=channels)
+    return payload.value(_INT8_CHANNELS, values.shape, constant=data, quantization=channels)
 
 
 def bias_value(to: Lowering, weights: Weights, x: Node, bias: Tensor) -> int:
-    """The id of the bias in units of the product: scale of `x` (dequantised) times the weights'."""
+    """The id of the bias in units of the product: scale of `x` (dequantized) times the weights'."""
     scheme = scheme_of(x)
     assert scheme is not None
     scales = weights.scales * scheme[0]
@@ -251,13 +251,13 @@ def bias_value(to: Lowering, weights: Weights, x: Node, bias: Tensor) -> int:
     data = payload.data(units)
     if weights.axis is None:
         kind = (_PER_TENSOR, [float(scales), 0])
-        return payload.value(_INT32, units.shape, constant=data, quantisation=kind)
+        return payload.value(_INT32, units.shape, constant=data, quantization=kind)
     channels = (_PER_CHANNEL, [None, 0, payload.data(scales, "scale_"), scales.numel()])
-    return payload.value(_INT32_CHANNELS, units.shape, constant=data, quantisation=channels)
+    return payload.value(_INT32_CHANNELS, units.shape, constant=data, quantization=channels)
 
 
 def activation_kind(node: Node) -> tuple[int, tuple[int, list[float | int]]]:
-    """Type and quantisation of the value of an int8 node."""
+    """Type and quantization of the value of an int8 node."""
     scheme = scheme_of(node)
     if scheme is None:
         raise RuntimeError(f"XnnpackBackend: {node} is of integers without a scale")

@@ -21,7 +21,7 @@ constexpr int64_t kGrainWork = 1 << 17;
 
 /// Bytes after which a first-level cache uses its places again, on all machines of interest.
 constexpr int64_t kSetStride = 4096;
-/// Tiles of a part up to which rows are copied while they are multiplied. With more, a copied row
+/// Tiles of a slice up to which rows are copied while they are multiplied. With more, a copied row
 /// comes so seldom that each waits for its page and lines again (measured: 13 % slower at 1000
 /// rows, 3 to 18 % faster up to 256); then they are packed in slices between tiles.
 constexpr int64_t kCopyingTiles = 22;
@@ -69,7 +69,7 @@ class Blocks {
     explicit Room(const Blocks& b) {
       const Division<T>& d = b.division_;
       const int64_t n_panels = round_up(d.depth * d.columns, kMostLanes);
-      const int64_t n_sums = (d.n_parts == 1 ? b.kernels_.rows : d.rows) * d.columns;
+      const int64_t n_sums = (d.n_slices == 1 ? b.kernels_.rows : d.rows) * d.columns;
       const int64_t n_rows = b.a_in_place_ ? 0 : b.kernels_.rows * b.lda_;
       other_panels = b.packs_ahead_ ? n_panels : 0;
       sums = other_panels + n_panels;
@@ -86,33 +86,33 @@ class Blocks {
     const int64_t n_blocks = division_.n_blocks();
     int64_t block = next++, number = 0;
     if (block >= n_blocks) return;
-    Part part = division_.part(block, number);
-    if (packs_ahead_) pack(part, buffers.panels);
+    KSlice slice = division_.slice(block, number);
+    if (packs_ahead_) pack(slice, buffers.panels);
     while (true) {
-      if (++number == division_.n_parts) block = next++, number = 0;
-      if (block >= n_blocks) return run_part(part, buffers, nullptr);
-      const Part after = division_.part(block, number);
-      run_part(part, buffers, &after);
-      part = after;
+      if (++number == division_.n_slices) block = next++, number = 0;
+      if (block >= n_blocks) return run_slice(slice, buffers, nullptr);
+      const KSlice after = division_.slice(block, number);
+      run_slice(slice, buffers, &after);
+      slice = after;
       if (packs_ahead_) std::swap(buffers.panels, buffers.other_panels);
     }
   }
 
   /// What remains of a block's columns from j on is one vector wide or two.
-  int64_t panel_width(const Part& t, int64_t j) const {
+  int64_t panel_width(const KSlice& t, int64_t j) const {
     return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
   }
 
   /// Whole panels' worth of columns, if B is used where it lies; the rest is packed.
-  int64_t columns_in_place(const Part& t) const {
+  int64_t columns_in_place(const KSlice& t) const {
     return division_.b_in_place ? t.nj / width_ * width_ : 0;
   }
 
-  const T* b_at(const Part& t) const { return element(g_.b, t.p0, t.j0) + t.s * g_.b_batch; }
+  const T* b_at(const KSlice& t) const { return element(g_.b, t.p0, t.j0) + t.s * g_.b_batch; }
 
-  /// The lines of B that rows [p, p_end) of the part's panels lie in, to be fetched in `steps`
+  /// The lines of B that rows [p, p_end) of the slice's panels lie in, to be fetched in `steps`
   /// steps, somewhat faster than evenly, so that the last have time to arrive.
-  Prefetch lines_of(const Part& t, int64_t p, int64_t p_end, int64_t steps) const {
+  Prefetch lines_of(const KSlice& t, int64_t p, int64_t p_end, int64_t steps) const {
     Prefetch lines;
     if (!by_lines_ || p == p_end) return lines;
     const bool by_rows = g_.b.col_stride == 1;
@@ -146,13 +146,13 @@ class Blocks {
   }
 
   /// Whether panels hold what lies in memory: numbers of the sums' type, whole vectors of them.
-  bool can_copy(const Part& t) const {
+  bool can_copy(const KSlice& t) const {
     return packs_ahead_ && std::is_same_v<T, Acc> && g_.b.col_stride == 1 &&
            t.nj % kernels_.lanes == 0;
   }
 
-  /// All rows of such a part, to be copied in `steps` steps.
-  RowCopy<Acc> copy_of(const Part& t, int64_t steps, Acc* panels) const {
+  /// All rows of such a slice, to be copied in `steps` steps.
+  RowCopy<Acc> copy_of(const KSlice& t, int64_t steps, Acc* panels) const {
     RowCopy<Acc> rows;
     if constexpr (std::is_same_v<T, Acc>) {
       rows.fetched = rows.from = b_at(t);
@@ -167,8 +167,8 @@ class Blocks {
     return rows;
   }
 
-  /// Multiplies one part and, if there is another, fetches and packs that.
-  void run_part(const Part& t, const Buffers& buffers, const Part* after) const {
+  /// Multiplies one slice and, if there is another, fetches and packs that.
+  void run_slice(const KSlice& t, const Buffers& buffers, const KSlice* after) const {
     if (!packs_ahead_) pack(t, buffers.panels);
     // Tiles of nearly equal height: a low one would wait for its operands.
     const int64_t n_tiles = ceil_div(t.ni, tile_rows());
@@ -192,7 +192,7 @@ class Blocks {
     if (copies) kernels_.copy_rows(ahead.rows);
   }
 
-  void pack(const Part& t, Acc* panels) const {
+  void pack(const KSlice& t, Acc* panels) const {
     if (can_copy(t)) {
       RowCopy<Acc> rows = copy_of(t, 1, panels);
       return kernels_.copy_rows(rows);
@@ -212,8 +212,8 @@ class Blocks {
     }
   }
 
-  /// Rows [p, end) of the panels of a part, as far as B is not used where it lies.
-  void pack_slice(const Part& t, int64_t p, int64_t end, Acc* panels) const {
+  /// Rows [p, end) of the panels of a slice, as far as B is not used where it lies.
+  void pack_slice(const KSlice& t, int64_t p, int64_t end, Acc* panels) const {
     if constexpr (kHasStorageKernels<T>) {
       const T* const b = b_at(t) + p * g_.b.row_stride;
       if (g_.b.col_stride == 1) {
@@ -231,8 +231,8 @@ class Blocks {
     }
   }
 
-  /// Rows i to i + height of the part, as kernels take them.
-  const Acc* rows_of_a(const Part& t, int64_t i, int64_t height, Acc* to) const {
+  /// Rows i to i + height of the slice, as kernels take them.
+  const Acc* rows_of_a(const KSlice& t, int64_t i, int64_t height, Acc* to) const {
     const int64_t at = t.i0 + i;
     if (g_.a_source.produce != nullptr) {
       g_.a_source.produce(g_.a_source.matrix, t.s, at, height, t.p0, t.np, to, lda_);
@@ -247,8 +247,8 @@ class Blocks {
     return to;
   }
 
-  /// Asks for the lines of C that rows i to i + height of the part will be stored to.
-  void fetch_result(const Part& t, int64_t i, int64_t height) const {
+  /// Asks for the lines of C that rows i to i + height of the slice will be stored to.
+  void fetch_result(const KSlice& t, int64_t i, int64_t height) const {
     if (g_.c.col_stride != 1) return;
     const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + i) * g_.c.row_stride + t.j0;
     constexpr int64_t kLineElements = Prefetch::kLine / static_cast<int64_t>(sizeof(T));
@@ -258,14 +258,14 @@ class Blocks {
     keep_prefetches();
   }
 
-  void run_rows(const Part& t, int64_t i, int64_t height, const Buffers& buffers,
+  void run_rows(const KSlice& t, int64_t i, int64_t height, const Buffers& buffers,
                 Ahead<Acc>& ahead) const {
     const bool last = t.p0 + t.np >= g_.k;
     if (last) fetch_result(t, i, height);
     const Acc* const a = rows_of_a(t, i, height, buffers.rows);
     const Acc* panel = buffers.panels;
     const int64_t in_place = columns_in_place(t), columns = division_.columns;
-    Acc* const sums = buffers.sums + (division_.n_parts == 1 ? 0 : i * columns);
+    Acc* const sums = buffers.sums + (division_.n_slices == 1 ? 0 : i * columns);
     int64_t finished = 0;
     for (int64_t j = 0; j < t.nj;) {
       const int64_t width = panel_width(t, j);
@@ -298,8 +298,8 @@ class Blocks {
     finish(g_, t.s, sums + finished, columns, t.i0 + i, height, t.j0 + finished, t.nj - finished);
   }
 
-  /// The tile at row i and column j of the part stores the result.
-  void finish_in_tile(const Part& t, int64_t i, int64_t j, Tile<Acc>& tile) const {
+  /// The tile at row i and column j of the slice stores the result.
+  void finish_in_tile(const KSlice& t, int64_t i, int64_t j, Tile<Acc>& tile) const {
     if constexpr (std::is_same_v<T, Acc>) {
       i += t.i0, j += t.j0;
       tile.to = g_.c.data + t.s * g_.c_batch + i * g_.c.row_stride + j;

@@ -1,5 +1,5 @@
 /// Division of a product into blocks of C, of which one thread computes each, and of the sum into
-/// parts. Sizes and strides decide, and the number of threads, on which no sum depends.
+/// K-slices. Sizes and strides decide, and the number of threads, on which no sum depends.
 #pragma once
 
 #include <executorch/cpu/gemm/operands.h>
@@ -10,8 +10,8 @@ namespace executorch::cpu::gemm {
 /// Panels of a block: a quarter of a second-level cache of 1 MiB, so that they, the panels that are
 /// packed meanwhile and the rows of A fit. What has half of that cache loses little.
 constexpr int64_t kPanelBytes = 256 * 1024;
-/// A deeper product is summed in parts. A tile's height of A at this depth fits a first-level cache
-/// of 48 KiB, and a block is wide enough to repay reading those rows, or converting them.
+/// A deeper product is summed in K-slices. A tile's height of A at this depth fits a first-level
+/// cache of 48 KiB, and a block is wide enough to repay reading those rows, or converting them.
 constexpr int64_t kDepth = 768;
 /// Rows of A up to which packing B costs more than it saves where its rows are contiguous.
 constexpr int64_t kUnpackedRows = 48;
@@ -19,11 +19,11 @@ constexpr int64_t kUnpackedRows = 48;
 /// read in blocks of few long pieces of rows, as memory likes it and so that rows a power of two
 /// apart do not drive one another out.
 constexpr int64_t kShallow = 256, kUnpackedDepth = 64, kUnpackedBytes = 128 * 1024;
-/// Rows of a block whose sums are kept between such parts.
+/// Rows of a block whose sums are kept between K-slices.
 constexpr int64_t kBlockRows = 1024;
 
 /// Elements p0 to p0 + np of the sums of the block at (i0, j0) of batch entry s.
-struct Part {
+struct KSlice {
   int64_t s, i0, ni, j0, nj, p0, np;
 };
 
@@ -34,17 +34,17 @@ struct Division {
     b_in_place = std::is_same_v<T, float> && g.b.col_stride == 1 && g.b_source.produce == nullptr &&
                  m <= kUnpackedRows;
     const bool in_pieces = b_in_place && k > kShallow;
-    n_parts = std::max<int64_t>(ceil_div(k, in_pieces ? kUnpackedDepth : kDepth), 1);
-    depth = std::max<int64_t>(ceil_div(k, n_parts), 1);
+    n_slices = std::max<int64_t>(ceil_div(k, in_pieces ? kUnpackedDepth : kDepth), 1);
+    depth = std::max<int64_t>(ceil_div(k, n_slices), 1);
     choose_columns(in_pieces ? kUnpackedBytes : kPanelBytes);
     choose_rows(kernels.rows, g.b_source.produce != nullptr);
   }
 
   int64_t n_blocks() const { return batch * n_column_blocks * n_row_blocks; }
 
-  Part part(int64_t block, int64_t number) const {
+  KSlice slice(int64_t block, int64_t number) const {
     const int64_t row = block % n_row_blocks, column = block / n_row_blocks % n_column_blocks;
-    Part t;
+    KSlice t;
     t.s = block / (n_row_blocks * n_column_blocks);
     t.i0 = row * rows;
     t.ni = std::min(rows, m - t.i0);
@@ -56,10 +56,10 @@ struct Division {
   }
 
   int64_t m, n, k, batch;
-  int64_t lanes;           // of a vector; a panel is two wide
-  bool b_in_place;         // rows of B are used where they lie
-  int64_t n_parts, depth;  // of the sum
-  int64_t rows, columns;   // of a block, at most
+  int64_t lanes;            // of a vector; a panel is two wide
+  bool b_in_place;          // rows of B are used where they lie
+  int64_t n_slices, depth;  // of the sum
+  int64_t rows, columns;    // of a block, at most
   int64_t n_row_blocks, n_column_blocks;
 
  private:

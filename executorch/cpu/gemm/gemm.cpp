@@ -1,5 +1,5 @@
 #include <executorch/cpu/gemm/blocks.h>
-#include <executorch/cpu/upcoming.h>
+#include <executorch/cpu/loop_reads.h>
 
 namespace executorch::cpu {
 namespace gemm {

@@ -1,7 +1,7 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_blocks.h>
+#include <executorch/cpu/loop_reads.h>
 #include <executorch/cpu/prefetch.h>
-#include <executorch/cpu/upcoming.h>
 
 #include <cmath>
 #include <cstring>
@@ -60,7 +60,7 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const Kind kind(g.b, g.k);
   const int8::Kernels& kernels = int8::kernels();
-  const int8::Operand& operand = kernels.dot_rows[kind.of];
+  const int8::Operand& operand = kernels.dot_rows[kind.bits_row];
   const uint8_t flip = g.unsigned_a ? 0x80 : 0;
   const int64_t lda = round_up(operand.row_bytes(g.k), kLine);
   uint8_t* const a = scratch.array<uint8_t>(Size(g.m) * lda);
@@ -202,7 +202,7 @@ bool sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
   const Scratch::Frame frame(scratch);
   // A row of ones, as they are once prepared.
   const Kind kind(w, k);
-  const int8::Operand& operand = int8::kernels().dot_rows[kind.of];
+  const int8::Operand& operand = int8::kernels().dot_rows[kind.bits_row];
   const int64_t room = round_up(k + 1, kLine);
   uint8_t* const ones = scratch.array<uint8_t>(Size(room) + operand.row_bytes(k));
   if (ones == nullptr) return false;

@@ -30,11 +30,11 @@ struct Kind {
       : form(w.group_scales != nullptr ? kGroups
              : w.nibbles               ? kNibbles
                                        : kBytes),
-        of(w.nibbles ? 1 : 0),
+        bits_row(w.nibbles ? 1 : 0),
         groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
 
   Form form;
-  int of;
+  int bits_row;  // 0: 8 bits, 1: 4 bits; of the kernels' tables
   int64_t groups;
 };
 
@@ -182,7 +182,7 @@ class Blocks {
       tile.scales = memory.scales;
       tile.group_quads = g_.b.group_size / 4;
     }
-    const int offset = kernels_.tile_offset[kind_.of] - (g_.unsigned_a ? 128 : 0);
+    const int offset = kernels_.tile_offset[kind_.bits_row] - (g_.unsigned_a ? 128 : 0);
     if (gives_bytes(g_)) {
       ByteColumns room;
       if (packed_.columns == nullptr) room = ByteColumns(g_, offset, j0, n);

@@ -46,11 +46,11 @@ constexpr int64_t kScalesOfALine = 32;
 
 template <Form kForm, int R>
 struct DotSums {
-  Ints of[R][kDotColumns];
+  Ints sums[R][kDotColumns];
 };
 template <int R>
 struct DotSums<kGroups, R> {
-  Floats of[R][kDotColumns];
+  Floats sums[R][kDotColumns];
 };
 
 /// kNarrow: groups are as small as they can be.
@@ -71,7 +71,7 @@ ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
   const uint8_t* a[R];
   for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
   DotSums<kForm, R> all{};
-  auto& sums = all.of;
+  auto& sums = all.sums;
   int64_t unit = 0;
   const auto step = [&](int64_t p, auto is_whole) ET_TARGET_LAMBDA {
     Ints y[C];

@@ -93,14 +93,14 @@ const Sets& sets() {
 }
 
 std::atomic<const Kernels*>& in_use() {
-  static std::atomic<const Kernels*> kernels = sets().of[0];
+  static std::atomic<const Kernels*> kernels = sets().list[0];
   return kernels;
 }
 
 }  // namespace
 
 const Kernels* const* all_kernels() {
-  return sets().of;
+  return sets().list;
 }
 
 const Kernels& kernels() {

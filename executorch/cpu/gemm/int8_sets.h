@@ -7,10 +7,10 @@ namespace executorch::cpu::int8 {
 
 /// Those that this machine has, best first, null behind the last.
 struct Sets {
-  const Kernels* of[8] = {};
+  const Kernels* list[8] = {};
   int n = 0;
 
-  void add(const Kernels& kernels) { of[n++] = &kernels; }
+  void add(const Kernels& kernels) { list[n++] = &kernels; }
 };
 
 /// Add nothing on another architecture.

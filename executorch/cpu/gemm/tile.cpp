@@ -28,7 +28,7 @@ using Tag = hn::CappedTag<Acc, kMostLanes>;
 
 template <class Acc, int kHeight, int kVectors>
 struct Sums {
-  hn::Vec<Tag<Acc>> of[kHeight][kVectors];
+  hn::Vec<Tag<Acc>> lanes[kHeight][kVectors];
 };
 
 template <class V>
@@ -79,7 +79,7 @@ HWY_INLINE void MultiplyAdd(Rows<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, i
     for (int i = 0; i < kHeight; ++i) {
       const auto x = hn::Set(d, a.at[i / 3][i % 3 * a.lda + p]);
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) AddProduct(x, y[v], sums.of[i][v]);
+      for (int v = 0; v < kVectors; ++v) AddProduct(x, y[v], sums.lanes[i][v]);
     }
   }
   a.Advance(n);
@@ -129,7 +129,7 @@ HWY_INLINE void ForAll(Sums<Acc, kHeight, kVectors>& sums, const F& f) {
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sums.of[i][v] = f(sums.of[i][v], i, v);
+    for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = f(sums.lanes[i][v], i, v);
   }
 }
 
@@ -166,7 +166,7 @@ void RunTile(const Tile<Acc>& t) {
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sums.of[i][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = hn::Zero(d);
   }
   Rows<Acc, kHeight> a(t.a, t.lda);
   const Acc* HWY_RESTRICT b = t.b;

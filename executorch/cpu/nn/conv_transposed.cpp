@@ -37,10 +37,10 @@ bool for_phases(const ConvAxis& a, const F& f) {
 }
 
 // What the phases of an axis read, with what they find outside the image, and the longest one.
-struct Reach {
+struct ReadRange {
   int64_t from = 0, end = 0, most_out = 0;
 
-  explicit Reach(const ConvAxis& a) : end(a.in) {
+  explicit ReadRange(const ConvAxis& a) : end(a.in) {
     for_phases(a, [&](int64_t, const Phase& phase) {
       from = std::min(from, phase.from);
       end = std::max(end, phase.end(a));
@@ -56,13 +56,13 @@ class Phases {
  public:
   explicit Phases(const Conv<float>& c) : c_(c), padded_(c) {
     for (int d = 2; d >= 0; --d) {
-      const Reach reach(c.axis[d]);
+      const ReadRange range(c.axis[d]);
       ConvAxis& a = padded_.axis[d];
-      a.in = reach.end - reach.from;
+      a.in = range.end - range.from;
       a.in_stride = size_.value();
-      first_ -= reach.from * a.in_stride;
+      first_ -= range.from * a.in_stride;
       size_ *= a.in;
-      plane_ *= reach.most_out;
+      plane_ *= range.most_out;
     }
     padded_.batch = 1;
     padded_.in_channel = size_.value();

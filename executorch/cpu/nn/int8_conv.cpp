@@ -1,7 +1,7 @@
 #include <executorch/cpu/gemm/int8_blocks.h>
 #include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/cpu/nn/int8_conv.h>
-#include <executorch/cpu/nn/int8_reach.h>
+#include <executorch/cpu/nn/int8_taps.h>
 #include <executorch/cpu/prefetch.h>
 
 #include <cstring>
@@ -26,14 +26,14 @@ constexpr int64_t kMostGrowth = 64, kSmallFilter = 1 << 26;
 /// How the windows of a convolution are read, whatever the image holds.
 struct Plan {
   const Int8Conv& conv;
-  Reach y, x;
+  AxisTaps y, x;
   bool direct, flat;
   int64_t columns, channels;  // of the lines that windows are read from
   Segments segments;          // without their offsets
 
   explicit Plan(const Int8Conv& c)
       : conv(c), y(c.axis[0], c.transposed), x(c.axis[1], c.transposed) {
-    for (Reach* r : {&y, &x}) {
+    for (AxisTaps* r : {&y, &x}) {
       if (r->out == 1) r->step = 1;  // which is not made
     }
     const bool joined = x.tap == 1 && !c.transposed && (c.groups == 1 || x.kernel == 1);
@@ -111,7 +111,7 @@ struct Image {
 
   /// Lines [first, first + n) of outputs, what they reach over.
   void copy(int64_t image, int64_t first, int64_t n, int8_t* to) const {
-    const Reach &y = plan.y, &x = plan.x;
+    const AxisTaps &y = plan.y, &x = plan.x;
     const int64_t pitch = plan.columns * plan.channels, all = plan.conv.groups * plan.channels;
     const int64_t zero = g.rows[image * g.m / plan.conv.batch / g.rows_share].zero_point;
     const int64_t rows = y.extent(n);

@@ -9,7 +9,7 @@
 // side.
 #include <executorch/cpu/gemm/int8_blocks.h>
 #include <executorch/cpu/nn/int8_conv.h>
-#include <executorch/cpu/nn/int8_reach.h>
+#include <executorch/cpu/nn/int8_taps.h>
 
 #include <cstring>
 #include <memory>
@@ -35,7 +35,7 @@ constexpr int64_t kLittleRoom = 1 << 24;
 struct DepthwisePlan {
   const Int8Conv& conv;
   const int8::Kernels& kernels = int8::kernels();
-  Reach y, x;
+  AxisTaps y, x;
   int64_t lanes, channels;
   int64_t quads;            // that a column of a window has
   int64_t lines;            // of outputs that the same quads serve
@@ -174,7 +174,7 @@ class DepthwiseLines {
  private:
   /// What outputs [o, o + n) reach.
   void gather(int64_t image, int64_t line, int64_t block, int64_t o, int64_t n, uint8_t* to) const {
-    const Reach &y = plan_.y, &x = plan_.x;
+    const AxisTaps &y = plan_.y, &x = plan_.x;
     const int64_t pixels = y.in * x.in, begin = o * x.step + x.base, extent = x.extent(n);
     const int64_t channel = block * plan_.block;
     // Columns that are inside of the image.

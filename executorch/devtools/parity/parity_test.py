@@ -89,7 +89,7 @@ def test_a_broken_operator_is_named_with_its_line(monkeypatch: pytest.MonkeyPatc
     assert f"parity_test.py:{line}" in suspect.place
 
 
-def test_parts_of_a_list_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_a_list_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     class Parts(nn.Module):
         def forward(self, x: Tensor) -> tuple[Tensor, ...]:
             return torch.split(x, [2, 6], -1)

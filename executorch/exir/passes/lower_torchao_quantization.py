@@ -265,8 +265,8 @@ def _lower_scaled_product(mm: Node) -> bool:
         return False
     args = (q, scales, None, -128, 127, torch.int8, k, torch.float32)
     weight = insert_before(scaled, quantized_operators().dequantize_per_channel_group.default, args)
-    turned = insert_before(scaled, aten.t.default, (weight,))
-    product = insert_before(scaled, aten.mm.default, (x, turned), value=scaled.meta["val"])
+    transposed = insert_before(scaled, aten.t.default, (weight,))
+    product = insert_before(scaled, aten.mm.default, (x, transposed), value=scaled.meta["val"])
     replace_node(scaled, product)
     mm.graph.erase_node(mm)
     return True
@@ -301,9 +301,11 @@ def _lower_integer_product(product: Node) -> bool:
         scales = insert_before(scaled, aten.reshape.default, (scales, [n, 1]))
     args = (q, scales, None, -128, 127, torch.int8, k, torch.float32)
     weight = insert_before(scaled, quantized_operators().dequantize_per_channel_group.default, args)
-    turned = insert_before(scaled, aten.t.default, (weight,))
+    transposed = insert_before(scaled, aten.t.default, (weight,))
     value = scaled.meta["val"]
-    replace_node(scaled, insert_before(scaled, aten.mm.default, (activations, turned), value=value))
+    replace_node(
+        scaled, insert_before(scaled, aten.mm.default, (activations, transposed), value=value)
+    )
     _erase_with_readers(product)
     return True
 

@@ -164,7 +164,7 @@ class _IgnoredGuards(logging.Handler):
 
 
 def _warn_of_training(program: ExportedProgram) -> None:
-    """Name the first operator that draws or counts because its module is in training mode."""
+    """Name the first operator that is random or updates statistics in training mode."""
     if program.graph_signature.backward_signature is not None:
         return  # a training graph is meant so
     for node in program.graph.nodes:

@@ -63,9 +63,9 @@ TEST(Npy, DamagedFilesAreFailuresThatNameTheFile) {
 TEST(Npy, ReorderLeadsToADimOrderAndBack) {
   const std::string bytes = "abcdef";  // [2,3]
   const aten::DimOrderType order[] = {1, 0};
-  const std::string turned = reorder(bytes, {2, 3}, {order, 2}, 1, true);
-  EXPECT_EQ(turned, "adbecf");
-  EXPECT_EQ(reorder(turned, {2, 3}, {order, 2}, 1, false), bytes);
+  const std::string transposed = reorder(bytes, {2, 3}, {order, 2}, 1, true);
+  EXPECT_EQ(transposed, "adbecf");
+  EXPECT_EQ(reorder(transposed, {2, 3}, {order, 2}, 1, false), bytes);
 }
 
 class InputsTest : public ::testing::Test {

@@ -98,9 +98,9 @@ TEST_F(TriangleTest, ReadsTheDiagonalOfAConstantMask) {
 
 TEST_F(TriangleTest, ReadsWhatACopyOfItAddsDimensionsTo) {
   const int32_t source = constant(mask(0, 0, -kInf));
-  const int32_t turned = planned({1, 3, 4}, ScalarType::Float);
-  plan_.kernel("aten::unsqueeze_copy.out", {source, plan_.integer(0), turned, turned});
-  EXPECT_EQ(added(turned), 0);
+  const int32_t unsqueezed = planned({1, 3, 4}, ScalarType::Float);
+  plan_.kernel("aten::unsqueeze_copy.out", {source, plan_.integer(0), unsqueezed, unsqueezed});
+  EXPECT_EQ(added(unsqueezed), 0);
 }
 
 TEST_F(TriangleTest, AMaskThatOnlyLowersScoresIsNone) {

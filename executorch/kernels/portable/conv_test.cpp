@@ -167,12 +167,12 @@ TEST_F(Convolution, TakesAnImageOfNoColumns) {
 // The one pixel meets every tap, each of another output.
 TEST_F(Convolution, GivesGradientsOfWhatEachTapMeets) {
   constexpr int32_t kTaps = 1 << 15;
-  std::vector<float> taps(kTaps), grads(kTaps), turned(kTaps);
+  std::vector<float> taps(kTaps), grads(kTaps), flipped(kTaps);
   float sum = 0;
   for (size_t i = 0; i < kTaps; ++i) {
     taps[i] = static_cast<float>(i % 7);
     grads[i] = static_cast<float>(i % 5);
-    turned[kTaps - 1 - i] = 3 * grads[i];
+    flipped[kTaps - 1 - i] = 3 * grads[i];
   }
   for (size_t i = 0; i < kTaps; ++i) sum += grads[i] * taps[kTaps - 1 - i];
   Tensor to_x = floats.zeros({1, 1, 1}), to_weight = floats.zeros({1, 1, kTaps});
@@ -184,7 +184,7 @@ TEST_F(Convolution, GivesGradientsOfWhatEachTapMeets) {
                            {&one, 1}, false, {&zero, 1}, 1, {all, 3}, to_x, to_weight, to_bias);
   EXPECT_EQ(ctx.failure_state(), Error::Ok);
   EXPECT_TENSOR_EQ(to_x, floats.full({1, 1, 1}, sum));
-  EXPECT_TENSOR_EQ(to_weight, floats.make({1, 1, kTaps}, turned));
+  EXPECT_TENSOR_EQ(to_weight, floats.make({1, 1, kTaps}, flipped));
 }
 
 TEST_F(Convolution, MaxPoolReportsPositionsOfThePlane) {

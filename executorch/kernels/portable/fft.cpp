@@ -117,12 +117,12 @@ struct LineTransform {
       const Z a = line[q + s * k], b = line[q + s * (k + m)];
       const Z c = line[q + s * (k + 2 * m)], d = line[q + s * (k + 3 * m)];
       const Z even = a + c, odd = b + d, left = a - c;
-      const Z turned = forward ? (d - b).times_i() : (b - d).times_i();
+      const Z rotated = forward ? (d - b).times_i() : (b - d).times_i();
       Z* y = other + q + s * 4 * k;
       y[0] = even + odd;
-      y[s] = (left + turned) * w1;
+      y[s] = (left + rotated) * w1;
       y[2 * s] = (even - odd) * w2;
-      y[3 * s] = (left - turned) * w3;
+      y[3 * s] = (left - rotated) * w3;
     }
   }
   void any_radix(int64_t k, int64_t m, int64_t s, int64_t p) {

@@ -53,8 +53,8 @@ struct Axis {
     if (span == 0) return 0;
     const C distance = std::abs(x - low);
     const C rest = std::fmod(distance, span);
-    const bool turned = std::fmod(std::floor(distance / span), C(2)) != 0;
-    return (turned ? span - rest : rest) + low;
+    const bool reflected = std::fmod(std::floor(distance / span), C(2)) != 0;
+    return (reflected ? span - rest : rest) + low;
   }
 };
 

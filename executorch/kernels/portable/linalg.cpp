@@ -221,15 +221,15 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
   for (int64_t i = 0; space.ok && i < to.count(); ++i) {
     matrices.read(i, to, a);
     right.read(i, to, b);
-    const bool turned = vectors || !left;  // x A = b is A^T x^T = b^T
+    const bool transposed = vectors || !left;  // x A = b is A^T x^T = b^T
     if (!left) transpose(a);
     for (int64_t r = 0; r < n; ++r) {
-      for (int64_t c = 0; c < other; ++c) x[r][c] = turned ? b[c][r] : b[r][c];
+      for (int64_t c = 0; c < other; ++c) x[r][c] = transposed ? b[c][r] : b[r][c];
     }
     factor_lu(a, swaps.data);
     solve_lu(a, swaps.data, x);
     for (int64_t r = 0; r < n; ++r) {
-      for (int64_t c = 0; c < other; ++c) (turned ? b[c][r] : b[r][c]) = x[r][c];
+      for (int64_t c = 0; c < other; ++c) (transposed ? b[c][r] : b[r][c]) = x[r][c];
     }
     to.write(i, b);
   }
@@ -369,7 +369,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
     return result;
   }
   // Of the matrix or its transpose, whichever is not wider than high: high = long_ * S * short_^T.
-  const bool turned = columns > rows;
+  const bool transposed = columns > rows;
   const int64_t m = std::max(rows, columns);
   Workspace space{ctx, kOp};
   // Rows of u and v are columns of long_ * S and short_.
@@ -385,7 +385,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     for (int64_t r = 0; r < m; ++r) {
-      for (int64_t c = 0; c < n; ++c) u[c][r] = turned ? a[c][r] : a[r][c];
+      for (int64_t c = 0; c < n; ++c) u[c][r] = transposed ? a[c][r] : a[r][c];
     }
     if (compute_uv) set_identity(v);
     orthogonalize(u, v, gram, turn, room.data);
@@ -411,10 +411,10 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
     }
     complete_basis(basis, rank, u.data, room.data);  // u is not read again
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t k = 0; k < left; ++k) u_out[r][k] = turned ? v[k][r] : basis[r][k];
+      for (int64_t k = 0; k < left; ++k) u_out[r][k] = transposed ? v[k][r] : basis[r][k];
     }
     for (int64_t k = 0; k < right; ++k) {
-      for (int64_t c = 0; c < columns; ++c) v_out[k][c] = turned ? basis[c][k] : v[k][c];
+      for (int64_t c = 0; c < columns; ++c) v_out[k][c] = transposed ? basis[c][k] : v[k][c];
     }
     Batch{U, 2}.write(i, u_out);
     Batch{Vh, 2}.write(i, v_out);

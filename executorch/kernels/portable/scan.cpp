@@ -142,7 +142,7 @@ Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int6
   if (!prepare_scan(ctx, op, self, dim, out) || out.numel() == 0) return out;
   const Lines lines({&out, &self}, dim);
   with_compute(compute_of(out.scalar_type()), [&](auto tag) {
-    const Scan<decltype(tag), Fold> of{lines, self, out, start, fold};
+    const Scan<decltype(tag), Fold> scan{lines, self, out, start, fold};
     of.across() ? of.run_across() : of.run_along();
   });
   return out;

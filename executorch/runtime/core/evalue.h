@@ -212,7 +212,7 @@ struct EValue {
   aten::ArrayRef<std::optional<aten::Tensor>> toListOptionalTensor() const;
   Result<aten::ArrayRef<std::optional<aten::Tensor>>> tryToListOptionalTensor() const;
 
-  // These are Ints that hold the enumerator; tryTo... does not judge its value.
+  // These are Ints that hold the enumerator; tryTo... does not check its value.
   aten::ScalarType toScalarType() const { return static_cast<aten::ScalarType>(toInt()); }
   Result<aten::ScalarType> tryToScalarType() const;
   aten::MemoryFormat toMemoryFormat() const { return static_cast<aten::MemoryFormat>(toInt()); }

@@ -60,7 +60,7 @@ class HeapAllocator : public MemoryAllocator {
   };
   /// What the block begins on a multiple of: a cache line.
   static constexpr size_t kLine = 64;
-  /// Resets after which a block is judged; a model's step has hundreds.
+  /// Resets after which a block may be given back; a model's step has hundreds.
   static constexpr uint32_t kRounds = 1 << 14;
 #ifdef ET_INTERNAL_ASAN
   static constexpr bool kKeeps = false;

@@ -89,7 +89,7 @@ def _not_prelu(node: Node) -> str | None:
     if not slope.meta.get("is_constant"):
         return "slopes that are not constant"
     if tensor_of(x).dim() not in (2, 3, 4):
-        return "a PReLU whose channels are not those of rows, sounds or images"
+        return "a PReLU whose channels are not those of rows, signals or images"
     channels = tensor_of(x).shape[1]
     return None if isinstance(channels, int) else "a symbolic number of channels"
 

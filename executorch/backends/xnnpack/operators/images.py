@@ -23,7 +23,7 @@ from executorch.backends.xnnpack.quantized import (
     DynamicLayer,
     filter_value,
     match,
-    quantised_image,
+    quantized_image,
 )
 from executorch.backends.xnnpack.serialization.payload import (
     MAX_CONVOLUTION,
@@ -143,10 +143,10 @@ def _convolution(to: Lowering, node: Node) -> None:
 
 
 def _dynamic_convolution(to: Lowering, node: Node, layer: DynamicLayer) -> None:
-    """Of images that are quantised when they are known; a batch norm behind stays by itself."""
+    """Of images that are quantized when they are known; a batch norm behind stays by itself."""
     filter_id = filter_value(to, layer, layer.weights.permute(0, 2, 3, 1))
     bias_id = NO_ID if layer.bias is None else to.payload.constant(layer.bias.float())
-    x_id = quantised_image(to, node, layer)
+    x_id = quantized_image(to, node, layer)
     result, bounds = to.with_activation(node)
     fields = [*_window(node, layer.weights), x_id, filter_id, bias_id, to.write(result, nhwc=True)]
     kind = "ConvTranspose2d" if argument(node, "transposed") else "Conv2d"
@@ -179,7 +179,7 @@ def _window(node: Node, w: Tensor, zeros: Sequence[int] = (0, 0, 0, 0)) -> list[
     return fields + (adjustment if argument(node, "transposed") else [0, 0])
 
 
-# By rank of the value; for sounds with the height's.
+# By rank of the value; for signals with the height's.
 _ATTRIBUTES: dict[int, dict[str, int | None]] = {
     3: {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0},
     4: dict.fromkeys(("stride", "padding", "dilation", "output_padding")),

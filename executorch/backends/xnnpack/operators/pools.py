@@ -131,11 +131,11 @@ def _mean(to: Lowering, node: Node) -> None:
     images, channels = shape_of(node)
     y_id = to.write(node)
     mean = to.like(y_id, [images, 1, 1, channels])
-    turned = to.like(y_id, [images, channels, 1, 1])
+    transposed = to.like(y_id, [images, channels, 1, 1])
     # Only the last has the dims of the graph's value, which is compared with what is recorded.
     to.payload.node("GlobalAvgPooling2d", x_id, mean, _KEEP_DIMS)
-    to.payload.node("StaticTranspose", 4, [0, 3, 1, 2], mean, turned)
-    to.emit(node, "StaticReshape", 2, extents_of(node), turned, y_id)
+    to.payload.node("StaticTranspose", 4, [0, 3, 1, 2], mean, transposed)
+    to.emit(node, "StaticReshape", 2, extents_of(node), transposed, y_id)
 
 
 def _not_extreme(node: Node) -> str | None:

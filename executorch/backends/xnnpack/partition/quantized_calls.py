@@ -1,4 +1,4 @@
-"""Which quantised calls of a program can be delegated, and why others cannot."""
+"""Which quantized calls of a program can be delegated, and why others cannot."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def constants_in(program: ExportedProgram) -> Constants:
 
 
 def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLayer], Reasons]:
-    """Layers with their activations' quantisation."""
+    """Layers with their activations' quantization."""
     constant = constants_in(program)
     found = {node: match(node, constant) for node in program.graph.nodes}
     layers = {n: x for n, x in found.items() if isinstance(x, DynamicLayer)}
     reasons = {n: x for n, x in found.items() if isinstance(x, str)}
     torn = _drop_torn(layers, lambda node, layer: (node, *layer.chain), lambda x: x.chain)
-    reasons |= dict.fromkeys(torn, "its quantised operands are read by other calls too")
+    reasons |= dict.fromkeys(torn, "its quantized operands are read by other calls too")
     return layers, reasons
 
 
@@ -61,7 +61,7 @@ def static_calls(
 
 
 def float_weights(program: ExportedProgram) -> dict[Node, Node]:
-    """Layer -> the call that dequantises its constant weights, which it reads alone: for who wants
+    """Layer -> the call that dequantizes its constant weights, which it reads alone: for who wants
     to compute in floats. They count as constants."""
     constant = constants_in(program)
     found: dict[Node, Node] = {}

@@ -56,7 +56,7 @@ class XnnpackPartitioner(Partitioner):
 
     configs            only the operators of these classes (`partition/config`), in the precisions
                        and under the constraints of each; all by default
-    config_precisions  which of floating-point calls, statically and dynamically quantised ones;
+    config_precisions  which of floating-point calls, statically and dynamically quantized ones;
                        all by default
     per_op_mode        a delegate for each call
     verbose            print why calls are left out
@@ -149,7 +149,7 @@ class XnnpackPartitioner(Partitioner):
         self._program = program
         layers, reasons = dynamic_layers(program)
         if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
-            reasons |= dict.fromkeys(layers, "dynamically quantised calls are not wanted")
+            reasons |= dict.fromkeys(layers, "dynamically quantized calls are not wanted")
             layers = {}
         for node in list(layers):
             if reason := self._not_configured(node, ConfigPrecisionType.DYNAMIC_QUANT):
@@ -189,7 +189,7 @@ class XnnpackPartitioner(Partitioner):
     def _torn_attention(
         self, program: ExportedProgram, supported: set[Node], layers: set[Node]
     ) -> set[Node]:
-        """Attentions of which only parts could be taken, but for what belongs to quantised
+        """Attentions of which only parts could be taken, but for what belongs to quantized
         `layers`: the runtime computes them without storing their scores. None where operators were
         chosen."""
         if self.configs is not None or ConfigPrecisionType.FP32 not in self.precisions:
@@ -202,10 +202,10 @@ class XnnpackPartitioner(Partitioner):
         """Why a call is not delegated; None if it is."""
         if is_quantize(node) or is_dequantize(node):
             if ConfigPrecisionType.STATIC_QUANT not in self.precisions:
-                return "statically quantised calls are not wanted"
+                return "statically quantized calls are not wanted"
             return conversion_refusal(node)
         if ConfigPrecisionType.FP32 not in self.precisions:
-            return "only quantised calls are wanted"
+            return "only quantized calls are wanted"
         rule = RULES.get(node.target)
         if rule is None:
             return "XnnpackBackend has no such operator"
@@ -241,7 +241,7 @@ class XnnpackPartitioner(Partitioner):
 
 
 class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
-    """Claims dynamically quantised layers only."""
+    """Claims dynamically quantized layers only."""
 
     def __init__(self, **kwargs: object) -> None:
         if "config_precisions" in kwargs:
@@ -250,11 +250,11 @@ class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
 
 
 class XnnpackQuantizedPartitioner(XnnpackPartitioner):
-    """Claims quantised calls only."""
+    """Claims quantized calls only."""
 
     def __init__(self) -> None:
-        quantised = [ConfigPrecisionType.STATIC_QUANT, ConfigPrecisionType.DYNAMIC_QUANT]
-        super().__init__(None, quantised)
+        quantized = [ConfigPrecisionType.STATIC_QUANT, ConfigPrecisionType.DYNAMIC_QUANT]
+        super().__init__(None, quantized)
 
 
 class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
@@ -284,7 +284,7 @@ def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]
 
 
 def _pairs(supported: set[Node]) -> list[list[Node]]:
-    """Batch norms and their convolutions, products and the weights turned for them."""
+    """Batch norms and their convolutions, products and the weights transposed for them."""
     pairs = []
     for node in supported:
         if node.target is BATCH_NORM and follows_convolution(node):

@@ -85,7 +85,7 @@ def test_a_dynamic_configuration_touches_what_runs_in_integers_alone() -> None:
     assert touched == wanted and len(calls(graph, aten.conv_transpose2d.input)) == 2
 
 
-def test_parts_of_a_split_are_quantised_as_other_values_are() -> None:
+def test_parts_of_a_split_are_quantized_as_other_values_are() -> None:
     class Split(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -63,13 +63,13 @@ void operator delete(void* memory, std::align_val_t) noexcept {
 namespace executorch::backends::xnnpack::testing {
 namespace {
 
-/// A layer quantised by row, an image of integers that is pooled, and constants of each kind.
+/// A layer quantized by row, an image of integers that is pooled, and constants of each kind.
 struct Model {
   PayloadBuilder b;
   std::vector<uint8_t> bytes;
 
   Model() {
-    const Quantisation q{0.1f, 1};
+    const Quantization q{0.1f, 1};
     const uint32_t x = b.input(Type::fp16, {1, 4, 4, 4}), y = b.output(Type::fp32, {1, 2, 2, 3}),
                    in = b.inner(Type::qint8, {1, 4, 4, 4}, q),
                    w = b.constant(Type::qint8, {4, 3, 3, 4}, std::vector<int8_t>(144, 3)),

@@ -176,7 +176,7 @@ Error check_convolution(const Graph& graph, const Node& node) {
                         (layer.bias == nullptr || is_float(layer.bias->type));
   if (floating) return Error::Ok;
   ET_XNN_REQUIRE(layer.x.type != Type::qdint8 || (layer.x.row_dims == 3 && !depthwise), node,
-                 "dynamically quantised rows of %u dims", layer.x.row_dims);
+                 "dynamically quantized rows of %u dims", layer.x.row_dims);
   return check_integer_product(graph, node, n, depthwise ? layer.taps() : layer.terms(),
                                depthwise ? 3 : 0);
 }

@@ -9,7 +9,7 @@ namespace {
 
 struct Function {
   Kind kind;
-  std::function<double(double)> of;
+  std::function<double(double)> apply;
   float low = -4, high = 4;
 };
 const Function kFunctions[] = {
@@ -38,7 +38,7 @@ TEST(XnnpackUnary, ComputesEachFunction) {
     SCOPED_TRACE(fb::EnumNameXNodeUnion(f.kind));
     const Floats x = numbers(kCount, f.low, f.high);
     std::vector<double> expected;
-    for (const float v : x) expected.push_back(f.of(v));
+    for (const float v : x) expected.push_back(f.apply(v));
     const Dims dims = {kCount};
     expect_near(
         run_unary([&](auto& b, uint32_t i, uint32_t o) { b.unary(f.kind, i, o); }, dims, x, dims),
@@ -143,7 +143,7 @@ TEST(XnnpackBinary, PreluScalesNegativeNumbersByChannel) {
 }
 
 TEST(XnnpackBinary, AddsAndMultipliesQuantisedValues) {
-  const Quantisation a{0.1f, 3}, c{0.05f, -7}, result{0.2f, 5};
+  const Quantization a{0.1f, 3}, c{0.05f, -7}, result{0.2f, 5};
   PayloadBuilder b;
   const uint32_t x = b.input(Type::qint8, {256}, a), w = b.input(Type::qint8, {256}, c),
                  sum = b.output(Type::qint8, {256}, result),

@@ -127,7 +127,7 @@ Error Executor::run_node(size_t i, cpu::Scratch& scratch) {
   Node& node = graph_->nodes[i];
   if (plan_.is_elided(i)) return Error::Ok;
   const Value& out = graph_->out(node);
-  // Rows of nothing have their quantisation all the same.
+  // Rows of nothing have their quantization all the same.
   if (out.shape.numel() == 0 && out.type != Type::qdint8) return Error::Ok;
   if (!node.prepared && node.operation->prepare != nullptr) node.operation->prepare(*graph_, node);
   node.prepared = true;

@@ -94,7 +94,7 @@ size_t element_size(Type type);
 /// Bytes of a value of that shape.
 int64_t nbytes(const Value& value);
 bool is_float(Type type);
-/// Quantised with one scale and zero point: qint8, quint8.
+/// Quantized with one scale and zero point: qint8, quint8.
 bool is_affine(Type type);
 
 /// A window that moves over an image, of convolutions and poolings. Extents are height, width.

@@ -206,8 +206,8 @@ TEST(XnnpackConvolution, ComputesEachKindOnQuantisedValues) {
     SCOPED_TRACE(fb::EnumNameXNodeUnion(c.kind));
     const Image out = c.out();
     const Dims filter = c.filter();
-    const Quantisation x_q{0.02f, 7}, y_q{0.04f, -3};
-    Quantisation w_q;
+    const Quantization x_q{0.02f, 7}, y_q{0.04f, -3};
+    Quantization w_q;
     w_q.channel_dim = c.kind == Kind::XNNDepthwiseConv2d ? 3 : 0;
     w_q.scales = numbers(out.c, 0.005f, 0.02f, 9);
     std::vector<int8_t> x, w;
@@ -229,7 +229,7 @@ TEST(XnnpackConvolution, ComputesEachKindOnQuantisedValues) {
       bias_real.push_back(bias.back() * static_cast<double>(0.02f) * w_q.scales[i]);
     }
     PayloadBuilder b;
-    Quantisation bias_q;
+    Quantization bias_q;
     bias_q.scales = w_q.scales;
     const uint32_t in = b.input(Type::qint8, c.in.dims(), x_q),
                    weights = b.constant(Type::qcint8, filter, w, w_q),
@@ -290,7 +290,7 @@ TEST(XnnpackPooling, ReducesWindowsWithoutTheirPadding) {
 
 TEST(XnnpackPooling, TakesTheLargestOfIntegersWithinBounds) {
   PayloadBuilder b;
-  const Quantisation q{0.5f, -10};
+  const Quantization q{0.5f, -10};
   const uint32_t x = b.input(Type::qint8, {1, 2, 3, 2}, q),
                  y = b.output(Type::qint8, {1, 2, 2, 2}, q);
   // 2 x 2 windows with a row of padding above; results from -20 to 20, or -50 to 30.

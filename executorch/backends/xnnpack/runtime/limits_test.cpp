@@ -119,9 +119,11 @@ TEST(XnnpackWork, CountsTheShapesOfTheCallNotTheLargest) {
   constexpr uint32_t most = 1 << 20;
   const auto list = [&b](const Dims& dims) { return b.fbb.CreateVector(dims); };
   const uint32_t x = b.input(Type::fp32, {most, 1}), y = b.output(Type::fp32, {most, 1}),
-                 turned = b.inner(Type::fp32, {1, most}), pairs = b.inner(Type::fp32, {most, most});
-  b.node(Kind::XNNStaticTranspose, fb::CreateXNNStaticTranspose(b.fbb, 2, list({1, 0}), x, turned));
-  b.binary(Kind::XNNAdd, x, turned, pairs);
+                 transposed = b.inner(Type::fp32, {1, most}),
+                 pairs = b.inner(Type::fp32, {most, most});
+  b.node(Kind::XNNStaticTranspose,
+         fb::CreateXNNStaticTranspose(b.fbb, 2, list({1, 0}), x, transposed));
+  b.binary(Kind::XNNAdd, x, transposed, pairs);
   b.node(Kind::XNNStaticSlice,
          fb::CreateXNNStaticSlice(b.fbb, 2, list({0, 0}), list({0, 1}), pairs, y));
   Loaded loaded(b);

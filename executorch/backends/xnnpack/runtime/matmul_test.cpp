@@ -67,14 +67,14 @@ TEST(XnnpackMatmul, RepeatsBatchesOfOne) {
   expect_near(elements(out), expected, 6);
 }
 
-/// A linear layer with dynamically quantised activations; its weights are whole numbers and its
+/// A linear layer with dynamically quantized activations; its weights are whole numbers and its
 /// scales powers of two, so that only the activations are rounded.
 struct DynamicLayer {
   Type type;
   uint32_t k, n;
   std::vector<int> weights;  // [n, k]
   std::vector<uint8_t> stored;
-  Quantisation q;
+  Quantization q;
 
   DynamicLayer(Type type_, uint32_t k_, uint32_t n_) : type(type_), k(k_), n(n_) {
     const bool nibbles = type != Type::qcint8;
@@ -138,10 +138,10 @@ TEST(XnnpackMatmul, QuantisesEachRowByItsRange) {
 }
 
 TEST(XnnpackMatmul, MultipliesDynamicRowsByBatchesOfConstants) {
-  // Whole numbers up to 127 and 0, so that rows are quantised without an error.
+  // Whole numbers up to 127 and 0, so that rows are quantized without an error.
   for (const bool transposed : {false, true}) {
     const size_t m = 5, k = 6, n = 3;
-    const Quantisation q{.scales = {0.5f, 0.25f, 2, 0.125f, 1, 4},
+    const Quantization q{.scales = {0.5f, 0.25f, 2, 0.125f, 1, 4},
                          .channel_dim = transposed ? 1 : 2};
     std::vector<int8_t> weights;
     for (const float v : numbers(2 * k * n, -128, 128, 3)) {
@@ -189,8 +189,8 @@ TEST(XnnpackMatmul, MultipliesRowsOfEitherSign) {
   for (const Type type : {Type::qint8, Type::quint8}) {
     SCOPED_TRACE(fb::EnumNameXNNDatatype(type));
     const int32_t base = type == Type::quint8 ? 128 : 0;
-    const Quantisation x_q{0.02f, 7 + base}, y_q{0.11f, base - 9};
-    const Quantisation w_q{.scales = {0.01f, 0.02f, 0.005f, 0.03f}};
+    const Quantization x_q{0.02f, 7 + base}, y_q{0.11f, base - 9};
+    const Quantization w_q{.scales = {0.01f, 0.02f, 0.005f, 0.03f}};
     std::vector<int8_t> x, w;
     for (const float v : numbers(m * k, -128, 128)) x.push_back(static_cast<int8_t>(std::floor(v)));
     for (const float v : numbers(n * k, -128, 128, 3)) {

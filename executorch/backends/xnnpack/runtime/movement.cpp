@@ -55,7 +55,7 @@ void copy_box(const Shape& box, const Value& x, int64_t x_first, const Strides& 
 void fill(const Value& y, float number) {
   const int64_t n = y.shape.numel();
   if (is_affine(y.type)) {
-    std::memset(y.data, quantise(number, y), static_cast<size_t>(n));
+    std::memset(y.data, quantize(number, y), static_cast<size_t>(n));
     return;
   }
   float run[kRun];
@@ -72,7 +72,7 @@ void fill(const Value& y, float number) {
 
 Error check_moved(const Graph& graph, const Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
-  ET_XNN_REQUIRE(can_move(x, y), node, "%s to %s, expected the same with the same quantisation",
+  ET_XNN_REQUIRE(can_move(x, y), node, "%s to %s, expected the same with the same quantization",
                  name_of(x.type), name_of(y.type));
   ET_XNN_REQUIRE(node.operation->form != Form::Pad || has_runs(x.type), node, "%s",
                  name_of(x.type));
@@ -109,9 +109,9 @@ bool infer_transpose(Graph& graph, const Node& node) {
 bool run_transpose(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const Strides own = strides_of(x.shape);
-  Strides turned{};
-  for (size_t d = 0; d < x.shape.rank; ++d) turned[d] = own[node.list[d]];
-  copy_box(y.shape, x, 0, turned, y, 0, strides_of(y.shape));
+  Strides transposed{};
+  for (size_t d = 0; d < x.shape.rank; ++d) transposed[d] = own[node.list[d]];
+  copy_box(y.shape, x, 0, transposed, y, 0, strides_of(y.shape));
   return true;
 }
 

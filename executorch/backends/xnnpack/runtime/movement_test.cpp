@@ -9,13 +9,13 @@ TEST(XnnpackMovement, MovesElementsOfAnyType) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
   const Dims dims = {2, 3, 4};
   const auto vec = [](PayloadBuilder& b, const Dims& list) { return b.fbb.CreateVector(list); };
-  const auto turned = run_unary(
+  const auto transposed = run_unary(
       [&](auto& b, uint32_t i, uint32_t o) {
         b.node(Kind::XNNStaticTranspose,
                fb::CreateXNNStaticTranspose(b.fbb, 3, vec(b, {2, 0, 1}), i, o));
       },
       dims, x, {4, 2, 3});
-  EXPECT_EQ(turned[1 * 6 + 1 * 3 + 2], x[1 * 12 + 2 * 4 + 1]);
+  EXPECT_EQ(transposed[1 * 6 + 1 * 3 + 2], x[1 * 12 + 2 * 4 + 1]);
   const auto shaped = run_unary(
       [&](auto& b, uint32_t i, uint32_t o) {
         b.node(Kind::XNNStaticReshape, fb::CreateXNNStaticReshape(b.fbb, 2, vec(b, {4, 0}), i, o));

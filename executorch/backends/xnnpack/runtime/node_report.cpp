@@ -170,7 +170,7 @@ bool is_quantized(Type type) {
   return is_affine(type) || type == Type::qdint8;
 }
 
-/// What quantised elements stand for.
+/// What quantized elements stand for.
 void dequantize(const Value& value, float* reals) {
   if (value.type == Type::qint8) return dequantize<int8_t>(value, reals);
   if (value.type == Type::quint8) return dequantize<uint8_t>(value, reals);
@@ -190,7 +190,7 @@ void part_channels(const Shape& shape, size_t size, const void* from, void* to) 
   cpu::Copy{dims, 3, size, from, to}.run();
 }
 
-/// As floats, or as it is where it is not quantised; images as NCHW. False without memory for it.
+/// As floats, or as it is where it is not quantized; images as NCHW. False without memory for it.
 bool log_value(runtime::EventTracer& tracer, const char* name, const Value& value, bool is_image,
                cpu::Scratch& scratch) {
   const Shape& shape = value.shape;

@@ -21,7 +21,7 @@ class NodeReports {
   ///   Float[1,2304]"}
   /// flop: two for each multiply-add, 5 an element of softmax, one an element or window tap
   /// elsewhere, none where data only move. bytes: every operand and result once.
-  /// Values are logged as the exporter's graph has them: quantised ones as the floats they stand
+  /// Values are logged as the exporter's graph has them: quantized ones as the floats they stand
   /// for, images as NCHW. Where the payload has NHWC the metadata have "images":true.
   /// Throws where texts find no memory; false when values find none in `scratch`.
   bool log(runtime::EventTracer& tracer, const Graph& graph, size_t node, et_timestamp_t start,

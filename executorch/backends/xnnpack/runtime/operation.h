@@ -55,7 +55,7 @@ const Operation* find_operation(fb_xnnpack::XNodeUnion kind);
 
 const char* name_of(Type type);
 
-/// The value's quantisation is the same, so that bytes can be moved.
+/// The value's quantization is the same, so that bytes can be moved.
 bool same_type(const Value& a, const Value& b);
 /// Every index of a shape is within what the runtime's arithmetic can hold.
 bool is_sane(const Shape& shape);

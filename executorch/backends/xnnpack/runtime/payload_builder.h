@@ -28,7 +28,7 @@ using Tensors = runtime::testing::TensorFactory<type>;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Which of the fields counts follows from the value's type.
-struct Quantisation {
+struct Quantization {
   float scale = 1;
   int32_t zero_point = 0;
   Floats scales = {};
@@ -43,21 +43,21 @@ class PayloadBuilder {
   /// An external id is taken as it comes, inputs and outputs alike.
   uint32_t n_externals = 0;
 
-  uint32_t input(Type type, const Dims& dims, const Quantisation& q = {}) {
+  uint32_t input(Type type, const Dims& dims, const Quantization& q = {}) {
     return value(type, dims, q, 0, n_externals++, 1);
   }
-  uint32_t output(Type type, const Dims& dims, const Quantisation& q = {}) {
+  uint32_t output(Type type, const Dims& dims, const Quantization& q = {}) {
     return value(type, dims, q, 0, n_externals++, 2);
   }
-  uint32_t inner(Type type, const Dims& dims, const Quantisation& q = {}) {
+  uint32_t inner(Type type, const Dims& dims, const Quantization& q = {}) {
     return value(type, dims, q, 0, kNoId, 0);
   }
   template <class T>
   uint32_t constant(Type type, const Dims& dims, const std::vector<T>& data,
-                    const Quantisation& q = {}) {
+                    const Quantization& q = {}) {
     return value(type, dims, q, data_entry(data), kNoId, 0);
   }
-  uint32_t value(Type type, const Dims& dims, const Quantisation& q, uint32_t data,
+  uint32_t value(Type type, const Dims& dims, const Quantization& q, uint32_t data,
                  uint32_t external, uint32_t flags, Type on_entry = Type::invalid) {
     const auto id = static_cast<uint32_t>(values_.size());
     const auto scales = scales_of(type, q);
@@ -130,7 +130,7 @@ class PayloadBuilder {
   }
 
   std::pair<fb::XNNQuantParams, flatbuffers::Offset<void>> scales_of(Type type,
-                                                                     const Quantisation& q) {
+                                                                     const Quantization& q) {
     switch (type) {
       case Type::qint8:
       case Type::quint8:

@@ -49,14 +49,14 @@ class Maker {
   uint32_t extent(uint64_t& room) {
     uint32_t n = chance(16) ? 0 : 1 + below(6, random_);
     if (chance(6)) n = Linear(random_)();
-    if (n > room) n = chance(8) && room_for_nothing_ ? n : 1 + below(3, random_);
-    if (n == 0) room_for_nothing_ = true;
+    if (n > room) n = chance(8) && may_be_empty_ ? n : 1 + below(3, random_);
+    if (n == 0) may_be_empty_ = true;
     room /= std::max<uint64_t>(n, 1);
     return n;
   }
   Dims shape(size_t rank) {
     uint64_t room = 1 << 16;
-    room_for_nothing_ = false;
+    may_be_empty_ = false;
     Dims dims(rank);
     const size_t first = rank == 0 ? 0 : random_() % rank;
     for (size_t i = 0; i < rank; ++i) dims[(first + i) % rank] = extent(room);
@@ -73,10 +73,10 @@ class Maker {
     tensor.external_id = flags == 0 ? kNone : slots_++;
     tensor.id_out = static_cast<uint32_t>(graph_.xvalues.size());
     auto value = std::make_unique<fb::XValueT>();
-    fb::XNNQuantizedTensorValueT quantised;
-    if (quantise(type, dims, dim, quantised)) {
-      quantised.tensor_value = std::make_unique<fb::XNNTensorValueT>(tensor);
-      value->xvalue_union.Set(std::move(quantised));
+    fb::XNNQuantizedTensorValueT quantized;
+    if (quantize(type, dims, dim, quantized)) {
+      quantized.tensor_value = std::make_unique<fb::XNNTensorValueT>(tensor);
+      value->xvalue_union.Set(std::move(quantized));
     } else {
       value->xvalue_union.Set(std::move(tensor));
     }
@@ -84,7 +84,7 @@ class Maker {
     return static_cast<uint32_t>(graph_.xvalues.size() - 1);
   }
 
-  bool quantise(Type type, const Dims& dims, uint32_t dim, fb::XNNQuantizedTensorValueT& out) {
+  bool quantize(Type type, const Dims& dims, uint32_t dim, fb::XNNQuantizedTensorValueT& out) {
     const float scale = chance(8) ? 1e30f : 0.01f * static_cast<float>(1 + below(99, random_));
     const auto scales = [&](uint64_t n) {
       return std::vector<float>(std::min<uint64_t>(n, 1 << 16), scale);
@@ -196,9 +196,9 @@ class Maker {
   /// The result, as it is or moved to an output.
   void give_back(const Result& last) {
     auto& value = graph_.xvalues[last.id]->xvalue_union;
-    auto* const quantised = value.AsXNNQuantizedTensorValue();
+    auto* const quantized = value.AsXNNQuantizedTensorValue();
     auto* const tensor =
-        quantised != nullptr ? quantised->tensor_value.get() : value.AsXNNTensorValue();
+        quantized != nullptr ? quantized->tensor_value.get() : value.AsXNNTensorValue();
     if (tensor->flags != 0) return;
     tensor->flags = 2;
     tensor->external_id = slots_++;
@@ -258,9 +258,9 @@ class Maker {
     const bool is_constant = chance(2);
     const uint32_t other = is_constant ? constant(type, dims) : input(type, dims).id;
     fb::_XNNNode2x1T table;
-    const bool turned = chance(4);
-    table.input1_id = turned ? other : x.id;
-    table.input2_id = turned ? x.id : chance(8) ? x.id : other;
+    const bool transposed = chance(4);
+    table.input1_id = transposed ? other : x.id;
+    table.input2_id = transposed ? x.id : chance(8) ? x.id : other;
     const Dims out = dims.size() > x.dims.size() ? dims : x.dims;
     table.output_id = inner(x.type, out);
     const uint32_t id = table.output_id;
@@ -393,12 +393,12 @@ class Maker {
       if (has_bias) table.bias_id = constant(Type::fp32, {n});
       type = any_of(kFloats, random_);
     } else {
-      const bool turned = chance(3);
+      const bool transposed = chance(3);
       const Type w = chance(3) ? any_of(kFloats, random_) : x.type;
-      const Dims dims = turned ? Dims{k, n} : Dims{n, k};
+      const Dims dims = transposed ? Dims{k, n} : Dims{n, k};
       table.filter_id = chance(4) ? input(w, dims).id : constant(w, dims);
       if (has_bias) table.bias_id = constant(chance(2) ? w : Type::fp32, {n});
-      table.flags = turned ? 1 : 0;
+      table.flags = transposed ? 1 : 0;
       type = chance(4) ? any_of(kFloats, random_) : x.type;
     }
     Dims out = x.dims;
@@ -412,21 +412,21 @@ class Maker {
   Result add_matmul(const Result& x) {
     if (x.dims.size() < 2 || x.dims.back() > 5000) return x;
     const uint32_t k = x.dims.back(), n = below(40, random_);
-    const bool turned = chance(2), dynamic = chance(2);
+    const bool transposed = chance(2), dynamic = chance(2);
     Dims dims = x.dims, out = x.dims;
     for (size_t i = 0; i + 2 < dims.size(); ++i) dims[i] = chance(2) ? 1 : dims[i];
     while (dims.size() > 2 && chance(3)) dims.erase(dims.begin());
-    dims[dims.size() - 2] = turned ? n : k;
-    dims.back() = turned ? k : n;
+    dims[dims.size() - 2] = transposed ? n : k;
+    dims.back() = transposed ? k : n;
     out.back() = n;
     fb::_XNNNode2x1T table;
-    table.flags = turned ? 1 : 0;
+    table.flags = transposed ? 1 : 0;
     Type type = x.type;
     if (dynamic) {
       table.input1_id = rows_of(x, 1);
       is_matrices_ = true;
       const auto rank = static_cast<uint32_t>(dims.size());
-      table.input2_id = constant(Type::qcint8, dims, turned ? rank - 2 : rank - 1);
+      table.input2_id = constant(Type::qcint8, dims, transposed ? rank - 2 : rank - 1);
       is_matrices_ = false;
       type = Type::fp32;
     } else {
@@ -546,7 +546,7 @@ class Maker {
   std::vector<uint8_t> data_;
   uint32_t slots_ = 0;
   float scale_ = 0;
-  bool is_weight_ = false, is_matrices_ = false, room_for_nothing_ = false;
+  bool is_weight_ = false, is_matrices_ = false, may_be_empty_ = false;
 };
 
 }  // namespace

@@ -58,7 +58,7 @@ void shuffle(std::vector<T>& list, Random& random) {
   }
 }
 
-void mutate_quantisation(fb::XNNQuantizedTensorValueT& value, Random& random) {
+void mutate_quantization(fb::XNNQuantizedTensorValueT& value, Random& random) {
   auto& params = value.quant_params;
   if (auto* tensor = params.AsPerTensorQuant(); tensor != nullptr && random() % 4 != 0) {
     if (random() % 2 == 0) tensor->scale = any_float(random);
@@ -121,11 +121,11 @@ void mutate_quantisation(fb::XNNQuantizedTensorValueT& value, Random& random) {
 }
 
 void mutate_value(fb::XValueT& value, Random& random) {
-  auto* quantised = value.xvalue_union.AsXNNQuantizedTensorValue();
+  auto* quantized = value.xvalue_union.AsXNNQuantizedTensorValue();
   auto* tensor =
-      quantised != nullptr ? quantised->tensor_value.get() : value.xvalue_union.AsXNNTensorValue();
+      quantized != nullptr ? quantized->tensor_value.get() : value.xvalue_union.AsXNNTensorValue();
   if (tensor == nullptr) return;
-  if (quantised != nullptr && random() % 3 == 0) return mutate_quantisation(*quantised, random);
+  if (quantized != nullptr && random() % 3 == 0) return mutate_quantization(*quantized, random);
   constexpr int kTypes = static_cast<int>(fb::XNNDatatype::MAX) + 2;
   switch (random() % 8) {
     case 0:

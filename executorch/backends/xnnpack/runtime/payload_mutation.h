@@ -14,7 +14,7 @@ using Random = std::mt19937_64;
 Bytes mutate_bytes(const Bytes& payload, Random& random);
 
 /// A well-formed payload whose graph says something else in some places: ids, types, extents,
-/// quantisation, lists, kinds, constants; entries are missing, there twice or in another order.
+/// quantization, lists, kinds, constants; entries are missing, there twice or in another order.
 /// `payload` has a header and was not damaged.
 Bytes mutate_fields(const Bytes& payload, Random& random);
 

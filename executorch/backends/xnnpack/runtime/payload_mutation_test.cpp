@@ -12,7 +12,7 @@ constexpr int64_t kMaxBytes = 1 << 16;
 /// An image in integers: convolutions, a pooling, a join, and back to floats.
 Bytes integer_image() {
   PayloadBuilder b;
-  const Quantisation q{0.1f, 1};
+  const Quantization q{0.1f, 1};
   const uint32_t x = b.input(Type::fp32, {1, 4, 4, 4}), y = b.output(Type::fp32, {1, 2, 2, 8}),
                  in = b.inner(Type::qint8, {1, 4, 4, 4}, q),
                  w = b.constant(Type::qcint8, {4, 3, 3, 4}, std::vector<int8_t>(144, 3),
@@ -37,7 +37,7 @@ Bytes integer_image() {
   return b.build();
 }
 
-/// A layer quantised per row, with weights of 4 bits in groups, and attention.
+/// A layer quantized per row, with weights of 4 bits in groups, and attention.
 Bytes rows_and_groups() {
   PayloadBuilder b;
   const auto list = [&b](const Dims& dims) { return b.fbb.CreateVector(dims); };
@@ -49,7 +49,7 @@ Bytes rows_and_groups() {
                  h = b.inner(Type::fp32, {2, 3, 32}), part = b.inner(Type::fp32, {2, 2, 32}),
                  long_ = b.inner(Type::fp32, {2, 3, 32}), scores = b.inner(Type::fp32, {2, 3, 3}),
                  sum = b.inner(Type::fp32, {2, 3, 3}), most = b.inner(Type::fp32, {2, 3, 3}),
-                 turned = b.inner(Type::fp32, {2, 3, 3}), half = b.inner(Type::fp16, {2, 3, 3});
+                 transposed = b.inner(Type::fp32, {2, 3, 3}), half = b.inner(Type::fp16, {2, 3, 3});
   b.unary(Kind::XNNConvert, x, rows);
   b.node(Kind::XNNFullyConnected, fb::CreateXNNFullyConnected(b.fbb, rows, w, bias, h), -3, 3);
   b.node(Kind::XNNStaticSlice,
@@ -60,8 +60,8 @@ Bytes rows_and_groups() {
   b.binary(Kind::XNNAdd, scores, scores, sum, -1, 1);
   b.unary(Kind::XNNSoftmax, sum, most);
   b.node(Kind::XNNStaticTranspose,
-         fb::CreateXNNStaticTranspose(b.fbb, 3, list({0, 2, 1}), most, turned));
-  b.unary(Kind::XNNConvert, turned, half);
+         fb::CreateXNNStaticTranspose(b.fbb, 3, list({0, 2, 1}), most, transposed));
+  b.unary(Kind::XNNConvert, transposed, half);
   b.node(Kind::XNNLeakyReLU, fb::CreateXNNLeakyReLU(b.fbb, 0.5f, half, y));
   return b.build();
 }

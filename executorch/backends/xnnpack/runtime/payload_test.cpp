@@ -104,7 +104,7 @@ const Fault kFaults[] = {
        s.b.inner(Type::fp32, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF});
      }},
     {"no such type", [](Small& s) { s.b.inner(static_cast<Type>(99), {1}); }},
-    {"quantised without parameters",
+    {"quantized without parameters",
      [](Small& s) { s.b.value(Type::invalid, {1}, {}, 0, kNoId, 0); }},
     {"scale of zero", [](Small& s) { s.b.inner(Type::qint8, {1}, {0}); }},
     {"scale that is no number", [](Small& s) { s.b.inner(Type::qint8, {1}, {NAN}); }},
@@ -363,8 +363,8 @@ std::vector<uint8_t> varied() {
                  large = b.inner(Type::fp32, {1, 2, 3, 2}),
                  padded = b.inner(Type::fp32, {1, 3, 3, 2}),
                  cat = b.inner(Type::fp32, {1, 3, 6, 2}),
-                 turned = b.inner(Type::fp32, {1, 2, 3, 6}), flat = b.inner(Type::fp32, {1, 36}),
-                 rows = b.inner(Type::qdint8, {1, 36}),
+                 transposed = b.inner(Type::fp32, {1, 2, 3, 6}),
+                 flat = b.inner(Type::fp32, {1, 36}), rows = b.inner(Type::qdint8, {1, 36}),
                  w4 = b.constant(Type::qcint4, {36, 36}, std::vector<uint8_t>(36 * 18, 0x5A),
                                  {.scales = Floats(36, 0.5f)});
   b.unary(Kind::XNNConvert, x, q);
@@ -380,8 +380,9 @@ std::vector<uint8_t> varied() {
                                         padded));
   b.node(Kind::XNNConcatenate2, fb::Create_XNNCat(b.fbb, 2, padded, padded, kNoId, kNoId, cat));
   b.node(Kind::XNNStaticTranspose,
-         fb::CreateXNNStaticTranspose(b.fbb, 4, list({0, 3, 1, 2}), cat, turned));
-  b.node(Kind::XNNStaticReshape, fb::CreateXNNStaticReshape(b.fbb, 2, list({1, 0}), turned, flat));
+         fb::CreateXNNStaticTranspose(b.fbb, 4, list({0, 3, 1, 2}), cat, transposed));
+  b.node(Kind::XNNStaticReshape,
+         fb::CreateXNNStaticReshape(b.fbb, 2, list({1, 0}), transposed, flat));
   b.unary(Kind::XNNConvert, flat, rows);
   b.node(Kind::XNNFullyConnected, fb::CreateXNNFullyConnected(b.fbb, rows, w4, kNoId, y));
   return b.build();

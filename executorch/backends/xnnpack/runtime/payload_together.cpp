@@ -11,8 +11,8 @@ namespace {
 constexpr uint32_t kNone = 0xFFFFFFFF;
 
 fb::XNNTensorValueT* tensor_of(fb::XValueT& value) {
-  auto* quantised = value.xvalue_union.AsXNNQuantizedTensorValue();
-  return quantised != nullptr ? quantised->tensor_value.get()
+  auto* quantized = value.xvalue_union.AsXNNQuantizedTensorValue();
+  return quantized != nullptr ? quantized->tensor_value.get()
                               : value.xvalue_union.AsXNNTensorValue();
 }
 

@@ -102,8 +102,8 @@ bool pool_integers(const Value& x, const Value& out, const Node& node, cpu::Scra
   cpu::Int8Maximum all;
   all.n = channels;
   all.is_unsigned = x.type == Type::quint8;
-  all.low = static_cast<uint8_t>(quantise(node.low, out));
-  all.high = static_cast<uint8_t>(quantise(node.high, out));
+  all.low = static_cast<uint8_t>(quantize(node.low, out));
+  all.high = static_cast<uint8_t>(quantize(node.high, out));
   const int64_t cost = std::max<int64_t>(channels * taps, 1);
   const int64_t grain = std::max<int64_t>(1, 8 * kElementsPerTask / cost);
   const cpu::ThreadScratch<const void*> rooms(scratch, taps);

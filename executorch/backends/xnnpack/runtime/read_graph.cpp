@@ -29,7 +29,7 @@ uint32_t length(const Vector* v) {
   return v == nullptr ? 0 : v->size();
 }
 
-/// Whether a quantised type goes with these parameters.
+/// Whether a quantized type goes with these parameters.
 bool matches(Type type, fb::XNNQuantParams params) {
   switch (type) {
     case Type::qint8:
@@ -77,18 +77,18 @@ class Reader {
     for (uint32_t i = 0; i < n; ++i) {
       ET_CHECK_OK_OR_RETURN_ERROR(read_value(fb_.xvalues()->Get(i), seen));
     }
-    for (const uint32_t id : quantised_on_entry_) quantise_on_entry(id);
+    for (const uint32_t id : quantized_on_entry_) quantize_on_entry(id);
     return read_nodes(fb_, graph_);
   }
 
  private:
   Error read_value(const fb::XValue* entry, std::vector<bool>& seen) {
     const fb::XNNTensorValue* tensor = nullptr;
-    const fb::XNNQuantizedTensorValue* quantised = nullptr;
+    const fb::XNNQuantizedTensorValue* quantized = nullptr;
     if (entry != nullptr) {
       tensor = entry->xvalue_union_as_XNNTensorValue();
-      quantised = entry->xvalue_union_as_XNNQuantizedTensorValue();
-      if (quantised != nullptr) tensor = quantised->tensor_value();
+      quantized = entry->xvalue_union_as_XNNQuantizedTensorValue();
+      if (quantized != nullptr) tensor = quantized->tensor_value();
     }
     ET_CHECK_OR_RETURN_ERROR(tensor != nullptr, InvalidProgram,
                              "XnnpackBackend: an entry of xvalues is not a tensor");
@@ -99,13 +99,13 @@ class Reader {
     Value& value = graph_.values[id_];
     ET_CHECK_OK_OR_RETURN_ERROR(read_shape(*tensor, value));
     const auto params =
-        quantised == nullptr ? fb::XNNQuantParams::NONE : quantised->quant_params_type();
+        quantized == nullptr ? fb::XNNQuantParams::NONE : quantized->quant_params_type();
     ET_REQUIRE_VALUE(matches(value.type, params), "type %d (%s) does not go with %s",
                      static_cast<int>(value.type), name_of(value.type),
                      fb::EnumNameXNNQuantParams(params));
-    if (quantised != nullptr) {
-      ET_REQUIRE_VALUE(quantised->quant_params() != nullptr, "no quantisation parameters");
-      ET_CHECK_OK_OR_RETURN_ERROR(read_quantisation(*quantised, value));
+    if (quantized != nullptr) {
+      ET_REQUIRE_VALUE(quantized->quant_params() != nullptr, "no quantization parameters");
+      ET_CHECK_OK_OR_RETURN_ERROR(read_quantization(*quantized, value));
     }
     return read_place(*tensor, value);
   }
@@ -121,7 +121,7 @@ class Reader {
     return Error::Ok;
   }
 
-  Error read_quantisation(const fb::XNNQuantizedTensorValue& tensor, Value& value) {
+  Error read_quantization(const fb::XNNQuantizedTensorValue& tensor, Value& value) {
     if (const auto* tensor_quant = tensor.quant_params_as_PerTensorQuant()) {
       value.scale = tensor_quant->scale();
       value.zero_point = tensor_quant->zero_point();
@@ -212,8 +212,8 @@ class Reader {
     if (tensor.dq_datatype() != Type::invalid) {
       ET_REQUIRE_VALUE(tensor.dq_datatype() == Type::qint8 && flags == kExternalInput &&
                            is_float(value.type) && value.shape.rank >= 1,
-                       "only a floating input can be quantised on entry, and to qint8");
-      quantised_on_entry_.push_back(id_);
+                       "only a floating input can be quantized on entry, and to qint8");
+      quantized_on_entry_.push_back(id_);
     }
     if (flags != 0) {
       const uint32_t slot = tensor.external_id();
@@ -230,7 +230,7 @@ class Reader {
     ET_REQUIRE_VALUE(tensor.external_id() == kNoId, "external id %u without flags",
                      tensor.external_id());
     if (index == 0) return Error::Ok;
-    ET_REQUIRE_VALUE(value.type != Type::qdint8, "dynamically quantised constant");
+    ET_REQUIRE_VALUE(value.type != Type::qdint8, "dynamically quantized constant");
     value.place = Value::Place::Constant;
     auto bytes = constant(index, nbytes(value), element_size(value.type));
     ET_CHECK_OK_OR_RETURN_ERROR(bytes.error());
@@ -301,8 +301,8 @@ class Reader {
     return data;
   }
 
-  /// Older files: the id stands for the quantised value; the input gets another.
-  void quantise_on_entry(uint32_t id) {
+  /// Older files: the id stands for the quantized value; the input gets another.
+  void quantize_on_entry(uint32_t id) {
     const auto input = static_cast<uint32_t>(graph_.values.size());
     graph_.values.push_back(graph_.values[id]);
     graph_.externals[graph_.values[id].external] = input;
@@ -321,7 +321,7 @@ class Reader {
   uint32_t id_ = 0;  // of the value that is being read
   int64_t copied_ = 0;
   std::map<std::string_view, Bytes> named_;
-  std::vector<uint32_t> quantised_on_entry_;
+  std::vector<uint32_t> quantized_on_entry_;
 };
 
 }  // namespace

@@ -190,7 +190,7 @@ bool is_sane(const Window& w, Form form) {
 }
 
 /// A conversion of `input` to the type of `like`, as a node of its own before the next; its result.
-/// Exporters let nodes that only move elements change their quantisation too.
+/// Exporters let nodes that only move elements change their quantization too.
 uint32_t convert_first(Graph& graph, uint32_t index, uint32_t input, const Value& like) {
   const auto id = static_cast<uint32_t>(graph.values.size());
   Value converted = like;

@@ -41,7 +41,7 @@ void write_run(const Value& value, int64_t first, int64_t n, const float* run) {
   }
 }
 
-int32_t quantise(float x, const Value& value) {
+int32_t quantize(float x, const Value& value) {
   uint8_t byte;
   cpu::quantize(&x, 1, format_of(value), &byte);
   return value.type == Type::qint8 ? static_cast<int8_t>(byte) : byte;

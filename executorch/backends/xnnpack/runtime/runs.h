@@ -14,7 +14,7 @@ const float* read_run(const Value& value, int64_t first, int64_t n, float* room)
 
 /// Where to compute elements [first, first + n); write_run() afterwards stores what is in `room`.
 float* place_of_run(const Value& value, int64_t first, float* room);
-/// Quantised values are rounded to nearest even and held within their type's range.
+/// Quantized values are rounded to nearest even and held within their type's range.
 void write_run(const Value& value, int64_t first, int64_t n, const float* run);
 
 /// The type has runs.
@@ -22,10 +22,10 @@ inline bool has_runs(Type type) {
   return is_float(type) || is_affine(type);
 }
 
-/// What a quantised value's integers mean.
+/// What a quantized value's integers mean.
 cpu::Int8Format format_of(const Value& value);
 /// The nearest integer that stands for x.
-int32_t quantise(float x, const Value& value);
+int32_t quantize(float x, const Value& value);
 
 /// The engine's type; `type` is a floating one.
 cpu::Type engine_type(Type type);

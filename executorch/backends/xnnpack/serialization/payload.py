@@ -71,12 +71,12 @@ class Payload:
         dims: Sequence[int],
         external: tuple[int, int] = (NO_ID, 0),
         constant: int = 0,
-        quantisation: _native.Member | None = None,
+        quantization: _native.Member | None = None,
     ) -> int:
         """A new value's id. `external`: position among the call's arguments, and which kind."""
         slot, flags = external
         # A scalar is a vector of one.
-        self.values.append((datatype, list(dims) or [1], constant, slot, flags, quantisation))
+        self.values.append((datatype, list(dims) or [1], constant, slot, flags, quantization))
         number = len(self.values) - 1
         if flags:
             (self.inputs if flags == EXTERNAL_INPUT else self.outputs).append(number)

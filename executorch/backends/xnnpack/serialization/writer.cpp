@@ -25,7 +25,7 @@ using Field = std::variant<std::monostate, int64_t, double, std::vector<uint32_t
 using Fields = std::vector<Field>;
 /// Union member, fields.
 using Member = std::tuple<int, Fields>;
-/// Type, dims, entry of constants (0: none), external id, flags, quantisation.
+/// Type, dims, entry of constants (0: none), external id, flags, quantization.
 using Value =
     std::tuple<int, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t, std::optional<Member>>;
 /// Member of XNodeUnion, debug handle, bounds.
@@ -59,16 +59,16 @@ flatbuffers::Offset<void> write_table(flatbuffers::FlatBufferBuilder& fbb, const
 
 flatbuffers::Offset<fb::XValue> write_value(flatbuffers::FlatBufferBuilder& fbb, const Value& value,
                                             uint32_t id) {
-  const auto& [type, dims, constant, external, flags, quantisation] = value;
+  const auto& [type, dims, constant, external, flags, quantization] = value;
   flatbuffers::Offset<void> params;
-  if (quantisation) params = write_table(fbb, std::get<1>(*quantisation));
+  if (quantization) params = write_table(fbb, std::get<1>(*quantization));
   const auto tensor = fb::CreateXNNTensorValue(
       fbb, static_cast<fb::XNNDatatype>(type), static_cast<uint32_t>(dims.size()),
       fbb.CreateVector(dims), constant, external, flags, id);
-  if (!quantisation) {
+  if (!quantization) {
     return fb::CreateXValue(fbb, fb::XValueUnion::XNNTensorValue, tensor.Union());
   }
-  const auto kind = static_cast<fb::XNNQuantParams>(std::get<0>(*quantisation));
+  const auto kind = static_cast<fb::XNNQuantParams>(std::get<0>(*quantization));
   return fb::CreateXValue(fbb, fb::XValueUnion::XNNQuantizedTensorValue,
                           fb::CreateXNNQuantizedTensorValue(fbb, tensor, kind, params).Union());
 }

@@ -15,9 +15,9 @@ from torch._ops import OpOverload
 
 from executorch.exir.program._decompositions import (  # noqa: F401 (they add their rules)
     arithmetic,
-    draws,
     matrices,
     order,
+    random_numbers,
     scatter,
     sequences,
 )

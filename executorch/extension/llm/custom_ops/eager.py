@@ -133,7 +133,7 @@ def custom_quantized_sdpa(
 
 
 # The Hadamard matrix of order 28 as 4 x 4 circulant blocks of order 7: bit c of a block's number
-# says whether column c of its first row is +1; each further row is turned one place to the right.
+# says whether column c of its first row is +1; each further row is rotated one place to the right.
 _BLOCKS = [
     [0x01, 0x3C, 0x5A, 0x66],
     [0x43, 0x01, 0x19, 0x5A],

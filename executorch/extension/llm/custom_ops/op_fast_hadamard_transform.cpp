@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kOdd = 28;
 constexpr int64_t kBlock = 7;
 // The matrix of order 28 consists of 4 x 4 circulant blocks of order 7. Bit c says whether column c
-// of a block's first row is +1; each further row is the one above it, turned one place to the
+// of a block's first row is +1; each further row is the one above it, rotated one place to the
 // right.
 constexpr uint8_t kBlocks[4][4] = {
     {0x01, 0x3c, 0x5a, 0x66},
@@ -32,8 +32,8 @@ constexpr uint8_t kBlocks[4][4] = {
 };
 
 float sign(int64_t row, int64_t column) {
-  const int64_t turned = (column % kBlock - row % kBlock + kBlock) % kBlock;
-  return (kBlocks[row / kBlock][column / kBlock] >> turned & 1) != 0 ? 1.0f : -1.0f;
+  const int64_t rotated = (column % kBlock - row % kBlock + kBlock) % kBlock;
+  return (kBlocks[row / kBlock][column / kBlock] >> rotated & 1) != 0 ? 1.0f : -1.0f;
 }
 
 struct Transform {

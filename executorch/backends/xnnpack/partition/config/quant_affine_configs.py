@@ -1,4 +1,4 @@
-"""torchao's quantisation of activations and weights, which is lowered with the layer it is for."""
+"""torchao's quantization of activations and weights, which is lowered with the layer it is for."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def last_cache_bytes() -> int:
     return max((int(path.read_text().strip().rstrip("K")) * 1024 for path in sizes), default=0)
 
 
-class Judge:
+class Comparison:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.sides = [SIDES[name] for name in options.peers.split(",")]
@@ -250,50 +250,52 @@ def main(title: str, example: str, cases: tuple[Case, ...], sides: list[str]) ->
     chosen = selected(cases, options)
     if options.profile:
         options.peers = "here"
-    judge = Judge(options)
+    comparison = Comparison(options)
     console = Console(width=None if sys.stdout.isatty() else 200)
     rows: dict[str, dict] = {}
     machines: list[dict] = []
     try:
         with Progress(console=console, transient=True) as progress:
-            judge.prepare(chosen, progress)
+            comparison.prepare(chosen, progress)
             if options.prepare:
-                return int(bool(judge.programs.failures))
-            machines.append(judge.machine())
+                return int(bool(comparison.programs.failures))
+            machines.append(comparison.machine())
             task = progress.add_task("", total=len(chosen) * options.rounds)
             try:
                 for case in chosen:
                     progress.update(task, description=case.name)
                     if options.profile:
-                        console.print(judge.profile(case), markup=False, highlight=False)
+                        console.print(comparison.profile(case), markup=False, highlight=False)
                         continue
-                    rows[case.name] = judge.measure(case, lambda: progress.advance(task))
+                    rows[case.name] = comparison.measure(case, lambda: progress.advance(task))
                     console.print(_report.line(case.name, rows[case.name]), markup=False)
                     if options.json:
                         _report.write_json(options.json, machines[0], rows)
-                machines.append(judge.machine())
+                machines.append(comparison.machine())
             except KeyboardInterrupt:
                 console.print("interrupted; this far:")
     except (Failure, subprocess.CalledProcessError) as e:
         console.print(f"bench: {e}", style="red", markup=False)
-        judge.died.append(str(e))
+        comparison.died.append(str(e))
     finally:
-        judge.close()
+        comparison.close()
     if rows:
-        _conclude(judge, title, rows, machines, console)
-    for line in judge.died:
+        _conclude(comparison, title, rows, machines, console)
+    for line in comparison.died:
         console.print(f"died: {line}", style="red", markup=False)
     wrong = any("median" not in r["sides"].get("here", {"median": 0}) for r in rows.values())
     return int(wrong or not (rows or options.profile))
 
 
-def _conclude(judge: Judge, title: str, rows: dict, machines: list[dict], console: Console) -> None:
-    options = judge.options
+def _conclude(
+    comparison: Comparison, title: str, rows: dict, machines: list[dict], console: Console
+) -> None:
+    options = comparison.options
     machine = {k: max(m[k] for m in machines) for k in machines[0]}  # one may have been disturbed
     machine["processor"] = platform.processor() or platform.machine()
-    names = [side.name for side in judge.sides]
+    names = [side.name for side in comparison.sides]
     console.print(_report.table(title, rows, names, machine))
-    for path, error in judge.programs.failures.items():
+    for path, error in comparison.programs.failures.items():
         console.print(f"{path.parent.name}/{path.name}: {error}", markup=False)
     if options.json:
         _report.write_json(options.json, machine, rows)

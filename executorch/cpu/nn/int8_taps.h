@@ -10,10 +10,10 @@ namespace executorch::cpu {
 
 /// Where outputs read along an axis: output o with tap t at o * step + base + t * tap, in steps of
 /// which `up` are one of the image.
-struct Reach {
+struct AxisTaps {
   int64_t in, out, kernel, step, base, tap, up;
 
-  Reach(const ConvAxis& a, bool transposed)
+  AxisTaps(const ConvAxis& a, bool transposed)
       : in(a.in),
         out(a.out),
         kernel(a.kernel),

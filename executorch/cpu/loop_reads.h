@@ -24,7 +24,7 @@ struct Reads {
 void will_read(const Reads& reads);
 
 /// What a loop reads, and how it is divided: `ranges` of `indices` each.
-struct Upcoming {
+struct LoopReads {
   Reads reads;
   int64_t ranges = 0, indices = 0;
 
@@ -36,7 +36,7 @@ struct Upcoming {
 };
 
 template <class F>
-void Upcoming::fetch(int64_t range, int64_t most_bytes, const F& busy) const {
+void LoopReads::fetch(int64_t range, int64_t most_bytes, const F& busy) const {
   constexpr int64_t kLines = 8;
   int64_t left = most_bytes / kLine;
   keep_prefetches();
