@@ -79,16 +79,11 @@ def sdpa_with_kv_cache_meta(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    _check_heads(query, key_cache, value_cache)
     _check_update(key, key_cache)
     _check_update(value, value_cache)
-    _require(
-        query.dtype in _FLOATS and key_cache.dtype == value_cache.dtype == query.dtype,
-        f"queries and caches of one float type, not {query.dtype} and {key_cache.dtype}",
+    return custom_sdpa(
+        query, key_cache, value_cache, start_pos, attn_mask, drpout_p, is_causal, scale
     )
-    _check_mask(attn_mask, query.dtype, is_causal)
-    _check_positions(start_pos, query.size(1), key_cache.size(1))
-    return torch.empty_like(query, memory_format=torch.contiguous_format)
 
 
 def custom_sdpa(
