@@ -143,7 +143,7 @@ Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int6
   const Lines lines({&out, &self}, dim);
   with_compute(compute_of(out.scalar_type()), [&](auto tag) {
     const Scan<decltype(tag), Fold> scan{lines, self, out, start, fold};
-    of.across() ? of.run_across() : of.run_along();
+    scan.across() ? scan.run_across() : scan.run_along();
   });
   return out;
 }
