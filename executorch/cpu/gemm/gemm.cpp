@@ -10,62 +10,135 @@ constexpr int64_t kFewColumns = 192;
 // A smaller B may be in a cache.
 constexpr int64_t kFetchedMatrix = 128 * 1024;
 
-// To those who wait for the loop over chunks of columns.
+// A product of few rows reads B once, where it lies: columns or rows of B must be contiguous.
 template <class T>
-void announce_reads(const Gemm<T>& g) {
-  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  if (g.batch > 1 || g.n <= kFewColumns || g.k * g.n * kSize < kFetchedMatrix) return;
-  if (g.b.row_stride == 1) {
-    const int64_t column = g.b.col_stride * kSize;
-    will_read({g.b.data, kFewColumns * column, kFewColumns, g.k * kSize, column});
-  } else {
-    will_read({g.b.data, kFewColumns * kSize, g.k, kFewColumns * kSize, g.b.row_stride * kSize});
-  }
-}
+class FewRowsProduct {
+ public:
+  FewRowsProduct(const Gemm<T>& g, Scratch& scratch)
+      : g_(g),
+        kernels_(storage_kernels<T>()),
+        scratch_(scratch),
+        in_place_(std::is_same_v<T, float> && g.a.col_stride == 1),
+        lda_(in_place_ ? g.a.row_stride : round_up(g.k, kMostLanes)) {}
 
-// Few rows read B once, where it lies: columns or rows of B must be contiguous.
-template <class T>
-bool run_few_rows(const Gemm<T>& g, Scratch& scratch) {
-  const Scratch::Frame frame(scratch);
-  const StorageKernels<T>& kernels = storage_kernels<T>();
-  const bool in_place = std::is_same_v<T, float> && g.a.col_stride == 1;
-  const int64_t lda = in_place ? g.a.row_stride : round_up(g.k, kMostLanes);
-  float* const rows = in_place ? nullptr : scratch.array<float>(Size(g.batch) * g.m * lda);
-  if (!in_place && rows == nullptr) return false;
-  for (int64_t s = 0; s < g.batch && !in_place; ++s) {
-    Matrix<const T> a = g.a;
-    a.data += s * g.a_batch;
-    convert_rows(a, g.m, g.k, rows + s * g.m * lda, lda);
+  bool run() {
+    const Scratch::Frame frame(scratch_);
+    if (!in_place_ && !convert_a()) return false;
+    const bool by_columns = g_.b.row_stride == 1 && (g_.b.col_stride != 1 || g_.m > kFewRows);
+    if (by_columns || !run_slices()) run_columns(by_columns);
+    return true;
   }
-  const int64_t n_chunks = ceil_div(g.n, kFewColumns);
-  const int64_t work = kFewColumns * g.k * std::max<int64_t>(g.m / 2, 1);
-  announce_reads(g);
-  parallel_for(g.batch * n_chunks, ceil_div(kGrainWork / 4, work), [&](int64_t begin, int64_t end) {
-    alignas(64) float sums[kFewDots * kFewColumns];
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t s = i / n_chunks, j0 = i % n_chunks * kFewColumns;
-      FewRows<T> f;
-      if constexpr (std::is_same_v<T, float>) f.a = g.a.data + s * g.a_batch;
-      if (!in_place) f.a = rows + s * g.m * lda;
-      f.lda = lda;
-      f.m = g.m;
-      f.k = g.k;
-      f.n = std::min(kFewColumns, g.n - j0);
-      f.b = element(g.b, 0, j0) + s * g.b_batch;
-      f.sums = sums;
-      f.ld_sums = kFewColumns;
-      if (g.b.row_stride == 1 && (g.b.col_stride != 1 || g.m > kFewRows)) {
-        f.ldb = g.b.col_stride;
-        kernels.few_dots(f);
-      } else {
-        f.ldb = g.b.row_stride;
-        kernels.few_rows(f);
-      }
-      kernels.finish(g, s, sums, kFewColumns, 0, g.m, j0, f.n);
+
+ private:
+  static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  // Rows of A up to which the sums of rows of B are kept in memory, and K-slices, as many as cores
+  // may share, of at least so many bytes and rows. No sum depends on the number of threads.
+  static constexpr int64_t kSlicedRows = 4, kSlices = 8, kSliceBytes = 64 * 1024, kSliceRows = 8;
+  // Columns whose sums fit a first-level cache of 32 KiB.
+  static constexpr int64_t kSlicedColumns = 4096;
+
+  bool convert_a() {
+    rows_ = scratch_.array<float>(Size(g_.batch) * g_.m * lda_);
+    for (int64_t s = 0; s < g_.batch && rows_ != nullptr; ++s) {
+      Matrix<const T> a = g_.a;
+      a.data += s * g_.a_batch;
+      convert_rows(a, g_.m, g_.k, rows_ + s * g_.m * lda_, lda_);
     }
-  });
-  return true;
-}
+    return rows_ != nullptr;
+  }
+
+  // Columns [j0, j0 + n) of batch entry s.
+  FewRows<T> columns(int64_t s, int64_t j0, int64_t n) const {
+    FewRows<T> f;
+    if constexpr (std::is_same_v<T, float>) f.a = g_.a.data + s * g_.a_batch;
+    if (!in_place_) f.a = rows_ + s * g_.m * lda_;
+    f.lda = lda_;
+    f.m = g_.m;
+    f.k = g_.k;
+    f.n = n;
+    f.b = element(g_.b, 0, j0) + s * g_.b_batch;
+    return f;
+  }
+
+  bool is_fetched() const {
+    return g_.batch == 1 && g_.n > kFewColumns && g_.k * g_.n >= kFetchedMatrix / kSize;
+  }
+
+  // A large B whose rows are contiguous. Memory delivers half as much again when each thread reads
+  // whole rows, one after the other, as when it walks down a few columns: threads share K.
+  bool run_slices() {
+    const int64_t slices =
+        std::min({kSlices, g_.k * g_.n / (kSliceBytes / kSize), g_.k / kSliceRows});
+    if (slices < 2 || g_.m > kSlicedRows) return false;
+    const int64_t m = g_.m, n = g_.n, depth = ceil_div(g_.k, slices);
+    const int64_t n_chunks = ceil_div(n, kSlicedColumns), chunk = ceil_div(n, n_chunks);
+    float* const sums = scratch_.array<float>(Size(g_.batch) * slices * m * n);
+    if (sums == nullptr) return false;
+    if (is_fetched() && n_chunks == 1) {
+      const int64_t row = g_.b.row_stride * kSize;
+      will_read({g_.b.data, depth * row, depth, n * kSize, row});
+    }
+    parallel_for(g_.batch * n_chunks * slices, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t slice = i % slices, j0 = i / slices % n_chunks * chunk;
+        const int64_t s = i / slices / n_chunks, p0 = slice * depth;
+        FewRows<T> f = columns(s, j0, std::min(chunk, n - j0));
+        f.a += p0;
+        f.b += p0 * g_.b.row_stride;
+        f.ldb = g_.b.row_stride;
+        f.k = std::max<int64_t>(std::min(depth, g_.k - p0), 0);
+        f.sums = sums + (s * slices + slice) * m * n + j0;
+        f.ld_sums = n;
+        kernels_.stream_rows(f);
+      }
+    });
+    parallel_for(g_.batch * n, kGrainWork / (slices * m), [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t s = begin / n, j0 = begin % n, nj = std::min(end - begin, n - j0);
+        float* const first = sums + s * slices * m * n;
+        for (int64_t slice = 1; slice < slices; ++slice) {
+          for (int64_t i = 0; i < m; ++i) {
+            const float* const more = first + (slice * m + i) * n + j0;
+            float* const to = first + i * n + j0;
+            for (int64_t j = 0; j < nj; ++j) to[j] += more[j];
+          }
+        }
+        kernels_.finish(g_, s, first + j0, n, 0, m, j0, nj);
+        begin += nj;
+      }
+    });
+    return true;
+  }
+
+  void run_columns(bool by_columns) {
+    const int64_t n_chunks = ceil_div(g_.n, kFewColumns);
+    const int64_t work = kFewColumns * g_.k * std::max<int64_t>(g_.m / 2, 1);
+    if (is_fetched() && by_columns) {
+      const int64_t column = g_.b.col_stride * kSize;
+      will_read({g_.b.data, kFewColumns * column, kFewColumns, g_.k * kSize, column});
+    }
+    parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
+                 [&](int64_t begin, int64_t end) {
+                   alignas(64) float sums[kFewDots * kFewColumns];
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t s = i / n_chunks, j0 = i % n_chunks * kFewColumns;
+                     FewRows<T> f = columns(s, j0, std::min(kFewColumns, g_.n - j0));
+                     f.sums = sums;
+                     f.ld_sums = kFewColumns;
+                     f.ldb = by_columns ? g_.b.col_stride : g_.b.row_stride;
+                     by_columns ? kernels_.few_dots(f) : kernels_.few_rows(f);
+                     kernels_.finish(g_, s, sums, kFewColumns, 0, g_.m, j0, f.n);
+                   }
+                 });
+  }
+
+  const Gemm<T>& g_;
+  const StorageKernels<T>& kernels_;
+  Scratch& scratch_;
+  const bool in_place_;
+  const int64_t lda_;
+  float* rows_ = nullptr;  // A as floats, unless it is used where it lies
+};
 
 }  // namespace
 }  // namespace gemm
@@ -84,7 +157,7 @@ bool Gemm<T>::run(Scratch& scratch) const {
     constexpr int64_t kRows = std::is_same_v<T, float> ? gemm::kFewFloatRows : gemm::kFewRows;
     const bool few =
         (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= kRows);
-    if (in_memory && few && k > 0) return gemm::run_few_rows(*this, scratch);
+    if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
   }
   return gemm::Blocks<T>(*this).run(scratch);
 }

@@ -281,6 +281,22 @@ TYPED_TEST(ActivatedGemm, AppliesFunctionsBeforeOrAfterTheResidual) {
   });
 }
 
+// Few rows of A and a large B whose rows are contiguous: threads share K, and many columns are
+// divided.
+TYPED_TEST(ActivatedGemm, SharesTheDepthOfFewRows) {
+  for_each_target([] {
+    for (const auto& [n, k] : {std::pair{301, 260}, {517, 267}, {4101, 70}}) {
+      for (const int64_t m : {1, 2, 3, 4}) {
+        for (const Layout layout : {Layout::Rows, Layout::Gaps}) {
+          check<TypeParam>({m, n, k, 1}, {layout, layout, layout}, {.addend = true});
+        }
+      }
+    }
+    check<TypeParam>({1, 301, 260, 3}, {Layout::Rows, Layout::Rows, Layout::Rows},
+                     {.row_bias = true, .residual = true, .act_last = true, .act = relu()});
+  });
+}
+
 // Enough rows to pack B, few enough to copy it while tiles are multiplied: several blocks, the last
 // of whole vectors or not, in one part or in several.
 TYPED_TEST(ActivatedGemm, FinishesWhatPackedPanelsGive) {
@@ -377,6 +393,17 @@ TEST_P(Gemm_, IsRefusedMemoryBeforeAnythingIsWritten) {
     h.a = {half.data(), 40, 1}, h.b = {half.data(), 0, 1}, h.c = {half_c.data(), 50, 1};
     expect_refusal(h);
   }
+}
+
+TEST_P(Gemm_, MultipliesFewRowsWithoutMemoryForTheirSums) {
+  constexpr int64_t kSize = 300;
+  std::vector<float> a(kSize, 1), b(kSize * kSize, 2), c(kSize, 7);
+  Gemm<float> g;
+  g.m = 1, g.n = g.k = kSize;
+  g.a = {a.data(), kSize, 1}, g.b = {b.data(), kSize, 1}, g.c = {c.data(), kSize, 1};
+  HeapScratch none(0);
+  ASSERT_TRUE(g.run(none));
+  EXPECT_EQ(c, std::vector<float>(kSize, 2 * kSize));
 }
 
 TEST_P(Gemm_, RefusesSizesThatAnInt64DoesNotCount) {

@@ -44,94 +44,129 @@ constexpr int64_t kAhead = 8192;
 
 constexpr int64_t kScalesOfALine = 32;
 
-template <Form kForm, int R>
-struct DotSums {
-  Ints sums[R][kDotColumns];
+/// What the lanes of a product's sums are.
+template <Form kForm>
+struct DotLanes {
+  using Type = Ints;
 };
-template <int R>
-struct DotSums<kGroups, R> {
-  Floats sums[R][kDotColumns];
+template <>
+struct DotLanes<kGroups> {
+  using Type = Floats;
 };
 
-/// kNarrow: groups are as small as they can be.
-template <Form kForm, int R, bool kNarrow>
-ET_INLINE void DotColumns(const Dots& t, int64_t j0, int64_t ahead) {
-  constexpr int C = kDotColumns;
-  const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
-  const uint8_t* b[C];
-  const BF16* scales[C];
-  for (int j = 0; j < C; ++j) {
-    const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
-    b[j] = t.b + column * t.ldb;
-    scales[j] = t.scales + column * t.groups;
-    for (int64_t g = 0; g < t.groups; g += kScalesOfALine) {
-      __builtin_prefetch(scales[j] + ahead / t.ldb * t.groups + g);
+/// Columns that are walked side by side, from column j of the weights on.
+template <int C>
+struct DotColumns {
+  DotColumns(const Dots& t, int64_t j0) {
+    for (int j = 0; j < C; ++j) {
+      const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
+      b[j] = t.b + column * t.ldb;
+      scales[j] = t.scales + column * t.groups;
     }
   }
+  const uint8_t* b[C];
+  const BF16* scales[C];
+};
+
+/// Adds the products of a vector of each column, from byte p on, and what belongs to it of R rows,
+/// which are advanced. kWhole: it is not the last, shorter one. kNarrow: groups are as small as
+/// they can be.
+template <Form kForm, int R, int C, bool kNarrow, bool kWhole, class Lanes>
+ET_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, int64_t bytes,
+                       int64_t ahead, const uint8_t* (&a)[R], Lanes (&sums)[R][C]) {
+  Ints y[C];
+#pragma GCC unroll 4
+  for (int j = 0; j < C; ++j) {
+    if constexpr (kWhole) {
+      __builtin_prefetch(columns.b[j] + p + ahead);
+      y[j] = Load(columns.b[j] + p);
+    } else {
+      y[j] = LoadRest(columns.b[j], p, bytes);
+    }
+  }
+  if constexpr (kForm == kBytes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+      for (int j = 0; j < C; ++j) sums[i][j] = ByteDots(sums[i][j], a[i], y[j]);
+      a[i] += kDotRowBytes;
+    }
+    return;
+  }
+  Floats scale[C];
+  if constexpr (kForm == kGroups) {
+    constexpr int64_t kUnit = 16, kUnits = kVectorBytes / kUnit;
+    const int64_t unit = p / kUnit;
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      // A whole vector is of whole groups, if these are narrow.
+      const int64_t groups = kNarrow && kWhole ? unit + kUnits : t.groups;
+      scale[j] = GroupScales(columns.scales[j], unit, kNarrow ? 1 : t.group_units, groups);
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < C; ++j) {
+    const Ints low = LowNibbles(y[j]), high = HighNibbles(y[j]);
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) {
+      const Ints part = NibbleDots(Load(a[i] + 2 * kVectorBytes), low, high, Load(a[i]),
+                                   Load(a[i] + kVectorBytes));
+      if constexpr (kForm == kGroups) {
+        sums[i][j] = MulAdd(ToFloat(part), scale[j], sums[i][j]);
+      } else {
+        sums[i][j] += part;
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < R; ++i) a[i] += 3 * kVectorBytes;
+}
+
+/// Sums, by lanes, of R rows and C columns from column j on.
+template <Form kForm, int R, int C, bool kNarrow, class Lanes>
+ET_INLINE void SumColumns(const Dots& t, int64_t j, int64_t ahead, Lanes (&sums)[R][C]) {
+  const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
+  const DotColumns<C> columns(t, j);
   const uint8_t* a[R];
   for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
-  DotSums<kForm, R> all{};
-  auto& sums = all.sums;
-  int64_t unit = 0;
-  const auto step = [&](int64_t p, auto is_whole) ET_TARGET_LAMBDA {
-    Ints y[C];
-#pragma GCC unroll 4
-    for (int j = 0; j < C; ++j) {
-      if constexpr (is_whole.value) {
-        __builtin_prefetch(b[j] + p + ahead);
-        y[j] = Load(b[j] + p);
-      } else {
-        y[j] = LoadRest(b[j], p, bytes);
-      }
-    }
-    if constexpr (kForm == kBytes) {
-#pragma GCC unroll 4
-      for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-        for (int j = 0; j < C; ++j) sums[i][j] = ByteDots(sums[i][j], a[i], y[j]);
-        a[i] += kDotRowBytes;
-      }
-      return;
-    }
-    Floats scale[C];
-    if constexpr (kForm == kGroups) {
-#pragma GCC unroll 4
-      for (int j = 0; j < C; ++j) {
-        constexpr int64_t kUnits = kVectorBytes / 16;
-        // A whole vector is of whole groups, if these are narrow.
-        const int64_t groups = kNarrow && is_whole.value ? unit + kUnits : t.groups;
-        scale[j] = GroupScales(scales[j], unit, kNarrow ? 1 : t.group_units, groups);
-      }
-      unit += kVectorBytes / 16;
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < C; ++j) {
-      const Ints low = LowNibbles(y[j]), high = HighNibbles(y[j]);
-#pragma GCC unroll 4
-      for (int i = 0; i < R; ++i) {
-        const Ints part = NibbleDots(Load(a[i] + 2 * kVectorBytes), low, high, Load(a[i]),
-                                     Load(a[i] + kVectorBytes));
-        if constexpr (kForm == kGroups) {
-          sums[i][j] = MulAdd(ToFloat(part), scale[j], sums[i][j]);
-        } else {
-          sums[i][j] += part;
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < R; ++i) a[i] += 3 * kVectorBytes;
-  };
   int64_t p = 0;
-  for (; p + kVectorBytes <= bytes; p += kVectorBytes) step(p, std::true_type());
-  if (p < bytes) step(p, std::false_type());
+  for (; p + kVectorBytes <= bytes; p += kVectorBytes) {
+    AddDots<kForm, R, C, kNarrow, true>(t, columns, p, bytes, ahead, a, sums);
+  }
+  if (p < bytes) AddDots<kForm, R, C, kNarrow, false>(t, columns, p, bytes, ahead, a, sums);
+}
+
+/// R rows times kDotColumns columns from column j on.
+template <Form kForm, int R, bool kNarrow>
+ET_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
+  constexpr int C = kDotColumns;
+  using Lanes = typename DotLanes<kForm>::Type;
+  for (int c = 0; c < C && t.groups > 0; ++c) {
+    const BF16* const scales = t.scales + (j + c < t.n ? j + c : t.n - 1) * t.groups;
+    for (int64_t g = 0; g < t.groups; g += kScalesOfALine) {
+      __builtin_prefetch(scales + ahead / t.ldb * t.groups + g);
+    }
+  }
+  Lanes sums[R][C] = {};
+  if constexpr (R == 1) {
+    // Memory delivers most where addresses follow one another. More rows read each column so often
+    // that multiply-adds count.
+    for (int c = 0; c < C; ++c) {
+      Lanes sum[1][1] = {};
+      SumColumns<kForm, 1, 1, kNarrow>(t, j + c, ahead, sum);
+      sums[0][c] = sum[0][0];
+    }
+  } else {
+    SumColumns<kForm, R, C, kNarrow>(t, j, ahead, sums);
+  }
   for (int i = 0; i < R && i < t.m; ++i) {
     int32_t row[C];  // or floats
     SumLanes(sums[i], row);
-    int32_t* const to = static_cast<int32_t*>(t.sums) + i * t.ld_sums + j0;
-    if (t.n - j0 >= C) {
+    int32_t* const to = static_cast<int32_t*>(t.sums) + i * t.ld_sums + j;
+    if (t.n - j >= C) {
       std::memcpy(to, row, sizeof(row));
     } else {
-      std::memcpy(to, row, static_cast<size_t>(t.n - j0) * 4);
+      std::memcpy(to, row, static_cast<size_t>(t.n - j) * 4);
     }
   }
 }
@@ -143,9 +178,9 @@ ET_INLINE void DotsOf(const Dots& t) {
   const int64_t ahead = (kAhead + group - 1) / group * group;
   for (int64_t j = 0; j < t.n; j += kDotColumns) {
     if (t.m == 1) {
-      DotColumns<kForm, 1, kNarrow>(t, j, ahead);
+      RunColumns<kForm, 1, kNarrow>(t, j, ahead);
     } else {
-      DotColumns<kForm, kDotRows, kNarrow>(t, j, ahead);
+      RunColumns<kForm, kDotRows, kNarrow>(t, j, ahead);
     }
   }
 }

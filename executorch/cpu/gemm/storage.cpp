@@ -283,6 +283,56 @@ void FewRowsOfB(const FewRows<T>& f) {
   ScaledRowsOf<8, kManyRegisters ? 3 : 1>(f);
 }
 
+// sums[i, j] += a[i, p] * b[p, j] for kHeight rows and kVectors vectors of columns.
+template <int kHeight, int kVectors>
+struct SumsInMemory {
+  template <class T>
+  static HWY_INLINE void Add(const FewRows<T>& f, const V (&x)[kHeight], const T* b, int64_t j) {
+    const Floats d;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = j + v * kLanes;
+      __builtin_prefetch(b + at + kStreamAhead, 0, 2);
+      const V y = LoadFloats(d, b + at);
+#pragma GCC unroll 4
+      for (int i = 0; i < kHeight; ++i) {
+        float* const sum = f.sums + i * f.ld_sums + at;
+        hn::StoreU(hn::MulAdd(x[i], y, hn::LoadU(d, sum)), d, sum);
+      }
+    }
+  }
+  static constexpr int64_t kStreamAhead = 1024;  // elements
+};
+
+template <int kHeight, class T>
+void StreamRowsOf(const FewRows<T>& f) {
+  const Floats d;
+  for (int i = 0; i < kHeight; ++i) std::fill_n(f.sums + i * f.ld_sums, f.n, 0.0f);
+  const T* b = f.b;
+  for (int64_t p = 0; p < f.k; ++p, b += f.ldb) {
+    V x[kHeight];
+    for (int i = 0; i < kHeight; ++i) x[i] = hn::Set(d, f.a[i * f.lda + p]);
+    int64_t j = 0;
+    for (; j + 4 * kLanes <= f.n; j += 4 * kLanes) SumsInMemory<kHeight, 4>::Add(f, x, b, j);
+    for (; j + kLanes <= f.n; j += kLanes) SumsInMemory<kHeight, 1>::Add(f, x, b, j);
+    if (j == f.n) continue;
+    const auto rest = static_cast<size_t>(f.n - j);
+    const V y = LoadFloatsN(d, b + j, rest);
+    for (int i = 0; i < kHeight; ++i) {
+      float* const sum = f.sums + i * f.ld_sums + j;
+      StoreFloatsN(hn::MulAdd(x[i], y, LoadFloatsN(d, sum, rest)), d, sum, rest);
+    }
+  }
+}
+
+template <class T>
+void StreamRows(const FewRows<T>& f) {
+  if (f.m == 1) return StreamRowsOf<1>(f);
+  if (f.m == 2) return StreamRowsOf<2>(f);
+  if (f.m == 3) return StreamRowsOf<3>(f);
+  StreamRowsOf<4>(f);
+}
+
 // A block of C and what makes it of its sums. Operands that are absent have no data.
 template <class T>
 struct Block {
@@ -382,8 +432,8 @@ void Finish(const Gemm<T>& g, int64_t s, const float* sums, int64_t ld, int64_t 
 
 template <class T>
 const StorageKernels<T>& Table() {
-  static constexpr StorageKernels<T> kTable = {Convert<T>, PackRows<T>,   PackColumns<T>,
-                                               FewDots<T>, FewRowsOfB<T>, Finish<T>};
+  static constexpr StorageKernels<T> kTable = {
+      Convert<T>, PackRows<T>, PackColumns<T>, FewDots<T>, FewRowsOfB<T>, StreamRows<T>, Finish<T>};
   return kTable;
 }
 
