@@ -92,12 +92,82 @@ void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
 
 // ---- tiles ----
 
+/// Copies quads of the rows of a tile, segment after segment, as numbers of 16 bits.
+template <class Sums, int R>
+class WideRows {
+ public:
+  ET_INLINE WideRows(const Tile& t, int i0) : t_(t), a_(t.a + i0 * t.lda) {}
+
+  /// The next ones, and how many there are; 0 behind the last.
+  ET_INLINE int64_t next(int16_t (&to)[R][Sums::kWideRow]) {
+    int64_t n = 0;
+    while (n < Sums::kWideQuads && segment_ < t_.n_segments) {
+      const int64_t left = t_.quads - quad_, free = Sums::kWideQuads - n;
+      const int64_t more = left < free ? left : free;
+      for (int i = 0; i < R; ++i) {
+        Sums::Widen(a_ + i * t_.lda + t_.segments[segment_] + 4 * quad_, more, to[i] + 4 * n);
+      }
+      n += more;
+      quad_ += more;
+      if (quad_ == t_.quads) quad_ = 0, ++segment_;
+    }
+    return n;
+  }
+
+ private:
+  const Tile& t_;
+  const int8_t* a_;
+  int64_t segment_ = 0, quad_ = 0;
+};
+
+/// Sums of rows [i0, i0 + R) of a tile, whose rows of A are widened first.
+template <class Sums, int R>
+ET_INLINE void SumWideRows(const Tile& t, int i0) {
+  constexpr int kPassColumns = kColumns / Sums::kPasses;
+  alignas(kVectorBytes) int16_t wide[R][Sums::kWideRow];
+  Ints all[Sums::kPasses][R][kVectors];
+  for (auto& pass : all) {
+    for (auto& row : pass) {
+      for (Ints& sums : row) sums = Ints{};
+    }
+  }
+  WideRows<Sums, R> rows(t, i0);
+  const uint8_t* b = t.panel;
+  while (const int64_t n = rows.next(wide)) {
+    for (int pass = 0; pass < Sums::kPasses; ++pass) {
+      Ints sums[R][kVectors];
+#pragma GCC unroll 12
+      for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sums[i][v] = all[pass][i][v];
+      }
+      Sums::template Add<R>(wide, n, b + pass * kPassColumns * 4, sums);
+#pragma GCC unroll 12
+      for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          Keep(sums[i][v]);
+          all[pass][i][v] = sums[i][v];
+        }
+      }
+    }
+    b += n * kColumns * 4;
+  }
+  for (int pass = 0; pass < Sums::kPasses; ++pass) {
+    for (int i = 0; i < R; ++i) {
+      Sums::Write(all[pass][i],
+                  static_cast<int32_t*>(t.sums) + (i0 + i) * kColumns + pass * kPassColumns);
+    }
+  }
+}
+
 /// Sums of rows [i0, i0 + R) of a tile.
 template <class Sums, int R>
 ET_INLINE void SumRows(const Tile& t, int i0) {
-  for (int pass = 0; pass < Sums::kPasses; ++pass) {
-    constexpr int kPassColumns = kColumns / Sums::kPasses;
-    const uint8_t* b = t.panel + pass * kPassColumns * 4;
+  if constexpr (Sums::kWide) {
+    SumWideRows<Sums, R>(t, i0);
+  } else {
+    const uint8_t* b = t.panel;
     Ints sums[R][kVectors] = {};
     for (int64_t s = 0; s < t.n_segments; ++s) {
       Sums::template Add<R>(t.a + i0 * t.lda + t.segments[s], t.lda, t.quads, b, sums);
@@ -106,8 +176,7 @@ ET_INLINE void SumRows(const Tile& t, int i0) {
     for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) Keep(sums[i][v]);
-      Sums::Write(sums[i],
-                  static_cast<int32_t*>(t.sums) + (i0 + i) * kColumns + pass * kPassColumns);
+      Sums::Write(sums[i], static_cast<int32_t*>(t.sums) + (i0 + i) * kColumns);
     }
   }
 }
@@ -119,7 +188,7 @@ void RunTile(const Tile& t) {
 
 template <class Sums, int R>
 void RunByteTile(const Tile& t, const ByteResults& results) {
-  if constexpr (Sums::kPasses > 1) {
+  if constexpr (Sums::kWide) {
     SumRows<Sums, R>(t, 0);
     FinishBytes(static_cast<const int32_t*>(t.sums), kColumns, R, results);
   } else {

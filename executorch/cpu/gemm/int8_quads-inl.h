@@ -3,7 +3,8 @@
 
 /// Sums of a tile, one vector for each kLanes columns.
 struct Quads {
-  static constexpr int kPasses = 1, kOffset = kFlip == 0 ? 0 : 128;
+  static constexpr int kOffset = kFlip == 0 ? 0 : 128;
+  static constexpr bool kWide = false;
 
   /// sums += `n` quads of R rows times those of a panel, which is behind them
   /// afterwards.

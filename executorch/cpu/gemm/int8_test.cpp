@@ -135,6 +135,11 @@ TEST_P(Int8, ComputesBytesOfAnySize) {
   }
 }
 
+// Deeper than what rows are widened at once to, where a machine does that.
+TEST_P(Int8, ComputesDeepSums) {
+  for (const int64_t k : {1024, 1025, 2300}) Example(25, 19, k).check();
+}
+
 TEST_P(Int8, ComputesNibblesOfAnySize) {
   for (const int64_t m : {1, 4, 7, 14}) {
     for (const int64_t n : {2, 35}) {

@@ -126,14 +126,30 @@ ET_INLINE Ints Ones() {
 }
 
 /// A vector of sums has two for each of four columns, of the even and of the
-/// odd pairs.
+/// odd pairs. Rows of A are widened before they are multiplied, once for all
+/// columns: in the inner loop that would cost as much as the products.
 struct ByteSums {
   static constexpr int kPasses = 2, kOffset = 0;
+  static constexpr bool kWide = true;
+  /// As many as fit the first-level cache beside the same quads of a panel.
+  static constexpr int64_t kWideQuads = 256;
+  /// Rows a power of two apart would compete for lines of the cache.
+  static constexpr int64_t kWideRow = kWideQuads * 4 + 32;
 
+  /// `n` quads as numbers of 16 bits.
+  ET_INLINE static void Widen(const int8_t* a, int64_t n, int16_t* to) {
+    int64_t quad = 0;
+    for (; quad + 4 <= n; quad += 4) {
+      Store(Widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + 4 * quad))),
+            to + 4 * quad);
+    }
+    for (int64_t p = 4 * quad; p < 4 * n; ++p) to[p] = a[p];
+  }
+  /// sums += `n` widened quads of R rows times those of columns of a panel.
   template <int R>
-  ET_INLINE static void Add(const int8_t* a, int64_t lda, int64_t n, const uint8_t*& b,
+  ET_INLINE static void Add(const int16_t (&a)[R][kWideRow], int64_t n, const uint8_t* b,
                             Ints (&sums)[R][kVectors]) {
-    for (int64_t quad = 0; quad < n; ++quad, a += 4, b += kColumns * 4) {
+    for (int64_t quad = 0; quad < n; ++quad, b += kColumns * 4) {
       Ints y[kVectors];
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
@@ -141,9 +157,9 @@ struct ByteSums {
       }
 #pragma GCC unroll 6
       for (int i = 0; i < R; ++i) {
-        int32_t four;
-        std::memcpy(&four, a + i * lda, 4);
-        const Ints x = Widened(_mm_set1_epi32(four));
+        int64_t four;
+        std::memcpy(&four, a[i] + quad * 4, 8);
+        const Ints x = reinterpret_cast<Ints>(_mm256_set1_epi64x(four));
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sums[i][v] += Pairs(x, y[v]);
       }
@@ -157,7 +173,8 @@ struct ByteSums {
 };
 
 struct NibbleSums {
-  static constexpr int kPasses = 1, kOffset = 128;
+  static constexpr int kOffset = 128;
+  static constexpr bool kWide = false;
 
   /// Rows [i, i + N): 16-bit sums of more would not stay in registers beside
   /// the others.
