@@ -182,6 +182,8 @@ TEST(FileLoaders, FailAfterBeingMovedFrom) {
   FileDataLoader second(std::move(first.get()));
   EXPECT_TRUE(second.load(0, 1, kProgram).ok());
   EXPECT_EQ(first->load(0, 1, kProgram).error(), Error::InvalidState);
+  EXPECT_EQ(second.size().get(), file.bytes.size());
+  EXPECT_EQ(first->size().error(), Error::InvalidState);
 }
 
 TEST(MmapDataLoader, BuffersOutliveTheLoader) {

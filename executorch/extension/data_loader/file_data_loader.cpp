@@ -22,7 +22,7 @@ Result<FreeableBuffer> FileDataLoader::load(size_t offset, size_t size, const Se
 }
 
 Result<size_t> FileDataLoader::size() const {
-  return file_.size();
+  return file_.size_if_open();
 }
 
 Error FileDataLoader::load_into(size_t offset, size_t size, const SegmentInfo&,

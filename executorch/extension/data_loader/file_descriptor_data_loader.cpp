@@ -52,7 +52,7 @@ Result<FreeableBuffer> FileDescriptorDataLoader::load(size_t offset, size_t size
 }
 
 Result<size_t> FileDescriptorDataLoader::size() const {
-  return file_.size();
+  return file_.size_if_open();
 }
 
 Error FileDescriptorDataLoader::load_into(size_t offset, size_t size, const SegmentInfo&,

@@ -72,6 +72,14 @@ FileHandle::FileHandle(FileHandle&& rhs) noexcept
       size_(std::exchange(rhs.size_, 0)),
       name_(std::move(rhs.name_)) {}
 
+Result<size_t> FileHandle::size_if_open() const {
+  if (fd_ < 0) {
+    ET_LOG(Error, "file loader: asked for the size of a file that was moved to another loader");
+    return Error::InvalidState;
+  }
+  return size_;
+}
+
 FileHandle::~FileHandle() {
   if (fd_ >= 0) {
     ::close(fd_);

@@ -28,6 +28,8 @@ class FileHandle final {
 
   int fd() const { return fd_; }
   size_t size() const { return size_; }
+  /// InvalidState after the handle was moved from.
+  runtime::Result<size_t> size_if_open() const;
   const char* name() const { return name_.c_str(); }
 
   /// InvalidArgument unless [offset, offset + size) lies in the file.

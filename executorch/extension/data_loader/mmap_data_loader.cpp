@@ -77,7 +77,7 @@ Result<FreeableBuffer> MmapDataLoader::load(size_t offset, size_t size, const Se
 }
 
 Result<size_t> MmapDataLoader::size() const {
-  return file_.size();
+  return file_.size_if_open();
 }
 
 Error MmapDataLoader::load_into(size_t offset, size_t size, const SegmentInfo&,

@@ -209,8 +209,8 @@ void check_element_count(const std::vector<SizesType>& sizes, size_t count) {
 
 TensorPtr make_tensor_ptr(std::vector<SizesType> sizes, void* data,
                           std::vector<DimOrderType> dim_order, std::vector<StridesType> strides,
-                          ScalarType type, TensorShapeDynamism dynamism,
-                          std::function<void(void*)> deleter, Device device) {
+                          ScalarType type, Device device, TensorShapeDynamism dynamism,
+                          std::function<void(void*)> deleter) {
   std::shared_ptr<void> owner;
   if (deleter) {
     owner = std::shared_ptr<void>(data, std::move(deleter));

@@ -76,27 +76,46 @@ std::pair<std::shared_ptr<void>, void*> own(std::vector<T> data,
 
 }  // namespace internal
 
-// Over memory of the caller, who keeps it alive; `deleter(data)` runs when the last owner goes.
+// Over memory of the caller, who keeps it alive; `deleter(data)` runs when the last owner goes. The
+// memory lies on `device` already, the CPU where none is named: nothing is copied.
 
-TensorPtr make_tensor_ptr(
+TensorPtr make_tensor_ptr(std::vector<executorch::aten::SizesType> sizes, void* data,
+                          std::vector<executorch::aten::DimOrderType> dim_order,
+                          std::vector<executorch::aten::StridesType> strides,
+                          executorch::aten::ScalarType type, executorch::aten::Device device,
+                          executorch::aten::TensorShapeDynamism dynamism =
+                              executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND,
+                          std::function<void(void*)> deleter = nullptr);
+
+inline TensorPtr make_tensor_ptr(
     std::vector<executorch::aten::SizesType> sizes, void* data,
     std::vector<executorch::aten::DimOrderType> dim_order,
     std::vector<executorch::aten::StridesType> strides,
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND,
-    std::function<void(void*)> deleter = nullptr,
-    executorch::aten::Device device = executorch::aten::Device(executorch::aten::DeviceType::CPU));
+    std::function<void(void*)> deleter = nullptr) {
+  return make_tensor_ptr(std::move(sizes), data, std::move(dim_order), std::move(strides), type,
+                         executorch::aten::Device(executorch::aten::DeviceType::CPU), dynamism,
+                         std::move(deleter));
+}
+
+inline TensorPtr make_tensor_ptr(std::vector<executorch::aten::SizesType> sizes, void* data,
+                                 executorch::aten::ScalarType type, executorch::aten::Device device,
+                                 executorch::aten::TensorShapeDynamism dynamism =
+                                     executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND,
+                                 std::function<void(void*)> deleter = nullptr) {
+  return make_tensor_ptr(std::move(sizes), data, {}, {}, type, device, dynamism,
+                         std::move(deleter));
+}
 
 inline TensorPtr make_tensor_ptr(
     std::vector<executorch::aten::SizesType> sizes, void* data,
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND,
-    std::function<void(void*)> deleter = nullptr,
-    executorch::aten::Device device = executorch::aten::Device(executorch::aten::DeviceType::CPU)) {
-  return make_tensor_ptr(std::move(sizes), data, {}, {}, type, dynamism, std::move(deleter),
-                         device);
+    std::function<void(void*)> deleter = nullptr) {
+  return make_tensor_ptr(std::move(sizes), data, {}, {}, type, dynamism, std::move(deleter));
 }
 
 // Owning: from a vector, which is moved in, or converted when `type` is another type than T; the

@@ -53,8 +53,8 @@ class TensorPtrMaker final {
 
   TensorPtr make_tensor_ptr() && {
     return ::executorch::extension::make_tensor_ptr(std::move(sizes_), data_, std::move(dim_order_),
-                                                    std::move(strides_), type_, dynamism_,
-                                                    std::move(deleter_), device_);
+                                                    std::move(strides_), type_, device_, dynamism_,
+                                                    std::move(deleter_));
   }
 
   operator TensorPtr() && { return std::move(*this).make_tensor_ptr(); }
@@ -84,7 +84,7 @@ inline TensorPtrMaker for_blob(
   return TensorPtrMaker(data, std::move(sizes), type);
 }
 
-// Over memory of the caller.
+// Over memory of the caller, on the CPU or on the named device.
 
 inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
                            executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
@@ -121,6 +121,51 @@ inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> 
                                executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .strides(std::move(strides))
+      .deleter(std::move(deleter))
+      .dynamism(dynamism)
+      .make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           executorch::aten::ScalarType type, executorch::aten::Device device,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type).device(device).dynamism(dynamism).make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           std::vector<executorch::aten::StridesType> strides,
+                           executorch::aten::ScalarType type, executorch::aten::Device device,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type)
+      .strides(std::move(strides))
+      .device(device)
+      .dynamism(dynamism)
+      .make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           executorch::aten::ScalarType type, executorch::aten::Device device,
+                           std::function<void(void*)>&& deleter,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type)
+      .device(device)
+      .deleter(std::move(deleter))
+      .dynamism(dynamism)
+      .make_tensor_ptr();
+}
+
+inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
+                           std::vector<executorch::aten::StridesType> strides,
+                           executorch::aten::ScalarType type, executorch::aten::Device device,
+                           std::function<void(void*)>&& deleter,
+                           executorch::aten::TensorShapeDynamism dynamism =
+                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+  return for_blob(data, std::move(sizes), type)
+      .strides(std::move(strides))
+      .device(device)
       .deleter(std::move(deleter))
       .dynamism(dynamism)
       .make_tensor_ptr();

@@ -176,6 +176,29 @@ TEST_F(TensorPtrTest, BecomesAnEValue) {
   EXPECT_TRUE(value.isTensor());
 }
 
+TEST_F(TensorPtrTest, BlobsLieOnTheDeviceNamed) {
+  const aten::Device cuda(aten::DeviceType::CUDA, 0);
+  float data[6] = {};
+  int freed = 0;
+  const auto count = [&](void*) { ++freed; };
+  for (const TensorPtr& tensor :
+       {make_tensor_ptr({2, 3}, data, ScalarType::Float, cuda, TensorShapeDynamism::STATIC, count),
+        make_tensor_ptr({2, 3}, data, {0, 1}, {3, 1}, ScalarType::Float, cuda,
+                        TensorShapeDynamism::STATIC, count),
+        from_blob(data, {2, 3}, ScalarType::Float, cuda, count, TensorShapeDynamism::STATIC),
+        from_blob(data, {2, 3}, {3, 1}, ScalarType::Float, cuda, count),
+        from_blob(data, {2, 3}, ScalarType::Float, cuda),
+        from_blob(data, {2, 3}, {3, 1}, ScalarType::Float, cuda)}) {
+    EXPECT_EQ(tensor->device(), cuda);
+    EXPECT_EQ(tensor->const_data_ptr(), data);
+    EXPECT_EQ(tensor->numel(), 6);
+  }
+  EXPECT_EQ(freed, 4);
+  EXPECT_TRUE(make_tensor_ptr({2, 3}, data, ScalarType::Float, TensorShapeDynamism::STATIC)
+                  ->device()
+                  .is_cpu());
+}
+
 TEST_F(TensorPtrTest, BlobsAreDescribedStepByStep) {
   int64_t tokens[3] = {5, 6, 7};
   const auto blob = from_blob(tokens, {1, 3}, ScalarType::Long);

@@ -150,6 +150,10 @@
   ET_FORALL_FLOAT_TYPES(_)                                                                        \
   _(::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::ADDITIONAL>::type, \
     ADDITIONAL)
+#define ET_FORALL_FLOAT_TYPES_AND2(ADDITIONAL1, ADDITIONAL2, _)                                    \
+  ET_FORALL_FLOAT_TYPES_AND(ADDITIONAL1, _)                                                        \
+  _(::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::ADDITIONAL2>::type, \
+    ADDITIONAL2)
 #define ET_FORALL_FLOATHBF16_TYPES_AND(ADDITIONAL, _)                                             \
   ET_FORALL_FLOATHBF16_TYPES(_)                                                                   \
   _(::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::ADDITIONAL>::type, \
@@ -162,6 +166,15 @@
   ET_FORALL_REAL_TYPES_AND(ADDITIONAL1, _)                                                         \
   _(::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::ADDITIONAL2>::type, \
     ADDITIONAL2)
+#define ET_FORALL_REAL_TYPES_AND3(ADDITIONAL1, ADDITIONAL2, ADDITIONAL3, _)                        \
+  ET_FORALL_REAL_TYPES_AND2(ADDITIONAL1, ADDITIONAL2, _)                                           \
+  _(::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::ADDITIONAL3>::type, \
+    ADDITIONAL3)
+#define ET_FORALL_REAL_TYPES_AND_WITH(ADDITIONAL, A, _)                                           \
+  ET_FORALL_REAL_TYPES_WITH(A, _)                                                                 \
+  _(A,                                                                                            \
+    ::executorch::runtime::ScalarTypeToCppType<::executorch::aten::ScalarType::ADDITIONAL>::type, \
+    ADDITIONAL)
 
 #define ET_INTERNAL_SWITCH_CASE(NAME, CTYPE_ALIAS, ...)                                         \
   case ::executorch::aten::ScalarType::NAME: {                                                  \

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace executorch {
 namespace runtime {
 namespace {
@@ -14,6 +16,23 @@ TEST(ScalarTypes, SizesAreThoseOfTheCppTypes) {
   EXPECT_STREQ(toString(ScalarType::name), #name);
   ET_FORALL_SCALAR_TYPES(CHECK_SIZE)
 #undef CHECK_SIZE
+}
+
+TEST(ScalarTypes, ListsTakeFurtherTypes) {
+  std::string names;
+#define APPEND(ctype, name) \
+  names += (sizeof(ctype) == elementSize(ScalarType::name)) ? #name " " : "?";
+#define APPEND_WITH(suffix, ctype, name) APPEND(ctype, name) names += suffix;
+  ET_FORALL_FLOAT_TYPES_AND2(Half, Bool, APPEND)
+  EXPECT_EQ(names, "Float Double Half Bool ");
+  names.clear();
+  ET_FORALL_REAL_TYPES_AND3(Half, Bool, BFloat16, APPEND)
+  EXPECT_EQ(names, "Byte Char Short Int Long Float Double Half Bool BFloat16 ");
+  names.clear();
+  ET_FORALL_REAL_TYPES_AND_WITH(Bool, "; ", APPEND_WITH)
+  EXPECT_EQ(names, "Byte ; Char ; Short ; Int ; Long ; Float ; Double ; Bool ; ");
+#undef APPEND_WITH
+#undef APPEND
 }
 
 TEST(ScalarTypes, UnknownNumbersAreInvalid) {
