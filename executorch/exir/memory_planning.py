@@ -12,15 +12,20 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
-from torch.export.graph_signature import ExportGraphSignature
+from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
 from torch.fx import GraphModule, Node
 
 from executorch.exir import memory
 from executorch.exir.device_arenas import has_devices, place_by_device
 from executorch.exir.error import InternalError
-from executorch.exir.share_storage import place_shared, share_storage, unshare
+from executorch.exir.passes.operator_kind import is_inplace, overload_of
+from executorch.exir.share_storage import (
+    extend_lifetimes_of_bases as _extend_storage_base_lifetimes,
+)
+from executorch.exir.share_storage import owners_and_nested, place_shared, share_storage, unshare
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import (
     collect_specs_from_nodes,
@@ -126,6 +131,25 @@ def _bufsizes(totals: dict[int, int], extra_padding: int) -> list[int]:
     return sizes
 
 
+def _with_nested(algo: Callable[..., MemoryAlgoResult]) -> Callable[..., MemoryAlgoResult]:
+    """Let `algo` place what has memory of its own; what lies in others follows its base."""
+
+    @wraps(algo)
+    def place(
+        alignment: int, specs: Iterable[TensorSpec], *rest: Any, **options: Any
+    ) -> MemoryAlgoResult:
+        owners, nested = owners_and_nested(specs)
+        result = algo(alignment, owners, *rest, **options)
+        for spec in nested:
+            base = result.spec_dict[spec.storage_base]  # type: ignore[index]
+            offset = base.mem_offset + spec.storage_base_offset
+            result.spec_dict[spec] = SpecAllocResult(base.mem_id, base.mem_obj_id, offset)
+        return result
+
+    return place
+
+
+@_with_nested
 def naive(
     alignment: int,
     specs: Iterable[TensorSpec],
@@ -145,6 +169,7 @@ def naive(
     return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
 
 
+@_with_nested
 def greedy(
     alignment: int,
     specs: Iterable[TensorSpec],
@@ -169,6 +194,7 @@ def greedy(
     return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
 
 
+@_with_nested
 def smallest(
     alignment: int,
     specs: Iterable[TensorSpec],
@@ -325,7 +351,7 @@ class Verifier:
     def verify_storage_reuse(self, allow_lifetime_and_storage_overlap: bool = False) -> int:
         """The number of pairs that share memory at different times; InternalError for a pair that
         shares it at the same time, unless that is allowed."""
-        specs = self._planned()
+        specs = owners_and_nested(self._planned())[0]
         if not allow_lifetime_and_storage_overlap:
             check_no_conflict(specs)
         return sum(self.storage_overlap(a, b) for i, a in enumerate(specs) for b in specs[i + 1 :])
@@ -347,12 +373,26 @@ class Verifier:
                 raise InternalError(f"no memory is planned: {spec.debug()}")
 
 
+def _do_user_inputs_exist(graph_signature: ExportGraphSignature) -> bool:
+    """Whether a caller gives any tensor."""
+    return any(
+        s.kind is InputKind.USER_INPUT and isinstance(s.arg, TensorArgument)
+        for s in graph_signature.input_specs
+    )
+
+
+def _is_inplace_node(node: Node) -> bool:
+    """Whether its result is an operand that it writes into."""
+    op = overload_of(node.target) if node.op == "call_function" else None
+    return op is not None and is_inplace(op)
+
+
 def check_no_conflict(specs: Iterable[TensorSpec]) -> None:
     """InternalError if two specs that are alive together overlap in memory."""
     from executorch.exir import _native
 
     for mem_id, group in _by_arena(specs).items():
-        placed = [s for s in group if s.mem_offset is not None]
+        placed = [s for s in owners_and_nested(group)[0] if s.mem_offset is not None]
         blocks = [(s.allocated_memory, *s.lifetime) for s in placed]
         found = _native.find_conflict(blocks, [s.mem_offset or 0 for s in placed])
         if found is not None:
@@ -410,6 +450,7 @@ def apply_algo(
     )
     for spec in planned:
         spec.realign(alignment)
+    _extend_storage_base_lifetimes(planned)
     graph_module.input_mem_buffer_sizes = []  # type: ignore[assignment]
     padding = _xnnpack_padding(graph_module)
 

@@ -8,6 +8,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir import memory
+from executorch.exir.error import InternalError
 from executorch.exir.passes.graph_edit import same_shape
 from executorch.exir.passes.operator_kind import is_out_variant, overload_of
 from executorch.exir.tensor import TensorSpec
@@ -73,6 +74,33 @@ def _dying_operand(node: Node, index: int, allocated: set[TensorSpec]) -> Tensor
         if storage in allocated and storage not in other and storage.lifetime[1] == index:
             return storage
     return None
+
+
+def owners_and_nested(specs: Iterable[TensorSpec]) -> tuple[list[TensorSpec], list[TensorSpec]]:
+    """Specs with memory of their own, and those that lie in others of `specs`, bases first."""
+    specs = list(specs)
+    known = set(specs)
+    owners = [s for s in specs if s.storage_base not in known]
+    nested: list[TensorSpec] = []
+    waiting = [s for s in specs if s.storage_base in known]
+    placed = set(owners)
+    while waiting:
+        ready = [s for s in waiting if s.storage_base in placed]
+        if not ready:
+            raise InternalError(f"storage_base goes in a circle: {waiting[0].debug()}")
+        nested += ready
+        placed.update(ready)
+        waiting = [s for s in waiting if s not in placed]
+    return owners, nested
+
+
+def extend_lifetimes_of_bases(specs: Iterable[TensorSpec]) -> None:
+    """Let memory be alive as long as anything of `specs` that lies in it."""
+    for spec in reversed(owners_and_nested(specs)[1]):
+        base = spec.storage_base
+        assert base is not None
+        (first, last), (begin, end) = spec.lifetime, base.lifetime
+        base.lifetime = [min(first, begin), max(last, end)]
 
 
 def unshare(shared: Iterable[TensorSpec]) -> None:

@@ -1,9 +1,20 @@
 import pytest
 import torch
 from torch.export import Dim
+from torch.fx import Graph, GraphModule
 
 from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.error import InternalError
+from executorch.exir.memory_planning import (
+    MemoryPlanningAlgorithmSuite,
+    check_no_conflict,
+    greedy,
+    naive,
+    smallest,
+)
 from executorch.exir.passes import MemoryPlanningPass
+from executorch.exir.share_storage import extend_lifetimes_of_bases
+from executorch.exir.tensor import TensorSpec
 from executorch.runtime import Runtime
 
 
@@ -94,3 +105,29 @@ def test_views_of_the_operand_in_another_shape_keep_it():
 def test_named_algorithms_keep_their_results():
     assert not MemoryPlanningPass("greedy").reuse_storage
     assert MemoryPlanningPass().reuse_storage
+
+
+def test_what_lies_in_other_memory_follows_it_through_every_algorithm() -> None:
+    base, child, grandchild, other = (
+        TensorSpec.from_tensor(torch.empty(n, dtype=torch.uint8)) for n in (64, 24, 8, 64)
+    )
+    for algo in (naive, greedy, smallest):
+        specs = [grandchild, other, child, base]
+        for spec in specs:
+            spec.lifetime = [0, 1]
+        grandchild.lifetime = [4, 5]
+        other.lifetime = [5, 6]
+        child.storage_base, child.storage_base_offset = base, 16
+        grandchild.storage_base, grandchild.storage_base_offset = child, 8
+        extend_lifetimes_of_bases(specs)
+        assert child.lifetime == base.lifetime == [0, 5]
+        suite = MemoryPlanningAlgorithmSuite([algo])
+        assert suite(16, specs, GraphModule({}, Graph()), None, 0) == [0, 128]
+        assert base.mem_offset is not None
+        assert child.mem_offset == base.mem_offset + 16
+        assert grandchild.mem_offset == base.mem_offset + 24
+        assert grandchild.mem_obj_id == base.mem_obj_id
+        check_no_conflict(specs)
+    base.storage_base = grandchild
+    with pytest.raises(InternalError, match="circle"):
+        extend_lifetimes_of_bases(specs)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule
 
 from executorch.exir import EdgeCompileConfig, to_edge
@@ -37,6 +38,7 @@ from executorch.exir.passes.convert_constant_dim_order_pass import convert_const
 from executorch.exir.passes.memory_format_ops_pass import DimOrderOpsRevertPass
 from executorch.exir.passes.pass_registry import PassRegistry
 from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, reinplace_pass
+from executorch.exir.program._fake_program import get_fake_program, update_to_real_program
 from executorch.exir.program._program import (
     _remove_invalid_ops_for_not_decompose,
     _transform,
@@ -346,3 +348,13 @@ def test_a_size_that_a_decomposition_fixes_is_an_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(_to_edge, "decompose", fixing)
     with pytest.raises(RuntimeError, match="dimension 0 of input input.* declared dynamic"):
         to_edge(exported)
+
+
+def test_a_fake_program_has_no_data_until_it_gets_some() -> None:
+    real = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+    fake = get_fake_program(real)
+    weight = fake.state_dict["weight"]
+    assert isinstance(weight, FakeTensor) and weight.shape == (2, 3)
+    assert fake.graph is not real.graph and fake.graph_signature == real.graph_signature
+    assert update_to_real_program(fake, real).state_dict["weight"] is real.state_dict["weight"]
+    torch.testing.assert_close(fake.module()(torch.ones(1, 3)), real.module()(torch.ones(1, 3)))

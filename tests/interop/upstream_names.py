@@ -25,6 +25,11 @@ def site_packages() -> Path:
     return folder
 
 
+def holds_tests_only(folder: Path) -> bool:
+    modules = list(folder.glob("*.py"))
+    return bool(modules) and all(module.name.startswith("test_") for module in modules)
+
+
 class UpstreamTests(MetaPathFinder):
     """Asked first: a test compares with what its own helpers write. No module outside of test
     folders is replaced."""
@@ -36,12 +41,12 @@ class UpstreamTests(MetaPathFinder):
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         parts = name.split(".")
+        base = self.folder.joinpath(*parts)
         of_tests = parts[0] == "executorch" and (
-            TEST_FOLDERS & set(parts) or parts[-1].startswith("test_")
+            TEST_FOLDERS & set(parts) or parts[-1].startswith("test_") or holds_tests_only(base)
         )
         if not of_tests and parts[0] not in TOOLS:
             return None
-        base = self.folder.joinpath(*parts)
         if base.with_suffix(".py").exists():
             return importlib.util.spec_from_file_location(name, base.with_suffix(".py"))
         if base.is_dir():

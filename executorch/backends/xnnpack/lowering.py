@@ -44,6 +44,8 @@ from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 
 aten = exir_ops.edge.aten
 INFINITY = float("inf")
+# Metadata of a call: the bounds of its result, which a clamp had that `FuseActivationPass` removed.
+FUSED_ACTIVATION = "XNN_FUSED_ACTIVATION"
 # By rank: the dims with the channels last, and back.
 _NHWC = {3: [0, 2, 1], 4: [0, 2, 3, 1]}
 _NCHW = {3: [0, 2, 1], 4: [0, 3, 1, 2]}
@@ -323,6 +325,8 @@ class Lowering:
 
     def with_activation(self, node: Node) -> tuple[Node, Bounds]:
         """Whose result to write, and within which bounds: the clamp behind it, if there is one."""
+        if FUSED_ACTIVATION in node.meta:
+            return node, node.meta[FUSED_ACTIVATION]
         user = self.only_user(node)
         if user is None or user.target not in CLAMPS:
             return node, None

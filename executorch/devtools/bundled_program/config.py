@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
-MethodInputType = torch.Tensor | int | bool | float
-MethodOutputType = torch.Tensor
+ConfigValue = torch.Tensor | int | bool | float
+DataContainer = list | tuple | dict  # what values may be nested in
+MethodInputType = Sequence[ConfigValue]
+MethodOutputType = Sequence[torch.Tensor]
 
 
 class MethodTestCase:
@@ -22,8 +24,8 @@ class MethodTestCase:
 
     def __init__(
         self,
-        inputs: Sequence[MethodInputType],
-        expected_outputs: Sequence[MethodOutputType] | None = None,
+        inputs: MethodInputType,
+        expected_outputs: MethodOutputType | None = None,
     ) -> None:
         self.inputs = _flatten("input", inputs, (torch.Tensor, int, bool, float))
         self.expected_outputs = _flatten("expected output", expected_outputs, (torch.Tensor,))

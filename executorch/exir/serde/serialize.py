@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import torch
+from torch._export.serde import serialize as torch_serde
 from torch._export.serde.serialize import (
     ExtensionHandler,
+    _reconstruct_fake_tensor,
     _reduce_fake_tensor,
     _registered_extension_types,
     register_extension,
 )
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload, edge_op_named
@@ -107,10 +109,26 @@ def deserialize(artifact: SerializedArtifact) -> ExportedProgram:
     from executorch.exir.serde.program_json import program_from_json
 
     state_dict, constants, example_inputs = (
-        torch.load(io.BytesIO(part), weights_only=True)
+        load_tensors(part)
         for part in (artifact.state_dict, artifact.constants, artifact.example_inputs)
     )
     return program_from_json(artifact.exported_program, state_dict, constants, example_inputs)
+
+
+def load_tensors(archive: bytes, mode: FakeTensorMode | None = None) -> Any:
+    """What `save_tensors` wrote; fake tensors become ones of `mode`, by default a new one."""
+    reader = torch_serde.GraphModuleDeserializer()
+    reader.fake_tensor_mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
+    outer = torch_serde._CURRENT_DESERIALIZER
+    # The context would end an allowance of the caller's.
+    allowed = _reconstruct_fake_tensor in torch.serialization.get_safe_globals()
+    new: list[Any] = [] if allowed else [_reconstruct_fake_tensor]
+    torch_serde._CURRENT_DESERIALIZER = reader
+    try:
+        with torch.serialization.safe_globals(new):
+            return torch.load(io.BytesIO(archive), weights_only=True)
+    finally:
+        torch_serde._CURRENT_DESERIALIZER = outer
 
 
 def save_tensors(value: Any, file: IO[bytes]) -> None:

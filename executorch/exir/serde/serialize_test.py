@@ -2,11 +2,18 @@ import io
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from executorch.exir import load, save, to_edge
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
+from executorch.exir.serde.export_serialize import (
+    _CURRENT_DESERIALIZER,
+    GraphModuleDeserializer,
+    deserialize_torch_artifact,
+    serialize_torch_artifact,
+)
 from executorch.exir.serde.serialize import SerializedArtifact, deserialize, serialize
 
 
@@ -64,3 +71,19 @@ def test_damaged_text_is_refused():
     good = serialize(program)
     with pytest.raises(ValueError):
         deserialize(SerializedArtifact(b"{}", good.state_dict, good.constants, good.example_inputs))
+
+
+def test_fake_tensors_keep_shape_and_type_and_join_the_current_mode() -> None:
+    given = FakeTensorMode().from_tensor(torch.empty(4, 8, dtype=torch.float16))
+    written = serialize_torch_artifact({"w": given, "x": torch.arange(3)})
+    reader = GraphModuleDeserializer()
+    reader.fake_tensor_mode = FakeTensorMode()
+    _CURRENT_DESERIALIZER.append(reader)
+    try:
+        read = deserialize_torch_artifact(written)
+    finally:
+        _CURRENT_DESERIALIZER.pop()
+    assert read["w"].fake_mode is reader.fake_tensor_mode
+    assert (read["w"].shape, read["w"].dtype) == ((4, 8), torch.float16)
+    assert torch.equal(read["x"], torch.arange(3))
+    assert deserialize_torch_artifact(serialize_torch_artifact(None)) == {}

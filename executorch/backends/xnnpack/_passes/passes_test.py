@@ -6,16 +6,20 @@ from torch import nn
 
 from executorch.backends.xnnpack._passes import XNNPACKPassManager
 from executorch.backends.xnnpack._passes.convert_to_linear import ConvertToLinearPass
+from executorch.backends.xnnpack._passes.decompose_batch_norm import DecomposeBatchNorm
 from executorch.backends.xnnpack._passes.decompose_cat import DecomposeConcatenate
+from executorch.backends.xnnpack._passes.fuse_activation_pass import FuseActivationPass
 from executorch.backends.xnnpack._passes.fuse_batch_norm import FuseBatchNormPass
+from executorch.backends.xnnpack._passes.insert_pad_qdq import InsertPadQDQPass
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.utils.quant_utils import (
     validate_quant_scales,
     validate_quant_zeropoints,
 )
 from executorch.backends.xnnpack.utils.utils import normalize_mean_dims
-from executorch.exir import to_edge
+from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge
 from executorch.exir.dialects._ops import ops
+from executorch.runtime import Runtime
 
 aten = ops.edge.aten
 
@@ -70,6 +74,77 @@ def test_a_pass_keeps_the_values(case: str) -> None:
         assert max(len(n.args[0]) for n in program.graph.nodes if n.target is there) == 5
     with torch.no_grad():
         torch.testing.assert_close(program.module()(*inputs), module(*inputs))
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 4, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_batch_norm_becomes_a_convolution(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    norm = (nn.BatchNorm2d(3) if len(shape) == 4 else nn.BatchNorm1d(3)).train()
+    norm(torch.randn(shape) * 2 + 1)
+    norm, x = norm.eval().to(dtype), torch.randn(shape, dtype=dtype)
+    program = to_edge(torch.export.export(norm, (x,))).exported_program()
+    program = XNNPACKPassManager(program, [DecomposeBatchNorm]).transform()
+    found = targets(program)
+    assert found.count(aten.convolution.default) == 1
+    assert aten._native_batch_norm_legit_no_training.default not in found
+    with torch.no_grad():
+        truth = norm.double()(x.double())
+        got = program.module()(x)
+    # A product and a sum of rounded numbers.
+    bound = 4 * torch.finfo(dtype).eps * (truth.abs().max() + norm.running_mean.abs().max() + 1)
+    assert got.dtype is dtype
+    assert float((got.double() - truth).abs().max()) <= bound
+
+
+def test_the_backend_reads_the_bounds_of_a_fused_activation() -> None:
+    class Clamped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = nn.functional.hardtanh(self.conv(x), -0.25, 0.5)
+            return nn.functional.relu(self.linear(y)) + nn.functional.relu(y - 0.125)
+
+    module = Clamped().eval()
+    check = EdgeCompileConfig(_check_ir_validity=False)
+    edge = to_edge(torch.export.export(module, (IMAGE,)), compile_config=check)
+    program = XNNPACKPassManager(
+        edge.exported_program(), [ConvertToLinearPass, FuseActivationPass]
+    ).transform()
+    assert not set(FuseActivationPass.FUSEABLE_ACTIVATIONS) & set(targets(program))
+    fused = [FuseActivationPass.get_fused_activation(n) for n in program.graph.nodes]
+    assert sorted(filter(None, fused)) == [
+        (-0.25, 0.5),
+        (0.0, float("inf")),
+        (0.0, float("inf")),
+    ]
+    lowered = EdgeProgramManager(program).to_backend(XnnpackPartitioner())
+    (call,) = targets(lowered.exported_program())[:1]
+    assert "call_delegate" in str(call)
+    loaded = Runtime.get().load_program(lowered.to_executorch().buffer).load_method("forward")
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.execute([IMAGE])[0], module(IMAGE))
+
+
+def test_a_quantized_pad_is_quantized_once() -> None:
+    q = torch.ops.quantized_decomposed
+
+    x, quantize = torch.randn(1, 2, 4, 4), ops.edge.quantized_decomposed.quantize_per_tensor.default
+
+    class Pads(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            qparams = (0.05, 3, -128, 127, torch.int8)
+            y = q.dequantize_per_tensor(q.quantize_per_tensor(x, *qparams), *qparams)
+            zeros = nn.functional.pad(y, (0, 1, 0, 1))
+            return zeros, nn.functional.pad(y, (1, 0), value=2.0)
+
+    edge = to_edge(torch.export.export(Pads(), (x,))).exported_program()
+    program = XNNPACKPassManager(edge, [InsertPadQDQPass, InsertPadQDQPass]).transform()
+    assert targets(program).count(quantize) == 2
+    for got, expected in zip(program.module()(x), Pads()(x), strict=True):
+        assert torch.equal(got, expected)
 
 
 def test_invalid_quantization_is_refused_with_its_place() -> None:

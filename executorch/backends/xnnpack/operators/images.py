@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import (
+    FUSED_ACTIVATION,
     Lowering,
     argument,
     aten,
@@ -110,7 +111,7 @@ def _convolution(to: Lowering, node: Node) -> None:
         return
     w = cast("Tensor", to.constant(w_node)).float() if integers is None else integers.values
     kernel, result = _kernel(to, node, w), node
-    norm = to.only_user(node)
+    norm = None if FUSED_ACTIVATION in node.meta else to.only_user(node)
     if norm is not None and norm.target is BATCH_NORM:
         kernel = _with_batch_norm(to, norm, kernel)
         (result,) = norm.users

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from torch.fx import GraphModule, Node
+
+from executorch.backends.xnnpack.utils.quant_utils import (
+    is_dequant,
+    is_dynamic_qdq,
+    is_per_tensor,
+    is_quant,
+    tag_as_implicit_q_dq,
+)
+from executorch.exir.dialects._ops import ops
+from executorch.exir.passes.graph_edit import GraphEdit, insert_before
+
+_quantized = ops.edge.quantized_decomposed
+
+
+class InsertPadQDQPass(GraphEdit):
+    """Quantize what pads a quantized image, by the parameters of the image.
+
+    Before    y = conv(constant_pad_nd(dequantize(x), pads))
+    After     y = conv(dequantize(quantize(constant_pad_nd(dequantize(x), pads))))
+    Ensures   equal values: zero is a value of every such quantization.
+    Leaves    pads whose result is quantized already, those filled with another number than zero,
+              and parameters that are chosen at run time or differ by channel.
+    """
+
+    def edit(self, graph_module: GraphModule) -> bool:
+        target = ops.edge.aten.constant_pad_nd.default
+        modified = False
+        for node in list(graph_module.graph.find_nodes(op="call_function", target=target)):
+            x, *_ = node.args
+            filled = node.args[2] if len(node.args) > 2 else node.kwargs.get("value", 0)
+            if filled or not isinstance(x, Node) or not _is_static(x):
+                continue
+            if any(is_quant(user) for user in node.users):
+                continue
+            _requantize(node, x)
+            modified = True
+        return modified
+
+
+def _is_static(x: Node) -> bool:
+    return is_dequant(x) and is_per_tensor(x) and not is_dynamic_qdq(x)
+
+
+def _requantize(pad: Node, like: Node) -> None:
+    keywords = {k: v for k, v in like.kwargs.items() if k != "out_dtype"}
+    readers = list(pad.users)
+    quantize = insert_before(
+        pad.next, _quantized.quantize_per_tensor.default, (pad, *like.args[1:]), keywords
+    )
+    dequantize = insert_before(
+        quantize.next,
+        _quantized.dequantize_per_tensor.default,
+        (quantize, *like.args[1:]),
+        like.kwargs,
+    )
+    for node in (quantize, dequantize):
+        tag_as_implicit_q_dq(node)
+    for reader in readers:
+        reader.replace_input_with(pad, dequantize)
