@@ -1,7 +1,6 @@
 # What looks at programs and at what they did, for the commands above: descriptions, profiles, memory
 # plans, reports.
-find_package(nlohmann_json QUIET)
-if(NOT nlohmann_json_FOUND)
+if(NOT TARGET nlohmann_json::nlohmann_json)
   message(STATUS "The tools that look at programs are not built: they need nlohmann-json")
   return()
 endif()

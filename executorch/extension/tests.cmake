@@ -31,10 +31,11 @@ et_cxx_test(
   bundled_module_test SOURCES module/bundled_module_test.cpp
   EXTRA_LIBS bundled_module extension_module devtools_schema portable_ops_lib)
 
-find_package(nlohmann_json REQUIRED)
-et_cxx_test(
-  basic_tokenizer_test SOURCES ${EXECUTORCH_ROOT}/examples/llm_manual/basic_tokenizer_test.cpp
-  EXTRA_LIBS nlohmann_json::nlohmann_json)
+if(TARGET nlohmann_json::nlohmann_json)
+  et_cxx_test(
+    basic_tokenizer_test SOURCES ${EXECUTORCH_ROOT}/examples/llm_manual/basic_tokenizer_test.cpp
+    EXTRA_LIBS nlohmann_json::nlohmann_json)
+endif()
 
 if(TARGET extension_command AND TARGET executor_testing)
   et_cxx_test(

@@ -27,7 +27,7 @@ def build_wheel(with_torch: bool) -> int:
     raw = WORK / "raw"
     for folder in (raw, DIST):
         shutil.rmtree(folder, ignore_errors=True)
-    settings = [f"-Cbuild-dir={WORK / 'cmake'}"]
+    settings = [f"-Cbuild-dir={WORK / 'cmake'}", "-Ccmake.define.EXECUTORCH_WERROR=ON"]
     if shutil.which("ccache"):
         launcher = ROOT / "tools" / "dev" / "cached_compiler"
         settings += [
