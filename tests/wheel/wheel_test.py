@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -101,3 +102,25 @@ def test_verbs_that_need_pytorch_say_so(verb: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"{verb} needs PyTorch" in done.stderr
     assert "executorch-compact[export]" in done.stderr
+
+
+def test_exporting_needs_what_the_extra_export_brings(tmp_path: Path) -> None:
+    """The others of the package's requirements are not imported by its command line."""
+    (tmp_path / "model.py").write_text(
+        "import torch\ndef example():\n    return torch.nn.Linear(4, 2).eval(), (torch.ones(2, 4),)"
+    )
+    others = ("pandas", "matplotlib", "yaml", "torchao", "safetensors", "transformers")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({others}))\n"
+        "import runpy; sys.argv = ['export', 'model.py:example', '--parity', '-o', 'model.pte']\n"
+        "runpy.run_module('executorch.export', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "model.pte").stat().st_size > 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from executorch.devtools.inspector._inspector_utils import TimeScale
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 METHOD_EVENTS = ("Method::init", "Program::load_method", "Method::execute", "Method::step")
 # A kernel has an event of its own name inside this one, with the same values.
@@ -165,6 +167,8 @@ class EventBlock:
 
     def allocations_to_dataframe(self) -> pd.DataFrame:
         """One row for each allocator."""
+        import pandas as pd
+
         rows = [
             {
                 "event_block_name": self.name,
@@ -192,6 +196,8 @@ class EventBlock:
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
     """Rows may have columns of their own, which come last."""
+    import pandas as pd
+
     names = dict.fromkeys([*columns, *(name for row in rows for name in row)])
     values = {name: [row.get(name, np.nan) for row in rows] for name in names}
     typed = {name: pd.Series(column, dtype=_dtype(name)) for name, column in values.items()}

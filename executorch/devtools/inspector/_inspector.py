@@ -4,9 +4,8 @@ import mmap
 import os
 import sys
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import pandas as pd
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -35,6 +34,9 @@ from executorch.devtools.inspector.numerical_comparator import (
     NumericalComparatorBase,
     SNRComparator,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd  # of the tables alone: other tools read dumps without it
 
 _EXPORTED = "exported_program"
 _EDGE = ("edge_dialect_exported_program", "edge_dialect_graph_module")
@@ -279,5 +281,7 @@ def _debug_buffer(path: str) -> Any:
 
 
 def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
     filled = [table for table in tables if len(table)]
     return pd.concat(filled or tables or [pd.DataFrame()], ignore_index=True)

@@ -7,13 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import torch
 
 from executorch.devtools.inspector import _inspector_utils as measures
 from executorch.devtools.inspector._inspector_utils import flat, to_float_tensor
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from executorch.devtools.inspector._inspector import Inspector
 
 __all__ = [
@@ -55,6 +56,8 @@ class NumericalComparatorBase(ABC):
         runtime_debug_handle_to_op_names: Mapping[DebugHandle, list[str]],
     ) -> pd.DataFrame:
         """One row for each pair of values."""
+        import pandas as pd
+
         rows = []
         for (aot_handle, aot), (runtime_handle, runtime) in self.preprocessing(mapping).items():
             pairs = zip(flat(_value(aot)), flat(_value(runtime)), strict=True)
