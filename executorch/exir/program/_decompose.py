@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._decompositions import core_table
+from executorch.exir.program._embedding_max_norm import scale_rows_read
 from executorch.exir.program._splice import Splicer, Wanted
 from executorch.exir.program._template import NeedsFunctionalization, Table, no_cpu_kernels
 
@@ -43,6 +44,7 @@ def decompose(
     for op in keep:
         if op._schema.is_mutable or copy_variant(op) is not None:
             raise ValueError(f"preserve_ops: {op} writes or returns a view; it cannot be preserved")
+    program = scale_rows_read(program)
     try:
         return _spliced(program, _cached_table(), keep)
     except NeedsFunctionalization as reason:
