@@ -102,7 +102,7 @@ class ThreadScratch {
         data_(scratch.array<uint8_t>(stride_ * threads_)) {
     for (size_t i = 0; Scratch::kGuard > 0 && data_ != nullptr && i < threads_; ++i) {
       const Size used = count * sizeof(T);
-      Scratch::guard(reinterpret_cast<uint8_t*>(room(i)) + used.value(),
+      Scratch::guard(reinterpret_cast<uint8_t*>(of_thread(i)) + used.value(),
                      static_cast<size_t>((stride_ - used).value()));
     }
   }
@@ -110,7 +110,7 @@ class ThreadScratch {
   /// False if the memory was refused.
   explicit operator bool() const { return data_ != nullptr; }
 
-  /// parallel_for() with f(begin, end, T* room), where the room is the running thread's.
+  /// parallel_for() with f(begin, end, T* buffer), where the buffer is the running thread's.
   template <class F>
   void parallel_for(int64_t n, int64_t grain, const F& f) const {
     struct Loop {
@@ -122,13 +122,13 @@ class ThreadScratch {
         n, grain,
         [](void* context, int64_t begin, int64_t end, size_t thread) {
           const Loop& l = *static_cast<const Loop*>(context);
-          l.f(begin, end, l.self.room(thread));
+          l.f(begin, end, l.self.of_thread(thread));
         },
         &loop, threads_);
   }
 
   size_t threads() const { return threads_; }
-  T* room(size_t thread) const {
+  T* of_thread(size_t thread) const {
     return reinterpret_cast<T*>(data_ + thread * static_cast<size_t>(stride_.value()));
   }
 

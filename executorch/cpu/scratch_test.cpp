@@ -82,17 +82,17 @@ TEST(ThreadScratch, GivesEachThreadItsOwn) {
   ThreadPool pool(4);
   const UsePool use(&pool);
   HeapScratch heap;
-  const ThreadScratch<int64_t> rooms(heap, 1000);
-  ASSERT_TRUE(rooms);
+  const ThreadScratch<int64_t> buffers(heap, 1000);
+  ASSERT_TRUE(buffers);
   std::atomic<int> wrong{0};
-  const auto fill = [&](int64_t begin, int64_t end, int64_t* room) {
-    for (int64_t i = 0; i < 1000; ++i) room[i] = begin;
-    for (int64_t i = 0; i < 1000; ++i) wrong += room[i] != begin;
+  const auto fill = [&](int64_t begin, int64_t end, int64_t* buffer) {
+    for (int64_t i = 0; i < 1000; ++i) buffer[i] = begin;
+    for (int64_t i = 0; i < 1000; ++i) wrong += buffer[i] != begin;
     EXPECT_LT(begin, end);
   };
-  rooms.parallel_for(400, 1, fill);
+  buffers.parallel_for(400, 1, fill);
   pool.resize(8);  // there is no room for so many
-  rooms.parallel_for(400, 1, fill);
+  buffers.parallel_for(400, 1, fill);
   EXPECT_EQ(wrong, 0);
 }
 TEST(LoopScratch, GivesEachThreadItsOwnStack) {
@@ -153,12 +153,12 @@ TEST(Scratch, GuardsWhatIsNotHandedOut) {
   }
   for (const char& byte : memory) ASSERT_FALSE(is_guarded(&byte));
 }
-TEST(ThreadScratch, GuardsTheEndOfEachRoom) {
+TEST(ThreadScratch, GuardsTheEndOfEachThreadsMemory) {
   HeapScratch heap;
-  const ThreadScratch<char> rooms(heap, 64, 3);
+  const ThreadScratch<char> buffers(heap, 64, 3);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_FALSE(is_guarded(rooms.room(i) + 63));
-    EXPECT_TRUE(is_guarded(rooms.room(i) + 64));
+    EXPECT_FALSE(is_guarded(buffers.of_thread(i) + 63));
+    EXPECT_TRUE(is_guarded(buffers.of_thread(i) + 64));
   }
 }
 #endif

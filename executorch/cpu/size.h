@@ -1,7 +1,7 @@
 /// Arithmetic on sizes that come from files, shapes and arguments.
 ///
-///   const Size room = Size(channels) * padded_height * padded_width;
-///   float* const image = scratch.array<float>(room);   // null when the product left its range
+///   const Size floats = Size(channels) * padded_height * padded_width;
+///   float* const image = scratch.array<float>(floats);   // null when the product left its range
 #pragma once
 
 #include <cstdint>

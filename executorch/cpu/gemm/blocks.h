@@ -1,11 +1,11 @@
 /// Products of many rows.
 ///
-/// A thread takes one block of C after the other. It multiplies B's packed panels by one tile's
-/// height of A after the other: those rows stay in the first-level cache, the panels in the second.
-/// Meanwhile it packs the panels of the next block into a second buffer: rows one by one while
-/// tiles are multiplied, or a slice after each height of a tile, the lines of which are fetched
-/// while that height is multiplied. So memory is read all the time, and few lines wait in the cache
-/// until they are packed, at whatever distance they lie.
+/// A thread computes one block of C after the other. It multiplies the rows of A of one tile by all
+/// packed panels of B, then those of the next tile: the rows stay in the L1 cache, the panels in
+/// L2. Meanwhile it packs the panels of the next block into a second buffer, in one of two ways:
+/// row by row inside of the tiles, or in pieces between two rows of tiles, whose cache lines are
+/// prefetched during the first of them. Memory is read all the time so, and prefetched lines are
+/// packed soon after they arrive, whatever the stride.
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
@@ -16,14 +16,14 @@
 
 namespace executorch::cpu::gemm {
 
-/// Multiply-adds that are worth another thread.
+/// Multiply-adds from which on another thread pays.
 constexpr int64_t kGrainWork = 1 << 17;
 
-/// Bytes after which a first-level cache uses its places again, on all machines of interest.
+/// Addresses this many bytes apart share a set of the L1 cache (64 sets of 64 bytes).
 constexpr int64_t kSetStride = 4096;
-/// Tiles of a slice up to which rows are copied while they are multiplied. With more, a copied row
-/// comes so seldom that each waits for its page and lines again (measured: 13 % slower at 1000
-/// rows, 3 to 18 % faster up to 256); then they are packed in slices between tiles.
+/// Up to so many rows of tiles, rows of B are packed inside of the tiles. With more, copies are so
+/// far apart that each finds its page and lines evicted again: then B is packed in pieces between
+/// rows of tiles.
 constexpr int64_t kCopyingTiles = 22;
 
 template <class T>
@@ -50,12 +50,12 @@ class Blocks {
         std::min<int64_t>({static_cast<int64_t>(loop_threads()), division_.n_blocks(),
                            std::max<int64_t>(division_.n_blocks() * work / kGrainWork, 1)});
     const Scratch::Frame frame(scratch);
-    const Room room(*this);
-    Acc* const rooms = scratch.array<Acc>(Size(workers) * room.size);
-    if (rooms == nullptr) return false;
+    const BufferLayout layout(*this);
+    Acc* const buffers = scratch.array<Acc>(Size(workers) * layout.size);
+    if (buffers == nullptr) return false;
     std::atomic<int64_t> next{0};
     parallel_for(workers, 1, [&](int64_t worker, int64_t) {
-      run_blocks(next, room.buffers(rooms + worker * room.size));
+      run_blocks(next, layout.at(buffers + worker * layout.size));
     });
     return true;
   }
@@ -64,9 +64,10 @@ class Blocks {
   struct Buffers {
     Acc *panels, *other_panels, *sums, *rows;
   };
-  /// Where they lie in a worker's room of `size` elements, whole cache lines of them.
-  struct Room {
-    explicit Room(const Blocks& b) {
+  /// Where the buffers of one thread begin in its `size` elements of scratch memory, a multiple of
+  /// a cache line.
+  struct BufferLayout {
+    explicit BufferLayout(const Blocks& b) {
       const Division<T>& d = b.division_;
       const int64_t n_panels = round_up(d.depth * d.columns, kMostLanes);
       const int64_t n_sums = (d.n_slices == 1 ? b.kernels_.rows : d.rows) * d.columns;
@@ -76,12 +77,15 @@ class Blocks {
       rows = sums + n_sums;
       size = round_up(rows + n_rows, kMostLanes);
     }
-    Buffers buffers(Acc* at) const { return {at, at + other_panels, at + sums, at + rows}; }
+    Buffers at(Acc* begin) const {
+      return {begin, begin + other_panels, begin + sums, begin + rows};
+    }
 
     int64_t other_panels, sums, rows, size;
   };
 
-  /// Blocks from `next` on until none is left. The one after the present is taken beforehand.
+  /// Computes blocks, taken from the counter `next`, until none is left. The following block is
+  /// taken before the current one is computed, so that its panels can be packed ahead.
   void run_blocks(std::atomic<int64_t>& next, Buffers buffers) const {
     const int64_t n_blocks = division_.n_blocks();
     int64_t block = next++, number = 0;
@@ -98,20 +102,20 @@ class Blocks {
     }
   }
 
-  /// What remains of a block's columns from j on is one vector wide or two.
+  /// Of the panel that begins at column j of the block: one vector or two.
   int64_t panel_width(const KSlice& t, int64_t j) const {
     return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
   }
 
-  /// Whole panels' worth of columns, if B is used where it lies; the rest is packed.
+  /// The columns of B that are read in place, a multiple of a panel's width; the rest is packed.
   int64_t columns_in_place(const KSlice& t) const {
     return division_.b_in_place ? t.nj / width_ * width_ : 0;
   }
 
   const T* b_at(const KSlice& t) const { return element(g_.b, t.p0, t.j0) + t.s * g_.b_batch; }
 
-  /// The lines of B that rows [p, p_end) of the slice's panels lie in, to be fetched in `steps`
-  /// steps, somewhat faster than evenly, so that the last have time to arrive.
+  /// The cache lines of B that rows [p, p_end) of the slice's panels are packed from, to be
+  /// prefetched in `steps` steps: 5/4 as fast as evenly, so that the last lines arrive in time.
   Prefetch lines_of(const KSlice& t, int64_t p, int64_t p_end, int64_t steps) const {
     Prefetch lines;
     if (!by_lines_ || p == p_end) return lines;
@@ -130,14 +134,14 @@ class Blocks {
     return lines;
   }
 
-  /// The height of tiles. Rows of A a multiple of kSetStride apart compete for the same lines of a
-  /// first-level cache, 12 at most, and B needs some.
+  /// The height of tiles. Where rows of A are a multiple of kSetStride apart, they share sets of
+  /// the L1 cache, whose 8 to 12 ways must also hold B: then tiles are lower.
   int64_t tile_rows() const {
     const bool compete = a_in_place_ && lda_ * static_cast<int64_t>(sizeof(Acc)) % kSetStride == 0;
     return compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows;
   }
 
-  /// Whether what follows the sums is a bias, a residual, bounds: in this order.
+  /// Whether tiles can finish the result: at most a bias, a residual and bounds, in this order.
   bool can_finish_in_tiles(const Gemm<T>& g) const {
     const bool bounded = g.act.kind == Activation::Kind::Clamp;
     return (bounded || g.act.kind == Activation::Kind::None) &&
@@ -145,13 +149,13 @@ class Blocks {
            (g.residual.data == nullptr || (g.residual.col_stride == 1 && (g.act_last || !bounded)));
   }
 
-  /// Whether panels hold what lies in memory: numbers of the sums' type, whole vectors of them.
+  /// Whether B is packed by copying rows: no conversion, and a whole number of vectors in each row.
   bool can_copy(const KSlice& t) const {
     return packs_ahead_ && std::is_same_v<T, Acc> && g_.b.col_stride == 1 &&
            t.nj % kernels_.lanes == 0;
   }
 
-  /// All rows of such a slice, to be copied in `steps` steps.
+  /// The rows of such a slice, to be copied in `steps` steps.
   RowCopy<Acc> copy_of(const KSlice& t, int64_t steps, Acc* panels) const {
     RowCopy<Acc> rows;
     if constexpr (std::is_same_v<T, Acc>) {
@@ -167,10 +171,10 @@ class Blocks {
     return rows;
   }
 
-  /// Multiplies one slice and, if there is another, fetches and packs that.
+  /// Multiplies one slice; prefetches and packs `after`, the following one, unless null.
   void run_slice(const KSlice& t, const Buffers& buffers, const KSlice* after) const {
     if (!packs_ahead_) pack(t, buffers.panels);
-    // Tiles of nearly equal height: a low one would wait for its operands.
+    // Tiles of nearly equal height: a low one has too few sums to hide the latency of its loads.
     const int64_t n_tiles = ceil_div(t.ni, tile_rows());
     const int64_t steps = ceil_div(t.nj, width_) * (t.np / kPrefetchSteps);
     const bool copies = after != nullptr && n_tiles <= kCopyingTiles && can_copy(*after);
@@ -212,7 +216,7 @@ class Blocks {
     }
   }
 
-  /// Rows [p, end) of the panels of a slice, as far as B is not used where it lies.
+  /// Packs rows [p, end) of the panels of a slice, except the columns that are read in place.
   void pack_slice(const KSlice& t, int64_t p, int64_t end, Acc* panels) const {
     if constexpr (kHasStorageKernels<T>) {
       const T* const b = b_at(t) + p * g_.b.row_stride;
@@ -231,7 +235,7 @@ class Blocks {
     }
   }
 
-  /// Rows i to i + height of the slice, as kernels take them.
+  /// Rows [i, i + height) of the slice as the microkernels read them: in place, or in `to`.
   const Acc* rows_of_a(const KSlice& t, int64_t i, int64_t height, Acc* to) const {
     const int64_t at = t.i0 + i;
     if (g_.a_source.produce != nullptr) {
@@ -247,7 +251,7 @@ class Blocks {
     return to;
   }
 
-  /// Asks for the lines of C that rows i to i + height of the slice will be stored to.
+  /// Prefetches the lines of C that rows [i, i + height) of the slice will be stored to.
   void fetch_result(const KSlice& t, int64_t i, int64_t height) const {
     if (g_.c.col_stride != 1) return;
     const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + i) * g_.c.row_stride + t.j0;
@@ -298,7 +302,7 @@ class Blocks {
     finish(g_, t.s, sums + finished, columns, t.i0 + i, height, t.j0 + finished, t.nj - finished);
   }
 
-  /// The tile at row i and column j of the slice stores the result.
+  /// Lets the tile at row i and column j of the slice store the finished result in C.
   void finish_in_tile(const KSlice& t, int64_t i, int64_t j, Tile<Acc>& tile) const {
     if constexpr (std::is_same_v<T, Acc>) {
       i += t.i0, j += t.j0;
@@ -319,9 +323,9 @@ class Blocks {
   const TileKernels<Acc>& kernels_;
   const Division<T> division_;
   const int64_t width_;  // of a panel: two vectors
-  bool a_in_place_;      // rows of A are used where they lie
+  bool a_in_place_;      // rows of A are read in place
   bool by_lines_;        // rows or columns of B are contiguous
-  bool packs_ahead_;     // a part of B while another is multiplied
+  bool packs_ahead_;     // the next block's panels, while this block is multiplied
   int64_t lda_;
   bool adds_;          // there is an addend
   bool tiles_finish_;  // tiles store the result

@@ -1,5 +1,6 @@
-/// Division of a product into blocks of C, of which one thread computes each, and of the sum into
-/// K-slices. Sizes and strides decide, and the number of threads, on which no sum depends.
+/// Divides a product into blocks of C, each computed by one thread, and the sum into K-slices. The
+/// division depends on sizes, strides and the number of threads; K-slices, and with them the order
+/// of the sums, do not depend on the threads.
 #pragma once
 
 #include <executorch/cpu/gemm/operands.h>
@@ -7,22 +8,22 @@
 
 namespace executorch::cpu::gemm {
 
-/// Panels of a block: a quarter of a second-level cache of 1 MiB, so that they, the panels that are
-/// packed meanwhile and the rows of A fit. What has half of that cache loses little.
+/// Bytes of a block's panels: a quarter of an L2 cache of 1 MiB, which also holds the panels packed
+/// ahead and the rows of A. They still fit a cache of half that size.
 constexpr int64_t kPanelBytes = 256 * 1024;
-/// A deeper product is summed in K-slices. A tile's height of A at this depth fits a first-level
-/// cache of 48 KiB, and a block is wide enough to repay reading those rows, or converting them.
+/// Most elements of a K-slice. The rows of A of one tile then fit an L1 cache of 48 KiB, and a
+/// block of kPanelBytes is still wide enough to repay reading, or converting, those rows.
 constexpr int64_t kDepth = 768;
-/// Rows of A up to which packing B costs more than it saves where its rows are contiguous.
+/// Up to so many rows of A, packing a B with contiguous rows costs more than it saves.
 constexpr int64_t kUnpackedRows = 48;
-/// A B that is used where it lies and too deep for the caches to hold a block of all its rows is
-/// read in blocks of few long pieces of rows, as memory likes it and so that rows a power of two
-/// apart do not drive one another out.
+/// Where B is read in place and has more than kShallow rows, a block has few rows of B and long
+/// pieces of them: longer sequential reads, and rows whose stride is a power of two do not evict
+/// one another from the cache.
 constexpr int64_t kShallow = 256, kUnpackedDepth = 64, kUnpackedBytes = 128 * 1024;
 /// Rows of a block whose sums are kept between K-slices.
 constexpr int64_t kBlockRows = 1024;
 
-/// Elements p0 to p0 + np of the sums of the block at (i0, j0) of batch entry s.
+/// Elements [p0, p0 + np) along k of the block of C at (i0, j0), ni x nj, of batch entry s.
 struct KSlice {
   int64_t s, i0, ni, j0, nj, p0, np;
 };
@@ -57,14 +58,14 @@ struct Division {
 
   int64_t m, n, k, batch;
   int64_t lanes;            // of a vector; a panel is two wide
-  bool b_in_place;          // rows of B are used where they lie
+  bool b_in_place;          // rows of B are read in place
   int64_t n_slices, depth;  // of the sum
   int64_t rows, columns;    // of a block, at most
   int64_t n_row_blocks, n_column_blocks;
 
  private:
-  /// As few blocks as the cache allows, of equal width to within a vector, a multiple of the
-  /// threads where there are few.
+  /// As few blocks of columns as the cache allows, equally wide to within a vector; where they are
+  /// few, a multiple of the threads.
   void choose_columns(int64_t bytes) {
     n_vectors_ = ceil_div(n, lanes);
     const auto size = static_cast<int64_t>(sizeof(Accumulator<T>));
@@ -78,10 +79,10 @@ struct Division {
   }
   int64_t first_column(int64_t block) const { return block * n_vectors_ / n_column_blocks * lanes; }
 
-  /// Rows are divided only as far as threads have work: each block of rows packs B again.
+  /// Rows are divided only until every thread has work: each block of rows packs B again.
   void choose_rows(int64_t tile_rows, bool b_is_produced) {
     const auto threads = static_cast<int64_t>(loop_threads());
-    // Producing an operand costs more than its share of an idle thread.
+    // Computing B again for each block of rows would cost more than uneven work.
     const int64_t wanted = threads == 1 || b_is_produced ? threads : 4 * threads;
     const int64_t most = std::max<int64_t>(m / (4 * tile_rows), 1);
     int64_t blocks = std::clamp<int64_t>(ceil_div(wanted, batch * n_column_blocks), 1, most);

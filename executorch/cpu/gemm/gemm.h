@@ -1,5 +1,4 @@
-/// Matrix products over operands where they lie: any strides, any dtype that eager PyTorch
-/// multiplies.
+/// Matrix products of strided operands, of any dtype that eager PyTorch multiplies.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -11,7 +10,7 @@
 
 namespace executorch::cpu {
 
-/// Element (i, j) lies at data + i * row_stride + j * col_stride (elements, any layout, also 0).
+/// Element (i, j) is data[i * row_stride + j * col_stride]. Strides may be anything, also 0.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -19,20 +18,20 @@ struct Matrix {
   int64_t col_stride = 0;
 };
 
-/// The type sums are kept in: float and double for themselves, float for the 16-bit floating types,
-/// unsigned integers (their overflow wraps, as eager does) for the integral ones.
+/// The type of the sums: float and double for themselves, float for the 16-bit floating types,
+/// unsigned integers for the integral ones, whose overflow wraps as in eager.
 template <class T>
 using Accumulator =
     std::conditional_t<std::is_integral_v<T>,
                        std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>,
                        std::conditional_t<std::is_same_v<T, double>, double, float>>;
 
-/// An operand that is produced where it is needed instead of lying in memory.
-///   as A: writes rows [i0, i0 + ni) of columns [p0, p0 + np) to to[i * ld + p]
-///   as B: writes rows [p0, p0 + np) of columns [i0, i0 + ni) to to[p * ld + i]; what lies beyond
-///   ni
-///         in a row of ld is zeroed
-/// of batch entry s. Called from several threads at once, for a part more than once perhaps.
+/// An operand that is computed block by block while it is packed, instead of lying in memory.
+/// produce() writes a block of batch entry s:
+///   as A   rows [i0, i0 + ni), columns [p0, p0 + np), to to[i * ld + p]
+///   as B   rows [p0, p0 + np), columns [i0, i0 + ni), to to[p * ld + i]; each row of `to` is
+///          filled up with zeros from column ni to ld
+/// Several threads call it at once, and a block may be asked for more than once.
 template <class Acc>
 struct MatrixSource {
   void (*produce)(const void* matrix, int64_t s, int64_t i0, int64_t ni, int64_t p0, int64_t np,
@@ -49,9 +48,9 @@ struct MatrixSource {
 ///             `beta` of zero leaves it unread, so that its NaNs do not spread
 ///   act       floating types only
 ///   residual  absent without data
-/// Sizes >= 0; k = 0 leaves the other terms. False if memory is refused, or the multiply-adds are
-/// more than an int64 counts, before anything is written. Sums run in Accumulator<T> and are
-/// rounded once, at the end, in an order that depends on the sizes and strides only, not on the
+/// Sizes >= 0; with k = 0 the other terms remain. Returns false, before anything is written, if
+/// scratch memory is refused or m * n * k overflows an int64. Sums are of type Accumulator<T> and
+/// are rounded to T once, at the end; their order depends on sizes and strides only, not on the
 /// threads.
 template <class T>
 struct Gemm {
@@ -65,7 +64,7 @@ struct Gemm {
   Activation act = {};
   Matrix<const T> residual = {};
   bool act_last = false;
-  /// In place of `a` or `b`, where set.
+  /// Used instead of `a` or `b` where set.
   MatrixSource<Acc> a_source = {}, b_source = {};
   int64_t batch = 1;
   int64_t a_batch = 0, b_batch = 0, c_batch = 0, addend_batch = 0, residual_batch = 0;

@@ -113,16 +113,16 @@ struct Rows {
   int64_t n_blocks() const { return ceil_div(n_lines, block_lines); }
   int64_t bytes() const { return block_lines * line_rows * lda; }
 
-  int8::Lines lines(int64_t block, int8_t* room) const {
+  int8::Lines lines(int64_t block, int8_t* buffer) const {
     const int64_t first = block * block_lines, n = std::min(block_lines, n_lines - first);
     const int64_t i0 = first * line_rows, i1 = std::min(g.m, (first + n) * line_rows);
     for (int64_t i = i0; i < i1; ++i) {
-      int8_t* const to = room + (i - i0) * lda;
+      int8_t* const to = buffer + (i - i0) * lda;
       std::copy_n(g.a + i * g.lda, g.k, to);
       std::memset(to + g.k, padding, 4);
       for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);
     }
-    return {room, line_rows * lda, lda, n, first};
+    return {buffer, line_rows * lda, lda, n, first};
   }
 };
 
@@ -203,10 +203,10 @@ bool sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
   // A row of ones, as they are once prepared.
   const Kind kind(w, k);
   const int8::Operand& operand = int8::kernels().dot_rows[kind.bits_row];
-  const int64_t room = round_up(k + 1, kLine);
-  uint8_t* const ones = scratch.array<uint8_t>(Size(room) + operand.row_bytes(k));
+  const int64_t ones_bytes = round_up(k + 1, kLine);
+  uint8_t* const ones = scratch.array<uint8_t>(Size(ones_bytes) + operand.row_bytes(k));
   if (ones == nullptr) return false;
-  uint8_t* const a = ones + room;
+  uint8_t* const a = ones + ones_bytes;
   std::memset(ones, 1 - operand.offset, static_cast<size_t>(k));
   operand.prepare(reinterpret_cast<int8_t*>(ones), 0, k, a);
   parallel_for(n, 64, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-/// Products of 8-bit activations with 8-bit or 4-bit weights, summed exactly in
-/// 32-bit integers and scaled once. Weights are used where they lie.
+/// Products of 8-bit activations with 8-bit or 4-bit weights, summed exactly in 32-bit integers and
+/// scaled once. Weights are read as they are stored; nothing has to be prepacked.
 #pragma once
 
 #include <executorch/cpu/scratch.h>

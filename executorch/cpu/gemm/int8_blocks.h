@@ -1,11 +1,9 @@
-/// Products of many rows: panels of B times blocks of rows of A. Of the
-/// implementation.
+/// Internal: int8 products of many rows, as packed panels of B times blocks of rows of A.
 ///
-/// Rows of A come in lines of `line_rows`, those of a line evenly apart, and
-/// are used where they lie or where their source copies a block of lines to.
-/// Each panel times each block is a task; those of one block follow one
-/// another, so that a thread prepares its rows once, which then stay in the
-/// second-level cache, as the panel does in the first.
+/// Rows of A come in lines of `line_rows` rows at one stride, and are read in place, or from a copy
+/// that their source makes of a block of lines. One panel times one block is a task. The tasks of
+/// one block are neighbours, so that a thread prepares the block's rows once; they stay in the L2
+/// cache while the panel stays in L1.
 #pragma once
 
 #include <executorch/cpu/gemm/int8_kernels.h>
@@ -24,7 +22,7 @@ inline int64_t round_up(int64_t n, int64_t unit) {
   return ceil_div(n, unit) * unit;
 }
 
-/// Which kernels a set of weights needs.
+/// Which microkernels a set of weights needs.
 struct Kind {
   explicit Kind(const Int8Weights& w, int64_t k)
       : form(w.group_scales != nullptr ? kGroups
@@ -34,11 +32,11 @@ struct Kind {
         groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
 
   Form form;
-  int bits_row;  // 0: 8 bits, 1: 4 bits; of the kernels' tables
+  int bits_row;  // index into the kernels' tables: 0 for 8 bits, 1 for 4 bits
   int64_t groups;
 };
 
-/// The elements of a row of A: n segments of `bytes` each.
+/// A row of A: n segments of `bytes` each, segment i at offsets[i].
 struct Segments {
   const int64_t* offsets;
   int64_t n, bytes;
@@ -46,12 +44,12 @@ struct Segments {
   int64_t quads() const { return ceil_div(bytes, 4); }
 };
 
-/// Bytes of a packed panel, with what its writer needs behind it.
+/// Bytes of a packed panel, with those behind it that pack() may overwrite.
 inline int64_t panel_bytes(const Kernels& kernels, const Segments& s) {
   return (s.n * s.quads() + kernels.vector_bytes) * kernels.columns * 4;
 }
 
-/// Columns [j0, j0 + n) of the weights.
+/// Packs columns [j0, j0 + n) of the weights.
 inline void pack_panel(const Kernels& kernels, const Int8Weights& w, const Segments& s, int64_t j0,
                        int64_t n, uint8_t* to) {
   const int64_t bytes = w.nibbles ? ceil_div(s.bytes, 2) : s.bytes;
@@ -61,35 +59,36 @@ inline void pack_panel(const Kernels& kernels, const Int8Weights& w, const Segme
   }
 }
 
-/// Rows from i0 on and columns from j0 on, where results are bytes.
+/// The destination of byte results from row i0 and column j0 on.
 inline ByteResults byte_results(const Int8Gemm& g, const ByteColumns& columns, int64_t i0,
                                 int64_t j0, int64_t n) {
   return {ByteFormat(g), &columns, static_cast<uint8_t*>(g.c) + i0 * g.ldc + j0, g.ldc, n};
 }
 
-/// What is made of the weights once: panels, one after the other, by pack_panel(); where results
-/// are bytes, also the panels' columns.
+/// Weights packed ahead of time: panels as pack_panel() writes them, one after the other, and where
+/// results are bytes, the ByteColumns of each panel.
 struct Packed {
   const uint8_t* panels = nullptr;
   const ByteColumns* columns = nullptr;
 };
 
-/// A block of lines of A, and which results it gives.
+/// A block of n lines of A. `first` is the index of its first line among all.
 struct Lines {
   const int8_t* a;
   int64_t line_stride, row_stride;  // bytes
   int64_t n, first;
 };
 
-/// The rows' Source has
-///   n_blocks(), bytes()       blocks; bytes to copy one to, 0: none is
-///   line_rows                 rows of a line; the last one of all may be
-///   shorter segments                  of a row Lines lines(block, room) copies
-///   the block to `room`, unless bytes() is 0
+/// A Source of rows of A has
+///   n_blocks()             how many blocks of lines there are
+///   bytes()                the memory that a copy of a block needs; 0: blocks are read in place
+///   line_rows              rows of a line; the last line of all may have fewer
+///   segments               of a row
+///   lines(block, scratch)  the Lines of a block, copied to `scratch` unless bytes() is 0
 template <class Source>
 class Blocks {
  public:
-  /// Without what is packed, that is made for each block.
+  /// Weights that are not packed ahead are packed again for each block.
   Blocks(const Int8Gemm& gemm, const Source& source, const Packed& packed = {})
       : g_(gemm),
         source_(source),
@@ -105,12 +104,12 @@ class Blocks {
     const int64_t work = g_.m / n_blocks * kernels_.columns * std::max<int64_t>(g_.k, 1);
     const int64_t n = n_blocks * n_panels_, grain = kGrainWork / std::max<int64_t>(work, 1) + 1;
     const Scratch::Frame frame(scratch);
-    const Places places(*this);
-    const ThreadScratch<uint8_t> rooms(scratch, places.bytes, n <= grain ? 1 : loop_threads());
-    if (!rooms) return false;
-    for (size_t i = 0; i < rooms.threads(); ++i) new (rooms.room(i)) Present;
-    rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, uint8_t* room) {
-      const Memory memory = places.in(room);
+    const Layout layout(*this);
+    const ThreadScratch<uint8_t> buffers(scratch, layout.bytes, n <= grain ? 1 : loop_threads());
+    if (!buffers) return false;
+    for (size_t i = 0; i < buffers.threads(); ++i) new (buffers.of_thread(i)) CurrentBlock;
+    buffers.parallel_for(n, grain, [&](int64_t begin, int64_t end, uint8_t* buffer) {
+      const Memory memory = layout.in(buffer);
       for (int64_t task = begin; task < end; ++task) {
         run_panel(lines_of(task / n_panels_, memory), task % n_panels_, memory);
       }
@@ -119,49 +118,49 @@ class Blocks {
   }
 
  private:
-  // Multiply-adds that are worth another thread.
+  // Multiply-adds from which on another thread pays.
   static constexpr int64_t kGrainWork = 1 << 18;
 
-  /// The block of lines that a thread has copied.
-  struct Present {
+  /// The block of lines that a thread has prepared last.
+  struct CurrentBlock {
     int64_t block = -1;
     Lines lines = {};
   };
   struct Memory {
-    Present* present;
+    CurrentBlock* current;
     uint8_t *rows, *panel;
     float* scales;
     int32_t* sums;
   };
-  /// Where it lies in a thread's room.
-  struct Places {
-    explicit Places(const Blocks& b) {
+  /// The layout of Memory in a thread's scratch memory.
+  struct Layout {
+    explicit Layout(const Blocks& b) {
       const int64_t columns = b.kernels_.columns;
-      rows = round_up(static_cast<int64_t>(sizeof(Present)), 64);
-      const Size panel_place = Size(rows) + round_up(Size(b.source_.bytes()), 64);
-      const Size scales_place = panel_place + (b.packed_.panels == nullptr ? b.panel_bytes_ : 0);
-      const Size sums_place = scales_place + round_up(b.kind_.groups, 2) * columns * 4;
-      bytes = sums_place + b.kernels_.rows * columns * 4;
-      panel = panel_place.value();
-      scales = scales_place.value();
-      sums = sums_place.value();
+      rows = round_up(static_cast<int64_t>(sizeof(CurrentBlock)), 64);
+      const Size panel_begin = Size(rows) + round_up(Size(b.source_.bytes()), 64);
+      const Size scales_begin = panel_begin + (b.packed_.panels == nullptr ? b.panel_bytes_ : 0);
+      const Size sums_begin = scales_begin + round_up(b.kind_.groups, 2) * columns * 4;
+      bytes = sums_begin + b.kernels_.rows * columns * 4;
+      panel = panel_begin.value();
+      scales = scales_begin.value();
+      sums = sums_begin.value();
     }
-    Memory in(uint8_t* room) const {
-      return {reinterpret_cast<Present*>(room), room + rows, room + panel,
-              reinterpret_cast<float*>(room + scales), reinterpret_cast<int32_t*>(room + sums)};
+    Memory in(uint8_t* buffer) const {
+      return {reinterpret_cast<CurrentBlock*>(buffer), buffer + rows, buffer + panel,
+              reinterpret_cast<float*>(buffer + scales), reinterpret_cast<int32_t*>(buffer + sums)};
     }
 
     int64_t rows, panel, scales, sums;
-    Size bytes;  // the others are numbers if it is one
+    Size bytes;  // if it has not overflowed, the others have not
   };
 
-  /// Copied, unless the thread has them.
+  /// The lines of a block, prepared unless the thread has just done so.
   const Lines& lines_of(int64_t block, const Memory& memory) const {
-    Present& present = *memory.present;
-    if (present.block != block) {
-      present = {block, source_.lines(block, reinterpret_cast<int8_t*>(memory.rows))};
+    CurrentBlock& current = *memory.current;
+    if (current.block != block) {
+      current = {block, source_.lines(block, reinterpret_cast<int8_t*>(memory.rows))};
     }
-    return present.lines;
+    return current.lines;
   }
 
   void run_panel(const Lines& lines, int64_t panel, const Memory& memory) const {
@@ -184,10 +183,10 @@ class Blocks {
     }
     const int offset = kernels_.tile_offset[kind_.bits_row] - (g_.unsigned_a ? 128 : 0);
     if (gives_bytes(g_)) {
-      ByteColumns room;
-      if (packed_.columns == nullptr) room = ByteColumns(g_, offset, j0, n);
+      ByteColumns own;
+      if (packed_.columns == nullptr) own = ByteColumns(g_, offset, j0, n);
       const ByteResults all =
-          byte_results(g_, packed_.columns == nullptr ? room : packed_.columns[panel], 0, j0, n);
+          byte_results(g_, packed_.columns == nullptr ? own : packed_.columns[panel], 0, j0, n);
       run_lines(lines, tile, [&](int64_t first, int64_t rows) {
         ByteResults results = all;
         results.to += first * results.ld;
@@ -202,8 +201,8 @@ class Blocks {
     });
   }
 
-  /// run(first, rows) for each tile, of which a line has such of about one height: a low one would
-  /// wait for its own sums.
+  /// Calls run(first, rows) for each tile. The tiles of a line have nearly equal heights: a low one
+  /// has too few sums to hide the latency of its multiply-adds.
   template <class F>
   void run_lines(const Lines& lines, Tile& tile, const F& run) const {
     for (int64_t line = 0; line < lines.n; ++line) {

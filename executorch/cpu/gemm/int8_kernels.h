@@ -1,19 +1,15 @@
-/// The inner loops of products of bytes, one set per instruction set, chosen at
-/// run time.
+/// The int8 microkernels, one set per instruction set, chosen at run time.
 ///
-/// Machines multiply four neighbouring bytes of k at a time, quads, and add
-/// them up in 32 bits, or two 16-bit numbers, pairs. Three ways to use that:
-///   tiles      rows of A, where they lie, times a panel: `columns` columns of
-///   B with their quads
-///              side by side, so that a vector of sums is one of columns. B has
-///              to be transposed for it.
-///   dots       few rows of A times rows of B where they lie, a vector of k at
-///   a time, whose lanes
-///              are summed at the end.
-///   depthwise  a quad is what four rows of an image have at one place of one
-///   channel.
-/// Sums are too large by `offset` times those of B where the machine multiplies
-/// unsigned with signed bytes: finish() corrects that.
+/// A dot-product instruction multiplies a quad, four neighbouring bytes along k, and adds the
+/// products to a 32-bit sum; without one, pairs of 16-bit numbers take its place. Three kinds of
+/// microkernel use that:
+///   tiles      rows of A, unpacked, times a packed panel of B: `columns` columns whose quads are
+///              interleaved, so that a vector of sums holds one row of the result
+///   dots       few rows of A times rows of B, both contiguous along k: a vector of k at a time,
+///              whose lanes are summed at the end
+///   depthwise  a quad holds one channel's bytes of four rows of an image
+/// Where the instruction multiplies unsigned with signed bytes, A is shifted by `offset` and the
+/// sums are too large by `offset` times the sum of B's column; finish() subtracts that.
 #pragma once
 
 #include <executorch/cpu/gemm/int8.h>
@@ -25,9 +21,9 @@ namespace executorch::cpu::int8 {
 constexpr int64_t kUnit = 32;  // elements of k; divides every group
 constexpr int kMostRows = 12, kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
 
-/// `height` rows of A times a panel: sums[i * columns + j], int32; of groups
-/// float, scaled. A row has its elements in segments of 4 * quads bytes,
-/// segments[s] bytes behind its first.
+/// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
+/// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
+/// segments[s] bytes after the row does.
 struct Tile {
   const int8_t* a;
   int64_t lda;
@@ -39,8 +35,7 @@ struct Tile {
   void* sums;
 };
 
-/// How rows of A are prepared for dots: in the order of the elements in B,
-/// zeros behind.
+/// How rows of A are prepared for dots: in the order of the elements in B, padded with zeros.
 struct Operand {
   int offset;     // that prepare() adds
   int64_t block;  // elements of k: rows are padded to a multiple
@@ -51,8 +46,8 @@ struct Operand {
   int64_t row_bytes(int64_t k) const { return (k + block - 1) / block * bytes; }
 };
 
-/// Up to kDotRows rows times n of B: sums[i * ld_sums + j], int32; of groups
-/// float, scaled.
+/// Up to kDotRows rows of A times n of B: sums[i * ld_sums + j], int32, or scaled floats where
+/// weights are quantized in groups.
 struct Dots {
   const uint8_t* a;
   int64_t lda;  // bytes

@@ -118,14 +118,14 @@ ET_INLINE void FinishFloats(const Results& e) {
   const int64_t first = e.i0 * g.ldc + e.j0, ld = g.ldc;
   float* const to = static_cast<float*>(g.c) + first;
   ScaleRows<kGrouped>(e, [&](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
-    float room[kColumns];
-    float* const row = kWhole ? to + r * ld : room;
+    float buffer[kColumns];
+    float* const row = kWhole ? to + r * ld : buffer;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {  // a NaN stays one
       const Floats above = x[v] < low ? low : x[v];
       StoreFloats(above > high ? high : above, row + v * kLanes);
     }
-    if constexpr (!kWhole) StoreFloatRow(g, room, e.nj, first + r * ld);
+    if constexpr (!kWhole) StoreFloatRow(g, buffer, e.nj, first + r * ld);
   });
 }
 

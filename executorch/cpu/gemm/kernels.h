@@ -1,10 +1,12 @@
-/// The inner loops of a matrix product, one set per instruction set, chosen at run time.
+/// The microkernels of float and integer matrix products, one set per instruction set, chosen at
+/// run time.
 ///
-/// A block of C is computed from rows of A where they lie (or converted, kept as rows) and panels
-/// of B packed as panel[p * width + j], width one or two vectors. A tile of `rows` x two vectors of
-/// sums fills the registers: per step of p two loads of B, one broadcast per row, two multiply-adds
-/// per row, so that multiply-adds and not loads are the limit. Panels stream from the second-level
-/// cache at two vectors per 12 (AVX-512) or 6 rows, far below what it delivers.
+/// A block of C is computed from rows of A, unpacked (or converted, row by row), and panels of B
+/// packed as panel[p * width + j], where the width is one or two vectors. The sums of a tile,
+/// `rows` times two vectors, fill the registers. Each step along k takes two loads of B, and for
+/// each row one broadcast of A and two multiply-adds, so that multiply-adds limit it, not loads.
+/// The panels come from the L2 cache: two vectors for every 12 (AVX-512) or 6 rows, far below its
+/// bandwidth.
 #pragma once
 
 #include <executorch/cpu/gemm/gemm.h>
@@ -13,15 +15,15 @@
 
 namespace executorch::cpu::gemm {
 
-/// Lines of memory that the next block of B lies in, fetched while the present one is multiplied.
+/// Prefetches the cache lines of the next block of B while the current one is multiplied.
 struct Prefetch {
   const char* at = nullptr;       // next line
   const char* row_end = nullptr;  // of the row `at` is in
   int64_t row_bytes = 0, stride_bytes = 0;
-  int64_t rows_left = 0;          // after the present one
+  int64_t rows_left = 0;          // after the row `at` is in
   uint32_t rate = 0, credit = 0;  // lines per step, in 1/kUnit
 
-  /// One step of work was done.
+  /// Called once per step of the work; prefetches as many lines as have become due.
   void advance() {
     credit += rate;
     while (credit >= kUnit) {
@@ -44,12 +46,12 @@ struct Prefetch {
   static const char* line_of(const char* p) { return p - reinterpret_cast<uintptr_t>(p) % kLine; }
 };
 
-/// Rows of B on their way into the panels of the next block, one after every few steps of work:
-/// copying waits for no memory and takes what instructions multiply-adds leave. A row is asked for
-/// kRowsAhead rows before it is copied: late enough to be still in the cache by then.
+/// Packs the next block of B by copying one row after every few steps of the work, in issue slots
+/// that multiply-adds leave free. A row is prefetched kRowsAhead rows before it is copied: early
+/// enough to have arrived, late enough to be in the cache still.
 template <class Acc>
 struct RowCopy {
-  const Acc* fetched = nullptr;  // the next row to ask for
+  const Acc* fetched = nullptr;  // the next row to prefetch
   const Acc* from = nullptr;     // the next row to copy
   int64_t ld = 0;
   int64_t rows_to_fetch = 0, rows_left = 0;
@@ -63,7 +65,7 @@ struct RowCopy {
   bool is_due() const { return rows_left > (rows_to_fetch > 0 ? rows_to_fetch + kRowsAhead : 0); }
 };
 
-/// What is done for the next block while a tile is multiplied.
+/// The work for the next block that is done while a tile is multiplied.
 template <class Acc>
 struct Ahead {
   Prefetch lines;
@@ -121,21 +123,22 @@ struct FewRows {
   float* sums;  // [m, n]
   int64_t ld_sums;
 };
-/// Rows up to which that is faster than to divide the product into blocks: of a B whose columns are
-/// contiguous (packing it costs a transposition), of one whose rows are, and of such a B of floats
-/// (which blocks use where it lies).
+/// Most rows of A for which FewRows is faster than blocks: where columns of B are contiguous
+/// (packing would transpose them), where rows are, and where rows of floats are (which blocks read
+/// in place).
 constexpr int64_t kFewDots = 16, kFewRows = 8, kFewFloatRows = 4;
 
-/// What depends on the storage type: F32, F16, BF16.
+/// The functions that depend on the storage type: F32, F16, BF16.
 template <class T>
 struct StorageKernels {
   /// to[j] = from[j], j < n
   void (*convert)(const T* from, int64_t n, float* to);
-  /// Rows p0 to p0 + k of all panels of n columns and `depth` rows, one panel after the other, the
-  /// last as wide as it must be: panel[(p0 + p) * width + j] = b[p * ldb + j], zero beyond n.
+  /// Packs k rows of B as rows [p0, p0 + k) of the panels of n columns and `depth` rows, which
+  /// follow one another: panel[(p0 + p) * width + j] = b[p * ldb + j], zero beyond n. The last
+  /// panel is one vector wide if that is enough.
   void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int64_t p0,
                     int64_t depth);
-  /// One panel of n columns: panel[p * width + j] = b[j * ldb + p], zero for n <= j < width.
+  /// Packs one panel of n columns: panel[p * width + j] = b[j * ldb + p], zero for n <= j < width.
   void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width);
   /// Columns of B are contiguous: b[j * ldb + p].
   void (*few_dots)(const FewRows<T>&);

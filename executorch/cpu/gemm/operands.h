@@ -1,4 +1,4 @@
-/// Operands of a product: views, and their parts in the form that kernels take.
+/// Operands of a product: strided views, and the conversions that microkernels need.
 #pragma once
 
 #include <executorch/cpu/gemm/gemm.h>
@@ -25,7 +25,7 @@ Matrix<T> transposed(const Matrix<T>& x) {
   return {x.data, x.col_stride, x.row_stride};
 }
 
-/// The product of which `g` is the transpose; without sources.
+/// The product that gives the transpose of C. `g` has no MatrixSource.
 template <class T>
 Gemm<T> transposed(const Gemm<T>& g) {
   Gemm<T> t = g;
@@ -40,7 +40,7 @@ Gemm<T> transposed(const Gemm<T>& g) {
   return t;
 }
 
-/// Where element (i, j) lies.
+/// The address of element (i, j).
 template <class T>
 const T* element(const Matrix<const T>& x, int64_t i, int64_t j) {
   return x.data + i * x.row_stride + j * x.col_stride;

@@ -37,8 +37,8 @@ constexpr int64_t kCausalGroup = 128;
 template <class T, class K>
 class HeadTask {
  public:
-  /// `room` has RoomSize(a) floats.
-  HeadTask(const Attention& a, int64_t b, int64_t h, float* room)
+  /// `buffer` has ScratchSize(a) floats.
+  HeadTask(const Attention& a, int64_t b, int64_t h, float* buffer)
       : a_(a),
         q_(Rows<T>(a.q, b, h)),
         k_(Rows<K>(a.k, b, h / (a.heads / a.kv_heads))),
@@ -47,10 +47,10 @@ class HeadTask {
         mask_(a, b, h),
         k_row_(RoundUp(a.dim, kLanes)),
         v_row_(RoundUp(a.value_dim, kLanes)) {
-    Divide(room);
+    Divide(buffer);
   }
 
-  static Size RoomSize(const Attention& a) {
+  static Size ScratchSize(const Attention& a) {
     const Size k_row = RoundUp(a.dim, kLanes), v_row = RoundUp(a.value_dim, kLanes);
     const Size per_tile = (k_row + v_row + 2) * kMaxWidth;
     return (k_row + v_row + kMaxWidth) * kKeys + max(max(k_row, v_row), kKeys) * kMaxWidth +
@@ -195,12 +195,12 @@ bool RunAs(const Attention& a, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   if (a.queries * (a.heads / a.kv_heads) <= kFewRows) {
     const int64_t n = a.batch * a.kv_heads;
-    const ThreadScratch<float> rooms(scratch, FewRowsTask<T, K>::RoomSize(a),
-                                     n == 1 ? 1 : loop_threads());
-    if (!rooms) return false;
-    rooms.parallel_for(n, 1, [&](int64_t begin, int64_t end, float* room) {
+    const ThreadScratch<float> buffers(scratch, FewRowsTask<T, K>::ScratchSize(a),
+                                       n == 1 ? 1 : loop_threads());
+    if (!buffers) return false;
+    buffers.parallel_for(n, 1, [&](int64_t begin, int64_t end, float* buffer) {
       for (int64_t i = begin; i < end; ++i) {
-        FewRowsTask<T, K>(a, i / a.kv_heads, i % a.kv_heads, room).run();
+        FewRowsTask<T, K>(a, i / a.kv_heads, i % a.kv_heads, buffer).run();
       }
     });
     return true;
@@ -210,14 +210,14 @@ bool RunAs(const Attention& a, Scratch& scratch) {
   // Late queries see more where the future is hidden: pairs of an early and a late group.
   const int64_t grain = a.causal ? 2 : 1;
   const int64_t n = a.batch * a.heads * groups;
-  const ThreadScratch<float> rooms(scratch, HeadTask<T, K>::RoomSize(a),
-                                   n <= grain ? 1 : loop_threads());
-  if (!rooms) return false;
-  rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* room) {
+  const ThreadScratch<float> buffers(scratch, HeadTask<T, K>::ScratchSize(a),
+                                     n <= grain ? 1 : loop_threads());
+  if (!buffers) return false;
+  buffers.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* buffer) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t head = i / groups, at = i % groups;
       const int64_t first = (at % 2 == 0 ? at / 2 : groups - 1 - at / 2) * size;
-      HeadTask<T, K>(a, head / a.heads, head % a.heads, room)
+      HeadTask<T, K>(a, head / a.heads, head % a.heads, buffer)
           .run(first, std::min(size, a.queries - first));
     }
   });

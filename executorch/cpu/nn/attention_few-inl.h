@@ -27,15 +27,15 @@ constexpr int64_t kFewRows = 6;
 template <class T, class K>
 class FewRowsTask {
  public:
-  /// `room` has RoomSize(a) floats.
-  FewRowsTask(const Attention& a, int64_t b, int64_t kv_head, float* room)
+  /// `buffer` has ScratchSize(a) floats.
+  FewRowsTask(const Attention& a, int64_t b, int64_t kv_head, float* buffer)
       : a_(a), b_(b), kv_head_(kv_head), group_(a.heads / a.kv_heads) {
     q_row_ = RoundUp(a.dim, kLanes);
     o_row_ = RoundUp(a.value_dim, kLanes);
-    q_ = room;
+    q_ = buffer;
     o_ = q_ + kFewRows * q_row_;
   }
-  static Size RoomSize(const Attention& a) {
+  static Size ScratchSize(const Attention& a) {
     return (Size(RoundUp(a.dim, kLanes)) + RoundUp(a.value_dim, kLanes)) * kFewRows;
   }
 

@@ -374,11 +374,11 @@ bool is_depthwise(const Conv<T>& c) {
 template <class T>
 bool run_depthwise_planes(const Conv<T>& c, Scratch& scratch) {
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
-  const ThreadScratch<float> rooms(scratch, kernels.plane_floats(c));
-  if (!rooms) return false;
+  const ThreadScratch<float> buffers(scratch, kernels.plane_floats(c));
+  if (!buffers) return false;
   const int64_t grain = gemm::ceil_div(kGrainWork, c.pixels() * c.taps());
-  rooms.parallel_for(c.batch * c.groups, grain, [&](int64_t begin, int64_t end, float* room) {
-    kernels.planes(c, begin, end, room);
+  buffers.parallel_for(c.batch * c.groups, grain, [&](int64_t begin, int64_t end, float* buffer) {
+    kernels.planes(c, begin, end, buffer);
   });
   return true;
 }

@@ -43,8 +43,8 @@ struct ConvAxis {
 };
 
 /// out[b, g, o, x] = act(sum over i, t of weight[g, o, i, t] * input[b, g, i, position(x, t)]
-///                       + bias[g, o]) + residual[b, g, o, x],   the residual inside act if
-///                       `act_last`
+///                       + bias[g, o]) + residual[b, g, o, x], or
+///                   act(... + residual[b, g, o, x]) if `act_last`
 ///   x, t     positions and taps in depth, height, width; dims that are absent have extent 1
 ///   T        float, F16, BF16, double, int8_t to int64_t, uint8_t; sums as in Gemm
 ///   bias     groups * group_out contiguous elements, or null

@@ -41,11 +41,11 @@ struct Columns {
   int64_t dots(int64_t block) const { return block + 1 == n_blocks ? n_dots : 0; }
 };
 
-// Calls f(i0, ni, block, room) for parts of m channels and blocks of pixels, which threads share;
+// Calls f(i0, ni, block, buffer) for parts of m channels and blocks of pixels, which threads share;
 // those of one part after the other if `channels_first`.
 template <class F>
 void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first,
-               const ThreadScratch<float>& rooms, const F& f) {
+               const ThreadScratch<float>& buffers, const F& f) {
   const int64_t rows = plane_kernels().rows;
   const auto threads = static_cast<int64_t>(loop_threads());
   int64_t parts = ceil_div(threads == 1 ? 1 : 4 * threads, n_blocks);
@@ -54,14 +54,14 @@ void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first,
   const int64_t height = round_up(ceil_div(m, parts), rows);
   parts = ceil_div(m, height);
   const int64_t n = parts * n_blocks;
-  rooms.parallel_for(n, ceil_div(kGrainWork * n, work),
-                     [&](int64_t begin, int64_t end, float* room) {
-                       for (int64_t t = begin; t < end; ++t) {
-                         const int64_t part = channels_first ? t / n_blocks : t % parts;
-                         const int64_t block = channels_first ? t % n_blocks : t / parts;
-                         f(part * height, std::min(height, m - part * height), block, room);
-                       }
-                     });
+  buffers.parallel_for(n, ceil_div(kGrainWork * n, work),
+                       [&](int64_t begin, int64_t end, float* buffer) {
+                         for (int64_t t = begin; t < end; ++t) {
+                           const int64_t part = channels_first ? t / n_blocks : t % parts;
+                           const int64_t block = channels_first ? t % n_blocks : t / parts;
+                           f(part * height, std::min(height, m - part * height), block, buffer);
+                         }
+                       });
 }
 
 class Planes {
@@ -176,18 +176,18 @@ class Planes {
     const int64_t k = whole_.k;
     const bool copies = (columns_.n - columns_.n_dots) % kernels_.lanes != 0;
     const Size partials = partial_floats(whole_.m);
-    const ThreadScratch<float> rooms(
+    const ThreadScratch<float> buffers(
         scratch_, partials + Size(k) * (columns_.n_dots + (copies ? kPartialColumns : 0)));
-    if (!rooms) return false;
-    for_parts(whole_.m, columns_.n_blocks, work(), widens, rooms,
-              [&](int64_t i0, int64_t ni, int64_t block, float* room) {
+    if (!buffers) return false;
+    for_parts(whole_.m, columns_.n_blocks, work(), widens, buffers,
+              [&](int64_t i0, int64_t ni, int64_t block, float* buffer) {
                 const int64_t j0 = columns_.first(block);
                 PlaneProduct p = part(i0, ni, j0);
                 p.n = columns_.width(block);
                 p.n_dots = columns_.dots(block);
                 p.b = image_ + j0;
                 p.ldb = c_.in_channel;
-                float* at = room + partials.value();
+                float* at = buffer + partials.value();
                 p.dots = at;
                 p.ld_dots = k;
                 for (int64_t d = 0; d < p.n_dots; ++d, at += k) {
@@ -200,7 +200,7 @@ class Planes {
                   p.b = at;
                   p.ldb = kPartialColumns;
                 }
-                multiply(p, room);
+                multiply(p, buffer);
               });
     return true;
   }
@@ -248,10 +248,10 @@ class Planes {
     const int64_t n_dots = kPoints * tiles.n_dots * n_in, n_v = kPoints * v_point;
     const int64_t n_m = kPoints * m_point + kPartialColumns;
     const Size partials = partial_floats(kChannels);
-    const ThreadScratch<float> rooms(
+    const ThreadScratch<float> buffers(
         scratch_,
         partials + n_v + n_dots + n_m + (once ? 0 : kPoints * (kChannels * n_in + kApart)));
-    if (rows.data == nullptr || all == nullptr || !rooms) return false;
+    if (rows.data == nullptr || all == nullptr || !buffers) return false;
     split_image(rows);
     const WinogradImage image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
     const WinogradResult result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
@@ -267,8 +267,8 @@ class Planes {
     const int64_t wanted = std::min(ceil_div(threads, tiles.n_blocks), ceil_div(n_out, kChannels));
     const int64_t height = round_up(ceil_div(n_out, wanted), kernels_.rows);
     const int64_t parts = ceil_div(n_out, height);
-    rooms.parallel_for(parts * tiles.n_blocks, 1, [&](int64_t begin, int64_t end, float* room) {
-      float* const v = room + partials.value();
+    buffers.parallel_for(parts * tiles.n_blocks, 1, [&](int64_t begin, int64_t end, float* buffer) {
+      float* const v = buffer + partials.value();
       float* const dots = v + n_v;
       float* const m = dots + n_dots;
       for (int64_t task = begin; task < end; ++task) {
@@ -300,7 +300,7 @@ class Planes {
             p.b = v + e * v_point;
             p.dots = dots + e * n_in;
             p.out = m + e * m_point;
-            multiply(p, room);
+            multiply(p, buffer);
           }
           kernels.results(result, across, o, p.m, t0, p.n + p.n_dots, m, m_point, kPartialColumns);
         }
@@ -349,8 +349,8 @@ class Planes {
         rows_of((h_.out - 1) * h_.stride + (h_.kernel - 1) * h_.dilation + 1, w_.stride,
                 round_up(w_.out, kernels_.lanes) + (w_.kernel - 1) * w_.dilation / w_.stride + 1);
     auto* const offsets = scratch_.array<int64_t>(whole_.k);
-    const ThreadScratch<float> rooms(scratch_, partial_floats(whole_.m));
-    if (rows.data == nullptr || offsets == nullptr || !rooms) return false;
+    const ThreadScratch<float> buffers(scratch_, partial_floats(whole_.m));
+    if (rows.data == nullptr || offsets == nullptr || !buffers) return false;
     split_image(rows);
     for (int64_t i = 0; i < c_.group_in; ++i) {
       for (int64_t tap = 0; tap < c_.taps(); ++tap) {
@@ -361,15 +361,15 @@ class Planes {
       }
     }
     const Columns columns(w_.out, kernels_, false);
-    for_parts(whole_.m, h_.out, work(), false, rooms,
-              [&](int64_t i0, int64_t ni, int64_t oh, float* room) {
+    for_parts(whole_.m, h_.out, work(), false, buffers,
+              [&](int64_t i0, int64_t ni, int64_t oh, float* buffer) {
                 for (int64_t block = 0; block < columns.n_blocks; ++block) {
                   const int64_t ow = columns.first(block);
                   PlaneProduct p = part(i0, ni, oh * w_.out + ow);
                   p.n = columns.width(block);
                   p.b = rows.data + oh * h_.stride * rows.size + ow;
                   p.offsets = offsets;
-                  multiply(p, room);
+                  multiply(p, buffer);
                 }
               });
     return true;
@@ -410,18 +410,18 @@ class Planes {
     if (columns_.n_blocks < 4 * static_cast<int64_t>(loop_threads())) return shared_panels();
     const Size partials = partial_floats(whole_.m);
     const Size panel_floats = round_up(Size(panel_size()), kPartialColumns);
-    const ThreadScratch<float> rooms(scratch_,
-                                     partials + panel_floats + Size(whole_.k) * kernels_.lanes);
-    if (!rooms) return false;
-    rooms.parallel_for(columns_.n_blocks, ceil_div(kGrainWork * columns_.n_blocks, work()),
-                       [&](int64_t begin, int64_t end, float* room) {
-                         float* const panel = room + partials.value();
-                         float* const further = panel + panel_floats.value();
-                         for (int64_t block = begin; block < end; ++block) {
-                           fill_panel(block, 0, whole_.k, panel, further);
-                           multiply_block(0, whole_.m, block, panel, room);
-                         }
-                       });
+    const ThreadScratch<float> buffers(scratch_,
+                                       partials + panel_floats + Size(whole_.k) * kernels_.lanes);
+    if (!buffers) return false;
+    buffers.parallel_for(columns_.n_blocks, ceil_div(kGrainWork * columns_.n_blocks, work()),
+                         [&](int64_t begin, int64_t end, float* buffer) {
+                           float* const panel = buffer + partials.value();
+                           float* const further = panel + panel_floats.value();
+                           for (int64_t block = begin; block < end; ++block) {
+                             fill_panel(block, 0, whole_.k, panel, further);
+                             multiply_block(0, whole_.m, block, panel, buffer);
+                           }
+                         });
     return true;
   }
 
@@ -430,18 +430,18 @@ class Planes {
     const auto threads = static_cast<int64_t>(loop_threads());
     const int64_t depth = round_up(ceil_div(k, 4 * threads), 8), pieces = ceil_div(k, depth);
     float* const all = scratch_.array<float>(Size(n_blocks) * panel_size());
-    const ThreadScratch<float> rooms(scratch_,
-                                     max(partial_floats(whole_.m), Size(depth) * kernels_.lanes));
-    if (all == nullptr || !rooms) return false;
-    rooms.parallel_for(n_blocks * pieces, ceil_div(1 << 10, depth),
-                       [&](int64_t begin, int64_t end, float* further) {
-                         for (int64_t i = begin; i < end; ++i) {
-                           const int64_t p0 = i % pieces * depth;
-                           fill_panel(i / pieces, p0, std::min(depth, k - p0),
-                                      all + i / pieces * panel_size(), further);
-                         }
-                       });
-    for_parts(whole_.m, n_blocks, work(), true, rooms,
+    const ThreadScratch<float> buffers(scratch_,
+                                       max(partial_floats(whole_.m), Size(depth) * kernels_.lanes));
+    if (all == nullptr || !buffers) return false;
+    buffers.parallel_for(n_blocks * pieces, ceil_div(1 << 10, depth),
+                         [&](int64_t begin, int64_t end, float* further) {
+                           for (int64_t i = begin; i < end; ++i) {
+                             const int64_t p0 = i % pieces * depth;
+                             fill_panel(i / pieces, p0, std::min(depth, k - p0),
+                                        all + i / pieces * panel_size(), further);
+                           }
+                         });
+    for_parts(whole_.m, n_blocks, work(), true, buffers,
               [&](int64_t i0, int64_t ni, int64_t block, float* partial) {
                 multiply_block(i0, ni, block, all + block * panel_size(), partial);
               });

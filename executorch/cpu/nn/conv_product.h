@@ -7,15 +7,14 @@
 
 namespace executorch::cpu {
 
-/// out[i][j] = act(sum_p a[i][p] * b[p][j] + bias[i]) + residual[i][j],   the residual inside act
-/// if
-///             `act_last`
-///   i < m     channels, rows of `a` that are contiguous along p < k
-///   j < n     pixels, n <= most_columns; rows of b are read up to a multiple of `lanes`, row p
-///   lies
-///             at b + offsets[p], or b + p * ldb without offsets
-///   n <= j < n + n_dots   further pixels, whose column j - n lies at dots + (j - n) * ld_dots,
-///             contiguous along p: one pixel beside whole vectors costs one lane, not a vector
+/// out[i][j] = act(sum_p a[i][p] * b[p][j] + bias[i]) + residual[i][j], or
+///             act(... + residual[i][j]) if `act_last`
+///   i < m     channels: rows of `a`, contiguous along p < k
+///   j < n     pixels, n <= most_columns. Row p of b begins at b + offsets[p], or at b + p * ldb
+///             without offsets, and is read up to a multiple of `lanes`
+///   n <= j < n + n_dots
+///             further pixels: column j - n is contiguous along p at dots + (j - n) * ld_dots. A
+///             pixel that is left over from whole vectors costs one lane so, not a vector
 ///   partial   [m, n + n_dots], sums to go on from instead of the bias; null: none
 ///   residual  laid out as out, or null; may be `out` itself
 struct PlaneProduct {

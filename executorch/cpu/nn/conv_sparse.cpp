@@ -11,7 +11,7 @@ namespace {
 // a tap, floats.
 constexpr int64_t kProportion = 64;
 constexpr int64_t kFewVisits = 1 << 24;
-constexpr int64_t kLittleRoom = 1 << 22;
+constexpr int64_t kFewPadded = 1 << 22;
 constexpr int64_t kFewCopies = 1 << 26;  // of all images
 // Phases of a transposed convolution, each with some overhead; visits that outweigh it.
 constexpr int64_t kFewPhases = 1 << 12;
@@ -20,7 +20,7 @@ constexpr int64_t kVisitsOfPhase = 1 << 12;
 int64_t steps_of(const ConvAxis& a, bool transposed) {
   return transposed ? a.in : a.out;
 }
-int64_t room_of(const ConvAxis& a, bool transposed) {
+int64_t extent_of(const ConvAxis& a, bool transposed) {
   return transposed ? a.out : a.in;
 }
 // Positions that steps and taps reach over.
@@ -42,7 +42,7 @@ bool leave_out(ConvAxis& a, bool transposed, int64_t* weights, int64_t* elements
   const int64_t last_step = (steps_of(a, transposed) - 1) * a.stride;
   const int64_t before = std::max<int64_t>(a.padding - last_step, 0);
   const int64_t first = (before + a.dilation - 1) / a.dilation;
-  const int64_t end = room_of(a, transposed) + a.padding;  // of the positions that tap 0 can meet
+  const int64_t end = extent_of(a, transposed) + a.padding;  // of the positions that tap 0 can meet
   const int64_t last = end <= 0 ? -1 : std::min((end - 1) / a.dilation, a.kernel - 1);
   if (first > last) return false;
   *weights += first * a.weight_stride;
@@ -87,26 +87,27 @@ bool is_sparse(const ConvExtents& c) {
   const auto is_usual = [](const ConvAxis& a) { return reach_of(a, false) < 2 * a.in + 8; };
   if (!c.transposed && std::all_of(c.axis, end, is_usual)) return false;
   const Size products = Size(c.batch) * c.groups * c.group_in * c.group_out;
-  Size visits = products, meetings = products, room = c.group_in, phases = 1;
+  Size visits = products, meetings = products, padded = c.group_in, phases = 1;
   Size in = c.group_in, out = c.group_out;
   for (const ConvAxis* a = c.axis; a < end; ++a) {
     const int64_t per_phase = (a->out + a->stride - 1) / a->stride;
     const int64_t reach = reach_of(*a, c.transposed);
     visits *= Size(a->kernel) * (c.in_phases ? per_phase : a->out);
     meetings *= count_meetings(*a, c.transposed);
-    room *= c.in_phases ? Size(a->in) + reach / a->stride + per_phase : Size(reach);
+    padded *= c.in_phases ? Size(a->in) + reach / a->stride + per_phase : Size(reach);
     phases *= c.in_phases ? std::min(a->stride, a->out) : 1;
     in *= a->in;
     out *= a->out;
   }
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const Size most_visits = max(meetings * kProportion, kFewVisits);
-  const Size most_room = max((in + out) * kProportion, kLittleRoom);
+  const Size most_padded = max((in + out) * kProportion, kFewPadded);
   const Size images = Size(c.batch) * c.groups;
   const Size most_copies = max((in + out) * images * kProportion, kFewCopies);
   const Size most_phases = max(visits / kVisitsOfPhase, kFewPhases);
-  return !visits.within(most_visits.value_or(kMost)) || !room.within(most_room.value_or(kMost)) ||
-         !(room * images).within(most_copies.value_or(kMost)) ||
+  return !visits.within(most_visits.value_or(kMost)) ||
+         !padded.within(most_padded.value_or(kMost)) ||
+         !(padded * images).within(most_copies.value_or(kMost)) ||
          !phases.within(most_phases.value_or(kFewPhases));
 }
 
@@ -141,8 +142,8 @@ class Sparse {
     if (planes < static_cast<int64_t>(loop_threads())) alone.emplace(nullptr);
     const ThreadScratch<Acc> sums(scratch, c_.pixels());
     if (!sums) return false;
-    sums.parallel_for(planes, 1, [&](int64_t begin, int64_t end, Acc* room) {
-      for (int64_t i = begin; i < end; ++i) run_plane(i, room);
+    sums.parallel_for(planes, 1, [&](int64_t begin, int64_t end, Acc* buffer) {
+      for (int64_t i = begin; i < end; ++i) run_plane(i, buffer);
     });
     return true;
   }

@@ -10,8 +10,8 @@ constexpr int64_t kDepthwiseTaps = 128;
 template <class T>
 struct DepthwiseKernels {
   /// Planes [begin, end), plane b * groups + g being all pixels of channel g of image b; pixels of
-  /// input and output are contiguous along width. `room` holds plane_floats().
-  void (*planes)(const Conv<T>&, int64_t begin, int64_t end, float* room);
+  /// input and output are contiguous along width. `buffer` holds plane_floats().
+  void (*planes)(const Conv<T>&, int64_t begin, int64_t end, float* buffer);
   Size (*plane_floats)(const Conv<T>&);
   /// Output row `row` (depth and height) of image b in all channels, which are contiguous.
   /// weights[tap * groups + g], biases[g] or null; at most kDepthwiseTaps taps.

@@ -108,9 +108,10 @@ HWY_INLINE void InnerColumns(const Conv<T>& c, int64_t b, int64_t row, const flo
   const bool inside = z.kernel == 1 && z.stride == 1 && z.padding == 0 && z.out <= z.in &&
                       ih >= 0 && ih + (h.kernel - 1) * h.dilation < h.in;
   if (!inside || h.kernel != w.kernel || w.kernel != 3 || !IsBounded(c)) return;
-  const int64_t room = w.in - 1 - (w.kernel - 1) * w.dilation + w.padding;  // of the last column
+  const int64_t last =
+      w.in - 1 - (w.kernel - 1) * w.dilation + w.padding;  // where a window can begin
   *begin = std::min((w.padding + w.stride - 1) / w.stride, w.out);
-  *end = room < 0 ? *begin : std::clamp(room / w.stride + 1, *begin, w.out);
+  *end = last < 0 ? *begin : std::clamp(last / w.stride + 1, *begin, w.out);
   const int64_t id = row / h.out;
   const T* x =
       c.input + b * c.in_batch + id * z.in_stride + ih * h.in_stride - w.padding * w.in_stride;

@@ -208,7 +208,7 @@ HWY_INLINE bool HasStrips(const Conv<T>& c) {
 
 // Planes [begin, end) of all images.
 template <int kSize, int kStep, bool kBounded, class T>
-void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   const Floats d;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   using OneStrip = Strip<kSize, kStep>;
@@ -228,7 +228,7 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
     for (int64_t od = 0; od < z.out; ++od) {
       int64_t ld;
       const T* plane = c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride;
-      const float* image = FloatPlane(h, w, plane, room, &ld);
+      const float* image = FloatPlane(h, w, plane, buffer, &ld);
       const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
       for (int64_t s = 0; s * kLanes < w.out; ++s) {
         const OneStrip strip = s < kKept ? strips[s] : OneStrip(w, s * kLanes);
@@ -239,9 +239,9 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
 }
 
 template <int kSize, int kStep, class T>
-void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
-  if (IsBounded(c)) return StripPlanes<kSize, kStep, true>(c, begin, end, room);
-  StripPlanes<kSize, kStep, false>(c, begin, end, room);
+void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
+  if (IsBounded(c)) return StripPlanes<kSize, kStep, true>(c, begin, end, buffer);
+  StripPlanes<kSize, kStep, false>(c, begin, end, buffer);
 }
 
 // The steps of an axis that count: with one output there is none.
@@ -251,13 +251,13 @@ inline ConvAxis WithSteps(ConvAxis a) {
 }
 
 // The padded plane, and its sums.
-struct PlaneRoom {
+struct PlaneScratch {
   ConvAxis h, w;
   PaddedPlane plane;
   Size n_plane, n_sums;
 
   template <class T>
-  explicit PlaneRoom(const Conv<T>& c) : h(WithSteps(c.axis[1])), w(WithSteps(c.axis[2])) {
+  explicit PlaneScratch(const Conv<T>& c) : h(WithSteps(c.axis[1])), w(WithSteps(c.axis[2])) {
     plane.height = h.out + (h.kernel - 1) * h.dilation / h.stride;
     plane.width = w.out + (w.kernel - 1) * w.dilation / w.stride;
     n_plane = Size(plane.height) * plane.width * h.stride * w.stride;
@@ -269,10 +269,10 @@ struct PlaneRoom {
 
 template <class T>
 void Plane(const Conv<T>& c, int64_t b, int64_t g, float* padded) {
-  const PlaneRoom room(c);
-  const ConvAxis &z = c.axis[0], &h = room.h, &w = room.w;
-  const PaddedPlane& plane = room.plane;
-  const int64_t n_plane = room.n_plane.value(), n_sums = room.n_sums.value();
+  const PlaneScratch buffer(c);
+  const ConvAxis &z = c.axis[0], &h = buffer.h, &w = buffer.w;
+  const PaddedPlane& plane = buffer.plane;
+  const int64_t n_plane = buffer.n_plane.value(), n_sums = buffer.n_sums.value();
   float* sums = padded + n_plane + kWide;
   std::fill_n(padded + n_plane, kWide, 0.0f);
   constexpr int64_t kTaps = 64;  // at a time
@@ -312,20 +312,20 @@ void Plane(const Conv<T>& c, int64_t b, int64_t g, float* padded) {
 
 template <class T>
 Size PlaneFloats(const Conv<T>& c) {
-  if (!HasStrips(c)) return PlaneRoom(c).floats();
+  if (!HasStrips(c)) return PlaneScratch(c).floats();
   return std::is_same_v<T, float> ? Size(0) : Size(c.axis[1].in) * c.axis[2].in;
 }
 
 template <class T>
-void Planes(const Conv<T>& c, int64_t begin, int64_t end, float* room) {
+void Planes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   const int64_t size = c.axis[2].kernel, step = c.axis[2].stride;
   if (HasStrips(c)) {
-    if (size == 3 && step == 1) return StripPlanes<3, 1>(c, begin, end, room);
-    if (size == 3 && step == 2) return StripPlanes<3, 2>(c, begin, end, room);
-    if (size == 5 && step == 1) return StripPlanes<5, 1>(c, begin, end, room);
-    return StripPlanes<5, 2>(c, begin, end, room);
+    if (size == 3 && step == 1) return StripPlanes<3, 1>(c, begin, end, buffer);
+    if (size == 3 && step == 2) return StripPlanes<3, 2>(c, begin, end, buffer);
+    if (size == 5 && step == 1) return StripPlanes<5, 1>(c, begin, end, buffer);
+    return StripPlanes<5, 2>(c, begin, end, buffer);
   }
-  for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups, room);
+  for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups, buffer);
 }
 
 }  // namespace depthwise

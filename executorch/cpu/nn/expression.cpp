@@ -75,9 +75,9 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
 #undef ET_UNARY
 }
 
-/// n elements `stride` apart as floats: where they lie, or in `room`.
+/// n elements `stride` apart as floats: where they lie, or in `buffer`.
 template <class T>
-const float* LoadTile(const T* from, int64_t stride, int64_t n, float* room) {
+const float* LoadTile(const T* from, int64_t stride, int64_t n, float* buffer) {
   const Floats d;
   if constexpr (std::is_same_v<T, float>) {
     if (stride == 1) return from;
@@ -90,11 +90,11 @@ const float* LoadTile(const T* from, int64_t stride, int64_t n, float* room) {
   }
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= taken; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, room + i);
+  for (; i + lanes <= taken; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, buffer + i);
   const auto rest = static_cast<size_t>(taken - i);
-  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, room + i, rest);
-  if (stride == 0) std::fill_n(room + 1, n - 1, room[0]);
-  return room;
+  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, buffer + i, rest);
+  if (stride == 0) std::fill_n(buffer + 1, n - 1, buffer[0]);
+  return buffer;
 }
 
 template <class T>
@@ -112,21 +112,21 @@ void StoreTile(const float* from, T* to, int64_t stride, bool past, int64_t n) {
 }
 
 void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, bool past,
-             float (*room)[kTile]) {
+             float (*buffer)[kTile]) {
   const float* registers[Expression::kMaxRegisters];
   for (int w = 0; w < e.n_inputs; ++w) {
     with_type(e.mixed ? e.in_types[w] : e.type, [&](auto t) {
       using T = decltype(t);
       const T* const from = static_cast<const T*>(e.inputs[w]) + in[w];
       if (e.dims[0].in[w] == 1) prefetch(from + n, n * static_cast<int64_t>(sizeof(T)));
-      registers[w] = LoadTile(from, e.dims[0].in[w], n, room[w]);
+      registers[w] = LoadTile(from, e.dims[0].in[w], n, buffer[w]);
     });
   }
   const bool direct = e.type == Type::F32 && e.dims[0].out == 1 && !past;
   for (int s = 0; s < e.n_steps; ++s) {
     const auto& step = e.steps[s];
     const bool last = s + 1 == e.n_steps;
-    float* const y = last && direct ? static_cast<float*>(e.out) + out : room[step.to];
+    float* const y = last && direct ? static_cast<float*>(e.out) + out : buffer[step.to];
     RunStep(step, registers[step.a], registers[step.b], y, n);
     registers[step.to] = y;
   }
@@ -139,7 +139,7 @@ void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, boo
 
 /// Tiles [begin, end): those of the innermost loop first, then its repetitions.
 void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
-  HWY_ALIGN float room[Expression::kMaxRegisters][kTile];
+  HWY_ALIGN float buffer[Expression::kMaxRegisters][kTile];
   const auto& inner = e.dims[0];
   const int64_t per_row = (inner.size + kTile - 1) / kTile;
   for (int64_t t = begin; t < end; ++t) {
@@ -154,7 +154,7 @@ void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
       for (int w = 0; w < e.n_inputs; ++w) in[w] += at * e.dims[d].in[w];
       out += at * e.dims[d].out;
     }
-    RunTile(e, in, out, std::min(kTile, inner.size - first), past, room);
+    RunTile(e, in, out, std::min(kTile, inner.size - first), past, buffer);
   }
   if (past) end_stream();
 }

@@ -48,15 +48,15 @@ struct Plan {
   }
   Plan(const Plan&) = delete;
 
-  /// Sets the segments' offsets; `room` has segments.n elements.
-  void set_offsets(int64_t* room) {
+  /// Sets the segments' offsets; `buffer` has segments.n elements.
+  void set_offsets(int64_t* buffer) {
     const int64_t across = segments.n / y.kernel;
     for (int64_t i = 0; i < segments.n; ++i) {
       // Transposed ones read backwards.
       const int64_t at = conv.transposed ? segments.n - 1 - i : i;
-      room[i] = (at / across * y.tap * columns + at % across * x.tap) * channels;
+      buffer[i] = (at / across * y.tap * columns + at % across * x.tap) * channels;
     }
-    segments.offsets = room;
+    segments.offsets = buffer;
   }
 };
 
@@ -91,7 +91,7 @@ struct Image {
     return plan.direct ? 0 : plan.y.extent(block_lines) * plan.columns * plan.channels + 4;
   }
 
-  int8::Lines lines(int64_t block, int8_t* room) const {
+  int8::Lines lines(int64_t block, int8_t* buffer) const {
     const int64_t image = block / image_blocks(), first = block % image_blocks() * block_lines;
     const int64_t n = std::min(block_lines, image_lines - first);
     const int64_t pitch = plan.columns * plan.channels;
@@ -105,8 +105,8 @@ struct Image {
           group * plan.conv.group_in;
       return {a, line_stride, row_stride, n, line};
     }
-    copy(image, first, n, room);
-    return {room, line_stride, row_stride, n, line};
+    copy(image, first, n, buffer);
+    return {buffer, line_stride, row_stride, n, line};
   }
 
   /// Lines [first, first + n) of outputs, what they reach over.
@@ -174,16 +174,16 @@ struct Packing {
   }
 };
 
-/// The weights from row j0 on; n rows in `room` if their elements lie apart.
-Int8Weights rows_of(const Int8Conv& conv, Int8Weights w, int64_t j0, int64_t n, uint8_t* room) {
+/// The weights from row j0 on; n rows in `buffer` if their elements lie apart.
+Int8Weights rows_of(const Int8Conv& conv, Int8Weights w, int64_t j0, int64_t n, uint8_t* buffer) {
   w.data += j0 * w.row_bytes;
   if (conv.filter_step == 1) return w;
   const int64_t k = conv.product.k;
   for (int64_t j = 0; j < n; ++j) {
     const uint8_t* const from = w.data + j * w.row_bytes;
-    for (int64_t p = 0; p < k; ++p) room[j * k + p] = from[p * conv.filter_step];
+    for (int64_t p = 0; p < k; ++p) buffer[j * k + p] = from[p * conv.filter_step];
   }
-  w.data = room;
+  w.data = buffer;
   w.row_bytes = k;
   return w;
 }

@@ -32,14 +32,13 @@ class Int8Filter {
 /// out[b, y, x, g, o] = sum over taps t and i of
 ///     real(input[b, position(y, t), position(x, t), g, i]) * real(filter[g, o, t, i]) + bias
 /// as Int8Gemm gives it; what lies outside stands for 0.
-///   product   everything about results, and the filter, row o of group g: n = group_out, k = taps
-///   *
-///             group_in, of all groups: b.data, b.scales, sums, biases have groups * n entries. a
-///             is the input; rows[b / rows_share] its quantization, that of rows_share images; ldc
-///             = groups * n; m is not used
-///   filter_step   elements from one of a row's to the next, rows being product.b.row_bytes apart:
-///             1, or the number of rows if they lie in columns
-///   axis      height and width: in, kernel, out, stride, padding, dilation
+///   product      the results, and the filter as a matrix B: n = group_out, k = taps * group_in.
+///                b.data, b.scales, sums and biases have groups * n entries, one per row o of group
+///                g. `a` is the input, rows[b / rows_share] the quantization of image b, which
+///                rows_share images share; ldc = groups * n; m is not used
+///   filter_step  elements between neighbours of a row of the filter, rows being
+///                product.b.row_bytes apart: 1, or the number of rows for a transposed filter
+///   axis         height and width: in, kernel, out, stride, padding, dilation
 /// Sizes >= 1. Sums are exact, results do not depend on the number of threads.
 ///
 /// Rows of the image are used where they lie, or copied once with their padding; kernels read

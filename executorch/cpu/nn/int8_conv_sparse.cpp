@@ -95,11 +95,11 @@ bool Int8Conv::run_sparse(Scratch& scratch) const {
   // With fewer planes than threads, the sums of all of these would need more than the result.
   std::optional<UsePool> alone;
   if (planes < static_cast<int64_t>(loop_threads())) alone.emplace(nullptr);
-  const ThreadScratch<int32_t> rooms(
+  const ThreadScratch<int32_t> buffers(
       scratch, Size(axis[0].out) * axis[1].out * group_out + int8::kMostColumns);
-  if (!rooms) return false;
+  if (!buffers) return false;
   const Sparse sparse(*this, {taps[0], taps[1]}, n_taps);
-  rooms.parallel_for(planes, 1, [&](int64_t begin, int64_t end, int32_t* sums) {
+  buffers.parallel_for(planes, 1, [&](int64_t begin, int64_t end, int32_t* sums) {
     for (int64_t i = begin; i < end; ++i) {
       sparse.run(of_group(i % groups), i / groups, i % groups, sums);
     }

@@ -30,7 +30,7 @@ constexpr int64_t kMostVectors = 3;
 constexpr int64_t kPiece = 16;
 constexpr int64_t kGrainWork = 1 << 16;
 // Quads of wide windows take more than a cache, but not more than the image.
-constexpr int64_t kLittleRoom = 1 << 24;
+constexpr int64_t kFewBytes = 1 << 24;
 
 struct DepthwisePlan {
   const Int8Conv& conv;
@@ -85,11 +85,11 @@ struct DepthwisePlan {
 
 /// The filter of one block, [chunk][line, tap, vector][channel][quad], behind each chunk its starts
 /// and factors.
-/// `room` has room_bytes(), for four lines of a group of pixels.
-int64_t room_bytes(const DepthwisePlan& plan) {
+/// `buffer` has scratch_bytes(), for four lines of a group of pixels.
+int64_t scratch_bytes(const DepthwisePlan& plan) {
   return 4 * plan.chunks * plan.lanes;
 }
-void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int8_t* room,
+void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int8_t* buffer,
                 uint8_t* to) {
   const int64_t lanes = plan.lanes, size = plan.chunks * lanes, first = block * plan.block;
   const auto* const w = reinterpret_cast<const int8_t*>(g.b.data);
@@ -99,20 +99,20 @@ void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int
     return c < plan.channels ? c : -1;
   };
   const auto pack_quad = [&](int64_t line, int64_t column, int64_t quad, int64_t tap) {
-    std::fill_n(room, 4 * size, int8_t{0});
+    std::fill_n(buffer, 4 * size, int8_t{0});
     for (int64_t r = 0; r < 4; ++r) {
       const int64_t row = quad * 4 + r - line * plan.y.step;
       if (row < 0 || row >= plan.y.kernel) continue;
       for (int64_t i = 0; i < size; ++i) {
         const int64_t c = channel(i), at = row * plan.x.kernel + column;
-        if (c >= 0) room[r * size + i] = w[c * g.b.row_bytes + at * plan.conv.filter_step];
+        if (c >= 0) buffer[r * size + i] = w[c * g.b.row_bytes + at * plan.conv.filter_step];
       }
     }
     int8::FourRows rows{};
-    for (int64_t r = 0; r < 4; ++r) rows.row[r] = room + r * size;
+    for (int64_t r = 0; r < 4; ++r) rows.row[r] = buffer + r * size;
     rows.n = plan.chunks;
     rows.bytes = rows.step = lanes;
-    rows.end = room + 4 * size;
+    rows.end = buffer + 4 * size;
     plan.kernels.interleave(rows, to + (line * plan.taps() + tap) * 4 * lanes, plan.chunk_bytes(),
                             lanes);
   };
@@ -157,7 +157,7 @@ class DepthwiseLines {
     }
   }
   /// Of the quads of a strip.
-  Size room_bytes() const { return Size(plan_.quads) * 4 * plane_; }
+  Size scratch_bytes() const { return Size(plan_.quads) * 4 * plane_; }
 
   void run(int64_t image, int64_t line, int64_t block, uint8_t* quads) const {
     for (int64_t o = 0; o < plan_.x.out; o += strip_) {
@@ -262,12 +262,12 @@ class DepthwiseLines {
 
 bool Int8Conv::pack_depthwise(Int8Filter& filter) const {
   const DepthwisePlan plan(*this);
-  const std::unique_ptr<int8_t[]> room(new (std::nothrow)
-                                           int8_t[static_cast<size_t>(room_bytes(plan))]);
-  if (room == nullptr || !filter.resize(plan.filter_bytes())) return false;
+  const std::unique_ptr<int8_t[]> buffer(new (std::nothrow)
+                                             int8_t[static_cast<size_t>(scratch_bytes(plan))]);
+  if (buffer == nullptr || !filter.resize(plan.filter_bytes())) return false;
   uint8_t* const to = filter.data_.get();
   for (int64_t block = 0; block < plan.n_blocks; ++block) {
-    pack_block(plan, product, block, room.get(), to + block * plan.chunks * plan.chunk_bytes());
+    pack_block(plan, product, block, buffer.get(), to + block * plan.chunks * plan.chunk_bytes());
   }
   return true;
 }
@@ -278,13 +278,13 @@ bool Int8Conv::run_depthwise(const Int8Filter& filter, Scratch& scratch) const {
   if (offsets == nullptr) return false;
   const DepthwiseLines lines(plan, product, filter.data(), offsets);
   const Size held = Size(batch) * groups * (plan.y.in * plan.x.in + plan.y.out * plan.x.out);
-  if (!lines.room_bytes().within(max(held, kLittleRoom).value_or(0))) return run_sparse(scratch);
-  const ThreadScratch<uint8_t> rooms(scratch, lines.room_bytes());
-  if (!rooms) return false;
+  if (!lines.scratch_bytes().within(max(held, kFewBytes).value_or(0))) return run_sparse(scratch);
+  const ThreadScratch<uint8_t> buffers(scratch, lines.scratch_bytes());
+  if (!buffers) return false;
   const int64_t groups_of_lines = ceil_div(plan.y.out, plan.lines);
   const int64_t n = batch * groups_of_lines * plan.n_blocks;
   const int64_t work = plan.x.out * plan.lines * plan.taps() * 4 * plan.block;
-  rooms.parallel_for(n, kGrainWork / work + 1, [&](int64_t begin, int64_t end, uint8_t* quads) {
+  buffers.parallel_for(n, kGrainWork / work + 1, [&](int64_t begin, int64_t end, uint8_t* quads) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / plan.n_blocks;
       lines.run(group / groups_of_lines, group % groups_of_lines * plan.lines, i % plan.n_blocks,

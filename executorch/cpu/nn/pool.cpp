@@ -199,14 +199,14 @@ bool Planes(const Pool2d& a, Scratch& scratch) {
   T* y = static_cast<T*>(a.y);
   const int64_t in = a.h.in * a.w.in, out = a.h.out * a.w.out;
   const int64_t n = a.batch * a.channels, grain = std::max<int64_t>(kGrain / in, 1);
-  const int64_t room = a.w.in + 3 * kLanes;  // whole vectors, also every second element
+  const int64_t row_floats = a.w.in + 3 * kLanes;  // whole vectors, also every second element
   const Scratch::Frame frame(scratch);
-  const ThreadScratch<float> rooms(scratch, Size(2) * room + a.w.out + kLanes,
-                                   n <= grain ? 1 : loop_threads());
-  if (!rooms) return false;
-  rooms.parallel_for(n, grain, [&](int64_t p, int64_t end, float* row) {
-    int32_t* places = reinterpret_cast<int32_t*>(row + room);
-    float* values = row + 2 * room;
+  const ThreadScratch<float> buffers(scratch, Size(2) * row_floats + a.w.out + kLanes,
+                                     n <= grain ? 1 : loop_threads());
+  if (!buffers) return false;
+  buffers.parallel_for(n, grain, [&](int64_t p, int64_t end, float* row) {
+    int32_t* places = reinterpret_cast<int32_t*>(row + row_floats);
+    float* values = row + 2 * row_floats;
     for (; p < end; ++p) {
       for (int64_t oh = 0; oh < a.h.out; ++oh) {
         T* to = y + p * out + oh * a.w.out;

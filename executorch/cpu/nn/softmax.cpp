@@ -65,14 +65,14 @@ constexpr int64_t kLongest = 32768;
 
 /// Whether Row() keeps what it computes in memory of its own.
 template <class T>
-bool NeedsRoom(int64_t n, bool log, bool past) {
+bool NeedsScratch(int64_t n, bool log, bool past) {
   return !log && (sizeof(T) != sizeof(float) || (past && n <= kLongest));
 }
 
-/// Meanwhile `next`, the line after, is asked for. `room` has n floats, or is null where none is
+/// Meanwhile `next`, the line after, is asked for. `buffer` has n floats, or is null where none is
 /// needed.
 template <class T>
-void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next, float* room,
+void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next, float* buffer,
          T* HWY_RESTRICT y) {
   const Floats d;
   const float max = MaxOf(x, n);
@@ -86,8 +86,8 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
     });
     return;
   }
-  if (room == nullptr) past = false;
-  float* const e = room == nullptr ? reinterpret_cast<float*>(y) : room;
+  if (buffer == nullptr) past = false;
+  float* const e = buffer == nullptr ? reinterpret_cast<float*>(y) : buffer;
   const V share = hn::Set(d, static_cast<float>(1 / SumExp(x, n, max, next, e)));
   write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
     ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&)
@@ -96,13 +96,13 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
 }
 
 /// kColumns neighbouring lines; element i of them begins at x + i * step. They are gathered in
-/// `room`, kColumns floats for each of the n elements, which a second-level cache holds, so that
+/// `buffer`, kColumns floats for each of the n elements, which a second-level cache holds, so that
 /// memory is read once. Of lines beyond `width` nothing is read or written.
 template <int64_t kColumns, class T>
 class Strip {
  public:
-  Strip(int64_t n, int64_t step, int64_t width, float* room)
-      : n_(n), step_(step), width_(width), room_(room) {}
+  Strip(int64_t n, int64_t step, int64_t width, float* buffer)
+      : n_(n), step_(step), width_(width), buffer_(buffer) {}
 
   void Run(const T* x, bool log, bool past, T* y) {
     Gather(x);
@@ -110,7 +110,7 @@ class Strip {
     for (int64_t i = 0; i < n_; ++i) {
       V v[kVectors];
       for (int64_t k = 0; k < kVectors; ++k) {
-        v[k] = hn::Load(d_, room_ + i * kColumns + k * kLanes);
+        v[k] = hn::Load(d_, buffer_ + i * kColumns + k * kLanes);
         v[k] = log ? hn::Sub(hn::Sub(v[k], max_[k]), scale_[k]) : hn::Mul(v[k], scale_[k]);
       }
       Store(v, past, y + i * step_);
@@ -134,7 +134,7 @@ class Strip {
         } else if (rest > 0) {
           v = LoadFloatsN(d_, row + k * kLanes, static_cast<size_t>(rest));
         }
-        hn::Store(v, d_, room_ + i * kColumns + k * kLanes);
+        hn::Store(v, d_, buffer_ + i * kColumns + k * kLanes);
         max_[k] = hn::Max(max_[k], v);
       }
     }
@@ -150,7 +150,7 @@ class Strip {
       for (V& v : sum) v = hn::Zero(d_);
       for (int64_t i = begin; i < std::min(begin + kRun, n_); ++i) {
         for (int64_t k = 0; k < kVectors; ++k) {
-          float* const at = room_ + i * kColumns + k * kLanes;
+          float* const at = buffer_ + i * kColumns + k * kLanes;
           const V e = Exp(d_, hn::Sub(hn::Load(d_, at), max_[k]));
           sum[k] = hn::Add(sum[k], e);
           if (!log) hn::Store(e, d_, at);
@@ -190,7 +190,7 @@ class Strip {
   static constexpr int64_t kRun = 128, kRowsAhead = 16;
   const Floats d_;
   int64_t n_, step_, width_;
-  float* room_;
+  float* buffer_;
   V max_[kVectors], scale_[kVectors];
 };
 
@@ -210,14 +210,14 @@ bool RunStrips(const Softmax& s, bool overflows, Scratch& scratch) {
   return threads.parallel_for(
       s.outer * strips, grain, [&](int64_t strip, int64_t end, Scratch& own) {
         const Scratch::Frame frame(own);
-        float* const room = own.array<float>(Size(s.n) * kColumns);
-        if (room == nullptr) return false;
+        float* const buffer = own.array<float>(Size(s.n) * kColumns);
+        if (buffer == nullptr) return false;
         for (; strip < end; ++strip) {
           const int64_t first = strip % strips * kColumns - early;
           const int64_t c = std::max<int64_t>(first, 0);
           const int64_t width = std::min(first + kColumns, s.inner) - c;
           const int64_t at = strip / strips * s.n * s.inner + c;
-          Strip<kColumns, T>(s.n, s.inner, width, room).Run(x + at, s.log, past, y + at);
+          Strip<kColumns, T>(s.n, s.inner, width, buffer).Run(x + at, s.log, past, y + at);
         }
         if (past) end_stream();
         return true;
@@ -231,22 +231,22 @@ bool RunAs(const Softmax& s, Scratch& scratch) {
   const int64_t grain = std::max<int64_t>(16384 / s.n, 1);  // lines
   const bool past = overflows_caches(2 * s.outer * s.n * s.inner * static_cast<int64_t>(sizeof(T)));
   if (s.inner == 1) {
-    const auto rows = [&](int64_t begin, int64_t end, float* room) {
+    const auto rows = [&](int64_t begin, int64_t end, float* buffer) {
       for (int64_t o = begin; o < end; ++o) {
         const T* const row = x + o * s.n;
-        Row(row, s.n, s.log, past, o + 1 < end ? row + s.n : row, room, y + o * s.n);
+        Row(row, s.n, s.log, past, o + 1 < end ? row + s.n : row, buffer, y + o * s.n);
       }
     };
-    if (!NeedsRoom<T>(s.n, s.log, past)) {
+    if (!NeedsScratch<T>(s.n, s.log, past)) {
       parallel_for(s.outer, grain, [&](int64_t begin, int64_t end) { rows(begin, end, nullptr); });
       return true;
     }
     LoopScratch threads(scratch);
     return threads.parallel_for(s.outer, grain, [&](int64_t begin, int64_t end, Scratch& own) {
       const Scratch::Frame frame(own);
-      float* const room = own.array<float>(s.n);
-      if (room != nullptr) rows(begin, end, room);
-      return room != nullptr;
+      float* const buffer = own.array<float>(s.n);
+      if (buffer != nullptr) rows(begin, end, buffer);
+      return buffer != nullptr;
     });
   }
   // As wide as a strip of floats still fits a second-level cache.

@@ -2,8 +2,8 @@
 /// belong to it.
 ///
 /// A state is a struct, generic in the compute type C (dtype.h), with
-///   void fold(const C* x, int64_t n, int64_t index);   // the next n elements; `index` = those
-///   before
+///   // The next n elements; `index` elements came before.
+///   void fold(const C* x, int64_t n, int64_t index);
 ///   // As fold for `width` <= kColumns states, whose elements are the columns of `rows` rows that
 ///   // are `pitch` apart:
 ///   static void fold_columns(State* states, const C* x, int64_t pitch, int64_t rows,

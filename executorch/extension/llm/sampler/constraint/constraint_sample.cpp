@@ -5,8 +5,7 @@
 // Reads jobs from stdin, a JSON object in each line, and answers each with one:
 //   type, text      the constraint
 //   n_texts         texts to make, of at most max_tokens tokens chosen by `seed`; after half of
-//   them
-//                   tokens that lead to the end are preferred
+//                   them, tokens that lead to the end are preferred
 //   documents       texts of which every token must be allowed, tokenized greedily and byte by byte
 // Answer: error, or texts, complete, refused (documents), microseconds of masks (mean, most,
 // first).

@@ -16,8 +16,8 @@ inline constexpr uint32_t kMaxIndentation = 24;
 ///     minProperties and maxProperties where no property is declared
 ///   arrays: prefixItems, items, minItems, maxItems
 ///   strings: minLength, maxLength, or pattern, or format (date, time, date-time, uuid, ipv4,
-///   email) numbers: minimum, maximum, exclusiveMinimum, exclusiveMaximum; integers have at most 18
-///   digits
+///     email)
+///   numbers: minimum, maximum, exclusiveMinimum, exclusiveMaximum; integers have at most 18 digits
 /// Throws Unusable for everything else that is not an annotation, with the place as a JSON pointer.
 Nfa json_schema_automaton(const std::string& schema);
 
