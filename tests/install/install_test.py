@@ -153,3 +153,10 @@ def test_what_cannot_be_had_is_said(prefix: Path, tmp_path: Path) -> None:
         configure(tmp_path / "b", hidden, "-DCOMPONENTS=static", prefix=prefix)
     with pytest.raises(AssertionError, match="backend_none"):
         configure(tmp_path / "c", "-DCOMPONENTS=backend_none", prefix=prefix)
+    bare = tmp_path / "python"  # with the standard library alone
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(AssertionError, match=r"not\s+have\s+PyYAML"):
+        configure(
+            tmp_path / "d", f"-DPROGRAM={HALVES}", f"-DPYTHON_EXECUTABLE={bare}", prefix=prefix
+        )

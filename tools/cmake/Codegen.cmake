@@ -12,10 +12,26 @@ function(_executorch_codegen_folder var library)
   endif()
 endfunction()
 
+# Stops where the Python that writes selections cannot: better now than in the middle of a build.
+function(_executorch_check_codegen_python)
+  if("${EXECUTORCH_CODEGEN_PYTHON}" STREQUAL "${PYTHON_EXECUTABLE}")
+    return()
+  endif()
+  execute_process(COMMAND ${PYTHON_EXECUTABLE} -c "import yaml" RESULT_VARIABLE missing OUTPUT_QUIET
+                                                                ERROR_QUIET)
+  if(missing)
+    message(FATAL_ERROR "Selections of operators are written by ${PYTHON_EXECUTABLE}, which does not "
+                        "have PyYAML: pip install pyyaml, or set PYTHON_EXECUTABLE to a Python that "
+                        "has it")
+  endif()
+  set(EXECUTORCH_CODEGEN_PYTHON ${PYTHON_EXECUTABLE} CACHE INTERNAL "A Python that has PyYAML")
+endfunction()
+
 # Runs a module of executorch.codegen into OUTPUT.
 function(_executorch_codegen)
   cmake_parse_arguments(ARG "" "MODULE" "OUTPUT;ARGUMENTS;DEPENDS" ${ARGN})
   resolve_python_executable()
+  _executorch_check_codegen_python()
   get_filename_component(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../.. ABSOLUTE)
   file(GLOB sources CONFIGURE_DEPENDS ${root}/executorch/codegen/*.py
        ${root}/executorch/codegen/tools/*.py)

@@ -260,7 +260,7 @@ def verb_wheel(args: list[str]) -> int:
     options.add_argument("--with-torch", action="store_true", help="and export there")
     with_torch = options.parse_args(args).with_torch
     setup()
-    build("dev", *PYTHON_TARGETS)
+    build("dev", *PYTHON_TARGETS, "selective_build_programs")
     return build_wheel(with_torch)
 
 

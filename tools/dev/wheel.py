@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -56,7 +57,28 @@ def _try(wheel: Path, with_torch: bool) -> int:
     place.mkdir(exist_ok=True)
     step("program", [str(PYTHON), "-c", PROGRAM], cwd=place)
     check = shutil.copy(ROOT / "tests" / "wheel" / "check.py", place)
+    _try_cpp(python)
     return show([*pip, "check"]) or show([str(python), str(check), "linear.pte"], cwd=place)
+
+
+def _try_cpp(python: Path) -> None:
+    """An application finds the installed package, whole and with one program's operators."""
+    where = "import executorch, pathlib; print(pathlib.Path(executorch.__file__).parent)"
+    package = subprocess.check_output([str(python), "-c", where], cwd=WORK, text=True).strip()
+    program = ROOT / "build" / "dev" / "tests" / "selective_build" / "halves.pte"
+    for form in ("shared", "static"):
+        folder = WORK / f"application-{form}"
+        shutil.rmtree(folder, ignore_errors=True)
+        options = [f"-DCMAKE_PREFIX_PATH={package}", f"-DCOMPONENTS={form}"]
+        targets = ["whole", "text"]
+        if form == "static":
+            options += [f"-DPROGRAM={program}", f"-DPYTHON_EXECUTABLE={PYTHON}"]
+            targets.append("selected")
+        source = ["-S", str(ROOT / "tests" / "install"), "-B", str(folder), "-G", "Ninja"]
+        step(f"application, {form}: configure", ["cmake", *source, *options])
+        step(f"application, {form}: build", ["ninja", "-C", str(folder), *targets])
+        for target in set(targets) - {"text"}:
+            step(f"application, {form}: {target}", [str(folder / target), str(program)])
 
 
 def _environment(folder: Path, *packages: str) -> Path:
