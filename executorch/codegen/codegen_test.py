@@ -15,6 +15,7 @@ from executorch.codegen.selected_types import ALL
 from executorch.codegen.selection import CodegenError, Selection
 from executorch.codegen.tools import (
     gen_all_oplist,
+    gen_max_kernel_num,
     gen_oplist,
     gen_selected_op_variants,
     merge_yaml,
@@ -250,3 +251,27 @@ def test_own_kernel_replaces_the_builtin_one(tmp_path: Path) -> None:
 def test_bad_yaml_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CodegenError, match=message):
         parse_kernel_yaml(write(tmp_path, text))
+
+
+def test_the_table_of_kernels_has_a_row_for_each_kernel_of_the_selections(tmp_path: Path) -> None:
+    first, second, header = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "o" / "max.h"
+    selection = Selection()
+    selection.add("aten::add.out", {"v1/6;0,1|6;0,1|6;0,1", "v1/3;0,1|3;0,1|3;0,1"})
+    selection.add("aten::mul.out")
+    selection.save(first)
+    second.write_text("operators: {aten::relu.out: {}}\n")
+    command = ["--oplist-yaml", str(first), "--oplist_yaml", str(second)]
+    gen_max_kernel_num.main([*command, "--output-path", str(header)])
+    number = 4 + len(prim_operators())
+    assert f"#define EXECUTORCH_SELECTED_MAX_KERNEL_NUM {number}\n" in header.read_text()
+    Selection(include_all=True).save(second)
+    gen_max_kernel_num.main([*command, "--output-path", str(header)])
+    assert "#define" not in header.read_text()
+    for content, said in (("x", "no such array"), ("static Kernel prim_ops[] = {\n};", "none in")):
+        (tmp_path / "ops.cpp").write_text(content)
+        with pytest.raises(CodegenError, match=said):
+            gen_max_kernel_num.gen_max_kernel_num([first], tmp_path / "ops.cpp", header)
+    with pytest.raises(SystemExit, match="none.yaml: No such file"):
+        gen_max_kernel_num.main(
+            ["--oplist-yaml", str(tmp_path / "none.yaml"), "--output-path", str(header)]
+        )

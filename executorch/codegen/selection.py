@@ -22,7 +22,7 @@ _NOT_FINITE = re.compile(r"(: )([-+]?)inf\b")
 _SCHEMA = Path(__file__).resolve().parents[1] / "schema" / "program.fbs"
 
 
-class CodegenError(Exception):
+class CodegenError(RuntimeError):
     """The message is for the user: what was found, what was expected."""
 
 

@@ -1,7 +1,11 @@
 #include <executorch/runtime/kernel/operator_registry.h>
 
 #ifndef MAX_KERNEL_NUM
+#ifdef EXECUTORCH_SELECTED_MAX_KERNEL_NUM  // of codegen/tools/gen_max_kernel_num.py
+#define MAX_KERNEL_NUM EXECUTORCH_SELECTED_MAX_KERNEL_NUM
+#else
 #define MAX_KERNEL_NUM 2000
+#endif
 #endif
 
 namespace executorch {

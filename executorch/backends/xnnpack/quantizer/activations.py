@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
@@ -26,9 +28,13 @@ def constant_of(node: Node) -> Tensor | None:
     return value if isinstance(value, Tensor) else None
 
 
-def is_float(node: object) -> bool:
-    """Whether a node's value is a float32 tensor, the one type that is quantized."""
-    return isinstance(node, Node) and _is_float(_value_of(node))
+Types = Collection[torch.dtype]
+FLOAT32: Types = (torch.float32,)
+
+
+def is_float(node: object, types: Types = FLOAT32) -> bool:
+    """Whether a node's value is a tensor of a type that is quantized, mostly float32 alone."""
+    return isinstance(node, Node) and _is_float(_value_of(node), types)
 
 
 def _value_of(node: Node) -> object:
@@ -36,14 +42,15 @@ def _value_of(node: Node) -> object:
     return constant_of(node) if value is None else value
 
 
-def _is_float(value: object) -> bool:
-    return isinstance(value, Tensor) and value.dtype == torch.float32
+def _is_float(value: object, types: Types) -> bool:
+    return isinstance(value, Tensor) and value.dtype in types
 
 
-def _has_floats(node: Node) -> bool:
-    """Whether a node's value is a float32 tensor, or several, as of a split."""
+def _has_floats(node: Node, types: Types) -> bool:
+    """Whether a node's value is such a tensor, or several, as of a split."""
     value = _value_of(node)
-    return all(map(_is_float, value)) if isinstance(value, (list, tuple)) else _is_float(value)
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return all(_is_float(each, types) for each in values)
 
 
 def is_moderate(value: float | Tensor) -> bool:
@@ -57,7 +64,7 @@ def is_number(node: Node) -> bool:
     return value is not None and value.numel() == 1
 
 
-def find_activations(graph_module: GraphModule) -> set[Node]:
+def find_activations(graph_module: GraphModule, types: Types = FLOAT32) -> set[Node]:
     """Float values that carry signal: inputs, weights, and what is computed from them.
 
     Left out is arithmetic of masks: floats made from integers or comparisons alone, constants like
@@ -66,21 +73,21 @@ def find_activations(graph_module: GraphModule) -> set[Node]:
     """
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
-        if node.op == "output" or not _has_floats(node):
+        if node.op == "output" or not _has_floats(node, types):
             continue
         constant = constant_of(node)
         if constant is not None:
             if constant.numel() > 1 and is_moderate(constant):
                 found.add(node)
-        elif node.op == "placeholder" or _carries_signal(node, found):
+        elif node.op == "placeholder" or _carries_signal(node, found, types):
             found.add(node)
     return found
 
 
-def _carries_signal(node: Node, found: set[Node]) -> bool:
+def _carries_signal(node: Node, found: set[Node], types: Types) -> bool:
     if node.target in _BOUNDED:
         return True
-    inputs = (n for n in node.all_input_nodes if _has_floats(n) and not is_number(n))
+    inputs = (n for n in node.all_input_nodes if _has_floats(n, types) and not is_number(n))
     known = [n in found for n in inputs]
     if not any(known) or node.target in _MASKING:
         return False

@@ -9,13 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.nn import functional as F
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import SharedQuantizationSpec
 
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer.activations import is_float
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     XNNPACKQuantizer,
     get_symmetric_quantization_config,
 )
+from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.delegate import executorch_call_delegate
+from executorch.runtime import Runtime
 
 aten = torch.ops.aten
 STATIC = get_symmetric_quantization_config(is_per_channel=True)
@@ -191,3 +196,47 @@ def test_the_old_home_is_the_same_module() -> None:
     from torch.ao.quantization.quantizer.xnnpack_quantizer import XNNPACKQuantizer as old
 
     assert old is XNNPACKQuantizer
+
+
+@pytest.mark.parametrize("config", [STATIC, DYNAMIC])
+def test_of_half_precision_only_linear_layers_are_quantized_and_only_at_run_time(
+    config: Any,
+) -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.linear = nn.Conv2d(3, 4, 3).half(), nn.Linear(6, 5).half()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.linear(self.conv(x))
+
+    x = torch.randn(1, 3, 4, 8).half()
+    graph = annotated(Half(), x, quantizer=XNNPACKQuantizer().set_global(config))
+    (conv,), (linear,) = calls(graph, aten.conv2d.default), calls(graph, aten.linear.default)
+    assert annotation(conv) is None
+    assert (annotation(linear) is not None) == (config is DYNAMIC)
+
+
+def test_a_quantized_half_linear_layer_runs_in_the_backend() -> None:
+    layer, x = nn.Linear(64, 24).half().eval(), torch.randn(5, 64).half()
+    quantizer = XNNPACKQuantizer().set_global(DYNAMIC)
+    prepared = prepare_pt2e(torch.export.export(layer, (x,)).module(), quantizer)
+    prepared(x)
+    exported = torch.export.export(convert_pt2e(prepared), (x,))
+    lowered = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    called = [n for n in lowered.exported_program().graph.nodes if n.op == "call_function"]
+    assert [n.target for n in called if "getitem" not in n.name] == [executorch_call_delegate]
+    method = Runtime.get().load_program(lowered.to_executorch().buffer).load_method("forward")
+    (result,) = method.execute([x])
+    w, rows = layer.weight.detach().double(), x.double()
+    # Half a step of each operand, of rows by their range and of weights by their largest value,
+    # and the rounding of the sum and of scales to half precision.
+    range_of = rows.amax(1).clamp(min=0) - rows.amin(1).clamp(max=0)
+    steps = [range_of[:, None] / 255, w.abs().amax(1)[None] / 127]
+    bound = steps[0] * w.abs().sum(1)[None] + steps[1] * rows.abs().sum(1)[:, None]
+    bound = bound / 2 + 64 * steps[0] * steps[1] / 4
+    truth = rows @ w.T + layer.bias.detach().double()
+    eps = torch.finfo(torch.float16).eps
+    bound += 2 * eps * (rows.abs() @ w.abs().T + truth.abs())
+    assert result.dtype is torch.float16
+    assert bool(((result.double() - truth).abs() <= bound).all())

@@ -28,6 +28,8 @@ from torchao.quantization.pt2e.quantizer import (
 )
 
 from executorch.backends.xnnpack.quantizer.activations import (
+    FLOAT32,
+    Types,
     aten,
     constant_of,
     find_activations,
@@ -92,6 +94,7 @@ class Site:
     config: QuantizationConfig
     activations: set[Node]
     wanted: Callable[[Node], bool]
+    types: Types = FLOAT32
 
     def only_user(self, node: Node, ops: set[Any]) -> Node | None:
         """The one user of `node`, if it calls one of `ops` and may be quantized together."""
@@ -102,9 +105,14 @@ class Site:
 
 
 def annotates(
-    name: str, *ops: Any, static: bool = True, dynamic: bool = False
+    name: str,
+    *ops: Any,
+    static: bool = True,
+    dynamic: bool = False,
+    dynamic_types: Types = FLOAT32,
 ) -> Callable[[Any], Any]:
-    """Register a function of a Site for the calls of `ops`, and in which ways it quantizes."""
+    """Register a function of a Site for the calls of `ops`, in which ways it quantizes, and which
+    types where activations are quantized at run time."""
 
     def decorator(annotate_node: Callable[[Site], list[Node] | None]) -> Any:
         def annotate(
@@ -112,15 +120,16 @@ def annotates(
         ) -> list[list[Node]]:
             if config is None:
                 return []
-            activations = find_activations(gm)
+            at_run_time = getattr(config.input_activation, "is_dynamic", False)
+            types = dynamic_types if at_run_time else FLOAT32
+            activations = find_activations(gm, types)
             wanted = filter_fn or (lambda node: True)
             found = []
             for node in gm.graph.nodes:
-                if node.target not in ops or not is_float(node) or is_annotated(node):
+                if node.target not in ops or not is_float(node, types) or is_annotated(node):
                     continue
-                if wanted(node) and (
-                    covered := annotate_node(Site(node, config, activations, wanted))
-                ):
+                site = Site(node, config, activations, wanted, types)
+                if wanted(node) and (covered := annotate_node(site)):
                     found.append(covered)
             return found
 
@@ -155,7 +164,7 @@ def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
     x, weight, *rest = node.args
     if x not in site.activations or not isinstance(weight, Node) or constant_of(weight) is None:
         return None
-    if not is_float(weight):
+    if not is_float(weight, site.types):
         return None
     inputs: dict[Node, Any] = {x: get_input_act_qspec(config), weight: weight_spec}  # type: ignore[dict-item]
     bias = rest[0] if rest else None
@@ -173,7 +182,9 @@ def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
     return covered
 
 
-@annotates("linear", aten.linear.default, dynamic=True)
+@annotates(
+    "linear", aten.linear.default, dynamic=True, dynamic_types=(torch.float32, torch.float16)
+)
 def _annotate_linear(site: Site) -> list[Node] | None:
     return _annotate_product(site, get_weight_qspec(site.config))
 
