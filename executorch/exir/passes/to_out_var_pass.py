@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
@@ -24,7 +25,8 @@ class ToOutVarPass(PassBase):
     Before    y = aten.add.Tensor(a, b)
     After     m = memory.alloc(((2, 3), float32)); y = aten.add.out(a, b, out=m)
     Requires  specs with numbers for extents.
-    Ensures   m and y share one spec; a result that is a list has one alloc of a list.
+    Ensures   m and y share one spec; a result that is a list has one alloc of a list, one that is
+              None an empty tensor.
     Leaves    in-place operators, views, getitem, control flow, delegate calls and operators on
               numbers. An operator without an out variant is an ExportError, or left too with
               `ignore_to_out_var_failure`.
@@ -84,6 +86,9 @@ def _convert(node: Node, out_variant: Any) -> None:
     allocations = {}
     with node.graph.inserting_before(node):
         for argument, (part, value) in zip(outs, results, strict=True):
+            if part is None:  # a result that was not asked for, as of convolution_backward
+                value = torch.empty(0)
+                part = TensorSpec.from_tensor(value)
             alloc = node.graph.call_function(memory.alloc, (_describe(part),))
             alloc.meta = {"spec": part, "val": value}
             allocations[argument.name] = alloc

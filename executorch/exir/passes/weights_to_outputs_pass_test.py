@@ -94,3 +94,24 @@ def test_a_program_without_gradients_is_left(model):
     program = to_edge(export(model.eval(), (X, Y), strict=True)).to_executorch()
     assert [p.name for p in program.executorch_program.execution_plan] == ["forward"]
     assert len(program.exported_program().graph_signature.output_specs) == 1
+
+
+def test_a_gradient_nobody_asked_for_is_no_result():
+    """Of the first convolution's backward, that for the image is None."""
+    torch.manual_seed(0)
+
+    class Images(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.linear = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+
+        def forward(self, x, y):
+            return nn.functional.cross_entropy(self.linear(self.conv(x).flatten(1)), y)
+
+    images, inputs = Images(), (torch.randn(2, 3, 3, 3), Y)
+    edge = to_edge(_export_forward_backward(export(images, inputs, strict=True)))
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    loss = images(*inputs)
+    weights = list(images.parameters())
+    truth = [loss, *torch.autograd.grad(loss, weights), *weights]
+    torch.testing.assert_close(list(method.execute(list(inputs))), truth)
