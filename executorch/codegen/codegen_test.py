@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,6 +20,7 @@ from executorch.codegen.tools import (
     gen_oplist,
     gen_selected_op_variants,
     merge_yaml,
+    selective_build,
 )
 
 OPERATORS_TXT = Path(__file__).parents[1] / "exir" / "operators.txt"
@@ -275,3 +277,34 @@ def test_the_table_of_kernels_has_a_row_for_each_kernel_of_the_selections(tmp_pa
         gen_max_kernel_num.main(
             ["--oplist-yaml", str(tmp_path / "none.yaml"), "--output-path", str(header)]
         )
+
+
+def test_a_program_says_what_it_asks_of_kernels() -> None:
+    """Two methods: additions of matrices, one of them with a half result, and an output twice."""
+
+    def tensor(kind: str, *order: int) -> dict[str, Any]:
+        return {"val_type": "Tensor", "val": {"scalar_type": kind, "dim_order": list(order)}}
+
+    def plan(*arguments: list[int]) -> dict[str, Any]:
+        calls = [
+            {"instr_args_type": "KernelCall", "instr_args": {"op_index": 1, "args": each}}
+            for each in arguments
+        ]
+        return {
+            "operators": [{"name": "aten::mm", "overload": "out"}, {"name": "aten::add"}],
+            "chains": [{"instructions": [{"instr_args_type": "FreeCall"}, *calls]}],
+            "values": [tensor("FLOAT", 0, 1), tensor("HALF", 1, 0), {"val_type": "Int", "val": {}}],
+        }
+
+    program = {"execution_plan": [plan([0, 0, 2], [0, 0, 2]), plan([0, 1, 2])]}
+    assert selective_build._get_program_operators(program) == ["aten::add"]
+    (found,) = selective_build._get_io_metadata_for_program_operators(program).values()
+    assert len(found) == 2
+    assert {arguments[1].dtype for arguments in found} == {6, 5}
+    assert {tuple(arguments[1].dim_order) for arguments in found} == {(0, 1), (1, 0)}
+    for first, _, alpha in found:
+        assert (first.kernel_type, alpha.kernel_type) == (5, 2)
+        with pytest.raises(RuntimeError, match="no dtype"):
+            _ = alpha.dtype
+    with pytest.raises(CodegenError, match="not a program"):
+        selective_build._get_program_from_buffer(b"no program")

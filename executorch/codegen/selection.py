@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ DEFAULT = "default"  # kernel key of the kernel for any types and dim orders
 _TYPE_IN_KEY = re.compile(r"[/|](\d+);")  # v1/6;0,1|11;0,1
 # flatc's spelling of infinity, which is none of JSON's.
 _NOT_FINITE = re.compile(r"(: )([-+]?)inf\b")
-_SCHEMA = Path(__file__).resolve().parents[1] / "schema" / "program.fbs"
+SCHEMA = Path(__file__).resolve().parents[1] / "schema" / "program.fbs"
 
 
 class CodegenError(RuntimeError):
@@ -143,16 +144,22 @@ def of_model(path: Path) -> Selection:
     """What the instructions of a program call, with the types and dim orders of the tensors (the
     first one of a list), and the backends. Needs flatc."""
     selection = Selection()
-    for plan in _read_program(path)["execution_plan"]:
+    for plan in read_program(path)["execution_plan"]:
         selection.backends |= {delegate["id"] for delegate in plan.get("delegates", ())}
-        names = [_qualified(op) for op in plan["operators"]]
-        for chain in plan["chains"]:
-            for instruction in chain["instructions"]:
-                if instruction["instr_args_type"] == "KernelCall":
-                    call = instruction["instr_args"]
-                    key, dtypes = _kernel_key(call["args"], plan["values"])
-                    selection.add(names[call["op_index"]], {key}, str(path), dtypes)
+        for operator, arguments in kernel_calls(plan):
+            key, dtypes = _kernel_key(arguments, plan["values"])
+            selection.add(operator, {key}, str(path), dtypes)
     return selection
+
+
+def kernel_calls(plan: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:
+    """The operator of each kernel call of a method, and which of its values are the arguments."""
+    names = [_qualified(op) for op in plan["operators"]]
+    for chain in plan["chains"]:
+        for instruction in chain["instructions"]:
+            if instruction["instr_args_type"] == "KernelCall":
+                call = instruction["instr_args"]
+                yield names[call["op_index"]], call["args"]
 
 
 def _qualified(operator: dict[str, str]) -> str:
@@ -181,7 +188,7 @@ def _kernel_key(args: list[int], values: list[dict[str, Any]]) -> tuple[str, set
 @cache
 def scalar_types() -> dict[str, int]:
     """Numbers of element types by their name in programs, FLOAT and so on."""
-    text = _SCHEMA.with_name("scalar_type.fbs").read_text(encoding="utf-8")
+    text = SCHEMA.with_name("scalar_type.fbs").read_text(encoding="utf-8")
     return {name: int(number) for name, number in re.findall(r"^\s*(\w+) = (\d+)", text, re.M)}
 
 
@@ -193,7 +200,8 @@ def scalar_type(name: str, where: str) -> int:
     return number
 
 
-def _read_program(path: Path) -> dict[str, Any]:
+def read_program(path: Path) -> dict[str, Any]:
+    """The fields of a program, by their names in program.fbs. Needs flatc."""
     flatc = shutil.which("flatc")
     if flatc is None:
         raise CodegenError(f"{path}: reading a program needs flatc (flatbuffers-compiler)")
@@ -201,7 +209,7 @@ def _read_program(path: Path) -> dict[str, Any]:
         raise CodegenError(f"{path}: no such program")
     with tempfile.TemporaryDirectory() as folder:
         command = [flatc, "--json", "--strict-json", "--raw-binary", "--defaults-json"]
-        command += ["-o", folder, str(_SCHEMA), "--", str(path.resolve())]
+        command += ["-o", folder, str(SCHEMA), "--", str(path.resolve())]
         done = subprocess.run(command, capture_output=True, text=True)
         written = next(Path(folder).glob("*.json"), None)
         if done.returncode != 0 or written is None:
