@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from executorch.exir.capture._callable import as_module
+from executorch.exir.torch_internals import pytree
 
 
 def _todays_export() -> Callable[..., Any]:

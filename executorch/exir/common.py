@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
+from executorch.exir.torch_internals import DisableTorchDispatch, all_schemas
+
 
 @contextmanager
 def no_dispatch() -> Iterator[None]:
     """Without dispatch modes."""
-    guard = torch._C._DisableTorchDispatch()
+    guard = DisableTorchDispatch()
     try:
         yield
     finally:
@@ -24,9 +26,7 @@ def no_dispatch() -> Iterator[None]:
 def get_schema_for_operators(ops: Sequence[str]) -> dict[str, str]:
     """For names such as `torch.ops.aten.cat.default`: {"aten::cat.default": schema}, to read."""
     names = [_qualified(op) for op in ops]
-    schemas = {
-        f"{s.name}.{s.overload_name or 'default'}": str(s) for s in torch._C._jit_get_all_schemas()
-    }
+    schemas = {f"{s.name}.{s.overload_name or 'default'}": str(s) for s in all_schemas()}
     return {name: schemas.get(name, "<No Schema Found>") for name in names}
 
 
@@ -36,7 +36,7 @@ def _qualified(op: str) -> str:
 
 
 def extract_out_arguments(
-    schema: torch._C.FunctionSchema, keyword_args: Mapping[str, Any]
+    schema: torch.FunctionSchema, keyword_args: Mapping[str, Any]
 ) -> tuple[str, Any] | list[tuple[str, Any]]:
     """(name, value) of the out argument given in `keyword_args`; a list of them for several."""
     found = [
@@ -49,7 +49,7 @@ def extract_out_arguments(
     return found[0] if len(found) == 1 else found
 
 
-def format_schema_name(schema: torch._C.FunctionSchema) -> str:
+def format_schema_name(schema: torch.FunctionSchema) -> str:
     return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._C import DispatchKey
-from torch._higher_order_ops.utils import autograd_not_implemented
-from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, track_tensor_tree
-from torch.utils import _pytree as pytree
 
 from executorch.exir.passes.operator_kind import is_delegate_call
+from executorch.exir.torch_internals import (
+    DispatchKey,
+    FakeTensorMode,
+    HigherOrderOperator,
+    autograd_not_implemented,
+    pytree,
+)
 
 LOWERED_PREFIX = "lowered_module_"
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 import torch
 from torch.fx import GraphModule, Node
 
+from executorch.exir.torch_internals import HigherOrderOperator, OpOverload
+
 _CONTROL_FLOW = ("cond", "map_impl", "while_loop", "scan")
 
 
@@ -14,7 +16,7 @@ def is_control_flow(node: Node) -> bool:
     """Whether `node` calls cond, map, while_loop or scan."""
     return (
         node.op == "call_function"
-        and isinstance(node.target, torch._ops.HigherOrderOperator)
+        and isinstance(node.target, HigherOrderOperator)
         and node.target.__name__ in _CONTROL_FLOW
     )
 
@@ -53,7 +55,7 @@ def contains_any_call_fn_target_op(graph_module: GraphModule, ops: Collection[ob
 
 def _of_torch(target: object) -> object:
     """The overload that an edge operator stands for; what else is called as it is."""
-    return target if isinstance(target, torch._ops.OpOverload) else getattr(target, "_op", target)
+    return target if isinstance(target, OpOverload) else getattr(target, "_op", target)
 
 
 def all_graph_modules(graph_module: GraphModule) -> Iterator[GraphModule]:

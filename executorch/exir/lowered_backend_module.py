@@ -17,7 +17,6 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Graph, GraphModule, Interpreter, Node
-from torch.utils import _pytree as pytree
 
 from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
 from executorch.exir.backend.compile_spec_schema import CompileSpec
@@ -29,6 +28,7 @@ from executorch.exir.backend.submodules import (
 )
 from executorch.exir.delegate import delegate_calls, executorch_call_delegate, lowered_module_of
 from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.torch_internals import FakeTensor, active_fake_mode, pytree, set_parts
 
 __all__ = [
     "LoweredBackendModule",
@@ -237,8 +237,8 @@ class _ForDynamo(torch.nn.Module):
 def _stored(program: ExportedProgram, spec: Any) -> torch.Tensor:
     store = program.state_dict if spec.target in program.state_dict else program.constants
     tensor: torch.Tensor = store[spec.target]
-    mode = torch._guards.active_fake_mode()
-    if mode is None or isinstance(tensor, torch._subclasses.FakeTensor):
+    mode = active_fake_mode()
+    if mode is None or isinstance(tensor, FakeTensor):
         return tensor
     return mode.from_tensor(tensor, static_shapes=True)
 
@@ -281,14 +281,17 @@ def make_program(
     call = ModuleCallSignature([], [], in_spec, out_spec)
     program = ExportedProgram.__new__(ExportedProgram)
     program.__dict__.update(like.__dict__)
-    program._graph_module = graph_module
-    program._graph_signature = signature
-    program._state_dict = state_dict
-    program._constants = constants
-    program._range_constraints = dict(like.range_constraints)
-    program._module_call_graph = [ModuleCallEntry("", call)]
-    program._example_inputs = None
-    program._guards_code = []
+    set_parts(
+        program,
+        graph_module=graph_module,
+        graph_signature=signature,
+        state_dict=state_dict,
+        constants=constants,
+        range_constraints=dict(like.range_constraints),
+        module_call_graph=[ModuleCallEntry("", call)],
+        example_inputs=None,
+        guards_code=[],
+    )
     return program
 
 

@@ -15,16 +15,22 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import fx
-from torch._dispatch.python import enable_python_dispatcher
-from torch._guards import detect_fake_mode
-from torch._ops import HigherOrderOperator, OpOverload
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import traceback as fx_traceback
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
-from torch.utils import _pytree as pytree
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.torch_internals import (
+    FakeTensor,
+    FakeTensorMode,
+    HigherOrderOperator,
+    OpOverload,
+    codegen_of,
+    detect_fake_mode,
+    enable_python_dispatcher,
+    pytree,
+    schema_of,
+)
 
 Argument = Any
 Value = Any
@@ -75,7 +81,7 @@ def map_args(
     op: OpOverload, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Apply `fn(value, argument schema)` to the arguments of a call of `op`."""
-    arguments = op._schema.arguments
+    arguments = schema_of(op).arguments
     positional = tuple(fn(a, arguments[i]) if i < len(arguments) else a for i, a in enumerate(args))
     by_name = {a.name: a for a in arguments}
     return positional, {k: fn(v, by_name[k]) if k in by_name else v for k, v in kwargs.items()}
@@ -447,7 +453,7 @@ class ExportPass(PassBase):
     def call_submodule(self, graph_module: fx.GraphModule, inputs: tuple[Any, ...]) -> PassResult:
         """Trace `graph_module` on `inputs` into a new graph module."""
         outer = self.tracer, self.interpreter
-        self.tracer = ExportTracer(self, graph_module.graph._codegen)
+        self.tracer = ExportTracer(self, codegen_of(graph_module.graph))
         self.tracer.fake_tensor_mode = self.fake_tensor_mode
         self.interpreter = interpreter = ExportInterpreter(self, graph_module)
         flat = pytree.tree_map_only(ProxyValue, lambda p: p.data, list(inputs))

@@ -21,6 +21,7 @@ from executorch.exir.pass_base import (
 )
 from executorch.exir.passes.debug_handle_generator_pass import generate_missing_debug_handles
 from executorch.exir.passes.lift_constants import lift_constants
+from executorch.exir.torch_internals import set_parts
 
 PassList = Sequence[PassType] | Sequence[Sequence[PassType]]
 
@@ -135,7 +136,7 @@ class ExportedProgramPassManager(_TorchPassManager):
             if not changed:
                 break
         if override_verifiers is not None:
-            program._verifiers = override_verifiers
+            set_parts(program, verifiers=override_verifiers)
         program.validate()
         return ExportedProgramPassResult(program, modified)
 
@@ -160,7 +161,7 @@ def run_passes(
         passes = [lambda gm: before(gm)] if before.steps > 1 else before.passes
     for each in _flat(passes):
         program, _ = run_pass(program, each)
-    program._verifiers = [verifier]
+    set_parts(program, verifiers=[verifier])
     program.validate()
     return program
 
@@ -171,9 +172,12 @@ def with_graph_module(program: ExportedProgram, graph_module: GraphModule) -> Ex
     Constants the pass attached become inputs, and nodes without a debug handle get one.
     """
     new = copy.copy(program)
-    new._graph_module = graph_module
-    new._state_dict = dict(program.state_dict)
-    new._graph_signature = _renamed_signature(program.graph_signature, graph_module)
+    set_parts(
+        new,
+        graph_module=graph_module,
+        state_dict=dict(program.state_dict),
+        graph_signature=_renamed_signature(program.graph_signature, graph_module),
+    )
     if lift_constants(new):
         graph_module.recompile()
     generate_missing_debug_handles(new)

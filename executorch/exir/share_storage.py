@@ -13,6 +13,7 @@ from executorch.exir.passes.graph_edit import same_shape
 from executorch.exir.passes.operator_kind import is_out_variant, overload_of
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import get_node_tensor_specs, storage_of
+from executorch.exir.torch_internals import schema_of
 
 # Element i of the result depends on element i of each operand of the result's shape, and is written
 # after they were read, whatever kernels compute it.
@@ -43,7 +44,7 @@ def share_storage(graph_module: GraphModule, planned: Iterable[TensorSpec]) -> l
     shared: list[TensorSpec] = []
     for index, node in enumerate(graph_module.graph.nodes):
         op = overload_of(node.target) if node.op == "call_function" else None
-        if op is None or op._schema.name not in _ELEMENTWISE or not is_out_variant(op):
+        if op is None or schema_of(op).name not in _ELEMENTWISE or not is_out_variant(op):
             continue
         result = node.meta["spec"]
         operand = _dying_operand(node, index, allocated) if result in allocated else None

@@ -10,6 +10,7 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import get_node_tensor_specs, storage_of
+from executorch.exir.torch_internals import HigherOrderOperator
 
 
 class Region(TensorSpec):
@@ -40,7 +41,7 @@ def plan_sub_graphs(
 
 def sub_graphs(node: Node, graph_module: GraphModule) -> list[GraphModule]:
     """The graph modules among the arguments of a control flow node."""
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.HigherOrderOperator):
+    if node.op != "call_function" or not isinstance(node.target, HigherOrderOperator):
         return []
     found = []
     for argument in node.args:
@@ -54,7 +55,7 @@ def sub_graphs(node: Node, graph_module: GraphModule) -> list[GraphModule]:
 def _lifetime(index: int, node: Node) -> list[int]:
     """A branch hands its results on where they lie, so they must stay; loops copy theirs out."""
     last = index
-    if node.target._name == "cond":  # type: ignore[union-attr]
+    if node.target.name() == "cond":  # type: ignore[union-attr]
         for spec in get_node_tensor_specs(node):
             last = max(last, storage_of(spec).lifetime[1])
     return [index, last]
@@ -67,7 +68,7 @@ def _plan_one(
     from executorch.exir.tensor_lifetimes import collect_specs_from_nodes
 
     # A loop's body reads slices that are copied into memory of its own.
-    inputs = node.target._name != "cond"  # type: ignore[union-attr]
+    inputs = node.target.name() != "cond"  # type: ignore[union-attr]
     sizes = apply_algo(algo, sub, alignment, alloc_graph_input=inputs)
     members = list(collect_specs_from_nodes(sub.graph.nodes, ignore_graph_input=not inputs))
     check_no_conflict(members)

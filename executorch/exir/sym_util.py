@@ -8,6 +8,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from executorch.exir.torch_internals import bounds_version, hint_of
+
 SymIntLike = int | torch.SymInt
 
 # Bounds at or beyond this come from "no bound was given" (int_oo, sys.maxsize - 1 and so on).
@@ -18,7 +20,7 @@ def eval_expr(symint: SymIntLike) -> int | None:
     """The value seen while tracing; None for a data-dependent symbol, which has none."""
     if isinstance(symint, int):
         return symint
-    hint = symint.node._hint if hasattr(symint.node, "_hint") else symint.node.hint
+    hint = hint_of(symint)
     if hint is None:
         hint = symint.node.maybe_as_int()
     return None if hint is None else int(hint)
@@ -28,7 +30,7 @@ def upper_bound(symint: SymIntLike) -> int | None:
     """The largest value its range constraints allow; None if there is no finite one."""
     if isinstance(symint, int):
         return symint
-    from torch.utils._sympy.value_ranges import bound_sympy
+    from executorch.exir.torch_internals import bound_sympy
 
     node: Any = symint.node
     known = _bounds_of(node.shape_env)
@@ -42,7 +44,7 @@ def upper_bound(symint: SymIntLike) -> int | None:
 
 def _bounds_of(shape_env: Any) -> dict[Any, int | None]:
     """Bounds computed already, as long as the environment learns nothing new."""
-    version = shape_env._version_counter
+    version = bounds_version(shape_env)
     if shape_env not in _bounds or _bounds[shape_env][0] != version:
         _bounds[shape_env] = (version, {})
     return _bounds[shape_env][1]

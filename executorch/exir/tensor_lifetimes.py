@@ -7,7 +7,6 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import torch
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule, Node
 
@@ -16,11 +15,12 @@ from executorch.exir.passes.operator_kind import is_delegate_call, is_out_varian
 from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
 from executorch.exir.passes.weights_to_outputs_pass import updated_weights
 from executorch.exir.tensor import TensorSpec
+from executorch.exir.torch_internals import HigherOrderOperator
 
 
 def _control_flow_nodes(graph_module: GraphModule, name: str) -> Iterator[Node]:
     for node in graph_module.graph.nodes:
-        if isinstance(node.target, torch._ops.HigherOrderOperator) and node.target._name == name:
+        if isinstance(node.target, HigherOrderOperator) and node.target.name() == name:
             yield node
 
 
@@ -131,7 +131,7 @@ def _names_memory(node: Node, ignore_out_var_node: bool) -> bool:
         return False
     if node.target in (memory.alloc, memory.view, operator.getitem) or is_delegate_call(node):
         return True
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
+    if isinstance(node.target, HigherOrderOperator):
         return True
     op = overload_of(node.target)
     return op is not None and is_out_variant(op) and not ignore_out_var_node

@@ -289,8 +289,7 @@ class ExportSession:
         self, method_name: str = "forward", example_inputs: tuple[Any, ...] | None = None
     ) -> Sequence[Any]:
         """The outputs of the program in the C++ runtime, a flat sequence."""
-        from torch.utils._pytree import tree_flatten
-
+        from executorch.exir.torch_internals import tree_flatten
         from executorch.runtime import Runtime
 
         inputs = self.get_example_input(method_name) if example_inputs is None else example_inputs

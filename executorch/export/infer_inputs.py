@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
+
+from executorch.exir.torch_internals import tree_leaves
 
 # How models and their configurations call the longest text they take.
 _LENGTHS = (

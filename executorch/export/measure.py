@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten
+
+from executorch.exir.torch_internals import tree_flatten
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ def verb_tiny() -> int:
 
 
 def verb_lint() -> int:
-    """Check formats, types, the layer table, the oldest Python, and that nothing aborts."""
+    """Check formats, types, the layer table, torch's names, the oldest Python, and that nothing
+    aborts."""
     sources = _tracked("*.h", "*.cpp")
     checks = {
         "clang-format": ["clang-format", "--dry-run", "--Werror", *sources],
@@ -119,6 +120,7 @@ def verb_lint() -> int:
         "oldest Python": [*VERMIN, "executorch"],
         "mypy": [str(PYTHON), "-m", "mypy", "executorch/exir"],
         "layers": [str(PYTHON), "tools/check_layers.py"],
+        "torch names": [str(PYTHON), "tools/check_torch_names.py"],
         "aborts": [str(PYTHON), "tools/check_aborts.py"],
     }
     failed = 0

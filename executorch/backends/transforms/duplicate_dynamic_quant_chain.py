@@ -3,10 +3,12 @@ from __future__ import annotations
 import operator
 
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401 (registers the operators below)
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
+from executorch.exir.torch_internals import define_quantized_operators
+
+define_quantized_operators()
 _quantized = torch.ops.quantized_decomposed
 _CHOOSE = (_quantized.choose_qparams.tensor, _quantized.choose_qparams_symmetric.tensor)
 

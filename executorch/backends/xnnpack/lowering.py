@@ -41,6 +41,7 @@ from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.sym_util import eval_upper_bound
 from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
+from executorch.exir.torch_internals import schema_of
 
 aten = exir_ops.edge.aten
 INFINITY = float("inf")
@@ -107,7 +108,7 @@ def argument(node: Node, name: str, default: Any = None) -> Any:
     """An argument by its name in the operator's schema."""
     if name in node.kwargs:
         return node.kwargs[name]
-    for i, each in enumerate(node.target._op._schema.arguments):  # type: ignore[union-attr]
+    for i, each in enumerate(schema_of(node.target._op).arguments):  # type: ignore[union-attr]
         if each.name == name:
             if i < len(node.args):
                 return node.args[i]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
+
+from executorch.exir.torch_internals import tree_flatten
 
 ConfigValue = torch.Tensor | int | bool | float
 DataContainer = list | tuple | dict  # what values may be nested in

@@ -15,6 +15,7 @@ from executorch.devtools.debug_format.base_schema import (
     OperatorNode,
     ValueNode,
 )
+from executorch.exir.torch_internals import find_schema, pytree
 
 __all__ = [
     "FXOperatorGraph",
@@ -94,7 +95,7 @@ def _operator(
     node: fx.Node, made: dict[fx.Node, Node], count: int, skip_stack_trace: bool
 ) -> tuple[list[ValueNode], OperatorNode]:
     """The constants that it needs, numbered from `count`, and the operator."""
-    schema = getattr(node.target, "_schema", None)
+    schema = find_schema(node.target)
     names = [argument.name for argument in schema.arguments] if schema is not None else []
     constants: list[ValueNode] = []
     inputs: list[Node] = []
@@ -132,7 +133,7 @@ def _nodes(argument: Any) -> list[fx.Node]:
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if hasattr(leaf, "shape")]
+    return [leaf for leaf in pytree.tree_leaves(value) if hasattr(leaf, "shape")]
 
 
 def _shapes(value: Any) -> list[list[int]]:

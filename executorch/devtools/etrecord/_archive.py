@@ -8,11 +8,11 @@ import zipfile
 from typing import Any
 
 import torch
-from torch._export.verifier import SpecViolationError
 from torch.export import ExportedProgram
 
 from executorch.exir.serde.program_json import program_from_json, program_to_json
 from executorch.exir.serde.serialize import save_tensors
+from executorch.exir.torch_internals import SpecViolationError
 
 IDENTIFIER = "ETRECORD_V0"
 # The weights of the program `<name>` lie in `<name>_state_dict`, and so on.

@@ -16,7 +16,6 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Interpreter, Node
-from torch.utils import _pytree as pytree
 
 from executorch.devtools.etrecord import ETRecord
 from executorch.devtools.inspector._events import OPERATOR_CALL, Event
@@ -28,6 +27,7 @@ from executorch.devtools.inspector.numerical_comparator import (
     IntermediateOutputMapping,
 )
 from executorch.devtools.progress import steps
+from executorch.exir.torch_internals import pytree
 
 Handles = dict[Node, set[int]]
 

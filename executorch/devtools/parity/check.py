@@ -12,13 +12,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.utils._pytree import tree_flatten, tree_map
 
 from executorch.devtools.parity.bounds import map_floats
 from executorch.devtools.parity.compare import Difference, compare
 from executorch.devtools.parity.inputs import boundary_inputs
 from executorch.devtools.parity.origin import Origins
 from executorch.devtools.parity.replay import Replay, Suspect
+from executorch.exir.torch_internals import tree_flatten, tree_map
 
 # The runtime may be this much further from the float64 result than eager PyTorch is.
 _FACTOR = 8

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from executorch.exir.torch_internals import tree_flatten, tree_unflatten
 
 _LARGEST = 2**31  # a bound beyond this is "no bound"
 

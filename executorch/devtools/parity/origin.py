@@ -72,7 +72,8 @@ class Origins:
 
 
 def _base_name(node: torch.fx.Node) -> str:
-    return str(getattr(node.target, "_name", node.target)).rpartition("::")[2].split(".")[0]
+    name = getattr(node.target, "name", None)
+    return str(name() if callable(name) else node.target).rpartition("::")[2].split(".")[0]
 
 
 def _describe(node: torch.fx.Node) -> str:

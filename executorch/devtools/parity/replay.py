@@ -24,6 +24,7 @@ from executorch.exir import schema
 from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor import get_scalar_type
+from executorch.exir.torch_internals import schema_of
 
 # Results that are no function of the arguments.
 _UNCHECKED = {
@@ -174,7 +175,7 @@ class Replay:
             self._learn(known, written, found)
             self.unchecked[full] = "no function of its arguments"
             return
-        args = [value(i) for i in call.args[: len(target._schema.arguments)]]
+        args = [value(i) for i in call.args[: len(schema_of(target).arguments)]]
         like = [self._empty(i) if f is None else f for i, f in zip(written, found, strict=True)]
         try:
             reference = _Reference(target, args, like)
@@ -295,7 +296,7 @@ class _Reference:
 
     def _call(self, args: Sequence[Any], wide: torch.dtype | None) -> list[Any]:
         """The written arguments after a call with copies of them."""
-        if self.target._schema.name in _COPIES:
+        if schema_of(self.target).name in _COPIES:
             narrow = self.like[0].is_floating_point() and wide is not None
             return [args[0].to(wide if narrow else self.like[0].dtype)]
         written = _written(self.target)
@@ -303,7 +304,7 @@ class _Reference:
         for position, like in zip(written, self.like, strict=True):
             call[position] = _room(like, wide, args[position], self.target, position)
         positional, named = [], {}
-        for argument, value in zip(self.target._schema.arguments, call, strict=True):
+        for argument, value in zip(schema_of(self.target).arguments, call, strict=True):
             value = _convert(str(argument.real_type), value, wide)
             if argument.kwarg_only:
                 named[argument.name] = value
@@ -367,7 +368,7 @@ def _find(name: str, overload: str) -> Any:
 def _written(target: Any) -> list[int]:
     return [
         i
-        for i, a in enumerate(target._schema.arguments)
+        for i, a in enumerate(schema_of(target).arguments)
         if a.alias_info is not None and a.alias_info.is_write
     ]
 
@@ -384,7 +385,7 @@ def _narrow(value: Any, like: Any) -> Any:
 
 def _room(like: Any, wide: torch.dtype | None, before: Any, target: Any, position: int) -> Any:
     """Memory for a written argument: a copy of what is there if it is an operand too."""
-    if not target._schema.arguments[position].is_out:
+    if not schema_of(target).arguments[position].is_out:
         return before.clone() if isinstance(before, Tensor) else before
     if isinstance(like, list):
         return [_room(v, wide, None, target, position) for v in like]

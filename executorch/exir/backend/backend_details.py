@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.torch_internals import LazyGraphModule, set_parts
 
 
 @dataclass
@@ -80,10 +80,13 @@ class BackendDetails(ABC):
 def copy_program(program: ExportedProgram) -> ExportedProgram:
     """A copy of graph and signature, down to control flow; tensors and metadata are shared."""
     new = copy.copy(program)
-    new._graph_module = copy_graph_module(program.graph_module)
-    new._graph_signature = copy.deepcopy(program.graph_signature)
-    new._state_dict = dict(program.state_dict)
-    new._constants = dict(program.constants)
+    set_parts(
+        new,
+        graph_module=copy_graph_module(program.graph_module),
+        graph_signature=copy.deepcopy(program.graph_signature),
+        state_dict=dict(program.state_dict),
+        constants=dict(program.constants),
+    )
     return new
 
 
@@ -103,6 +106,6 @@ def copy_graph_module(graph_module: GraphModule) -> GraphModule:
     for node in graph.find_nodes(op="get_attr"):
         if not hasattr(root, str(node.target)) and "." not in str(node.target):
             setattr(root, str(node.target), getattr(graph_module, str(node.target)))
-    new = _LazyGraphModule(root, graph)  # whose Python is written when somebody asks for it
+    new = LazyGraphModule(root, graph)  # whose Python is written when somebody asks for it
     new.meta.update(graph_module.meta)
     return new

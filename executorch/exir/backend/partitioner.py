@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.exir.backend.compile_spec_schema import CompileSpec
+from executorch.exir.torch_internals import OpOverload
 
 
 class DelegationSpec(NamedTuple):
@@ -56,7 +56,7 @@ class Partitioner(ABC):
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
-    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+    ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         """Operators that `to_edge_transform_and_lower` keeps whole for this partitioner, and a
         filter for the calls that it wants (None: all)."""
         return [], None

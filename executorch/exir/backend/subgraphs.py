@@ -22,12 +22,12 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Graph, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from executorch.exir.backend.partitioner import DelegationSpec
 from executorch.exir.delegate import LOWERED_PREFIX, executorch_call_delegate
 from executorch.exir.lowered_backend_module import make_program
 from executorch.exir.passes.graph_edit import provenance
+from executorch.exir.torch_internals import LazyGraphModule, set_parts
 
 TAG = "delegation_tag"
 
@@ -198,7 +198,7 @@ class Parts:
         )
         names = {self.specs[n.name].target for n in part.owned}
         return make_program(
-            _LazyGraphModule(root, graph),
+            LazyGraphModule(root, graph),
             signature,
             {k: self.program.state_dict[k] for k in names if k in self.program.state_dict},
             {k: self.program.constants[k] for k in names if k in self.program.constants},
@@ -277,8 +277,8 @@ class Parts:
         given = self.program.graph_signature.input_specs
         specs = [s for s in given if getattr(s.arg, "name", None) not in names]
         targets = {s.target for s in gone} - {s.target for s in specs}
-        self.program._graph_signature = ExportGraphSignature(specs, outputs)
-        for store in (self.program._state_dict, self.program._constants):
+        set_parts(self.program, graph_signature=ExportGraphSignature(specs, outputs))
+        for store in (self.program.state_dict, self.program.constants):
             for target in targets & store.keys():
                 del store[target]
 

@@ -18,6 +18,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.tools_common import legalize_graph
 from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, insert_subgm
 
+from executorch.exir.torch_internals import set_parts
+
 
 def create_submodule_from_nodes(
     gm: GraphModule, node_list: list[Node], tag: str, skip_legalize_graph: bool = False
@@ -36,7 +38,7 @@ def create_submodule_from_nodes(
     if not skip_legalize_graph:
         legalize_graph(gm)
         (output,) = gm.graph.find_nodes(op="output")
-        gm.graph._root.prepend(output)  # behind results that nobody reads
+        next(reversed(gm.graph.nodes)).append(output)  # behind results that nobody reads
     gm.recompile()
     (call,) = gm.graph.find_nodes(op="call_module", target=name)
     output = submodule.graph.output_node()
@@ -72,7 +74,9 @@ def arrange_graph_placeholders(
         return last if is_input else _STORED[spec.kind]  # type: ignore[union-attr]
 
     for node in reversed(sorted(gm.graph.find_nodes(op="placeholder"), key=rank)):
-        gm.graph._root.append(node)
+        first = next(iter(gm.graph.nodes))
+        if node is not first:
+            first.prepend(node)
     gm.recompile()
     return gm
 
@@ -207,8 +211,11 @@ def _drop_kept(owner: ExportedProgram, kept: dict[str, OutputSpec]) -> None:
     for value, spec in left:
         if isinstance(value, Node) and spec.kind is not OutputKind.TOKEN:
             spec.arg.name = value.name  # type: ignore[union-attr]
-    owner._graph_signature = ExportGraphSignature(
-        owner.graph_signature.input_specs, [spec for _, spec in left]
+    set_parts(
+        owner,
+        graph_signature=ExportGraphSignature(
+            owner.graph_signature.input_specs, [spec for _, spec in left]
+        ),
     )
 
 
@@ -221,7 +228,7 @@ def _drop_owned(owner: ExportedProgram, owned: dict[str, InputSpec]) -> None:
     specs = owner.graph_signature.input_specs
     left = [s for s in specs if getattr(s.arg, "name", None) not in names]
     targets = {str(owned[name].target) for name in names} - {str(s.target) for s in left}
-    for store in (owner._state_dict, owner._constants):
+    for store in (owner.state_dict, owner.constants):
         for target in targets & store.keys():
             del store[target]
-    owner._graph_signature = ExportGraphSignature(left, owner.graph_signature.output_specs)
+    set_parts(owner, graph_signature=ExportGraphSignature(left, owner.graph_signature.output_specs))

@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 import torch
-from torch._ops import OpOverloadPacket
 from torch.fx import Graph, GraphModule, Node
 
 from executorch.exir.backend.delegate_mapping import DelegateMappingBuilder
@@ -26,6 +25,7 @@ from executorch.exir.backend.why_no_partition import (
 from executorch.exir.delegate import delegate_calls
 from executorch.exir.lowered_backend_module import get_lowered_submodules
 from executorch.exir.passes.operator_kind import is_delegate_call
+from executorch.exir.torch_internals import OpOverloadPacket
 
 __all__ = [
     "DelegateMappingBuilder",

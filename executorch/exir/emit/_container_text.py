@@ -13,7 +13,7 @@ def container_text(spec: Any) -> str:
     the empty string for no spec."""
     if spec is None:
         return ""
-    from torch.utils._pytree import treespec_dumps
+    from executorch.exir.torch_internals import treespec_dumps
 
     try:
         return treespec_dumps(spec)

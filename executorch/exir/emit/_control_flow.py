@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def emit_control_flow(emitter: GraphEmitter, node: Node, graph_module: GraphModule) -> None:
-    name = node.target._name  # type: ignore[union-attr]
+    name = node.target.name()  # type: ignore[union-attr]
     if name == "cond":
         _emit_cond(emitter, node, graph_module)
     elif name == "map_impl":

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+
+from executorch.exir.torch_internals import FakeTensor
 
 if TYPE_CHECKING:
     from executorch.exir._native import TransposedBytes

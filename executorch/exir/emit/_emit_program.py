@@ -229,7 +229,7 @@ def _checked_bytes(tensor: torch.Tensor, spec: TensorSpec) -> Bytes:
 
 
 def _constant_method(name: str, value: Any, state: ProgramState) -> ExecutionPlan:
-    from torch.utils._pytree import tree_flatten
+    from executorch.exir.torch_internals import tree_flatten
 
     leaves, tree = tree_flatten(value)
     emitter = GraphEmitter(state)

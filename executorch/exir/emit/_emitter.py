@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from executorch.exir import memory, schema
@@ -24,6 +23,7 @@ from executorch.exir.passes.operator_kind import (
 from executorch.exir.passes.source_line import frames, source_line
 from executorch.exir.schema import Instruction, KernelCall
 from executorch.exir.tensor import TensorSpec, make_allocation_info, make_tensor_value
+from executorch.exir.torch_internals import HigherOrderOperator, OpOverload, schema_of
 
 
 @dataclass
@@ -103,7 +103,7 @@ class GraphEmitter:
             self.results[node] = self.results[node.args[0]][node.args[1]]  # type: ignore
         elif is_delegate_call(node):
             self._delegate_call(node, graph_module)
-        elif isinstance(node.target, torch._ops.HigherOrderOperator):
+        elif isinstance(node.target, HigherOrderOperator):
             from executorch.exir.emit._control_flow import emit_control_flow
 
             emit_control_flow(self, node, graph_module)
@@ -206,7 +206,7 @@ class GraphEmitter:
         has_out = is_out_variant(op)
         out_lists = False
         kinds = argument_kinds(op)
-        for i, argument in enumerate(op._schema.arguments):
+        for i, argument in enumerate(schema_of(op).arguments):
             if i < len(node.args):
                 value = node.args[i]
             elif argument.name in node.kwargs:
@@ -225,7 +225,7 @@ class GraphEmitter:
             indices.append(self.table.add_list(list(result), "List[Tensor]"))
         else:
             indices.append(result)
-        name, overload = op._schema.name, op._schema.overload_name
+        name, overload = schema_of(op).name, schema_of(op).overload_name
         instruction = self.kernel(name, overload, indices)
         self._note_debug_handle(node, instruction)
         return result
@@ -234,7 +234,7 @@ class GraphEmitter:
         """Index or indices of what the operator gives: what it wrote, or a new number."""
         if written:
             return written[0] if len(written) == 1 else written
-        if not is_symbolic(op) and len(op._schema.returns) != 1:
+        if not is_symbolic(op) and len(schema_of(op).returns) != 1:
             raise TypeError("writes no argument and does not return one number")
         return Index(self.table.add_number(_sample_of(op, node)))
 
@@ -295,7 +295,7 @@ def _frame_list(nodes: tuple[Node, ...]) -> schema.FrameList:
 
 def _sample_of(op: OpOverload, node: Node) -> Any:
     """Something of the type that the operator returns."""
-    kind = str(op._schema.returns[0].type)
+    kind = str(schema_of(op).returns[0].type)
     if kind in ("int", "SymInt", "number"):
         return 0
     if kind in ("bool", "float"):

@@ -6,17 +6,17 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 
 from executorch.exir import schema
 from executorch.exir.schema import EValue, KernelTypes, TensorShapeDynamism
 from executorch.exir.tensor import layout_enum, memory_format_enum, scalar_type_enum
+from executorch.exir.torch_internals import OpOverload, schema_of
 
 
 @cache
 def argument_kinds(op: OpOverload) -> tuple[str, ...]:
     """For every argument of the schema its type without Optional, e.g. "float", "List[int]"."""
-    return tuple(_kind(a.type) for a in op._schema.arguments)
+    return tuple(_kind(a.type) for a in schema_of(op).arguments)
 
 
 def _kind(type_: Any) -> str:

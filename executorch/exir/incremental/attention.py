@@ -12,16 +12,15 @@ from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import hidden_by_mask, require_causal
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, Value
+from executorch.exir.torch_internals import schema_of
 
 aten = torch.ops.aten
 
 
 def _arguments(node: Node) -> dict[str, Any]:
-    names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
+    names = [a.name for a in schema_of(node.target).arguments]
     defaults = {
-        a.name: a.default_value
-        for a in node.target._schema.arguments  # type: ignore[union-attr]
-        if a.has_default_value()
+        a.name: a.default_value for a in schema_of(node.target).arguments if a.has_default_value()
     }
     return {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
 

@@ -24,6 +24,7 @@ from torch.fx.node import map_arg
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.values import arguments
+from executorch.exir.torch_internals import OpOverload
 
 aten = torch.ops.aten
 _SYMBOLIC = (SymInt, SymFloat, SymBool)
@@ -173,9 +174,7 @@ class LengthValues:
             plain = [n for n in sizes if isinstance(n, int)]
             many = len(token_dims(node.meta["val"], self.symbol))
             return None if many <= 1 and len(plain) >= len(sizes) - 1 else "it is reshaped"
-        is_pointwise = isinstance(target, torch._ops.OpOverload) and (
-            torch.Tag.pointwise in target.tags
-        )
+        is_pointwise = isinstance(target, OpOverload) and (torch.Tag.pointwise in target.tags)
         if not is_pointwise and target not in _LOCAL:
             return f"{target} is not known to compute entries from lower entries"
         return self._operands_not_local(node, is_pointwise)

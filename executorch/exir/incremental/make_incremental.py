@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import SymInt, Tensor
-from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ExportGraphSignature,
@@ -19,7 +18,6 @@ from torch.export.graph_signature import (
 )
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
-from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch.exir.emit._emit_program import STATE_PREFIX
 from executorch.exir.incremental.errors import NotCausalError
@@ -28,6 +26,13 @@ from executorch.exir.incremental.quantization import quantize_by_token
 from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
 from executorch.exir.incremental.rules import apply, classify
 from executorch.exir.incremental.values import FIXED, Kind, Value
+from executorch.exir.torch_internals import (
+    OpOverload,
+    ValueRanges,
+    detect_fake_mode,
+    schema_of,
+    set_parts,
+)
 
 aten = torch.ops.aten
 
@@ -73,8 +78,8 @@ def _is_left_by_capture(node: Node) -> bool:
         return True
     target = node.target
     return (
-        isinstance(target, torch._ops.OpOverload)
-        and target._schema.is_mutable
+        isinstance(target, OpOverload)
+        and schema_of(target).is_mutable
         and target is not aten.detach_.default
     )
 
@@ -172,7 +177,7 @@ class _Builder:
 
     def _new_extent(self) -> SymInt:
         """A symbol for the number of new tokens, 1 to the maximum."""
-        from torch._dynamo.source import ConstantSource
+        from executorch.exir.torch_internals import ConstantSource
 
         shape_env = self.rw.fake_mode.shape_env
         hint = self._hint()
@@ -266,13 +271,16 @@ class _Builder:
         rw.graph.eliminate_dead_code()
         rw.graph.lint()
         new = copy.copy(old)
-        new._graph_module = GraphModule(torch.nn.Module(), rw.graph)
-        new._graph_module.meta.update(old.graph_module.meta)
-        new._state_dict = {**old.state_dict, **{names[n]: t for n, t, _ in rw.added}}
-        new._constants = dict(old.constants)
-        new._range_constraints = dict(old.range_constraints)
-        new._range_constraints[rw.rows_symbol] = ValueRanges(1, self.maximum)
-        new._graph_signature = self._signature(results, state, names)
+        set_parts(new, graph_module=GraphModule(torch.nn.Module(), rw.graph))
+        new.graph_module.meta.update(old.graph_module.meta)
+        set_parts(
+            new,
+            state_dict={**old.state_dict, **{names[n]: t for n, t, _ in rw.added}},
+            constants=dict(old.constants),
+            range_constraints=dict(old.range_constraints),
+        )
+        new.range_constraints[rw.rows_symbol] = ValueRanges(1, self.maximum)
+        set_parts(new, graph_signature=self._signature(results, state, names))
         new.validate()
         return new
 

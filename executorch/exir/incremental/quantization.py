@@ -17,6 +17,7 @@ from executorch.exir.passes.lower_torchao_quantization import (
     lower_torchao_quantization,
     quantized_operators,
 )
+from executorch.exir.torch_internals import set_parts
 
 
 def quantize_by_token(program: ExportedProgram) -> ExportedProgram:
@@ -34,8 +35,8 @@ def quantize_by_token(program: ExportedProgram) -> ExportedProgram:
     if quantized is None:
         return program
     new = copy.copy(program)
-    new._graph_module = copy.deepcopy(program.graph_module)
-    new._graph_signature = _signature_of_copy(new)
+    set_parts(new, graph_module=copy.deepcopy(program.graph_module))
+    set_parts(new, graph_signature=_signature_of_copy(new))
     for node in _chosen(new):
         _choose_by_token(node, quantized)
     return new

@@ -19,13 +19,13 @@ from typing import Any
 import sympy
 import torch
 from torch import Tensor
-from torch._dispatch.python import enable_python_dispatcher
 from torch.fx import Graph, Node, Proxy
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues, token_dims
 from executorch.exir.incremental.values import Kind, Value
 from executorch.exir.passes.graph_edit import provenance, value_of
+from executorch.exir.torch_internals import enable_python_dispatcher
 
 aten = torch.ops.aten
 
@@ -116,8 +116,7 @@ class Rewriter:
         return self.numbers[key]
 
     def _make_number(self, expression: sympy.Expr, base: Node) -> Any:
-        from torch.utils._sympy.interp import sympy_interp
-        from torch.utils._sympy.reference import PythonReferenceAnalysis
+        from executorch.exir.torch_internals import PythonReferenceAnalysis, sympy_interp
 
         if not expression.free_symbols <= {self.symbol}:
             raise NotImplementedError(f"a size {expression}, which depends on data")

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.fx import Node
 
 from executorch.exir.incremental.attention import classify_attention, make_attention
@@ -26,6 +25,7 @@ from executorch.exir.incremental.movement import (
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
 from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value, arguments
+from executorch.exir.torch_internals import OpOverload
 
 aten = torch.ops.aten
 

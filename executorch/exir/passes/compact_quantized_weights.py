@@ -14,6 +14,7 @@ from executorch.exir.passes.fold_constants import constant_tensors, is_trained
 from executorch.exir.passes.graph_edit import insert_before, replace_node
 from executorch.exir.passes.lower_torchao_quantization import quantized_operators
 from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.torch_internals import op_name
 
 _NAMESPACE = "quantized_decomposed::"
 _BYTES = (torch.int8, torch.uint8)
@@ -47,7 +48,7 @@ def _operator(node: Node) -> str:
     op = overload_of(node.target) if node.op == "call_function" else None
     if op is None or not op.name().startswith(_NAMESPACE):
         return ""
-    return str(op._opname)
+    return str(op_name(op))
 
 
 def _look_up_in_integers(program: ExportedProgram) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ExportGraphSignature,
@@ -21,7 +20,6 @@ from torch.export.graph_signature import (
 )
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
-from torch.utils import _pytree as pytree
 
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
@@ -32,6 +30,7 @@ from executorch.exir.passes.operator_kind import (
     written_arguments,
 )
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
+from executorch.exir.torch_internals import detect_fake_mode, pytree, schema_of, set_parts
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +125,7 @@ def get_propagated_const_tensor_dict(
         if _memory(node) in written:
             known.pop(node, None)
             continue
-        if op is None or op in skip or op._schema.is_mutable:
+        if op is None or op in skip or schema_of(op).is_mutable:
             continue
         if torch.Tag.nondeterministic_seeded in op.tags:
             continue
@@ -149,7 +148,7 @@ def _memory(node: Node) -> Node:
     while node.op == "call_function" and (op := overload_of(node.target)) is not None:
         shared = [
             node.args[i]
-            for i, argument in enumerate(op._schema.arguments[: len(node.args)])
+            for i, argument in enumerate(schema_of(op).arguments[: len(node.args)])
             if argument.alias_info is not None
         ]
         if len(shared) != 1 or not isinstance(shared[0], Node):
@@ -163,7 +162,7 @@ def _written(graph_module: GraphModule) -> set[Node]:
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
         op = overload_of(node.target) if node.op == "call_function" else None
-        if op is not None and op._schema.is_mutable:
+        if op is not None and schema_of(op).is_mutable:
             found.update(map(_memory, written_arguments(node, op)))
     return found
 
@@ -241,8 +240,8 @@ def erase_constant_node(exported_program: ExportedProgram, node: Node) -> None:
 def replace_by_constants(program: ExportedProgram, tensors: Mapping[Node, Tensor]) -> bool:
     """Make the calls among the nodes constants, and drop constants that are read no more; true if
     there were any. The graph's code is left to be generated anew."""
-    program._state_dict = dict(program.state_dict)  # which other programs may share
-    program._constants = dict(program.constants)
+    set_parts(program, state_dict=dict(program.state_dict))  # which other programs may share
+    set_parts(program, constants=dict(program.constants))
     candidates = get_constant_placeholder_dict(program)
     new = create_constant_nodes_and_return_specs(tensors, program)
     if not new:
@@ -259,7 +258,7 @@ def replace_by_constants(program: ExportedProgram, tensors: Mapping[Node, Tensor
     for store in (program.state_dict, program.constants):
         for target in gone & store.keys():
             del store[target]
-    program._graph_signature = ExportGraphSignature(specs, _named_outputs(program))
+    set_parts(program, graph_signature=ExportGraphSignature(specs, _named_outputs(program)))
     return True
 
 

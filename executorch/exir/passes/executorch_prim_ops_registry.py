@@ -11,8 +11,9 @@ import operator
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.library import Library
+
+from executorch.exir.torch_internals import OpOverload
 
 lib = Library("executorch_prim", "DEF")
 

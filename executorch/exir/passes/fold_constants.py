@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 from torch.fx import Node
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from executorch.exir.passes.constant_prop_pass import (
     get_constant_placeholder_dict,
@@ -18,6 +16,12 @@ from executorch.exir.passes.constant_prop_pass import (
     replace_by_constants,
 )
 from executorch.exir.passes.operator_kind import is_symbolic, overload_of
+from executorch.exir.torch_internals import (
+    FakeTensor,
+    is_traceable_wrapper_subclass,
+    op_name,
+    schema_of,
+)
 
 # What one folded result may add to the file: it saves an instruction, often several, of each call.
 _SMALL_BYTES = 16 * 1024
@@ -76,7 +80,7 @@ def _fold(program: ExportedProgram, plan: set[Node]) -> bool:
 def _evaluate(node: Node, program: ExportedProgram, known: Mapping[Node, Tensor]) -> Tensor:
     args, kwargs = get_data((node.args, node.kwargs), program, known)
     op = overload_of(node.target)
-    view = _AS_VIEWS.get(op._schema.name) if op is not None else None
+    view = _AS_VIEWS.get(schema_of(op).name) if op is not None else None
     if view is not None and not kwargs:
         return view(*args).detach()
     result: Tensor = node.target(*args, **kwargs)  # type: ignore[operator]
@@ -142,7 +146,7 @@ def _is_foldable(node: Node) -> bool:
         return False
     if op.namespace not in _NAMESPACES and not op.name().startswith(_QUANTIZE):
         return False
-    if op._schema.is_mutable or is_symbolic(op) or op._opname.startswith("empty"):
+    if schema_of(op).is_mutable or is_symbolic(op) or op_name(op).startswith("empty"):
         return False
     if torch.Tag.nondeterministic_seeded in op.tags or value.layout is not torch.strided:
         return False

@@ -4,6 +4,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit, is_droppable
+from executorch.exir.torch_internals import find_schema
 
 _NAMESPACE = "quantized_decomposed::"
 
@@ -34,7 +35,7 @@ class FoldRedundantDequantizeQuantizePass(GraphEdit):
 
 def _kind(node: Node) -> tuple[str, str]:
     """("quantize" or "dequantize" or "", the rest of the operator's name)."""
-    schema = getattr(node.target, "_schema", None)
+    schema = find_schema(node.target)
     if schema is None or not schema.name.startswith(_NAMESPACE):
         return "", ""
     verb, _, rest = schema.name[len(_NAMESPACE) :].partition("_")

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._dispatch.python import enable_python_dispatcher
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.torch_internals import FakeTensorMode, enable_python_dispatcher
 
 # What a node made from another one inherits: who wrote it, and where it came from.
 _PROVENANCE = (
@@ -59,12 +59,12 @@ def compute_value(
 ) -> Any:
     """The fake result of calling `target` on arguments that may be nodes; if none is a tensor, one
     that can be used with the value `beside`."""
-    from torch._guards import detect_fake_mode
+    from executorch.exir.torch_internals import detect_fake_mode
 
     fake_args, fake_kwargs = value_of(tuple(args)), value_of(dict(kwargs or {}))
     mode = detect_fake_mode((fake_args, fake_kwargs, beside))
     if mode is None:
-        mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
     with mode, enable_python_dispatcher(), torch.no_grad():
         return target(*fake_args, **fake_kwargs)
 

@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.graph_edit import provenance
 from executorch.exir.passes.operator_kind import is_inplace, overload_of, written_arguments
+from executorch.exir.torch_internals import set_parts
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
@@ -67,7 +68,7 @@ def insert_write_back_for_buffers_pass(
         else s
         for s, r in zip(specs, results, strict=True)
     ]
-    program._graph_signature = ExportGraphSignature(signature.input_specs, specs)
+    set_parts(program, graph_signature=ExportGraphSignature(signature.input_specs, specs))
     graph_module.recompile()
     return graph_module, program.graph_signature
 

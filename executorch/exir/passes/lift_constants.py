@@ -17,6 +17,7 @@ from torch.fx import GraphModule, Node
 from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.graph_edit import insert_before, replace_node
+from executorch.exir.torch_internals import set_parts
 
 _PREFIX = "_lifted_tensor_constant"
 
@@ -85,8 +86,11 @@ def _insert_specs(program: ExportedProgram, lifted: list[InputSpec]) -> None:
     old = program.graph_signature.input_specs
     user_kinds = (InputKind.USER_INPUT,)
     at = next((i for i, spec in enumerate(old) if spec.kind in user_kinds), len(old))
-    program._graph_signature = ExportGraphSignature(
-        [*old[:at], *lifted, *old[at:]], program.graph_signature.output_specs
+    set_parts(
+        program,
+        graph_signature=ExportGraphSignature(
+            [*old[:at], *lifted, *old[at:]], program.graph_signature.output_specs
+        ),
     )
 
 

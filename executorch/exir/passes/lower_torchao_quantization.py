@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputSpec, TensorArgument
 from torch.fx import Graph, GraphModule, Node
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
 from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.torch_internals import is_traceable_wrapper_subclass, schema_of, set_parts
 
 aten = torch.ops.aten
 
@@ -33,9 +33,10 @@ def lower_torchao_quantization(program: ExportedProgram) -> ExportedProgram:
     if not any(_is_torchaos(node) for node in program.graph.nodes):
         return program
     new = copy.copy(program)
-    new._graph_module = copy.deepcopy(program.graph_module)
-    new._state_dict = dict(program.state_dict)
-    new._graph_signature = _signature_of_copy(new)
+    set_parts(
+        new, graph_module=copy.deepcopy(program.graph_module), state_dict=dict(program.state_dict)
+    )
+    set_parts(new, graph_signature=_signature_of_copy(new))
     _unwrap_subclasses(new)
     for graph_module in all_graph_modules(new.graph_module):
         LowerAffineQuantization().edit(graph_module)
@@ -56,8 +57,6 @@ def _signature_of_copy(program: ExportedProgram) -> ExportGraphSignature:
 
 def quantized_operators() -> Any:
     """`torch.ops.quantized_decomposed`, registered; imported late, as it takes its time."""
-    import torch.ao.quantization.fx._decomposed  # noqa: F401
-
     from executorch.exir.passes import quantized_ops_registry  # noqa: F401
 
     return torch.ops.quantized_decomposed
@@ -93,7 +92,9 @@ def _unwrap_subclasses(program: ExportedProgram) -> None:
         program.graph.erase_node(node)
         if all(s.target != spec.target for s in program.graph_signature.input_specs if s != spec):
             del program.state_dict[spec.target or ""]
-    program._graph_signature = ExportGraphSignature(specs, program.graph_signature.output_specs)
+    set_parts(
+        program, graph_signature=ExportGraphSignature(specs, program.graph_signature.output_specs)
+    )
 
 
 def _has_parts_only(node: Node, tensor: Tensor) -> bool:
@@ -175,7 +176,7 @@ class LowerAffineQuantization(GraphEdit):
 
 def _arguments(node: Node) -> dict[str, Any]:
     """The arguments of a call by name, with the defaults."""
-    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    schema = schema_of(node.target).arguments
     found = {a.name: a.default_value for a in schema}
     found.update(zip(found, node.args, strict=False))
     return {**found, **node.kwargs}

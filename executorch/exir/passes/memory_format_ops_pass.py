@@ -6,6 +6,7 @@ from torch.fx import GraphModule, Node
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dim_order_utils import get_dim_order, get_memory_format
 from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.torch_internals import rename_after_target
 
 _edge = ops.edge
 _REPLACEMENTS = {
@@ -36,7 +37,7 @@ class MemoryFormatOpsPass(GraphEdit):
             kwargs["dim_order"] = _dim_order(node, memory_format)
             node.kwargs = kwargs
             node.target = replacement
-            node._rename(graph._target_to_str(replacement))
+            rename_after_target(node)
             modified = True
         return modified
 
@@ -63,7 +64,7 @@ class DimOrderOpsRevertPass(GraphEdit):
             kwargs["memory_format"] = get_memory_format(order)
             node.kwargs = kwargs
             node.target = original
-            node._rename(graph._target_to_str(original))
+            rename_after_target(node)
             modified = True
         return modified
 

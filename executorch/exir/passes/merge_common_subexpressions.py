@@ -10,6 +10,7 @@ from torch.fx import GraphModule, Node
 from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.written_memory import memory_of, written_memory
+from executorch.exir.torch_internals import schema_of
 
 # Libraries whose operators give equal results for equal arguments, unless tagged as random.
 _NAMESPACES = frozenset({"aten", "dim_order_ops", "executorch_prim", "quantized_decomposed"})
@@ -35,7 +36,7 @@ class MergeCommonSubexpressions(GraphEdit):
             if node.op != "call_function":
                 continue
             op = overload_of(node.target)
-            if op is not None and op._schema.is_mutable:
+            if op is not None and schema_of(op).is_mutable:
                 seen.clear()
             elif _is_pure(node) and memory_of(node) not in written:
                 first = seen.setdefault(_key(node), node)
@@ -52,7 +53,7 @@ def _is_pure(node: Node) -> bool:
         return node.target is operator.getitem
     if op.namespace not in _NAMESPACES or torch.Tag.nondeterministic_seeded in op.tags:
         return False
-    return bool(op._schema.returns)  # an assertion is there for its effect
+    return bool(schema_of(op).returns)  # an assertion is there for its effect
 
 
 def _is_output(node: Node) -> bool:

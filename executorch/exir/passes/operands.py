@@ -7,15 +7,16 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
+
+from executorch.exir.torch_internals import OpOverload, schema_of
 
 
 @cache
 def tensor_places(op: OpOverload) -> tuple[tuple[int, str], ...]:
     """(position, name) of the arguments of `op` that are one tensor, optional or not."""
     places = []
-    for i, argument in enumerate(op._schema.arguments):
+    for i, argument in enumerate(schema_of(op).arguments):
         type_ = argument.type
         if isinstance(type_, torch.OptionalType):
             type_ = type_.getElementType()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import torch
-from torch._ops import OpOverload
 from torch.fx import Node
-from torch.utils._pytree import tree_leaves
 
 from executorch.exir import memory
+from executorch.exir.torch_internals import (
+    HigherOrderOperator,
+    OpOverload,
+    op_name,
+    schema_of,
+    tree_leaves,
+)
 
 # Functions that make no kernel call: they name memory or pick a result.
 STRUCTURAL = frozenset({memory.alloc, memory.view, memory.free, operator.getitem})
@@ -35,7 +39,7 @@ def overload_of(target: Any) -> OpOverload | None:
 
 
 def is_delegate_call(node: Node) -> bool:
-    return getattr(node.target, "_name", None) == "executorch_call_delegate"
+    return is_higher_order(node) and node.target.name() == "executorch_call_delegate"  # type: ignore[union-attr]
 
 
 def is_symbolic(op: OpOverload) -> bool:
@@ -44,12 +48,12 @@ def is_symbolic(op: OpOverload) -> bool:
 
 
 def is_out_variant(op: OpOverload) -> bool:
-    return any(a.is_out for a in op._schema.arguments)
+    return any(a.is_out for a in schema_of(op).arguments)
 
 
 def is_inplace(op: OpOverload) -> bool:
     """Whether the operator writes into one of its inputs, and returns nothing but that."""
-    schema = op._schema
+    schema = schema_of(op)
     fresh = any(result.alias_info is None for result in schema.returns)
     return schema.is_mutable and not fresh and not is_out_variant(op)
 
@@ -57,7 +61,7 @@ def is_inplace(op: OpOverload) -> bool:
 def written_arguments(node: Node, op: OpOverload) -> list[Node]:
     """The nodes whose memory an in-place operator or out variant writes."""
     written = []
-    for i, argument in enumerate(op._schema.arguments):
+    for i, argument in enumerate(schema_of(op).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
             written += [n for n in tree_leaves(value) if isinstance(n, Node)]
@@ -65,7 +69,7 @@ def written_arguments(node: Node, op: OpOverload) -> list[Node]:
 
 
 def is_higher_order(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.HigherOrderOperator)
+    return isinstance(node.target, HigherOrderOperator)
 
 
 def makes_contiguous(node: Node) -> bool:
@@ -73,4 +77,4 @@ def makes_contiguous(node: Node) -> bool:
     op = overload_of(node.target) if node.op == "call_function" else None
     if op is None or op.namespace != "aten":
         return False
-    return op._opname.endswith("_copy") and op._opname != "_to_copy"
+    return op_name(op).endswith("_copy") and op_name(op) != "_to_copy"

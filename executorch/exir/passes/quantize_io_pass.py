@@ -15,6 +15,7 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 from executorch.exir.passes import quantized_ops_registry  # noqa: F401 (defines the operators)
 from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.tensor import scalar_type_enum
+from executorch.exir.torch_internals import OpOverload
 
 _QUANTIZE = "quantized_decomposed::quantize_per_tensor"
 _DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor"
@@ -81,7 +82,7 @@ def quantize_input(
 
 def _counterpart(quantize: Any) -> Any:
     """The operator that dequantizes, of the same dialect."""
-    if isinstance(quantize, torch._ops.OpOverload):
+    if isinstance(quantize, OpOverload):
         return torch.ops.quantized_decomposed.dequantize_per_tensor.default
     from executorch.exir.dialects._ops import ops
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.ao.quantization.fx import _decomposed  # noqa: F401 (defines PyTorch's part)
 from torch.library import Library, register_fake
+
+from executorch.exir.torch_internals import all_operator_names, define_quantized_operators
 
 _EMBEDDING = (
     "Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, "
@@ -26,8 +27,9 @@ _ADD = ", ".join(
 # One schema a line, for the library that computes them in eager mode, too (quantized_ops_aot_lib).
 _OUT_VARIANTS = Path(__file__).with_name("quantized_out_variants.txt").read_text().splitlines()
 
+define_quantized_operators()
 quantized_decomposed_lib = Library("quantized_decomposed", "FRAGMENT")
-_known = set(torch._C._dispatch_get_all_op_names())
+_known = set(all_operator_names())
 for _schema in _OUT_VARIANTS:
     if f"quantized_decomposed::{_schema.partition('(')[0]}" not in _known:
         quantized_decomposed_lib.define(_schema)

@@ -12,6 +12,7 @@ from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.graph_edit import same_shape
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.torch_internals import op_name, overload_name, schema_of
 
 # Edge operators that `reinplace_pass` treats unless it is told which.
 DEFAULT_INPLACEABLE_OPS: frozenset[Any] = frozenset({exir_ops.edge.aten.index_put.default})
@@ -78,20 +79,20 @@ def _check_override(functional: Any, in_place: Any) -> None:
     where = f"inplace_overrides: {functional} -> {in_place}"
     if before is None or after is None:
         raise ValueError(f"{where}: not two operators")
-    types = [[str(a.type) for a in op._schema.arguments] for op in (before, after)]
+    types = [[str(a.type) for a in schema_of(op).arguments] for op in (before, after)]
     if types[0] != types[1]:
         raise ValueError(f"{where}: the argument types differ, {types[0]} and {types[1]}")
-    written = [a.name for a in after._schema.arguments if a.alias_info and a.alias_info.is_write]
-    if not after._schema.arguments or written != [after._schema.arguments[0].name]:
+    written = [a.name for a in schema_of(after).arguments if a.alias_info and a.alias_info.is_write]
+    if not schema_of(after).arguments or written != [schema_of(after).arguments[0].name]:
         raise ValueError(f"{where}: it writes into {written or 'nothing'}, not its first argument")
 
 
 def _in_place_form(op: Any) -> Any:
-    packet = getattr(getattr(torch.ops, op.namespace), op._opname + "_", None)
-    if packet is None or op._overloadname not in packet.overloads():
+    packet = getattr(getattr(torch.ops, op.namespace), op_name(op) + "_", None)
+    if packet is None or overload_name(op) not in packet.overloads():
         return None
-    name = op._opname + "_"
-    return getattr(getattr(getattr(exir_ops.edge, op.namespace), name), op._overloadname)
+    name = op_name(op) + "_"
+    return getattr(getattr(getattr(exir_ops.edge, op.namespace), name), overload_name(op))
 
 
 def _may_overwrite(node: Node, fixed: set[str], order: dict[Node, int]) -> bool:

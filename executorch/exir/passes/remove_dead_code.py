@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind
 from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.torch_internals import HigherOrderOperator, find_schema, set_parts
 
 _EFFECTS = ("_assert", "sym_constrain_range")
 
 
 def _is_effectful(node: Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    if isinstance(node.target, torch._ops.HigherOrderOperator) or schema is None:
+    schema = find_schema(node.target)
+    if isinstance(node.target, HigherOrderOperator) or schema is None:
         return node.is_impure()
     name = schema.name.partition("::")[2]
     return schema.is_mutable or name.startswith(_EFFECTS)
@@ -50,9 +50,12 @@ def remove_unused_parameters(program: ExportedProgram) -> bool:
     targets = {parameters[name].target for name in gone}
     for node in unused:
         program.graph_module.graph.erase_node(node)
-    program._graph_signature = ExportGraphSignature(
-        [s for s in signature.input_specs if getattr(s.arg, "name", None) not in gone],
-        signature.output_specs,
+    set_parts(
+        program,
+        graph_signature=ExportGraphSignature(
+            [s for s in signature.input_specs if getattr(s.arg, "name", None) not in gone],
+            signature.output_specs,
+        ),
     )
-    program._state_dict = {k: v for k, v in program.state_dict.items() if k not in targets}
+    set_parts(program, state_dict={k: v for k, v in program.state_dict.items() if k not in targets})
     return True

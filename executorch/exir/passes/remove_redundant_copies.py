@@ -10,6 +10,7 @@ from executorch.exir.passes.graph_edit import GraphEdit, is_droppable, replace_n
 from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.written_memory import memory_of, written_memory
 from executorch.exir.tensor import TensorSpec
+from executorch.exir.torch_internals import schema_of
 
 _view_copy = exir_ops.edge.aten.view_copy.default
 
@@ -34,7 +35,7 @@ class RemoveRedundantCopies(GraphEdit):
         modified = False
         for node in list(graph_module.graph.nodes):
             op = overload_of(node.target) if node.op == "call_function" else None
-            rule = _RULES.get(op._schema.name) if op is not None else None
+            rule = _RULES.get(schema_of(op).name) if op is not None else None
             if rule is None or not isinstance(node.args[0], Node):
                 continue
             modified |= rule(node)
@@ -63,7 +64,7 @@ def _is_copy(node: Node, source: Any) -> bool:
         return False
     if new.dtype != old.dtype or (new.device, new.device_index) != (old.device, old.device_index):
         return False
-    name = node.target._schema.name  # type: ignore[union-attr]
+    name = schema_of(node.target).name
     if name == "aten::permute_copy":
         return _dims(node) == list(range(len(new.shape)))
     if name == "aten::slice_copy":

@@ -7,6 +7,8 @@ import copy
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from executorch.exir.torch_internals import set_parts
+
 
 def remove_unused_parameters_pass(ep: ExportedProgram) -> ExportedProgram:
     """`ep`, edited in place: without parameters, their placeholders and data, that nothing uses."""
@@ -23,7 +25,7 @@ def remove_unused_parameters_pass(ep: ExportedProgram) -> ExportedProgram:
     still_named = {spec.target for spec in signature.input_specs}
     for spec in unused:
         if spec.target not in still_named:
-            ep._state_dict.pop(str(spec.target), None)
-    ep._graph_signature = signature
+            ep.state_dict.pop(str(spec.target), None)
+    set_parts(ep, graph_signature=signature)
     ep.graph_module.recompile()
     return ep

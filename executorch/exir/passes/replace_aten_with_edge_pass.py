@@ -4,11 +4,11 @@ import operator
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import GraphModule
 
 from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.torch_internals import OpOverload, rename_after_target
 
 _aten = torch.ops.aten
 # Symbolic sizes, assertions and scalars: they stay plain torch operators in every dialect.
@@ -46,6 +46,6 @@ class OpReplacePass(GraphEdit):
             if node.op != "call_function" or is_unwrapped(node.target):
                 continue
             node.target = edge_op(node.target)
-            node._rename(graph._target_to_str(node.target))
+            rename_after_target(node)
             modified = True
         return modified

@@ -1,10 +1,16 @@
 from functools import cache
 
 import torch
-from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit, compute_value
+from executorch.exir.torch_internals import (
+    HigherOrderOperator,
+    OpOverload,
+    op_name,
+    overload_name,
+    schema_of,
+)
 
 _IRREGULAR = {"_reshape_alias": "view_copy", "lift_fresh": "clone", "_unsafe_view": "view_copy"}
 
@@ -12,14 +18,14 @@ _IRREGULAR = {"_reshape_alias": "view_copy", "lift_fresh": "clone", "_unsafe_vie
 @cache
 def copy_variant(op: OpOverload) -> OpOverload | None:
     """The operator that returns a fresh tensor where `op` returns a view; else None."""
-    schema = op._schema
+    schema = schema_of(op)
     if op.namespace != "aten" or schema.is_mutable:
         return None
-    if op._opname not in _IRREGULAR and all(r.alias_info is None for r in schema.returns):
+    if op_name(op) not in _IRREGULAR and all(r.alias_info is None for r in schema.returns):
         return None
-    name = _IRREGULAR.get(op._opname, f"{op._opname}_copy")
+    name = _IRREGULAR.get(op_name(op), f"{op_name(op)}_copy")
     packet = getattr(torch.ops.aten, name, None)
-    overload = op._overloadname if op._opname not in _IRREGULAR else "default"
+    overload = overload_name(op) if op_name(op) not in _IRREGULAR else "default"
     return getattr(packet, overload, None) if packet is not None else None
 
 

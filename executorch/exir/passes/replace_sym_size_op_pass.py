@@ -2,6 +2,7 @@ import torch
 from torch.fx import GraphModule
 
 from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.torch_internals import OpOverloadPacket
 
 _aten = torch.ops.aten
 _OVERLOADS = {
@@ -18,7 +19,7 @@ class ReplaceSymSizeOpPass(GraphEdit):
     def edit(self, graph_module: GraphModule) -> bool:
         modified = False
         for node in graph_module.graph.nodes:
-            if isinstance(node.target, torch._ops.OpOverloadPacket) and node.target in _OVERLOADS:
+            if isinstance(node.target, OpOverloadPacket) and node.target in _OVERLOADS:
                 node.target = _OVERLOADS[node.target]
                 modified = True
         return modified

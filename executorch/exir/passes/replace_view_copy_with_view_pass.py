@@ -12,6 +12,7 @@ from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.written_memory import written_memory
 from executorch.exir.tensor import TensorSpec
+from executorch.exir.torch_internals import schema_of
 
 # Planning and storage belong to the base: read and written there.
 _OF_BASE = (
@@ -102,7 +103,7 @@ def _edit_outputs(graph_module: GraphModule) -> bool:
     for node in outputs:
         base: Any = node.args[0]
         op = overload_of(base.target) if base.op == "call_function" else None
-        if op is None or op._schema.is_mutable or is_view_copy(base) or base in written:
+        if op is None or schema_of(op).is_mutable or is_view_copy(base) or base in written:
             continue
         if sum(_is_output(user) for user in base.users) == 1 and not _is_output(base):
             alone.append(node)

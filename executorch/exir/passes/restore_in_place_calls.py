@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.fx import Node
@@ -16,6 +14,7 @@ from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.passes.graph_edit import provenance
 from executorch.exir.passes.source_line import source_line
+from executorch.exir.torch_internals import HigherOrderOperator, OpOverload, schema_of
 
 _FUNCTIONAL = ("auto_functionalized", "auto_functionalized_v2")
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
@@ -48,7 +47,7 @@ def restore_in_place_calls(program: ExportedProgram) -> bool:
 
 
 def _is_functionalized(node: Node) -> bool:
-    higher_order = isinstance(node.target, torch._ops.HigherOrderOperator)
+    higher_order = isinstance(node.target, HigherOrderOperator)
     return higher_order and node.target.name() in _FUNCTIONAL  # type: ignore[union-attr]
 
 
@@ -69,7 +68,7 @@ def _restore(call: Node, writable: set[Node], order: dict[Node, int]) -> None:
     op: Any = call.args[0]
     arguments, bases = _arguments(call, op)
     parts: dict[Any, Node] = {n.args[1]: n for n in call.users if n.target is operator.getitem}
-    first_base = max(1, len(op._schema.returns))
+    first_base = max(1, len(schema_of(op).returns))
     graph = call.graph
     memory: dict[Node, Node] = {}  # what is read before -> what is written
     with graph.inserting_before(call):
@@ -83,14 +82,14 @@ def _restore(call: Node, writable: set[Node], order: dict[Node, int]) -> None:
         args = _replaced(_positional(op, arguments), memory)
         node = graph.call_function(edge_op(op), args)
     value = call.meta["val"]
-    results = value[: len(op._schema.returns)]
+    results = value[: len(schema_of(op).returns)]
     node.meta = {**provenance(call), "val": results[0] if len(results) == 1 else tuple(results)}
     order[node] = order[call]
     for i, base in enumerate(bases):
         if first_base + i in parts:
             _take_over(parts.pop(first_base + i), memory[base])
     for i, part in parts.items():
-        if len(op._schema.returns) == 1:
+        if len(schema_of(op).returns) == 1:
             _take_over(part, node)
         else:
             part.args = (node, i)
@@ -116,7 +115,7 @@ def _clone(base: Node) -> Node:
 def _arguments(call: Node, op: OpOverload) -> tuple[dict[str, Any], list[Node]]:
     """The operator's arguments by name, and the tensors that it writes, in the results' order."""
     given = dict(call.kwargs)
-    written = [a.name for a in op._schema.arguments if a.alias_info and a.alias_info.is_write]
+    written = [a.name for a in schema_of(op).arguments if a.alias_info and a.alias_info.is_write]
     if call.target.name() == "auto_functionalized":  # type: ignore[union-attr]
         bases: list[Any] = [given[name] for name in written]
         if not all(isinstance(base, Node) for base in bases):
@@ -137,8 +136,10 @@ def _arguments(call: Node, op: OpOverload) -> tuple[dict[str, Any], list[Node]]:
 
 def _positional(op: OpOverload, arguments: dict[str, Any]) -> tuple[Any, ...]:
     """Arguments in schema order, without trailing defaults."""
-    values = [arguments.get(a.name, a.default_value) for a in op._schema.arguments]
-    n = 1 + max((i for i, a in enumerate(op._schema.arguments) if a.name in arguments), default=-1)
+    values = [arguments.get(a.name, a.default_value) for a in schema_of(op).arguments]
+    n = 1 + max(
+        (i for i, a in enumerate(schema_of(op).arguments) if a.name in arguments), default=-1
+    )
     return tuple(values[:n])
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
 from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit, provenance
 from executorch.exir.passes.operands import dtype_beside, scalar_operands
+from executorch.exir.torch_internals import detect_fake_mode
 
 
 class ScalarToTensorPass(GraphEdit):

@@ -25,6 +25,7 @@ from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
 from executorch.exir.passes.source_line import source_line
 from executorch.exir.passes.weights_to_outputs_pass import updated_weights
 from executorch.exir.tensor import CHANNELS_LAST, TensorSpec, dim_order_of, scalar_type_enum
+from executorch.exir.torch_internals import op_name, schema_of
 
 _CONST_KINDS = (
     InputKind.PARAMETER,
@@ -94,7 +95,7 @@ def _takes(node: Node, dtype: torch.dtype) -> bool:
     if op is None:
         return True
     halves = dtype is torch.complex32
-    return op._opname in _COMPLEX and not (halves and op._opname in _NOT_OF_HALVES)
+    return op_name(op) in _COMPLEX and not (halves and op_name(op) in _NOT_OF_HALVES)
 
 
 def _complex_dtype(node: Node, value: torch.Tensor) -> torch.dtype | None:
@@ -154,7 +155,7 @@ def _set_call_spec(node: Node) -> None:
         base: Any = node.args[0]
         node.meta["spec"] = ViewSpec(base.meta["spec"], node.meta["val"].shape)
     elif op is not None and is_out_variant(op):
-        outs = [node.kwargs[a.name] for a in op._schema.arguments if a.is_out]
+        outs = [node.kwargs[a.name] for a in schema_of(op).arguments if a.is_out]
         specs = [out.meta["spec"] for out in outs]  # type: ignore[union-attr]
         node.meta["spec"] = specs[0] if len(specs) == 1 else specs
     elif op is not None and is_inplace(op) and isinstance(node.meta.get("val"), torch.Tensor):

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
-from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.error import ExportError, ExportErrorType
@@ -16,6 +15,7 @@ from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.source_line import source_line
 from executorch.exir.sym_util import eval_expr, upper_bound
 from executorch.exir.tensor import TensorSpec
+from executorch.exir.torch_internals import ValueRanges, forget_bounds
 
 _upper_bound_inference: dict[str, Callable[[Any, Any], list[int | None]]] = {}
 
@@ -99,7 +99,7 @@ def _limit(extent: torch.SymInt, most: int) -> None:
     if extent.node.expr.is_Symbol:
         shape_env = extent.node.shape_env
         shape_env.var_to_range[extent.node.expr] = ValueRanges(0, most)
-        shape_env._version_counter += 1  # bounds known by now are to be forgotten
+        forget_bounds(shape_env)  # bounds known by now are to be forgotten
 
 
 class _SymShapeEval(PassBase):

@@ -11,6 +11,7 @@ from torch.fx import Graph, GraphModule
 from executorch.exir.capture._callable import as_module
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.program._decompose import decompose
+from executorch.exir.torch_internals import FakeTensorMode
 
 
 def core_graph(function: Callable[..., Any], *args: Any, **options: Any) -> GraphModule:
@@ -27,7 +28,7 @@ def hand_made(build: Callable[..., Any], *inputs: torch.Tensor) -> GraphModule:
     from executorch.exir.passes.graph_edit import compute_value
 
     graph = Graph()
-    mode = torch._subclasses.FakeTensorMode()
+    mode = FakeTensorMode()
     placeholders = []
     for i, tensor in enumerate(inputs):
         placeholders.append(graph.placeholder(f"x{i}"))

@@ -17,6 +17,7 @@ from executorch.exir.passes.operator_kind import (
 )
 from executorch.exir.passes.source_line import source_line
 from executorch.exir.tensor import TensorSpec
+from executorch.exir.torch_internals import schema_of
 
 
 class ToOutVarPass(PassBase):
@@ -70,7 +71,7 @@ def _returns_tensors(node: Node) -> bool:
 
 
 def _convert(node: Node, out_variant: Any) -> None:
-    arguments = out_variant._schema.arguments
+    arguments = schema_of(out_variant).arguments
     outs = [a for a in arguments if a.is_out]
     spec = node.meta["spec"]
     if len(outs) > 1 and len(outs) != len(spec):
@@ -101,7 +102,7 @@ def _convert(node: Node, out_variant: Any) -> None:
 
 def _check_positional(node: Node, arguments: Any) -> None:
     """Positional arguments keep their meaning if both schemas start with the same names."""
-    functional = node.target._schema.arguments  # type: ignore[union-attr]
+    functional = schema_of(node.target).arguments
     for i, _ in enumerate(node.args):
         if functional[i].name != arguments[i].name:
             raise ExportError(
@@ -128,7 +129,7 @@ def _report(missing: dict[str, Node]) -> str:
 
 def _wanted(node: Node) -> str:
     """The arguments of torch.library.define() for the out variant of a node's operator."""
-    schema = node.target._schema  # type: ignore[union-attr]
+    schema = schema_of(node.target)
     inputs = str(schema).partition("(")[2].rpartition(") ->")[0]
     n = len(schema.returns)
     names = ["out"] if n == 1 else [f"out{i}" for i in range(n)]

@@ -12,6 +12,8 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Node
 
+from executorch.exir.torch_internals import set_parts
+
 
 def weights_to_outputs_pass(program: ExportedProgram) -> bool:
     """Return the weights that have gradients, so that an optimizer can update them; true if there
@@ -40,8 +42,11 @@ def weights_to_outputs_pass(program: ExportedProgram) -> bool:
         return False
     output.args = ((*results, *weights),)
     added = [OutputSpec(OutputKind.TOKEN, TensorArgument(w.name), None) for w in weights]
-    program._graph_signature = ExportGraphSignature(
-        signature.input_specs, [*signature.output_specs, *added]
+    set_parts(
+        program,
+        graph_signature=ExportGraphSignature(
+            signature.input_specs, [*signature.output_specs, *added]
+        ),
     )
     program.graph_module.recompile()
     return True

@@ -6,6 +6,7 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.passes.operator_kind import overload_of, written_arguments
+from executorch.exir.torch_internals import schema_of
 
 
 def memory_of(node: Node) -> Node:
@@ -20,6 +21,6 @@ def written_memory(graph_module: GraphModule) -> set[Node]:
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
         op = overload_of(node.target) if node.op == "call_function" else None
-        if op is not None and op._schema.is_mutable:
+        if op is not None and schema_of(op).is_mutable:
             found.update(map(memory_of, written_arguments(node, op)))
     return found

@@ -11,8 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._guards import detect_fake_mode
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule
@@ -22,6 +20,7 @@ from executorch.exir.program._decompositions import core_table
 from executorch.exir.program._embedding_max_norm import scale_rows_read
 from executorch.exir.program._splice import Splicer, Wanted
 from executorch.exir.program._template import NeedsFunctionalization, Table, no_cpu_kernels
+from executorch.exir.torch_internals import OpOverload, detect_fake_mode, schema_of, set_parts
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ def decompose(
     others are put together from templates, with the same result in a fraction of the time.
     """
     for op in keep:
-        if op._schema.is_mutable or copy_variant(op) is not None:
+        if schema_of(op).is_mutable or copy_variant(op) is not None:
             raise ValueError(f"preserve_ops: {op} writes or returns a view; it cannot be preserved")
     program = scale_rows_read(program)
     try:
@@ -53,7 +52,7 @@ def decompose(
         table = core_table()  # anew: it knows all custom operators registered by now
         with no_cpu_kernels():
             new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
-        new._state_dict, new._constants = dict(new.state_dict), dict(new.constants)
+        set_parts(new, state_dict=dict(new.state_dict), constants=dict(new.constants))
         return new
 
 
@@ -72,14 +71,17 @@ def _spliced(
         raise NeedsFunctionalization("the program has no fake values")
     graph = Splicer(old, table, keep, fake_mode).run()
     new = copy.copy(program)
-    new._graph_module = GraphModule(torch.nn.Module(), graph)
-    new._graph_module.meta.update(old.meta)
-    new._state_dict = dict(program.state_dict)
-    new._constants = dict(program.constants)
-    new._range_constraints = dict(program.range_constraints)
-    new._graph_signature = copy.deepcopy(signature)
+    set_parts(new, graph_module=GraphModule(torch.nn.Module(), graph))
+    new.graph_module.meta.update(old.meta)
+    set_parts(
+        new,
+        state_dict=dict(program.state_dict),
+        constants=dict(program.constants),
+        range_constraints=dict(program.range_constraints),
+        graph_signature=copy.deepcopy(signature),
+    )
     outputs: Any = graph.output_node().args[0]
-    for spec, node in zip(new._graph_signature.output_specs, outputs, strict=True):
+    for spec, node in zip(new.graph_signature.output_specs, outputs, strict=True):
         if isinstance(node, torch.fx.Node):
             spec.arg.name = node.name  # type: ignore[union-attr]
     return new

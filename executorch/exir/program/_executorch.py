@@ -47,6 +47,7 @@ from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.passes.weights_to_outputs_pass import weights_to_outputs_pass
 from executorch.exir.schema import Program, ScalarType, Tensor
 from executorch.exir.tensor_layout import TensorLayout
+from executorch.exir.torch_internals import set_parts
 
 
 def to_executorch(
@@ -199,7 +200,7 @@ def _apply(step: Any, program: ExportedProgram) -> ExportedProgram:
 
 def _take(result: Any, program: ExportedProgram) -> None:
     if result is not None and result.graph_module is not program.graph_module:
-        program._graph_module = result.graph_module
+        set_parts(program, graph_module=result.graph_module)
 
 
 class ExecutorchProgramManager:

@@ -12,6 +12,7 @@ from executorch.exir.pass_manager import ExportedProgramPassManager, run_passes
 from executorch.exir.passes.lift_constants import lift_constants
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._to_edge import to_edge_program
+from executorch.exir.torch_internals import can_decompose, op_name, schema_of
 
 if TYPE_CHECKING:
     from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
@@ -203,11 +204,11 @@ def _remove_invalid_ops_for_not_decompose(ops: list[Any]) -> list[Any]:
 def _can_stay(op: Any) -> bool:
     from executorch.exir.program._decompositions import core_table
 
-    schema = op._schema
-    if op.namespace == "torchao" and op._opname == "choose_qparams_affine":
+    schema = schema_of(op)
+    if op.namespace == "torchao" and op_name(op) == "choose_qparams_affine":
         return True  # its schema says more than it does
     aliases = any(r.alias_info is not None for r in schema.returns)
-    composite = op.namespace == "aten" and op not in core_table() and op._can_decompose()
+    composite = op.namespace == "aten" and op not in core_table() and can_decompose(op)
     return not (schema.is_mutable or aliases or (composite and copy_variant(op) is not None))
 
 
@@ -304,7 +305,7 @@ def _partitioners_of(method: str, partitioner: Any) -> list[Any]:
 def _keep_whole(keep: dict[Any, Any], ops: list[Any], wanted: Any) -> None:
     """Add what one partitioner wants whole; writing operators and views cannot stay."""
     for op in ops:
-        if op._schema.is_mutable or copy_variant(op) is not None:
+        if schema_of(op).is_mutable or copy_variant(op) is not None:
             continue
         other = keep.get(op, wanted)
         if op not in keep or other is wanted:

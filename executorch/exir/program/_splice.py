@@ -9,7 +9,6 @@ from typing import Any
 import sympy
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
-from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.fx.node import map_aggregate
@@ -17,6 +16,7 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from executorch.exir.passes.graph_edit import value_of
 from executorch.exir.program._template import NeedsFunctionalization, Ref, Table, Template, trace
+from executorch.exir.torch_internals import OpOverload, schema_of, take_name
 
 # Whether a call stays whole whose operator may.
 Wanted = Callable[[Node], bool]
@@ -66,8 +66,7 @@ class Splicer:
     def placeholder(self, node: Node) -> None:
         new = self.graph.placeholder(str(node.target))
         if new.name != node.name:  # a name the graph would not choose, such as `input`
-            new.name = self.graph._graph_namespace._obj_to_name[new] = node.name
-            self.graph._graph_namespace._used_names.add(node.name)
+            take_name(new, node.name)
         new.meta = dict(node.meta)
         self.new_values[node] = new
         self._name(node, node, is_view=True)
@@ -104,10 +103,10 @@ class Splicer:
             target: Any = torch.ops.aten._local_scalar_dense.default
         else:
             target = node.target
-        no_result = isinstance(target, OpOverload) and not target._schema.returns
+        no_result = isinstance(target, OpOverload) and not schema_of(target).returns
         if not isinstance(value, (*_SYMBOLIC, int, float, bool)) and not no_result:
             raise NeedsFunctionalization(f"{target} is no operator")
-        if isinstance(target, OpOverload) and target._schema.is_mutable:
+        if isinstance(target, OpOverload) and schema_of(target).is_mutable:
             raise NeedsFunctionalization(f"{target} writes to its arguments")
         expression = value.node.expr if isinstance(value, _SYMBOLIC) else None
         known = self.numbers.get(expression) if expression is not None else None
@@ -133,8 +132,7 @@ class Splicer:
         return self.numbers[expression]
 
     def _make_number(self, expression: sympy.Expr, value: Any) -> None:
-        from torch.utils._sympy.interp import sympy_interp
-        from torch.utils._sympy.reference import PythonReferenceAnalysis
+        from executorch.exir.torch_internals import PythonReferenceAnalysis, sympy_interp
 
         for symbol in expression.free_symbols:
             if symbol not in self.numbers:
@@ -344,7 +342,7 @@ class _Item:
 
 
 def _returns_tensors(node: Node, target: OpOverload) -> bool:
-    return bool(target._schema.returns) and not isinstance(node.meta.get("val"), _SYMBOLIC)
+    return bool(schema_of(target).returns) and not isinstance(node.meta.get("val"), _SYMBOLIC)
 
 
 def _node(new: Any) -> Any:

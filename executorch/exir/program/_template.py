@@ -15,13 +15,20 @@ from typing import Any
 
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
-from torch._dispatch.python import enable_python_dispatcher
-from torch._export.utils import _is_preservable_cia_op
-from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
+from executorch.exir.torch_internals import (
+    OpOverload,
+    TorchDispatchMode,
+    enable_python_dispatcher,
+    has_composite_kernel,
+    is_preservable_composite,
+    op_name,
+    overload_name,
+    pytree,
+    schema_of,
+    without_mkldnn,
+)
 
 Table = Mapping[OpOverload, Callable[..., Any]]
 
@@ -94,7 +101,7 @@ class _Recorder(TorchDispatchMode):
         if func not in self.keep and _comes_apart(func):
             with self:
                 return func.decompose(*args, **kwargs)
-        if func._schema.is_mutable:
+        if schema_of(func).is_mutable:
             return self._write(func, args, kwargs)
         target = copy_variant(func) or func
         return self._record(target, args, kwargs, shares=target is not func)
@@ -172,21 +179,19 @@ def _comes_apart(func: OpOverload) -> bool:
     Of ATen's composites those are the ones whose schema tells less than they do, such as reshape;
     the honest ones (upsample_nearest2d.vec) are left out of the table in order to stay.
     """
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    composite = key in func.py_kernels or torch._C._dispatch_has_kernel_for_dispatch_key(
-        func.name(), "CompositeImplicitAutograd"
+    return has_composite_kernel(func) and not (
+        func.namespace == "aten" and is_preservable_composite(func)
     )
-    return composite and not (func.namespace == "aten" and _is_preservable_cia_op(func))
 
 
 def _functional_form(func: OpOverload) -> OpOverload | None:
-    name = func._opname
+    name = op_name(func)
     if not name.endswith("_") or name.startswith("_") or name.endswith("__"):
         return None
-    written = [a for a in func._schema.arguments if a.alias_info and a.alias_info.is_write]
+    written = [a for a in schema_of(func).arguments if a.alias_info and a.alias_info.is_write]
     packet = getattr(getattr(torch.ops, func.namespace), name[:-1], None)
-    functional = getattr(packet, func._overloadname, None) if packet is not None else None
-    if functional is None or len(written) != 1 or functional._schema.is_mutable:
+    functional = getattr(packet, overload_name(func), None) if packet is not None else None
+    if functional is None or len(written) != 1 or schema_of(functional).is_mutable:
         return None
     return functional
 
@@ -194,13 +199,8 @@ def _functional_form(func: OpOverload) -> OpOverload | None:
 @contextmanager
 def no_cpu_kernels() -> Iterator[None]:
     """Decompose for inference, and not into operators that only this CPU's library has."""
-    enabled = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        torch._C._set_mkldnn_enabled(enabled)
+    with without_mkldnn(), torch.no_grad():
+        yield
 
 
 def trace(

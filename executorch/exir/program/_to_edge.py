@@ -45,9 +45,10 @@ from executorch.exir.passes.source_line import source_line
 from executorch.exir.passes.sym_to_tensor_pass import SymToTensorPass
 from executorch.exir.program._decompose import decompose
 from executorch.exir.program._decompositions import beyond_torch
+from executorch.exir.torch_internals import OpOverload, find_schema, set_parts
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
-Keep = Mapping[torch._ops.OpOverload, Callable[[torch.fx.Node], bool] | None]
+Keep = Mapping[OpOverload, Callable[[torch.fx.Node], bool] | None]
 
 PRE_OP_REPLACE: tuple[type[GraphEdit], ...] = (
     RemoveNonCoreAtenOpGraphAssertsPass,
@@ -107,7 +108,7 @@ def convert_to_edge(
         gm.recompile()
     sync_signature(program)
     verifier = EXIREdgeDialectVerifier(config, True, None, list(keep))
-    program._verifiers = [verifier]
+    set_parts(program, verifiers=[verifier])
     program.validate()
     return program
 
@@ -181,7 +182,7 @@ def _warn_of_training(program: ExportedProgram) -> None:
 
 def _trains(node: torch.fx.Node) -> bool:
     """Whether an argument of a dropout or a norm says that it trains."""
-    schema = getattr(node.target, "_schema", None)
+    schema = find_schema(node.target)
     if schema is None or not schema.name.startswith("aten::"):
         return False
     for i, argument in enumerate(schema.arguments):

@@ -17,9 +17,6 @@ from typing import Any
 
 import sympy
 import torch
-from torch._export.serde import schema as torch_schema
-from torch._export.serde import serialize as torch_serde
-from torch._export.serde.serialize import SerializeError
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
@@ -33,6 +30,14 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.serde.serialize import register_edge_operators
 from executorch.exir.tensor_layout import TensorLayout
+from executorch.exir.torch_internals import (
+    ExportedProgramFields,
+    SerializeError,
+    dataclass_to_dict,
+    dict_to_dataclass,
+    set_parts,
+    torch_serde,
+)
 
 # What reading a damaged text raises.
 _DAMAGE = (LookupError, TypeError, AttributeError, ValueError, AssertionError, SerializeError)
@@ -57,7 +62,7 @@ def program_to_json(program: ExportedProgram) -> bytes:
     for gm in all_graph_modules(copied.graph_module):
         _lowered_modules_to_text(gm)
     dialects = [verifier.dialect for verifier in program.verifiers]
-    copied._verifiers = [_NoRules]  # type: ignore[list-item]
+    set_parts(copied, verifiers=[_NoRules])
     stored = (
         torch_serde.ExportedProgramSerializer()
         .serialize(
@@ -69,7 +74,7 @@ def program_to_json(program: ExportedProgram) -> bytes:
         .exported_program
     )
     stored.verifiers = dialects
-    fields: dict[str, Any] = torch_serde._dataclass_to_dict(stored)
+    fields: dict[str, Any] = dataclass_to_dict(stored)
     for graph, gm in _graphs(fields["graph_module"]["graph"], copied.graph_module):
         nodes = {node.name: node for node in gm.graph.nodes}
         for node in graph["nodes"]:
@@ -102,7 +107,7 @@ def program_from_json(
             if node["target"] == _DELEGATE_CALL:
                 for argument in node["inputs"]:
                     argument["name"] = ""
-        stored = torch_serde._dict_to_dataclass(torch_schema.ExportedProgram, fields)
+        stored = dict_to_dataclass(ExportedProgramFields, fields)
         program: ExportedProgram = torch_serde.ExportedProgramDeserializer().deserialize(
             stored,
             state_dict,

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import torch
-from torch._export.serde import serialize as torch_serde
-from torch._export.serde.serialize import (
-    ExtensionHandler,
-    _reconstruct_fake_tensor,
-    _reduce_fake_tensor,
-    _registered_extension_types,
-    register_extension,
-)
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload, edge_op_named
+from executorch.exir.torch_internals import (
+    ExtensionHandler,
+    FakeTensor,
+    reduce_fake_tensor,
+    register_extension,
+    registered_extension_types,
+    schema_of,
+)
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
 
@@ -43,12 +42,12 @@ class _EdgeOperators(ExtensionHandler):
 
     @classmethod
     def op_schema(cls, op: Any) -> torch.FunctionSchema:
-        return op._schema
+        return schema_of(op)
 
 
 def register_edge_operators() -> None:
     """Let torch.export's files hold edge operators."""
-    if EdgeOpOverload not in _registered_extension_types():
+    if EdgeOpOverload not in registered_extension_types():
         register_extension(EdgeOpOverload, _EdgeOperators)
     EXIREdgeDialectVerifier(class_only=True)  # a file names its dialect, which must be known
 
@@ -135,7 +134,7 @@ def save_tensors(value: Any, file: IO[bytes]) -> None:
     """`torch.save`, also of fake tensors, of which only shape and type are kept."""
     taken = FakeTensor in copyreg.dispatch_table
     if not taken:
-        copyreg.pickle(FakeTensor, _reduce_fake_tensor)
+        copyreg.pickle(FakeTensor, reduce_fake_tensor)
     try:
         torch.save(value, file)
     finally:

@@ -8,12 +8,18 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch._export.verifier import SpecViolationError, Verifier
-from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload, find_out_variant
 from executorch.exir.emit._operator_check import known_operators
+from executorch.exir.torch_internals import (
+    HigherOrderOperator,
+    OpOverload,
+    SpecViolationError,
+    Verifier,
+    op_name,
+    schema_of,
+)
 
 _aten = torch.ops.aten
 
@@ -44,7 +50,7 @@ _ONE_DTYPE = {
 
 def is_core_aten(op: OpOverload) -> bool:
     """Whether `op` belongs to core ATen, or copies where a core ATen operator views."""
-    return torch.Tag.core in op.tags or op._opname.endswith("_copy")
+    return torch.Tag.core in op.tags or op_name(op).endswith("_copy")
 
 
 @cache
@@ -57,7 +63,7 @@ def _has_kernel(op: OpOverload) -> bool:
 
 
 def _is_functional(op: Any) -> bool:
-    schema = op._schema
+    schema = schema_of(op)
     return not schema.is_mutable and all(r.alias_info is None for r in schema.returns)
 
 
@@ -94,7 +100,7 @@ def _check_aten_op(op: OpOverload, allowed: set[OpOverload]) -> None:
 
 
 def _why_not_functional(op: OpOverload) -> str:
-    return "writes to its arguments" if op._schema.is_mutable else "returns a view of its input"
+    return "writes to its arguments" if schema_of(op).is_mutable else "returns a view of its input"
 
 
 def _tensors(node: Node) -> Iterable[tuple[Node, torch.Tensor]]:

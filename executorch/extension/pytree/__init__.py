@@ -4,15 +4,19 @@ These are PyTorch's functions. A tree spec's text, as it stands in a program's c
 written by `TreeSpec.to_str`, which this module adds, and read by `from_str`.
 """
 
-from torch.utils import _pytree
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
-
-broadcast_to_and_flatten = _pytree._broadcast_to_and_flatten
-from_str = _pytree.treespec_loads
-register_custom = _pytree._register_pytree_node
+from executorch.exir.torch_internals import (
+    TreeSpec,
+    broadcast_to_and_flatten,
+    tree_flatten,
+    tree_map,
+    tree_unflatten,
+    treespec_dumps,
+)
+from executorch.exir.torch_internals import register_pytree_node as register_custom
+from executorch.exir.torch_internals import treespec_loads as from_str
 
 if not hasattr(TreeSpec, "to_str"):
-    TreeSpec.to_str = _pytree.treespec_dumps  # type: ignore[attr-defined]
+    TreeSpec.to_str = treespec_dumps  # type: ignore[attr-defined]
 
 __all__ = [
     "TreeSpec",

@@ -39,6 +39,7 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_constant_data
 from executorch.exir.passes.find_attention import Attentions
+from executorch.exir.torch_internals import OpOverload
 
 _WHOLE = [
     torch.ops.aten.linear.default,
@@ -89,7 +90,7 @@ class XnnpackPartitioner(Partitioner):
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
-    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+    ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         asked = [c.get_original_aten() for c in (self.configs or {}).values()]
         kept = dict.fromkeys([*_WHOLE, *whole_operators(), *filter(None, asked)])
         return list(kept), self._is_taken

@@ -37,6 +37,7 @@ from executorch.backends.xnnpack.quantizer.activations import (
     is_moderate,
     is_number,
 )
+from executorch.exir.torch_internals import is_marked_annotated
 
 __all__ = [
     "OP_TO_ANNOTATOR",
@@ -142,7 +143,7 @@ def annotates(
 
 
 def is_annotated(node: Node) -> bool:
-    return KEY in node.meta and node.meta[KEY]._annotated
+    return KEY in node.meta and is_marked_annotated(node.meta[KEY])
 
 
 def _annotate(node: Node, inputs: dict[Node, Any] | None = None, output: Any = None) -> None:

@@ -9,6 +9,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.backends.xnnpack.utils.utils import get_param_tensor
+from executorch.exir.torch_internals import find_schema
 
 IS_IMPLICIT_Q_DQ_TAG = "IS_IMPLICIT_Q_DQ_TAG"
 
@@ -27,7 +28,7 @@ def is_tagged_as_implicit_q_dq(node: Node) -> bool:
 
 def _name(node: Any) -> str:
     """`quantize_per_tensor.tensor`; empty for other libraries."""
-    schema = getattr(node.target, "_schema", None) if isinstance(node, Node) else None
+    schema = find_schema(node.target) if isinstance(node, Node) else None
     if schema is None or schema.name.split("::")[0] not in _LIBRARIES:
         return ""
     return f"{schema.name.split('::')[1]}.{schema.overload_name or 'default'}"

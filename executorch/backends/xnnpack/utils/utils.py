@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch._export.utils import (
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from executorch.exir.dialects._ops import ops
+from executorch.exir.torch_internals import (
     get_buffer,
     get_lifted_tensor_constant,
     get_param,
@@ -15,10 +19,6 @@ from torch._export.utils import (
     is_lifted_tensor_constant,
     is_param,
 )
-from torch.export import ExportedProgram
-from torch.fx import Node
-
-from executorch.exir.dialects._ops import ops
 
 
 def check_or_raise(condition: bool, err: str) -> None:

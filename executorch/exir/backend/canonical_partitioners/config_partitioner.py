@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.passes.infra.partitioner import Partition
@@ -19,6 +18,7 @@ from executorch.exir.backend.canonical_partitioners.pattern_op_partitioner impor
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import is_constant_data, set_refusal
+from executorch.exir.torch_internals import OpOverload
 
 __all__ = [
     "DSJ",
@@ -51,7 +51,7 @@ class PartitionerConfig(ABC):
         """Whether the backend takes this call. A reason for no: `set_refusal(node, reason)`."""
 
     @abstractmethod
-    def get_original_aten(self) -> torch._ops.OpOverload | None:
+    def get_original_aten(self) -> OpOverload | None:
         """The ATen operator that must stay whole for this rule, if it is one that decomposes."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class ConfigerationBasedPartitioner(Partitioner):
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
-    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+    ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         def is_wanted(node: Node) -> bool:
             config = self._config_of(node)
             return config is not None and config.check_constraints(node, ep)

@@ -5,6 +5,8 @@ import copy
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature
 
+from executorch.exir.torch_internals import set_parts
+
 
 def duplicate_constant_node(exported_program: ExportedProgram, candidate_node: str) -> set[str]:
     """Give every reader of a constant but the first a placeholder of its own, which names the same
@@ -35,6 +37,6 @@ def duplicate_constant_node(exported_program: ExportedProgram, candidate_node: s
         store[spec.target] = store[specs[place].target]  # type: ignore[index]
         specs.insert(place + 1, spec)
         added.add(new.name)
-    exported_program._graph_signature = ExportGraphSignature(specs, signature.output_specs)
+    set_parts(exported_program, graph_signature=ExportGraphSignature(specs, signature.output_specs))
     exported_program.graph_module.recompile()
     return added

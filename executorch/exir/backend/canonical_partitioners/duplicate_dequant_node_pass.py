@@ -3,6 +3,7 @@ from __future__ import annotations
 from torch.fx import GraphModule, Node
 
 from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.torch_internals import find_schema
 
 
 class DuplicateDequantNodePass(GraphEdit):
@@ -30,5 +31,5 @@ class DuplicateDequantNodePass(GraphEdit):
 
 
 def _dequantizes(node: Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
+    schema = find_schema(node.target)
     return schema is not None and schema.name.rpartition("::")[2].startswith("dequantize")

@@ -17,6 +17,7 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.tags import tag_constant_data
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.torch_internals import OpOverload
 
 Modules = Mapping[str, torch.nn.Module]
 _aten = exir_ops.edge.aten
@@ -117,7 +118,7 @@ class NonDecompTestPartitioner(_BySupport):
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
-    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+    ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         def has_bias(node: Node) -> bool:
             return node.target != torch.ops.aten.linear.default or len(node.args) == 3
 

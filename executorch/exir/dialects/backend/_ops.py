@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.torch_internals import OpOverload
 
 
 class BackendOpOverload(EdgeOpOverload):

@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
+
+from executorch.exir.torch_internals import (
+    OpOverload,
+    OpOverloadPacket,
+    op_name,
+    overload_name,
+    packet_name,
+    schema_of,
+)
 
 _TENSOR_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
@@ -32,14 +40,14 @@ def find_out_variant(op: OpOverload) -> OpOverload:
     Tensor options (dtype, layout, device, pin_memory) may be missing: the out tensor has them.
     Raises RuntimeError where no overload fits.
     """
-    namespace, name = op._schema.name.split("::")
+    namespace, name = schema_of(op).name.split("::")
     _register(namespace)
-    wanted = _typed_names(op._schema.arguments)
+    wanted = _typed_names(schema_of(op).arguments)
     packet = getattr(getattr(torch.ops, namespace), name)
     close = None
     for overload in packet.overloads():
         candidate = getattr(packet, overload)
-        arguments = candidate._schema.arguments
+        arguments = schema_of(candidate).arguments
         if not any(a.is_out for a in arguments):
             continue
         given = _typed_names([a for a in arguments if not a.is_out])
@@ -51,7 +59,7 @@ def find_out_variant(op: OpOverload) -> OpOverload:
     if close is not None:
         return close
     raise RuntimeError(
-        f"{op}: no out variant among the overloads {packet.overloads()} of {op._schema.name}; "
+        f"{op}: no out variant among the overloads {packet.overloads()} of {schema_of(op).name}; "
         "a custom operator needs an `.out` overload registered in Python"
     )
 
@@ -64,11 +72,11 @@ class EdgeOpOverload:
 
     def __init__(self, op: OpOverload) -> None:
         self._op = op
-        self._schema = op._schema
-        self._overloadname = op._overloadname
-        self._opname = op._opname
+        self._schema = schema_of(op)
+        self._overloadname = overload_name(op)
+        self._opname = op_name(op)
         self.namespace = op.namespace
-        self.__name__ = f"{op.namespace}.{op._opname}.{op._overloadname}"
+        self.__name__ = f"{op.namespace}.{op_name(op)}.{overload_name(op)}"
         self.__qualname__ = self.__name__
         self.__defaults__ = None
         self._out_variant: OpOverload | None = None
@@ -110,7 +118,7 @@ class EdgeOpOverloadPacket:
 
     def __init__(self, packet: OpOverloadPacket) -> None:
         self._op = packet
-        self._qualified_op_name = packet._qualified_op_name
+        self._qualified_op_name = packet_name(packet)
         self.__name__ = packet.__name__
 
     def __getattr__(self, key: str) -> Any:

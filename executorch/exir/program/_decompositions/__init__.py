@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 
 from executorch.exir.program._decompositions import (  # noqa: F401 (they add their rules)
     arithmetic,
@@ -22,6 +21,7 @@ from executorch.exir.program._decompositions import (  # noqa: F401 (they add th
     sequences,
 )
 from executorch.exir.program._decompositions._rule import RULES
+from executorch.exir.torch_internals import OpOverload
 
 _aten = torch.ops.aten
 
@@ -42,7 +42,7 @@ _OF_TORCH = """
 
 def core_table() -> dict[OpOverload, Callable[..., Any]]:
     """Operator -> decomposition, of all that are known by now."""
-    from torch._decomp import get_decompositions
+    from executorch.exir.torch_internals import get_decompositions
 
     table = dict(torch.export.default_decompositions())
     table.update(get_decompositions(_of_torch()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch._ops import OpOverload
+from executorch.exir.torch_internals import OpOverload
 
 RULES: dict[OpOverload, Callable[..., Any]] = {}
 

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import torch
-import torch._refs
 from torch import Tensor
 
 from executorch.exir.program._decompositions._rule import rule
+from executorch.exir.torch_internals import reference_linspace
 
 _aten = torch.ops.aten
 
@@ -35,12 +35,12 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """Between integers, from and to the integers that the ends are cast to."""
     dtype = options.get("dtype")
     if dtype is None or dtype.is_floating_point or dtype.is_complex:
-        return torch._refs.linspace(start, end, steps, **options)
+        return reference_linspace(start, end, steps, **options)
     ends: list[Any] = [
         t.to(dtype).to(torch.float64) if isinstance(t, Tensor) else int(t) for t in (start, end)
     ]
     options["dtype"] = torch.float64
-    return torch._refs.linspace(ends[0], ends[1], steps=steps, **options).to(dtype)  # type: ignore[call-overload]
+    return reference_linspace(ends[0], ends[1], steps=steps, **options).to(dtype)
 
 
 @rule(_aten.range.default)

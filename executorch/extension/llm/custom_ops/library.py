@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch.library import Library, register_fake
+
+from executorch.exir.torch_internals import all_operator_names
 
 
 def define(
@@ -21,7 +22,7 @@ def define(
     compiled library that was loaded before has defined the operator: it stays as it is."""
     name, _, arguments = inputs.partition("(")
     namespace = library.ns
-    if f"{namespace}::{name}" in torch._C._dispatch_get_all_op_names():
+    if f"{namespace}::{name}" in all_operator_names():
         return
     result = "Tensor" if n_results == 1 else f"({', '.join(['Tensor'] * n_results)})"
     library.define(f"{inputs} -> {result}")

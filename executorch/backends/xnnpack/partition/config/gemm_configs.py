@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch._ops import OpOverload
 
 from executorch.backends.xnnpack.partition.config.xnnpack_config import XNNPartitionerConfig
+from executorch.exir.torch_internals import OpOverload
 
 
 class GEMMConfig(XNNPartitionerConfig):

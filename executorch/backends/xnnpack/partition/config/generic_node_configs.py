@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch._ops import OpOverload
 
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
     XNNPartitionerConfig,
 )
+from executorch.exir.torch_internals import OpOverload
 
 _FLOAT, _STATIC = [ConfigPrecisionType.FP32], [ConfigPrecisionType.STATIC_QUANT]
 

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -19,6 +18,7 @@ from executorch.exir.backend.canonical_partitioners.config_partitioner import (
 )
 from executorch.exir.backend.tags import is_constant_data, set_refusal
 from executorch.exir.passes.operator_kind import makes_contiguous
+from executorch.exir.torch_internals import OpOverload
 
 Types = tuple[torch.dtype, ...]
 # Other forms of an operator that has a class.
