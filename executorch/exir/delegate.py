@@ -8,7 +8,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, track_tensor_tree
 
-from executorch.exir.passes.operator_kind import is_delegate_call
+from executorch.exir.graph.operator_kind import is_delegate_call
 from executorch.exir.torch_internals import (
     DispatchKey,
     FakeTensorMode,

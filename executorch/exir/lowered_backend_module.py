@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import (
     ExportGraphSignature,
     InputKind,
@@ -28,7 +27,8 @@ from executorch.exir.backend.submodules import (
 )
 from executorch.exir.delegate import delegate_calls, executorch_call_delegate, lowered_module_of
 from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.torch_internals import FakeTensor, active_fake_mode, pytree, set_parts
+from executorch.exir.make_program import make_program
+from executorch.exir.torch_internals import FakeTensor, active_fake_mode, pytree
 
 __all__ = [
     "LoweredBackendModule",
@@ -259,40 +259,6 @@ def _value_of_output(program: ExportedProgram, spec: OutputSpec) -> Any:
         if given is spec:
             return node.meta["val"] if isinstance(node, Node) else node
     raise ValueError(f"{spec} is no output of the program")
-
-
-def make_program(
-    graph_module: GraphModule,
-    signature: ExportGraphSignature,
-    state_dict: dict[str, Any],
-    constants: dict[str, Any],
-    like: ExportedProgram,
-    in_spec: pytree.TreeSpec | None = None,
-    out_spec: pytree.TreeSpec | None = None,
-) -> ExportedProgram:
-    """An exported program with the symbols and the dialect of `like`, taken as it is. Without
-    specs its inputs are flat and it returns a list."""
-    if in_spec is None:
-        n_inputs = sum(s.kind is InputKind.USER_INPUT for s in signature.input_specs)
-        in_spec = pytree.tree_flatten((tuple(range(n_inputs)), {}))[1]
-    if out_spec is None:
-        n_outputs = sum(s.kind is not OutputKind.BUFFER_MUTATION for s in signature.output_specs)
-        out_spec = pytree.tree_flatten(list(range(n_outputs)))[1]
-    call = ModuleCallSignature([], [], in_spec, out_spec)
-    program = ExportedProgram.__new__(ExportedProgram)
-    program.__dict__.update(like.__dict__)
-    set_parts(
-        program,
-        graph_module=graph_module,
-        graph_signature=signature,
-        state_dict=state_dict,
-        constants=constants,
-        range_constraints=dict(like.range_constraints),
-        module_call_graph=[ModuleCallEntry("", call)],
-        example_inputs=None,
-        guards_code=[],
-    )
-    return program
 
 
 def get_lowered_submodules(

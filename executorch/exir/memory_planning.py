@@ -12,7 +12,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
@@ -21,11 +21,12 @@ from torch.fx import GraphModule, Node
 from executorch.exir import memory
 from executorch.exir.device_arenas import has_devices, place_by_device
 from executorch.exir.error import InternalError
-from executorch.exir.passes.operator_kind import is_inplace, overload_of
+from executorch.exir.graph.operator_kind import is_inplace, overload_of
 from executorch.exir.share_storage import (
     extend_lifetimes_of_bases as _extend_storage_base_lifetimes,
 )
 from executorch.exir.share_storage import owners_and_nested, place_shared, share_storage, unshare
+from executorch.exir.sub_graph_regions import plan_sub_graphs, resolve_regions
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import (
     collect_specs_from_nodes,
@@ -435,10 +436,8 @@ def apply_algo(
     A sub-graph takes a region of its parent's arenas that is alive while it runs and, for branches
     of cond, whose results are handed on where they lie, until the last use of a result.
     """
-    from executorch.exir.sub_graph_regions import plan_sub_graphs, resolve_regions
-
     specs = update_all_tensors_lifetime(graph_module, graph_signature)
-    regions = plan_sub_graphs(algo, graph_module, alignment)
+    regions = plan_sub_graphs(graph_module, partial(_plan_sub_graph, algo, alignment))
     planned = list(
         collect_specs_from_nodes(
             graph_module.graph.nodes,
@@ -478,6 +477,15 @@ def apply_algo(
     graph_module.meta["regions"] = regions
     insert_calls_to_free(graph_module, specs)
     return sizes
+
+
+def _plan_sub_graph(
+    algo: Callable[..., Any], alignment: int, sub: GraphModule, with_inputs: bool
+) -> tuple[list[int], list[TensorSpec]]:
+    sizes = apply_algo(algo, sub, alignment, alloc_graph_input=with_inputs)
+    members = list(collect_specs_from_nodes(sub.graph.nodes, ignore_graph_input=not with_inputs))
+    check_no_conflict(members)
+    return sizes, members
 
 
 # XNNPACK's kernels read past the end of their operands.

@@ -9,8 +9,8 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir import memory
 from executorch.exir.error import InternalError
-from executorch.exir.passes.graph_edit import same_shape
-from executorch.exir.passes.operator_kind import is_out_variant, overload_of
+from executorch.exir.graph.graph_edit import same_shape
+from executorch.exir.graph.operator_kind import is_out_variant, overload_of
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import get_node_tensor_specs, storage_of
 from executorch.exir.torch_internals import schema_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -11,6 +10,9 @@ from torch.fx import GraphModule, Node
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import get_node_tensor_specs, storage_of
 from executorch.exir.torch_internals import HigherOrderOperator
+
+# (sub-graph, whether its inputs get memory) -> arena sizes, and the specs that lie in the arenas.
+Plan = Callable[[GraphModule, bool], tuple[list[int], list[TensorSpec]]]
 
 
 class Region(TensorSpec):
@@ -26,15 +28,13 @@ class Region(TensorSpec):
         self.members: list[TensorSpec] = []
 
 
-def plan_sub_graphs(
-    algo: Callable[..., Any], graph_module: GraphModule, alignment: int
-) -> list[Region]:
+def plan_sub_graphs(graph_module: GraphModule, plan: Plan) -> list[Region]:
     """Plan the sub-graphs of every control flow node; the branches of a cond share one region."""
     regions: list[Region] = []
     for index, node in enumerate(graph_module.graph.nodes):
         subs = sub_graphs(node, graph_module)
         if subs:
-            plans = [_plan_one(algo, sub, node, alignment) for sub in subs]
+            plans = [_plan_one(sub, node, plan) for sub in subs]
             regions += _make_regions(plans, _lifetime(index, node))
     return regions
 
@@ -61,17 +61,10 @@ def _lifetime(index: int, node: Node) -> list[int]:
     return [index, last]
 
 
-def _plan_one(
-    algo: Callable[..., Any], sub: GraphModule, node: Node, alignment: int
-) -> tuple[list[int], list[TensorSpec]]:
-    from executorch.exir.memory_planning import apply_algo, check_no_conflict
-    from executorch.exir.tensor_lifetimes import collect_specs_from_nodes
-
+def _plan_one(sub: GraphModule, node: Node, plan: Plan) -> tuple[list[int], list[TensorSpec]]:
     # A loop's body reads slices that are copied into memory of its own.
     inputs = node.target.name() != "cond"  # type: ignore[union-attr]
-    sizes = apply_algo(algo, sub, alignment, alloc_graph_input=inputs)
-    members = list(collect_specs_from_nodes(sub.graph.nodes, ignore_graph_input=not inputs))
-    check_no_conflict(members)
+    sizes, members = plan(sub, inputs)
     for inner in sub.meta.pop("regions", []):
         members += inner.members
     sub.meta["non_const_buffer_sizes"] = sizes

@@ -11,11 +11,11 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Output
 from torch.fx import GraphModule, Node
 
 from executorch.exir import memory
-from executorch.exir.passes.operator_kind import is_delegate_call, is_out_variant, overload_of
-from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
-from executorch.exir.passes.weights_to_outputs_pass import updated_weights
+from executorch.exir.graph.operator_kind import is_delegate_call, is_out_variant, overload_of
+from executorch.exir.graph.updated_weights import updated_weights
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import HigherOrderOperator
+from executorch.exir.view_spec import ViewSpec
 
 
 def _control_flow_nodes(graph_module: GraphModule, name: str) -> Iterator[Node]:

@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import sympy
@@ -18,6 +19,8 @@ ADD = torch.ops.aten.add.Tensor
 
 
 class Scaled(nn.Module):
+    offset: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(3))
@@ -344,7 +347,8 @@ def test_reduced_fake_tensors_are_their_meta_data():
 
 
 def size_of(program: ExportedProgram) -> torch.SymInt:
-    return node_of(program, "output").args[0][0].meta["val"].shape[0]
+    results: Any = node_of(program, "output").args[0]
+    return results[0].meta["val"].shape[0]
 
 
 def test_hint_of_a_size(dynamic):

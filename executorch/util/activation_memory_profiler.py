@@ -11,7 +11,7 @@ import torch
 from torch.fx import Node
 
 from executorch.exir import memory
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.program import ExecutorchProgramManager
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.tensor_lifetimes import get_node_tensor_specs, storage_of

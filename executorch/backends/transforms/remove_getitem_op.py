@@ -6,7 +6,7 @@ from typing import Any
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before
 
 _aten = ops.edge.aten
 

@@ -26,7 +26,7 @@ class NamedDataStore:
     bytes under several keys are stored once."""
 
     def __init__(self) -> None:
-        from executorch.exir.emit._data_pool import DataPool
+        from executorch.exir._serialize._data_pool import DataPool
 
         self._pool = DataPool()
         self._files: dict[int, FileBackedData] = {}  # buffers that lie in files
@@ -52,7 +52,7 @@ class NamedDataStore:
         nothing was added.
         """
         if isinstance(data, torch.Tensor):
-            from executorch.exir.emit._data_pool import tensor_bytes
+            from executorch.exir._serialize._data_pool import tensor_bytes
             from executorch.exir.tensor import dim_order_of, scalar_type_enum
 
             order = list(dim_order_of(data))

@@ -136,7 +136,7 @@ def _add_named_data(
     """Appends a segment per blob. Those that are constants too, at `offsets` of the first segment,
     are stored there only: a weight that an operator and a delegate share."""
     from executorch.exir import _native
-    from executorch.exir.emit._data_pool import DataPool
+    from executorch.exir._serialize._data_pool import DataPool
 
     pool = DataPool()
     offset_of = [0]

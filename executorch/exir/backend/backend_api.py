@@ -25,7 +25,8 @@ from executorch.exir.backend.partitioner import Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG, Parts
 from executorch.exir.backend.submodules import insert_lowered_call
 from executorch.exir.graph_module import is_control_flow
-from executorch.exir.lowered_backend_module import LoweredBackendModule, make_program
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir.make_program import make_program
 
 __all__ = [
     "LoweredBackendModule",

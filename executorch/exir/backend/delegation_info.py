@@ -11,10 +11,10 @@ from typing import Any
 from torch.fx import GraphModule, Node
 
 from executorch.exir.backend.tags import REFUSAL
+from executorch.exir.graph.operator_kind import is_delegate_call
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
-from executorch.exir.passes.operator_kind import is_delegate_call
-from executorch.exir.passes.source_line import source_line
 
 
 @dataclass

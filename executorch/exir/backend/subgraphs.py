@@ -25,8 +25,8 @@ from torch.fx import Graph, Node
 
 from executorch.exir.backend.partitioner import DelegationSpec
 from executorch.exir.delegate import LOWERED_PREFIX, executorch_call_delegate
-from executorch.exir.lowered_backend_module import make_program
-from executorch.exir.passes.graph_edit import provenance
+from executorch.exir.graph.graph_edit import provenance
+from executorch.exir.make_program import make_program
 from executorch.exir.torch_internals import LazyGraphModule, set_parts
 
 TAG = "delegation_tag"

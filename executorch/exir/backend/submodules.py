@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.tools_common import legalize_graph
 from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, insert_subgm
 
+from executorch.exir.make_program import make_program
 from executorch.exir.torch_internals import set_parts
 
 
@@ -115,8 +116,6 @@ def create_exported_program_from_submodule(
 
     is_submodule  the graph around is a branch of control flow, whose inputs are nobody's own
     """
-    from executorch.exir.lowered_backend_module import make_program
-
     arrange_graph_placeholders(submodule, owning_program, tag)
     inputs: list[InputSpec] = []
     taken: dict[str, InputSpec] = {}

@@ -23,8 +23,8 @@ from executorch.exir.backend.why_no_partition import (
     WhyNoPartitionReporter,
 )
 from executorch.exir.delegate import delegate_calls
+from executorch.exir.graph.operator_kind import is_delegate_call
 from executorch.exir.lowered_backend_module import get_lowered_submodules
-from executorch.exir.passes.operator_kind import is_delegate_call
 from executorch.exir.torch_internals import OpOverloadPacket
 
 __all__ = [

@@ -10,7 +10,7 @@ from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from executorch.exir.backend.tags import set_refusal
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.source_line import source_line
 
 
 class WhyNoPartition:

@@ -10,7 +10,7 @@ from torch.fx import GraphModule, Node
 from executorch.exir import schema
 from executorch.exir.emit._values import Index
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.sub_graph_regions import sub_graphs
 from executorch.exir.tensor import TensorSpec
 

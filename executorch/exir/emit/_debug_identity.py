@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from torch.fx import Node
 
 from executorch.exir import schema
+from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.source_line import user_frame
 from executorch.exir.passes.debug_handle_generator_pass import debug_handles
-from executorch.exir.passes.operator_kind import overload_of
-from executorch.exir.passes.source_line import user_frame
 
 if TYPE_CHECKING:
     from executorch.exir.emit._emitter import GraphEmitter

@@ -14,8 +14,8 @@ from torch.export.graph_signature import (
 from torch.fx import Node
 
 from executorch.exir import schema
+from executorch.exir._serialize._data_pool import DataPool, tensor_bytes
 from executorch.exir.emit._container_text import container_text
-from executorch.exir.emit._data_pool import DataPool, tensor_bytes
 from executorch.exir.emit._debug_identity import DebugIdentity
 from executorch.exir.emit._emitter import GraphEmitter, ProgramState, with_name
 from executorch.exir.emit._values import Index

@@ -10,17 +10,17 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir import memory, schema
-from executorch.exir.emit._data_pool import DataPool
+from executorch.exir._serialize._data_pool import DataPool
 from executorch.exir.emit._values import Index, ValueTable, argument_kinds
 from executorch.exir.error import ExportError, ExportErrorType, InternalError
-from executorch.exir.passes.debug_handle_generator_pass import debug_handles
-from executorch.exir.passes.operator_kind import (
+from executorch.exir.graph.operator_kind import (
     is_delegate_call,
     is_out_variant,
     is_symbolic,
     overload_of,
 )
-from executorch.exir.passes.source_line import frames, source_line
+from executorch.exir.graph.source_line import frames, source_line
+from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 from executorch.exir.schema import Instruction, KernelCall
 from executorch.exir.tensor import TensorSpec, make_allocation_info, make_tensor_value
 from executorch.exir.torch_internals import HigherOrderOperator, OpOverload, schema_of

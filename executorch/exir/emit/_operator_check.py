@@ -10,9 +10,9 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.operator_kind import overload_of
-from executorch.exir.passes.source_line import source_line
 
 _log = logging.getLogger(__name__)
 

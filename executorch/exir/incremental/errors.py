@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch.fx import Node
 
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.source_line import source_line
 
 
 class NotCausalError(ValueError):

@@ -10,8 +10,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from executorch.exir.graph.graph_edit import insert_before, replace_node
 from executorch.exir.incremental.values import arguments
-from executorch.exir.passes.graph_edit import insert_before, replace_node
 from executorch.exir.passes.lower_torchao_quantization import (
     _signature_of_copy,
     lower_torchao_quantization,

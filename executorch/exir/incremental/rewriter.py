@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node, Proxy
 
+from executorch.exir.graph.graph_edit import provenance, value_of
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues, token_dims
 from executorch.exir.incremental.values import Kind, Value
-from executorch.exir.passes.graph_edit import provenance, value_of
 from executorch.exir.torch_internals import enable_python_dispatcher
 
 aten = torch.ops.aten

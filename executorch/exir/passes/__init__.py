@@ -57,7 +57,7 @@ __all__ = [*_HOME_OF, *_ELSEWHERE, "base_pre_op_replace_passes", "base_post_op_r
 
 def __getattr__(name: str) -> Any:
     if name == "base_pre_op_replace_passes":
-        from executorch.exir.program._to_edge import PRE_OP_REPLACE
+        from executorch.exir.passes.pre_op_replace import PRE_OP_REPLACE
 
         return [make() for make in PRE_OP_REPLACE]
     if name == "base_post_op_replace_passes":

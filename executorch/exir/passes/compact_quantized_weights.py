@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from executorch.exir.graph.graph_edit import insert_before, replace_node
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
 from executorch.exir.passes.fold_constants import constant_tensors, is_trained
-from executorch.exir.passes.graph_edit import insert_before, replace_node
 from executorch.exir.passes.lower_torchao_quantization import quantized_operators
-from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.torch_internals import op_name
 
 _NAMESPACE = "quantized_decomposed::"

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from executorch.exir.passes.compact_quantized_weights import compact_quantized_weights
 from executorch.exir.passes.lower_torchao_quantization import quantized_operators
-from executorch.exir.passes.testing import targets
 from executorch.exir.program._decompose import decompose
+from executorch.exir.testing import targets
 
 quantized = quantized_operators()
 

@@ -23,12 +23,12 @@ from torch.fx.node import map_arg
 
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
-from executorch.exir.graph_module import is_control_flow
-from executorch.exir.passes.operator_kind import (
+from executorch.exir.graph.operator_kind import (
     makes_contiguous,
     overload_of,
     written_arguments,
 )
+from executorch.exir.graph_module import is_control_flow
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 from executorch.exir.torch_internals import detect_fake_mode, pytree, schema_of, set_parts
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from torch.fx import GraphModule, Node
 
+from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.graph_edit import GraphEdit
 
 
 class DebugHandleGeneratorPass(GraphEdit):

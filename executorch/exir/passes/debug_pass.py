@@ -5,7 +5,7 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 
 
 class DebugPass(GraphEdit):

@@ -10,12 +10,12 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
 from torch.fx import Node
 
+from executorch.exir.graph.operator_kind import is_symbolic, overload_of
 from executorch.exir.passes.constant_prop_pass import (
     get_constant_placeholder_dict,
     get_data,
     replace_by_constants,
 )
-from executorch.exir.passes.operator_kind import is_symbolic, overload_of
 from executorch.exir.torch_internals import (
     FakeTensor,
     is_traceable_wrapper_subclass,

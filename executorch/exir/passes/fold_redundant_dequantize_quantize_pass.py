@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit, is_droppable
+from executorch.exir.graph.graph_edit import GraphEdit, is_droppable
 from executorch.exir.torch_internals import find_schema
 
 _NAMESPACE = "quantized_decomposed::"

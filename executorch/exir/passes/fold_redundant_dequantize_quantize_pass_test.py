@@ -2,7 +2,7 @@ import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401 (registers the operators)
 
 from executorch.exir.passes import FoldRedundantDequantizeQuantizePass
-from executorch.exir.passes.testing import hand_made, targets
+from executorch.exir.testing import hand_made, targets
 
 qd = torch.ops.quantized_decomposed
 aten = torch.ops.aten

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 
 
 class InferViewExtent(GraphEdit):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 
 # Metadata key of a placeholder: store the buffer's initial value even if it is all zero.
 INIT_BUFFER = "et_init_buffer"

@@ -11,8 +11,8 @@ from torch.export.graph_signature import (
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.passes.graph_edit import provenance
-from executorch.exir.passes.operator_kind import is_inplace, overload_of, written_arguments
+from executorch.exir.graph.graph_edit import provenance
+from executorch.exir.graph.operator_kind import is_inplace, overload_of, written_arguments
 from executorch.exir.torch_internals import set_parts
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)

@@ -6,8 +6,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.passes.graph_edit import GraphEdit, compute_value, insert_before
-from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.graph.graph_edit import GraphEdit, compute_value, insert_before
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 
 _CONTIGUOUS_ONLY = frozenset(

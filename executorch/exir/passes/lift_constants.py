@@ -15,8 +15,8 @@ from torch.export.graph_signature import (
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects.edge._ops import edge_op
+from executorch.exir.graph.graph_edit import insert_before, replace_node
 from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.graph_edit import insert_before, replace_node
 from executorch.exir.torch_internals import set_parts
 
 _PREFIX = "_lifted_tensor_constant"

@@ -12,9 +12,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputSpec, TensorArgument
 from torch.fx import Graph, GraphModule, Node
 
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
-from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.torch_internals import is_traceable_wrapper_subclass, schema_of, set_parts
 
 aten = torch.ops.aten

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quantization
-from executorch.exir.passes.testing import targets
+from executorch.exir.testing import targets
 
 pytest.importorskip("torchao")
 from torchao.quantization import (  # noqa: E402

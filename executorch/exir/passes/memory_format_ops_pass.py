@@ -5,7 +5,7 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dim_order_utils import get_dim_order, get_memory_format
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.torch_internals import rename_after_target
 
 _edge = ops.edge
@@ -82,7 +82,7 @@ def _dim_order(node: Node, memory_format: torch.memory_format | None) -> list[in
 
 def _in_order(tensor: torch.Tensor, order: list[int]) -> bool:
     """Whether the strides are those of a dense tensor in `order`; adds no guards."""
-    from executorch.exir.passes.graph_edit import same_extent
+    from executorch.exir.graph.graph_edit import same_extent
 
     expected: int | torch.SymInt = 1
     for dim in reversed(order):

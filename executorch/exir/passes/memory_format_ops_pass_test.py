@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from executorch.exir.passes import MemoryFormatOpsPass, OpReplacePass
-from executorch.exir.passes.testing import hand_made, targets
+from executorch.exir.testing import hand_made, targets
 
 aten = torch.ops.aten
 

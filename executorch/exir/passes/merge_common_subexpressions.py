@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit
-from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.written_memory import memory_of, written_memory
 from executorch.exir.torch_internals import schema_of
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit
-from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.operator_kind import overload_of
 
 
 def is_view_copy(node: object) -> bool:

@@ -12,9 +12,9 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.delegate import delegate_calls, lowered_module_of
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.graph_edit import provenance
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes._device_copy_ops_registry import D2H, H2D
-from executorch.exir.passes.graph_edit import provenance
 from executorch.exir.passes.propagate_device_config import PropagateDeviceConfig
 from executorch.exir.schema import DeviceType
 from executorch.exir.tensor import TensorSpec

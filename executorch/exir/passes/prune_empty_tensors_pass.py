@@ -1,7 +1,7 @@
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
 
 
 def _is_empty(node: Node) -> bool:

@@ -12,8 +12,8 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes import quantized_ops_registry  # noqa: F401 (defines the operators)
-from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.tensor import scalar_type_enum
 from executorch.exir.torch_internals import OpOverload
 

@@ -9,9 +9,9 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.passes.graph_edit import same_shape
+from executorch.exir.graph.graph_edit import same_shape
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
-from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.torch_internals import op_name, overload_name, schema_of
 
 # Edge operators that `reinplace_pass` treats unless it is told which.

@@ -6,7 +6,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.torch_internals import HigherOrderOperator, find_schema, set_parts
 
 _EFFECTS = ("_assert", "sym_constrain_range")

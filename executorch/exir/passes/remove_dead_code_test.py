@@ -5,7 +5,7 @@ from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 from executorch.exir.passes.remove_non_core_aten_op_graph_asserts_pass import (
     RemoveNonCoreAtenOpGraphAssertsPass,
 )
-from executorch.exir.passes.testing import hand_made, targets
+from executorch.exir.testing import hand_made, targets
 
 aten = torch.ops.aten
 

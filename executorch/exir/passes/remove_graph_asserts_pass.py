@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from torch.fx import GraphModule
 
-from executorch.exir.passes.graph_edit import GraphEdit
-from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 
 _ASSERTS = frozenset(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before
-from executorch.exir.passes.operands import operands, promoted_dtype
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before
+from executorch.exir.graph.operands import operands, promoted_dtype
 
 _aten = torch.ops.aten
 _ARITHMETIC = {

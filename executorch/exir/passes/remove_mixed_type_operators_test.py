@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from executorch.exir.passes import RemoveMixedTypeOperators
-from executorch.exir.passes.testing import core_graph, targets
+from executorch.exir.testing import core_graph, targets
 
 INTS = torch.tensor([1, 2, -3])
 FLOATS = torch.tensor([0.5, 1.5, 2.5])

@@ -1,7 +1,7 @@
 import torch
 from torch.fx import GraphModule
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 
 
 class RemoveNonCoreAtenOpGraphAssertsPass(GraphEdit):

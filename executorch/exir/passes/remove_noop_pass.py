@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import (
+from executorch.exir.graph.graph_edit import (
     GraphEdit,
     is_droppable,
     replace_node,

@@ -1,7 +1,7 @@
 import torch
 
 from executorch.exir.passes import RemoveNoopPass
-from executorch.exir.passes.testing import core_graph, hand_made, targets
+from executorch.exir.testing import core_graph, hand_made, targets
 
 aten = torch.ops.aten
 

@@ -6,8 +6,8 @@ from typing import Any
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.passes.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
-from executorch.exir.passes.operator_kind import overload_of
+from executorch.exir.graph.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.written_memory import memory_of, written_memory
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import schema_of

@@ -1,7 +1,7 @@
 import torch
 from torch.fx import GraphModule
 
-from executorch.exir.passes.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
+from executorch.exir.graph.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
 
 
 class RemoveToCopyPass(GraphEdit):

@@ -1,7 +1,7 @@
 import torch
 
 from executorch.exir.passes import RemoveToCopyPass
-from executorch.exir.passes.testing import hand_made, targets
+from executorch.exir.testing import hand_made, targets
 
 aten = torch.ops.aten
 

@@ -7,7 +7,7 @@ import torch
 from torch.fx import GraphModule
 
 from executorch.exir.dialects.edge._ops import edge_op
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.torch_internals import OpOverload, rename_after_target
 
 _aten = torch.ops.aten

@@ -3,7 +3,7 @@ from functools import cache
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit, compute_value
+from executorch.exir.graph.graph_edit import GraphEdit, compute_value
 from executorch.exir.torch_internals import (
     HigherOrderOperator,
     OpOverload,

@@ -3,7 +3,7 @@ import torch
 
 from executorch.exir.passes import NormalizeTransposePass, ReplaceBrokenOpsWithFunctionalOpsPass
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
-from executorch.exir.passes.testing import hand_made, targets
+from executorch.exir.testing import hand_made, targets
 
 aten = torch.ops.aten
 

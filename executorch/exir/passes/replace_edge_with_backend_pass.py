@@ -7,10 +7,10 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.operator_kind import STRUCTURAL, overload_of
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.passes.executorch_prim_ops_registry import PRIM_OPS
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before, replace_node
-from executorch.exir.passes.operator_kind import STRUCTURAL, overload_of
-from executorch.exir.passes.source_line import source_line
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 

@@ -12,8 +12,8 @@ from torch.fx import Node
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.passes.graph_edit import provenance
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.graph_edit import provenance
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.torch_internals import HigherOrderOperator, OpOverload, schema_of
 
 _FUNCTIONAL = ("auto_functionalized", "auto_functionalized_v2")

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit, provenance
-from executorch.exir.passes.operands import dtype_beside, scalar_operands
+from executorch.exir.graph.graph_edit import GraphEdit, provenance
+from executorch.exir.graph.operands import dtype_beside, scalar_operands
 from executorch.exir.torch_internals import detect_fake_mode
 
 

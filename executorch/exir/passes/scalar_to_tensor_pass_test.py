@@ -1,7 +1,7 @@
 import torch
 
 from executorch.exir.passes import ScalarToTensorPass
-from executorch.exir.passes.testing import core_graph
+from executorch.exir.testing import core_graph
 
 
 def constants(gm):

@@ -12,8 +12,7 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir import memory
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.operator_kind import (
+from executorch.exir.graph.operator_kind import (
     is_delegate_call,
     is_inplace,
     is_out_variant,
@@ -21,11 +20,12 @@ from executorch.exir.passes.operator_kind import (
     overload_of,
     written_arguments,
 )
-from executorch.exir.passes.replace_view_copy_with_view_pass import ViewSpec
-from executorch.exir.passes.source_line import source_line
-from executorch.exir.passes.weights_to_outputs_pass import updated_weights
+from executorch.exir.graph.source_line import source_line
+from executorch.exir.graph.updated_weights import updated_weights
+from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.tensor import CHANNELS_LAST, TensorSpec, dim_order_of, scalar_type_enum
 from executorch.exir.torch_internals import op_name, schema_of
+from executorch.exir.view_spec import ViewSpec
 
 _CONST_KINDS = (
     InputKind.PARAMETER,

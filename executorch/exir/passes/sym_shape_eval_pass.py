@@ -10,9 +10,9 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.operator_kind import overload_of
-from executorch.exir.passes.source_line import source_line
 from executorch.exir.sym_util import eval_expr, upper_bound
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import ValueRanges, forget_bounds

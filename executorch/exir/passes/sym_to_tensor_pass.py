@@ -1,8 +1,8 @@
 import torch
 from torch.fx import GraphModule
 
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before
-from executorch.exir.passes.operands import dtype_beside, symbolic_operands
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before
+from executorch.exir.graph.operands import dtype_beside, symbolic_operands
 
 
 class SymToTensorPass(GraphEdit):

@@ -1,7 +1,7 @@
 import torch
 
 from executorch.exir.passes import SymToTensorPass
-from executorch.exir.passes.testing import core_graph, targets
+from executorch.exir.testing import core_graph, targets
 
 
 def test_symbolic_size_becomes_a_tensor_of_the_dtype_it_takes():

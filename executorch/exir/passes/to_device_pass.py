@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 
 
 class ToDevicePass(GraphEdit):

@@ -6,11 +6,11 @@ from torch import nn
 from torch.export import Dim, export
 
 from executorch.exir import ExecutorchBackendConfig, memory, to_edge
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.insert_write_back_for_buffers_pass import (
     insert_write_back_for_buffers_pass,
 )
 from executorch.exir.passes.legalize_portable_dim_order_pass import LegalizePortableDimOrderPass
-from executorch.exir.passes.operator_kind import overload_of
 from executorch.exir.passes.reinplace import reinplace_pass
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
 from executorch.exir.passes.spec_prop_pass import SpecPropPass

@@ -8,14 +8,14 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir import memory
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.operator_kind import (
+from executorch.exir.graph.operator_kind import (
     is_inplace,
     is_out_variant,
     is_symbolic,
     overload_of,
 )
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.source_line import source_line
+from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import schema_of
 

@@ -12,6 +12,7 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Node
 
+from executorch.exir.graph.updated_weights import updated_weights
 from executorch.exir.torch_internals import set_parts
 
 
@@ -50,21 +51,6 @@ def weights_to_outputs_pass(program: ExportedProgram) -> bool:
     )
     program.graph_module.recompile()
     return True
-
-
-def updated_weights(signature: ExportGraphSignature) -> dict[str, str]:
-    """Placeholder -> name of the weights that `weights_to_outputs_pass` returns, in that order."""
-    names = {
-        s.arg.name: str(s.target)  # type: ignore[union-attr]
-        for s in signature.input_specs
-        if s.kind is InputKind.PARAMETER
-    }
-    returned = [
-        s.arg.name
-        for s in signature.output_specs
-        if s.kind is OutputKind.TOKEN and isinstance(s.arg, TensorArgument)
-    ]
-    return {name: names[name] for name in returned if name in names}
 
 
 def training_methods(name: str, signature: ExportGraphSignature) -> dict[str, list[int | str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch.fx import GraphModule, Node
 
+from executorch.exir.graph.operator_kind import overload_of, written_arguments
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
-from executorch.exir.passes.operator_kind import overload_of, written_arguments
 from executorch.exir.torch_internals import schema_of
 
 

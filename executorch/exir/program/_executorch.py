@@ -21,6 +21,7 @@ from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit import _debug_identity as debug_identity
 from executorch.exir.emit._operator_check import check_operators, known_operators
+from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.lowered_backend_module import named_data_of
 from executorch.exir.pass_manager import run_pass
 from executorch.exir.passes.external_constants_pass import (
@@ -29,7 +30,6 @@ from executorch.exir.passes.external_constants_pass import (
 )
 from executorch.exir.passes.fold_constants import fold_constants
 from executorch.exir.passes.fuse_batch_norm_into_conv import fuse_batch_norm_into_conv
-from executorch.exir.passes.graph_edit import GraphEdit
 from executorch.exir.passes.insert_write_back_for_buffers_pass import (
     insert_write_back_for_buffers_pass,
 )

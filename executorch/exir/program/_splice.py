@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.fx.node import map_aggregate
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
-from executorch.exir.passes.graph_edit import value_of
+from executorch.exir.graph.graph_edit import value_of
 from executorch.exir.program._template import NeedsFunctionalization, Ref, Table, Template, trace
 from executorch.exir.torch_internals import OpOverload, schema_of, take_name
 

@@ -14,56 +14,24 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.compact_quantized_weights import compact_quantized_weights
 from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
-from executorch.exir.passes.fold_redundant_dequantize_quantize_pass import (
-    FoldRedundantDequantizeQuantizePass,
-)
-from executorch.exir.passes.graph_edit import GraphEdit
-from executorch.exir.passes.infer_view_extent import InferViewExtent
 from executorch.exir.passes.lift_constants import lift_constants
 from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quantization
 from executorch.exir.passes.make_constants_dense import make_constants_dense
 from executorch.exir.passes.memory_format_ops_pass import MemoryFormatOpsPass
-from executorch.exir.passes.normalize_transpose_pass import NormalizeTransposePass
-from executorch.exir.passes.prune_empty_tensors_pass import PruneEmptyTensorsPass
+from executorch.exir.passes.pre_op_replace import PRE_OP_REPLACE
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode, remove_unused_parameters
-from executorch.exir.passes.remove_mixed_type_operators import RemoveMixedTypeOperators
-from executorch.exir.passes.remove_non_core_aten_op_graph_asserts_pass import (
-    RemoveNonCoreAtenOpGraphAssertsPass,
-)
-from executorch.exir.passes.remove_noop_pass import RemoveNoopPass
-from executorch.exir.passes.remove_to_copy_pass import RemoveToCopyPass
 from executorch.exir.passes.replace_aten_with_edge_pass import OpReplacePass
-from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import (
-    ReplaceBrokenOpsWithFunctionalOpsPass,
-)
-from executorch.exir.passes.replace_sym_size_op_pass import ReplaceSymSizeOpPass
-from executorch.exir.passes.scalar_to_tensor_pass import ScalarToTensorPass
-from executorch.exir.passes.source_line import source_line
-from executorch.exir.passes.sym_to_tensor_pass import SymToTensorPass
 from executorch.exir.program._decompose import decompose
 from executorch.exir.program._decompositions import beyond_torch
 from executorch.exir.torch_internals import OpOverload, find_schema, set_parts
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
 Keep = Mapping[OpOverload, Callable[[torch.fx.Node], bool] | None]
-
-PRE_OP_REPLACE: tuple[type[GraphEdit], ...] = (
-    RemoveNonCoreAtenOpGraphAssertsPass,
-    ReplaceSymSizeOpPass,
-    NormalizeTransposePass,
-    ReplaceBrokenOpsWithFunctionalOpsPass,
-    ScalarToTensorPass,
-    SymToTensorPass,
-    RemoveNoopPass,
-    InferViewExtent,
-    PruneEmptyTensorsPass,
-    RemoveToCopyPass,
-    FoldRedundantDequantizeQuantizePass,
-    RemoveMixedTypeOperators,
-)
 
 
 def to_edge_program(

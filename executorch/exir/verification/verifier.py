@@ -122,7 +122,7 @@ def _check_one_dtype(node: Node) -> None:
 
 
 def _check_no_scalar_operand(node: Node) -> None:
-    from executorch.exir.passes.operands import tensor_places
+    from executorch.exir.graph.operands import tensor_places
 
     for position, name in tensor_places(node.target._op):  # type: ignore[union-attr]
         operand = node.args[position] if position < len(node.args) else node.kwargs.get(name)

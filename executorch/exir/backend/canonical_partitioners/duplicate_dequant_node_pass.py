@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torch.fx import GraphModule, Node
 
-from executorch.exir.passes.graph_edit import GraphEdit
+from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.torch_internals import find_schema
 
 

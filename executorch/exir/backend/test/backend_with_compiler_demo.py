@@ -13,7 +13,7 @@ from executorch.exir.backend.backend_details import BackendDetails, PreprocessRe
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.delegate_mapping import DelegateMappingBuilder
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.source_line import source_line
 
 
 class DemoOp(NamedTuple):

@@ -8,13 +8,13 @@ from torch.export import ExportedProgram, export
 from torch.fx import Graph, GraphModule
 from torch.fx.passes.infra.partitioner import Partition
 
-from executorch.exir import to_edge
 from executorch.exir.backend.canonical_partitioners.pattern_op_partitioner import (
     generate_pattern_op_partitions,
 )
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.backend.test.demo_backend import DemoBackend
+from executorch.exir.program import to_edge
 
 
 class LSTMConvPattern(nn.Module):

@@ -17,7 +17,7 @@ from executorch.exir.backend.canonical_partitioners.config_partitioner import (
     format_target_name,
 )
 from executorch.exir.backend.tags import is_constant_data, set_refusal
-from executorch.exir.passes.operator_kind import makes_contiguous
+from executorch.exir.graph.operator_kind import makes_contiguous
 from executorch.exir.torch_internals import OpOverload
 
 Types = tuple[torch.dtype, ...]

@@ -25,7 +25,7 @@ def hand_made(build: Callable[..., Any], *inputs: torch.Tensor) -> GraphModule:
 
     `call(target, *args, **kwargs)` adds a call with its fake value and returns its node.
     """
-    from executorch.exir.passes.graph_edit import compute_value
+    from executorch.exir.graph.graph_edit import compute_value
 
     graph = Graph()
     mode = FakeTensorMode()
