@@ -14,6 +14,7 @@ from executorch.exir import (
     to_edge,
 )
 from executorch.exir._serialize import _deserialize_pte_binary
+from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.error import ExportError
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from executorch.exir.print_program import print_program
@@ -375,16 +376,9 @@ def test_delegate_calls_list_inputs_then_outputs():
     sin = next(n for n in graph_module.graph.nodes if "sin" in n.name)
     graph_module.lowered_module_0 = _Lowered()
 
-    class Call:
-        _name = "executorch_call_delegate"
-        __name__ = "executorch_call_delegate"
-
-        def __call__(self, *args):
-            raise NotImplementedError
-
     with graph_module.graph.inserting_before(sin):
         module = graph_module.graph.get_attr("lowered_module_0")
-        call = graph_module.graph.call_function(Call(), (module, sin.args[0], 2))
+        call = graph_module.graph.call_function(executorch_call_delegate, (module, sin.args[0], 2))
     call.meta = {"val": [sin.meta["val"]], "spec": [sin.meta["spec"]]}
     with graph_module.graph.inserting_before(sin):
         item = graph_module.graph.call_function(operator.getitem, (call, 0))

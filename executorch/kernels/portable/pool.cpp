@@ -1,13 +1,9 @@
-#include <executorch/cpu/nn/pool.h>
-#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/cast.h>
-#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/gemm.h>
 #include <executorch/kernels/portable/internal/pool.h>
-#include <executorch/kernels/portable/internal/spatial.h>
-#include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/internal/pool_windows.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
@@ -15,8 +11,6 @@
 #include <cinttypes>
 #include <limits>
 
-// Pooling over windows of the last one, two or three dims of [(n,) c, ...]. Fewer than three
-// spatial dims are three with leading ones, so that there is one loop. Any dim order.
 namespace torch::executor::native {
 
 using namespace internal;
@@ -25,213 +19,6 @@ using executorch::runtime::Span;
 using executorch::runtime::toString;
 
 namespace {
-
-// Windows along one dim: output o covers the positions o * stride - padding + t * dilation, t <
-// size.
-struct Axis {
-  int64_t in = 1, out = 1;
-  int64_t size = 1, stride = 1, padding = 0, dilation = 1;
-  int64_t in_step = 0, out_step = 0;
-
-  int64_t begin(int64_t o) const { return o * stride - padding; }
-};
-
-struct Pooling {
-  const char* op;
-  int n_spatial;
-  Axis axis[kSpatial] = {};
-  // The leading dims as two, batch and channels.
-  int64_t n_batch = 1, n_channels = 1;
-  int64_t in_batch = 0, in_channel = 0, out_batch = 0, out_channel = 0;
-
-  // f(input offset of the plane, output offset of the plane), on several threads
-  template <class F>
-  void for_each_plane(F&& f) const {
-    executorch::cpu::parallel_for(n_batch * n_channels, 1, [&](int64_t i, int64_t end) {
-      for (; i < end; ++i) {
-        const int64_t n = i / n_channels, c = i % n_channels;
-        f(n * in_batch + c * in_channel, n * out_batch + c * out_channel);
-      }
-    });
-  }
-  // f(output position along the three axes, its offset in the plane)
-  template <class F>
-  void for_each_output(F&& f) const {
-    int64_t o[kSpatial];
-    for (o[0] = 0; o[0] < axis[0].out; ++o[0]) {
-      for (o[1] = 0; o[1] < axis[1].out; ++o[1]) {
-        for (o[2] = 0; o[2] < axis[2].out; ++o[2]) {
-          f(o, o[0] * axis[0].out_step + o[1] * axis[1].out_step + o[2] * axis[2].out_step);
-        }
-      }
-    }
-  }
-  // Reads the leading dims and the strides of both tensors; `out` has its final shape.
-  void bind(const Tensor& self, const Tensor& out);
-};
-
-void Pooling::bind(const Tensor& self, const Tensor& out) {
-  const Layout a(self), b(out);
-  const int64_t lead = self.dim() - n_spatial;
-  n_channels = self.size(lead - 1);
-  in_channel = a.strides[lead - 1];
-  out_channel = b.strides[lead - 1];
-  if (lead == 2) {
-    n_batch = self.size(0);
-    in_batch = a.strides[0];
-    out_batch = b.strides[0];
-  }
-  for (int d = 0; d < n_spatial; ++d) {
-    axis[kSpatial - n_spatial + d].in_step = a.strides[lead + d];
-    axis[kSpatial - n_spatial + d].out_step = b.strides[lead + d];
-  }
-}
-
-bool require_rank(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int n_spatial) {
-  bool nonempty = self.dim() == n_spatial + 1 || self.dim() == n_spatial + 2;
-  for (int64_t d = self.dim() - n_spatial; nonempty && d < self.dim(); ++d) {
-    nonempty = self.size(d) > 0;
-  }
-  ET_REQUIRE(ctx, nonempty, InvalidArgument, false,
-             "%s: a tensor of rank %d or %d with nonempty spatial dims was expected; its shape is "
-             "%s",
-             op, n_spatial + 1, n_spatial + 2, ShapeText(self).c_str());
-  return true;
-}
-
-// Every part is below 2^31, so the sums are far from int64's ends.
-int64_t window_count(const Axis& a, bool ceil_mode) {
-  const int64_t reach = a.in + 2 * a.padding - a.dilation * (a.size - 1) - 1;
-  if (reach < 0 && !(ceil_mode && reach + a.stride - 1 >= 0)) return 0;
-  int64_t n = (reach + (ceil_mode ? a.stride - 1 : 0)) / a.stride + 1;
-  // The last window must begin inside the input or its left padding.
-  if (ceil_mode && (n - 1) * a.stride >= a.in + a.padding) --n;
-  return n;
-}
-
-// Fills `p.axis` from the arguments and `shape` with the result's shape.
-bool read_windows(KernelRuntimeContext& ctx, Pooling& p, const Tensor& self, IntArrayRef kernel,
-                  IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-                  Shape& shape) {
-  const int n = p.n_spatial;
-  int64_t sizes[kSpatial], strides[kSpatial], paddings[kSpatial], dilations[kSpatial];
-  if (!require_rank(ctx, p.op, self, n) ||
-      !read_spatial_list(ctx, p.op, "kernel_size", kernel, n, 1, nullptr, sizes) ||
-      !read_spatial_list(ctx, p.op, "stride", stride, n, 1, sizes, strides) ||
-      !read_spatial_list(ctx, p.op, "padding", padding, n, 0, nullptr, paddings) ||
-      !read_spatial_list(ctx, p.op, "dilation", dilation, n, 1, nullptr, dilations)) {
-    return false;
-  }
-  shape = Shape(self);
-  for (int d = 0; d < n; ++d) {
-    Axis& a = p.axis[kSpatial - n + d];
-    const int64_t dim = self.dim() - n + d;
-    a = {.in = self.size(dim),
-         .size = sizes[d],
-         .stride = strides[d],
-         .padding = paddings[d],
-         .dilation = dilations[d]};
-    ET_REQUIRE(ctx, 2 * a.padding <= a.size, InvalidArgument, false,
-               "%s: padding %s is more than half of kernel_size %s", p.op,
-               ShapeText(padding).c_str(), ShapeText(kernel).c_str());
-    a.out = window_count(a, ceil_mode);
-    ET_REQUIRE(ctx, a.out > 0, InvalidArgument, false,
-               "%s: windows of size %s do not fit shape %s with padding %s", p.op,
-               ShapeText(kernel).c_str(), ShapeText(self).c_str(), ShapeText(padding).c_str());
-    shape.set(dim, a.out);
-  }
-  return true;
-}
-
-// Whether planes lie dense in [n,c,h,w], or images in [n,h,w,c] if `last`.
-bool is_dense(const Pooling& p, bool last, bool of_out) {
-  const Axis &h = p.axis[1], &w = p.axis[2];
-  const int64_t height = of_out ? h.out : h.in, width = of_out ? w.out : w.in;
-  const auto is = [](int64_t extent, int64_t step, int64_t wanted) {
-    return extent <= 1 || step == wanted;
-  };
-  const int64_t c = last ? p.n_channels : 1;
-  return is(width, of_out ? w.out_step : w.in_step, c) &&
-         is(height, of_out ? h.out_step : h.in_step, c * width) &&
-         is(p.n_channels, of_out ? p.out_channel : p.in_channel, last ? 1 : height * width) &&
-         is(p.n_batch, of_out ? p.out_batch : p.in_batch, p.n_channels * height * width);
-}
-
-// Pools by the engine, where it can and gets scratch memory; window(o, axis, begin, count) and
-// divisor(axis number, axis, o, count) are per axis; `regular` windows lie the axis's stride apart.
-// `indices` (max only) is bound to `q`; null where nobody wants them.
-template <class Window, class Divisor>
-bool pool_by_engine(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self, Tensor& out,
-                    bool max, const Pooling* q, int64_t* indices, bool regular,
-                    const Window& window, const Divisor& divisor) {
-  const auto type = engine_type(self.scalar_type());
-  const bool last = !is_dense(p, false, false);
-  if (!type.has_value() || p.axis[0].in != 1 || p.axis[0].out != 1 || p.axis[0].size != 1 ||
-      p.axis[1].in * p.axis[2].in > INT32_MAX || !is_dense(p, last, false) ||
-      !is_dense(p, last, true) || (q != nullptr && !is_dense(*q, last, true))) {
-    return false;
-  }
-  EngineScratch scratch(ctx);
-  executorch::cpu::Scratch& memory = scratch;
-  float* room = memory.array<float>((executorch::cpu::Size(p.axis[1].out) + p.axis[2].out) * 3);
-  if (room == nullptr) return false;
-  executorch::cpu::PoolAxis axes[2];
-  for (int d = 0; d < 2; ++d) {
-    const Axis& a = p.axis[d + 1];
-    int32_t* begins = reinterpret_cast<int32_t*>(room);
-    int32_t* counts = begins + a.out;
-    float* divisors = room + 2 * a.out;
-    room += 3 * a.out;
-    for (int64_t o = 0; o < a.out; ++o) {
-      int64_t begin, count;
-      window(o, a, begin, count);
-      if (count < 1) return false;
-      begins[o] = static_cast<int32_t>(begin);
-      counts[o] = static_cast<int32_t>(count);
-      divisors[o] = divisor(d, a, o, count);
-    }
-    int64_t first = 0, end = a.out;
-    while (first < end && counts[first] < a.size) ++first;
-    while (end > first && counts[end - 1] < a.size) --end;
-    axes[d] = {a.in,   a.out,  a.dilation, regular ? a.stride : 0, first, end,
-               begins, counts, divisors};
-  }
-  executorch::cpu::Pool2d pool;
-  pool.type = *type;
-  pool.max = max;
-  pool.channels_last = last;
-  pool.batch = p.n_batch, pool.channels = p.n_channels;
-  pool.h = axes[0], pool.w = axes[1];
-  pool.x = self.const_data_ptr();
-  pool.y = out.mutable_data_ptr();
-  pool.index = indices;
-  return pool.run(scratch);
-}
-
-// The part of a window that lies inside the plane: `count` positions, less than one if none do.
-void clip(int64_t o, const Axis& a, int64_t& begin, int64_t& count) {
-  const int64_t first = a.begin(o), last = first + (a.size - 1) * a.dilation;
-  const int64_t before = first < 0 ? (a.dilation - 1 - first) / a.dilation : 0;
-  const int64_t behind = last < a.in ? 0 : (last - a.in) / a.dilation + 1;
-  begin = first + before * a.dilation;
-  count = a.size - before - behind;
-}
-
-// Positions in the part of a window that lies inside the plane, at most.
-int64_t most_inside(const Axis& a) {
-  return std::min(a.size, a.in);
-}
-
-// Whether windows of at most most(axis) positions are few enough for tensors of this size.
-template <class Most>
-bool require_affordable_windows(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self,
-                                const Tensor& out, int64_t lanes, const Most& most) {
-  Size steps = Size(p.n_batch) * p.n_channels;
-  for (const Axis& a : p.axis) steps *= Size(a.out) * most(a);
-  return require_affordable(ctx, p.op, steps / lanes, elements_of(self, out));
-}
-
-constexpr int64_t kEngineLanes = 8;  // positions that the engine's loops take at once, at least
 
 // Values and the positions they came from, row-major in the input plane.
 template <class T>

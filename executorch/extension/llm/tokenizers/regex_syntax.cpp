@@ -1,0 +1,465 @@
+#include <executorch/extension/llm/tokenizers/regex_syntax.h>
+#include <executorch/extension/llm/tokenizers/unicode.h>
+#include <executorch/extension/llm/tokenizers/utf8.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+namespace tokenizers::regex {
+
+namespace {
+
+constexpr uint32_t kMaxRepeat = 1000;
+constexpr int kMaxDepth = 60;
+
+/// The first two letters of categories, in the order of unicode::Category.
+constexpr const char kCategories[] = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
+
+class Parser {
+ public:
+  Parser(std::string_view pattern, Program& program) : text_(pattern), program_(program) {}
+
+  bool parse(Node& root) {
+    return alternatives(root, 0) && (at_ == text_.size() || fail("a ) without ("));
+  }
+  std::string message;
+
+ private:
+  bool fail(const char* what) {
+    if (message.empty()) {
+      message = std::string(what) + " at byte " + std::to_string(at_);
+    }
+    return false;
+  }
+  bool more() const { return at_ < text_.size(); }
+  bool take(std::string_view what) {
+    if (text_.substr(at_, what.size()) != what) {
+      return false;
+    }
+    at_ += what.size();
+    return true;
+  }
+  uint32_t next() {
+    const utf8::Character c = utf8::decode(text_.data() + at_, text_.data() + text_.size());
+    at_ += c.length;
+    return c.code_point;
+  }
+  uint32_t add(CharacterSet set) {
+    if (any_case_) {
+      ignore_case(set);
+    }
+    set.finish();
+    program_.sets.push_back(std::move(set));
+    return static_cast<uint32_t>(program_.sets.size() - 1);
+  }
+  static void ignore_case(CharacterSet& set) {
+    const auto ranges = set.ranges;
+    for (const auto& [low, high] : ranges) {
+      for (uint32_t c = low; c <= high && c - low < 512; ++c) {
+        for (const uint32_t same : unicode::same_but_for_case(c)) {
+          set.ranges.emplace_back(same, same);
+        }
+      }
+    }
+    for (CharacterSet& inner : set.nested) {
+      ignore_case(inner);
+    }
+  }
+
+  bool alternatives(Node& node, int depth) {
+    if (depth > kMaxDepth) {
+      return fail("groups are nested too deeply");
+    }
+    node.kind = Node::Kind::kAny;
+    const bool outer_case = any_case_;
+    do {
+      node.children.emplace_back();
+      if (!sequence(node.children.back(), depth)) {
+        return false;
+      }
+    } while (take("|"));
+    any_case_ = outer_case;
+    return true;
+  }
+
+  bool sequence(Node& node, int depth) {
+    node.kind = Node::Kind::kAll;
+    while (more() && text_[at_] != '|' && text_[at_] != ')') {
+      if (take("(?i)")) {
+        any_case_ = true;
+        continue;
+      }
+      Node item;
+      if (!atom(item, depth) || !quantifiers(item)) {
+        return false;
+      }
+      node.children.push_back(std::move(item));
+    }
+    return true;
+  }
+
+  bool quantifiers(Node& item) {
+    while (more()) {
+      uint32_t least = 0;
+      uint32_t most = kUnbounded;
+      if (take("*")) {
+      } else if (take("+")) {
+        least = 1;
+      } else if (take("?")) {
+        most = 1;
+      } else if (!counts(least, most)) {
+        return message.empty();
+      }
+      Node repeat;
+      repeat.kind = Node::Kind::kRepeat;
+      repeat.least = least;
+      repeat.most = most;
+      repeat.lazy = take("?");
+      const bool possessive = !repeat.lazy && take("+");
+      repeat.children.push_back(std::move(item));
+      item = std::move(repeat);
+      if (possessive) {
+        Node atomic;
+        atomic.kind = Node::Kind::kAtomic;
+        atomic.children.push_back(std::move(item));
+        item = std::move(atomic);
+      }
+      if (++quantified_ > 200) {
+        return fail("too many quantifiers");
+      }
+    }
+    return true;
+  }
+
+  /// {n}, {n,}, {,m} or {n,m}; anything else is a literal brace.
+  bool counts(uint32_t& least, uint32_t& most) {
+    const size_t start = at_;
+    if (!take("{")) {
+      return false;
+    }
+    const bool has_least = number(least);
+    most = least;
+    bool has_most = has_least;
+    if (take(",")) {
+      most = kUnbounded;
+      has_most = number(most) || has_least;
+    }
+    if (!has_most || !take("}")) {
+      at_ = start;
+      return false;
+    }
+    if (least > kMaxRepeat || (most != kUnbounded && (most > kMaxRepeat || most < least))) {
+      return fail("a count that is too large, or below the one in front of it");
+    }
+    return true;
+  }
+  bool number(uint32_t& value) {
+    const size_t start = at_;
+    uint32_t n = 0;
+    while (more() && text_[at_] >= '0' && text_[at_] <= '9') {
+      n = std::min(n * 10 + static_cast<uint32_t>(text_[at_++] - '0'), kMaxRepeat + 1);
+    }
+    if (at_ == start) {
+      return false;
+    }
+    value = n;
+    return true;
+  }
+
+  bool group(Node& node, int depth) {
+    const bool outer_case = any_case_;
+    if (take("?:")) {
+    } else if (take("?i:")) {
+      any_case_ = true;
+    } else if (take("?-i:")) {
+      any_case_ = false;
+    } else if (take("?>")) {
+      node.kind = Node::Kind::kAtomic;
+    } else if (take("?=") || take("?!") || take("?<=") || take("?<!")) {
+      node.kind = Node::Kind::kLook;
+      node.negated = text_[at_ - 1] == '!';
+      node.behind = text_[at_ - 2] == '<';
+    } else if (take("?<") || take("?P<")) {
+      while (more() && text_[at_] != '>') {
+        ++at_;
+      }
+      if (!take(">")) {
+        return fail("a group's name without an end");
+      }
+    } else if (more() && text_[at_] == '?') {
+      return fail("an unknown kind of group");
+    }
+    Node inner;
+    if (!alternatives(inner, depth + 1)) {
+      return false;
+    }
+    any_case_ = outer_case;
+    if (!take(")")) {
+      return fail("a ( without )");
+    }
+    if (node.kind == Node::Kind::kAll) {
+      node = std::move(inner);
+    } else {
+      node.children.push_back(std::move(inner));
+    }
+    return true;
+  }
+
+  void anchor(Node& node, Op op) {
+    node.kind = Node::Kind::kAnchor;
+    node.anchor = op;
+  }
+
+  bool atom(Node& node, int depth) {
+    if (take("(")) {
+      return group(node, depth);
+    }
+    if (take("^")) {
+      anchor(node, Op::kLineStart);
+      return true;
+    }
+    if (take("$")) {
+      anchor(node, Op::kLineEnd);
+      return true;
+    }
+    constexpr std::pair<const char*, Op> kAnchors[] = {{"\\A", Op::kTextStart},
+                                                       {"\\z", Op::kTextEnd},
+                                                       {"\\Z", Op::kLineEnd},
+                                                       {"\\b", Op::kWordBoundary},
+                                                       {"\\B", Op::kNoWordBoundary}};
+    for (const auto& [name, op] : kAnchors) {
+      if (take(name)) {
+        anchor(node, op);
+        return true;
+      }
+    }
+    CharacterSet set;
+    if (take(".")) {
+      set.negated = true;
+      set.ranges.emplace_back('\n', '\n');
+    } else if (take("[")) {
+      if (!character_class(set, depth)) {
+        return false;
+      }
+    } else if (take("\\")) {
+      if (!escape(set)) {
+        return false;
+      }
+    } else if (std::strchr("*+?", text_[at_]) != nullptr) {
+      return fail("a quantifier with nothing in front of it");
+    } else {
+      const uint32_t c = next();
+      set.ranges.emplace_back(c, c);
+    }
+    node.kind = Node::Kind::kSet;
+    node.set = add(std::move(set));
+    return true;
+  }
+
+  bool character_class(CharacterSet& set, int depth) {
+    if (depth > kMaxDepth) {
+      return fail("classes are nested too deeply");
+    }
+    set.negated = take("^");
+    bool first = true;
+    while (more() && (text_[at_] != ']' || first)) {
+      first = false;
+      if (take("&&")) {
+        return fail("an intersection of classes, which is not supported,");
+      }
+      CharacterSet item;
+      if (take("[")) {
+        if (!character_class(item, depth + 1)) {
+          return false;
+        }
+        set.nested.push_back(std::move(item));
+        continue;
+      }
+      uint32_t low = 0;
+      if (take("\\")) {
+        if (!escape(item)) {
+          return false;
+        }
+        if (item.ranges.size() != 1 || item.negated ||
+            item.ranges[0].first != item.ranges[0].second) {
+          set.nested.push_back(std::move(item));
+          continue;
+        }
+        low = item.ranges[0].first;
+      } else {
+        low = next();
+      }
+      uint32_t high = low;
+      if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']') {
+        ++at_;
+        CharacterSet end;
+        if (take("\\")) {
+          if (!escape(end) || end.ranges.size() != 1) {
+            return fail("a range that ends with a class");
+          }
+          high = end.ranges[0].first;
+        } else {
+          high = next();
+        }
+        if (high < low) {
+          return fail("a range that ends before it starts");
+        }
+      }
+      set.ranges.emplace_back(low, high);
+    }
+    return take("]") || fail("a [ without ]");
+  }
+
+  bool escape(CharacterSet& set) {
+    if (!more()) {
+      return fail("a \\ at the end");
+    }
+    const uint32_t c = next();
+    constexpr char kControls[] = "n\nr\rt\tf\fv\va\ae\x1b";
+    for (const char* at = kControls; *at != 0; at += 2) {
+      if (c == static_cast<uint32_t>(*at)) {
+        set.ranges.emplace_back(static_cast<uint32_t>(at[1]), static_cast<uint32_t>(at[1]));
+        return true;
+      }
+    }
+    switch (c) {
+      case 'S':
+        set.negated = true;
+        [[fallthrough]];
+      case 's':
+        set.spaces = true;
+        return true;
+      case 'D':
+        set.negated = true;
+        [[fallthrough]];
+      case 'd':
+        set.categories = 1u << unicode::kDecimalDigit;
+        return true;
+      case 'W':
+        set.negated = true;
+        [[fallthrough]];
+      case 'w':
+        set.flags = unicode::kWord;
+        return true;
+      case 'P':
+        set.negated = true;
+        [[fallthrough]];
+      case 'p':
+        return property(set);
+      case 'x':
+      case 'u':
+        return code_point(set, c == 'x' ? 2 : 4);
+      default:
+        if (c >= 128 || !std::isalnum(static_cast<int>(c))) {
+          set.ranges.emplace_back(c, c);
+          return true;
+        }
+        return fail("an unknown escape");
+    }
+  }
+
+  bool property(CharacterSet& set) {
+    std::string name;
+    if (take("{")) {
+      if (take("^")) {
+        set.negated = !set.negated;
+      }
+      while (more() && text_[at_] != '}') {
+        name += text_[at_++];
+      }
+      if (!take("}")) {
+        return fail("a \\p{ without }");
+      }
+    } else if (more()) {
+      name += text_[at_++];
+    }
+    constexpr std::pair<const char*, const char*> kLongNames[] = {{"Letter", "L"},
+                                                                  {"Number", "N"},
+                                                                  {"Punctuation", "P"},
+                                                                  {"Symbol", "S"},
+                                                                  {"Mark", "M"},
+                                                                  {"Separator", "Z"},
+                                                                  {"Other", "C"},
+                                                                  {"Alphabetic", "L"},
+                                                                  {"Uppercase_Letter", "Lu"},
+                                                                  {"Lowercase_Letter", "Ll"},
+                                                                  {"Script=Han", "Han"},
+                                                                  {"sc=Han", "Han"}};
+    for (const auto& [longer, shorter] : kLongNames) {
+      name = name == longer ? shorter : name;
+    }
+    if (name == "Han") {
+      set.flags = unicode::kHan;
+      return true;
+    }
+    for (uint32_t i = 0; i < unicode::kCategories; ++i) {
+      const std::string_view category(kCategories + 2 * i, 2);
+      if (!name.empty() && category.substr(0, name.size()) == name) {
+        set.categories |= 1u << i;
+      }
+    }
+    return set.categories != 0 || fail("an unknown property");
+  }
+
+  bool code_point(CharacterSet& set, size_t digits) {
+    const bool braces = take("{");
+    uint32_t value = 0;
+    size_t count = 0;
+    while (more() && (braces || count < digits) &&
+           std::isxdigit(static_cast<uint8_t>(text_[at_]))) {
+      const char c = text_[at_++];
+      value = value * 16 + static_cast<uint32_t>(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+      if (++count > 6) {
+        break;
+      }
+    }
+    if (count == 0 || value > 0x10ffff || (braces && !take("}"))) {
+      return fail("a character's number that is none");
+    }
+    set.ranges.emplace_back(value, value);
+    return true;
+  }
+
+  std::string_view text_;
+  Program& program_;
+  size_t at_ = 0;
+  size_t quantified_ = 0;
+  bool any_case_ = false;
+};
+
+}  // namespace
+
+void CharacterSet::finish() {
+  std::sort(ranges.begin(), ranges.end());
+  for (CharacterSet& inner : nested) {
+    inner.finish();
+  }
+  for (uint32_t c = 0; c < 128; ++c) {
+    ascii[c] = compute(c);
+  }
+}
+
+bool CharacterSet::compute(uint32_t c) const {
+  const uint32_t properties = unicode::properties(c);
+  bool found = (categories >> (properties & 31) & 1) != 0 || (flags & properties & ~31u) != 0 ||
+               (spaces && unicode::is_space(c));
+  for (size_t i = 0; !found && i < ranges.size() && ranges[i].first <= c; ++i) {
+    found = c <= ranges[i].second;
+  }
+  for (size_t i = 0; !found && i < nested.size(); ++i) {
+    found = nested[i].has(c);
+  }
+  return found != negated;
+}
+
+bool parse(std::string_view pattern, Program& program, Node& root, std::string& message) {
+  Parser parser(pattern, program);
+  if (!parser.parse(root)) {
+    message = parser.message;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tokenizers::regex
