@@ -379,47 +379,29 @@ class LlmConfig:
         return config_from(found)
 
 
+# Settings that have the names of options, by group.
+_SAME_NAMES = {
+    "base": (
+        "params checkpoint tokenizer_path metadata use_lora preq_mode preq_group_size "
+        "preq_embedding_quantize"
+    ),
+    "model": (
+        "dtype_override use_shared_embedding use_sdpa_with_kv_cache expand_rope_table "
+        "use_attention_sink output_prune_map input_prune_map use_kv_cache "
+        "quantize_kv_cache local_global_attention"
+    ),
+    "export": "max_seq_length max_context_length output_dir output_name so_library export_only",
+    "debug": "profile_memory profile_path generate_etrecord generate_full_logits verbose",
+    "quantization": (
+        "embedding_quantize pt2e_quantize group_size use_spin_quant use_qat "
+        "calibration_tasks calibration_limit calibration_seq_length calibration_data"
+    ),
+    "backend.torchao": "use_torchao_kernels_linear use_torchao_kernels_tied_embedding",
+}
 _SETTING_OF_OPTION = {
+    **{name: f"{group}.{name}" for group, names in _SAME_NAMES.items() for name in names.split()},
     "model": "base.model_class",
-    "params": "base.params",
-    "checkpoint": "base.checkpoint",
-    "tokenizer_path": "base.tokenizer_path",
-    "metadata": "base.metadata",
-    "use_lora": "base.use_lora",
-    "preq_mode": "base.preq_mode",
-    "preq_group_size": "base.preq_group_size",
-    "preq_embedding_quantize": "base.preq_embedding_quantize",
-    "dtype_override": "model.dtype_override",
-    "use_shared_embedding": "model.use_shared_embedding",
-    "use_sdpa_with_kv_cache": "model.use_sdpa_with_kv_cache",
-    "expand_rope_table": "model.expand_rope_table",
-    "use_attention_sink": "model.use_attention_sink",
-    "output_prune_map": "model.output_prune_map",
-    "input_prune_map": "model.input_prune_map",
-    "use_kv_cache": "model.use_kv_cache",
-    "quantize_kv_cache": "model.quantize_kv_cache",
-    "local_global_attention": "model.local_global_attention",
-    "max_seq_length": "export.max_seq_length",
-    "max_context_length": "export.max_context_length",
-    "output_dir": "export.output_dir",
-    "output_name": "export.output_name",
-    "so_library": "export.so_library",
-    "export_only": "export.export_only",
-    "profile_memory": "debug.profile_memory",
-    "profile_path": "debug.profile_path",
-    "generate_etrecord": "debug.generate_etrecord",
-    "generate_full_logits": "debug.generate_full_logits",
-    "verbose": "debug.verbose",
     "quantization_mode": "quantization.qmode",
-    "embedding_quantize": "quantization.embedding_quantize",
-    "pt2e_quantize": "quantization.pt2e_quantize",
-    "group_size": "quantization.group_size",
-    "use_spin_quant": "quantization.use_spin_quant",
-    "use_qat": "quantization.use_qat",
-    "calibration_tasks": "quantization.calibration_tasks",
-    "calibration_limit": "quantization.calibration_limit",
-    "calibration_seq_length": "quantization.calibration_seq_length",
-    "calibration_data": "quantization.calibration_data",
     "xnnpack": "backend.xnnpack.enabled",
     "xnnpack_extended_ops": "backend.xnnpack.extended_ops",
     "xnnpack_enable_bf16": "backend.xnnpack.enable_bf16",
@@ -429,6 +411,4 @@ _SETTING_OF_OPTION = {
     "openvino": "backend.openvino.enabled",
     "vgf": "backend.vgf.enabled",
     "mlx": "backend.mlx.enabled",
-    "use_torchao_kernels_linear": "backend.torchao.use_torchao_kernels_linear",
-    "use_torchao_kernels_tied_embedding": "backend.torchao.use_torchao_kernels_tied_embedding",
 }
