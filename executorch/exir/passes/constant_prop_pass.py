@@ -18,7 +18,7 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 from torch.fx.node import map_arg
 
 from executorch.exir.dialects._ops import ops
@@ -26,10 +26,10 @@ from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.graph.operator_kind import (
     makes_contiguous,
     overload_of,
-    written_arguments,
 )
 from executorch.exir.graph_module import is_control_flow
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
+from executorch.exir.passes.written_memory import written_memory
 from executorch.exir.torch_internals import detect_fake_mode, pytree, schema_of, set_parts
 
 _log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def get_propagated_const_tensor_dict(
     """Node -> tensor, of all constants and of all calls that depend on them only. What a call
     writes in place is no constant, nor is what shares its memory."""
     skip = {overload_of(target) for target in custom_skip_targets or ()}
-    written = _written(exported_program.graph_module)
+    written = written_memory(exported_program.graph_module, _memory)
     known = get_constant_placeholder_dict(exported_program)
     for node in exported_program.graph.nodes:
         op = overload_of(node.target) if node.op == "call_function" else None
@@ -155,16 +155,6 @@ def _memory(node: Node) -> Node:
             break
         node = shared[0]
     return node
-
-
-def _written(graph_module: GraphModule) -> set[Node]:
-    """The nodes whose own memory is written in place."""
-    found: set[Node] = set()
-    for node in graph_module.graph.nodes:
-        op = overload_of(node.target) if node.op == "call_function" else None
-        if op is not None and schema_of(op).is_mutable:
-            found.update(map(_memory, written_arguments(node, op)))
-    return found
 
 
 def get_first_user_input(exported_program: ExportedProgram) -> Node:

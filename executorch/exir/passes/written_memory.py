@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch.fx import GraphModule, Node
 
 from executorch.exir.graph.operator_kind import overload_of, written_arguments
@@ -16,11 +18,16 @@ def memory_of(node: Node) -> Node:
     return node
 
 
-def written_memory(graph_module: GraphModule) -> set[Node]:
-    """The nodes in whose memory operators write that mutate their arguments."""
+def written_memory(
+    graph_module: GraphModule, memory: Callable[[Node], Node] = memory_of
+) -> set[Node]:
+    """The nodes in whose memory operators write that mutate their arguments.
+
+    memory  the node in whose memory a node's value lies
+    """
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
         op = overload_of(node.target) if node.op == "call_function" else None
         if op is not None and schema_of(op).is_mutable:
-            found.update(map(memory_of, written_arguments(node, op)))
+            found.update(map(memory, written_arguments(node, op)))
     return found
