@@ -1,6 +1,7 @@
 #include <executorch/extension/llm/sampler/constraint/nfa.h>
 
 #include <map>
+#include <unordered_set>
 
 namespace executorch::extension::llm::constraint {
 namespace {
@@ -37,6 +38,28 @@ void divide_bytes_into_classes(Nfa& nfa) {
   }
   nfa.byte_of_class.resize(n_classes);
   for (size_t b = 0; b < 256; ++b) nfa.byte_of_class[nfa.class_of_byte[b]] = b;
+}
+
+/// The states that are reached from `start` where nothing is read, calls of `empty` rules included;
+/// on_call(rule) is told of every call in front of which nothing is read.
+template <typename OnCall>
+std::unordered_set<State> reached_reading_nothing(const Nfa& nfa, State start,
+                                                  const std::vector<bool>& empty, OnCall on_call) {
+  std::vector<State> work{start};
+  std::unordered_set<State> seen{start};
+  const auto visit = [&](State to) {
+    if (seen.insert(to).second) work.push_back(to);
+  };
+  while (!work.empty()) {
+    const State s = work.back();
+    work.pop_back();
+    for (auto e = nfa.epsilons.begin(s); e != nfa.epsilons.end(s); ++e) visit(*e);
+    for (auto c = nfa.calls.begin(s); c != nfa.calls.end(s); ++c) {
+      on_call(c->rule);
+      if (empty[c->rule]) visit(c->to);
+    }
+  }
+  return seen;
 }
 
 }  // namespace
@@ -133,20 +156,8 @@ std::vector<bool> NfaBuilder::empty_rules(const Nfa& nfa) const {
     changed = false;
     for (size_t rule = 0; rule < rules_.size(); ++rule) {
       if (empty[rule]) continue;
-      std::vector<State> work{rules_[rule].start};
-      std::unordered_map<State, bool> seen{{work[0], true}};
-      const auto visit = [&](State to) {
-        if (seen.try_emplace(to, true).second) work.push_back(to);
-      };
-      while (!work.empty()) {
-        const State s = work.back();
-        work.pop_back();
-        for (auto e = nfa.epsilons.begin(s); e != nfa.epsilons.end(s); ++e) visit(*e);
-        for (auto c = nfa.calls.begin(s); c != nfa.calls.end(s); ++c) {
-          if (empty[c->rule]) visit(c->to);
-        }
-      }
-      if (seen.count(rules_[rule].end) != 0) empty[rule] = changed = true;
+      const auto reached = reached_reading_nothing(nfa, rules_[rule].start, empty, [](uint32_t) {});
+      if (reached.count(rules_[rule].end) != 0) empty[rule] = changed = true;
     }
   }
   return empty;
@@ -156,20 +167,8 @@ void NfaBuilder::check_left_recursion(const Nfa& nfa) const {
   const std::vector<bool> empty = empty_rules(nfa);
   std::vector<std::vector<uint32_t>> first_calls(rules_.size());
   for (size_t rule = 0; rule < rules_.size(); ++rule) {
-    std::vector<State> work{rules_[rule].start};
-    std::unordered_map<State, bool> seen{{work[0], true}};
-    const auto visit = [&](State to) {
-      if (seen.try_emplace(to, true).second) work.push_back(to);
-    };
-    while (!work.empty()) {
-      const State s = work.back();
-      work.pop_back();
-      for (auto e = nfa.epsilons.begin(s); e != nfa.epsilons.end(s); ++e) visit(*e);
-      for (auto c = nfa.calls.begin(s); c != nfa.calls.end(s); ++c) {
-        first_calls[rule].push_back(c->rule);
-        if (empty[c->rule]) visit(c->to);
-      }
-    }
+    reached_reading_nothing(nfa, rules_[rule].start, empty,
+                            [&](uint32_t called) { first_calls[rule].push_back(called); });
   }
   // Rules are taken away while one calls no others first; what is left goes in circles.
   std::vector<uint32_t> n_left(rules_.size()), work;
