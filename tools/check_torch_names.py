@@ -10,6 +10,7 @@ package defines. Operators (`torch.ops.aten._softmax`) are data. Tests may look 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "executorch"
 HOME = SOURCES / "exir" / "torch_internals.py"
+MODULE = re.compile(r"torch(ao)?(\.\w+)+")
 LIBRARIES = ("torch", "torchao")
 OPERATORS = {"ops", "edge", "aten", "_aten"}  # below these, names are operators'
 
@@ -54,12 +56,14 @@ def attributes(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """(line, name) of everything that is imported from torch."""
+    """(line, name) of everything that is imported from torch, and of texts that name modules."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, a.name) for a in node.names if is_torchs(a.name))
         elif isinstance(node, ast.ImportFrom) and node.module and is_torchs(node.module):
             yield from ((node.lineno, f"{node.module}.{a.name}") for a in node.names)
+        elif isinstance(node, ast.Constant) and MODULE.fullmatch(str(node.value)):
+            yield node.lineno, str(node.value)  # for importlib
 
 
 def defined(tree: ast.AST) -> Iterator[str]:
