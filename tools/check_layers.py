@@ -80,7 +80,8 @@ def is_face(target: str, outer: str) -> bool:
     """Whether `target` is a name of the package `outer` itself, which may stand for any module."""
     parent, _, name = target.rpartition("/")
     sources = (SOURCES / outer).glob(f"{name}*")
-    return parent == outer and not any(s.name.split(".")[0] == name for s in sources)
+    is_module = name.startswith("_") or any(s.name.split(".")[0] == name for s in sources)
+    return parent == outer and not is_module
 
 
 def exceptions_of(path: str, table: dict[str, Any]) -> set[str]:
