@@ -191,8 +191,14 @@ def test_a_dispatch_mode_sees_calls_unless_dispatch_is_off():
 
 
 def test_the_python_dispatcher_takes_python_kernels():
-    with internals.FakeTensorMode() as mode, internals.enable_python_dispatcher():
-        assert torch.ops.aten.reshape.default(mode.from_tensor(torch.ones(4)), [2, 2]).dim() == 2
+    with torch.library._scoped_library("torch_internals_test", "FRAGMENT") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CPU")
+        twice = torch.ops.torch_internals_test.twice.default
+        twice.py_impl(internals.DispatchKey.CPU)(lambda x: x + x + 1)
+        assert twice(torch.ones(1)).item() == 2
+        with internals.enable_python_dispatcher():
+            assert twice(torch.ones(1)).item() == 3
 
 
 def test_fake_modes_are_found():
