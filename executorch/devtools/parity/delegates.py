@@ -121,9 +121,9 @@ class Delegates:
                 self.unchecked[kind] = reason if expected is None else "not recorded"
                 continue
             self.checked[kind] = self.checked.get(kind, 0) + 1
-            yield from self._compare(graph, node, given, expected, found)
+            yield from self._compare_node(graph, node, given, expected, found)
 
-    def _compare(
+    def _compare_node(
         self,
         graph: ReferenceGraph,
         node: ReferenceNode,
