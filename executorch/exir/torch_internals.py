@@ -96,6 +96,9 @@ _LATE = {
     "torch_serde": ("torch._export.serde", "serialize"),
     "SerializeError": ("torch._export.serde.serialize", "SerializeError"),
     "ExtensionHandler": ("torch._export.serde.serialize", "ExtensionHandler"),
+    "GraphModuleDeserializer": ("torch._export.serde.serialize", "GraphModuleDeserializer"),
+    "GraphModuleSerializer": ("torch._export.serde.serialize", "GraphModuleSerializer"),
+    "reconstruct_fake_tensor": ("torch._export.serde.serialize", "_reconstruct_fake_tensor"),
     "dataclass_to_dict": ("torch._export.serde.serialize", "_dataclass_to_dict"),
     "dict_to_dataclass": ("torch._export.serde.serialize", "_dict_to_dataclass"),
     "reduce_fake_tensor": ("torch._export.serde.serialize", "_reduce_fake_tensor"),
@@ -116,6 +119,28 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module(f"{home}.{there}")
     globals()[name] = value
     return value
+
+
+# Archives of fake tensors, which `reduce_fake_tensor` writes.
+
+
+@contextmanager
+def fake_tensors_read_into(mode: FakeTensorMode) -> Iterator[None]:
+    """`torch.load` makes the fake tensors of an archive ones of `mode`."""
+    from torch._export.serde import serialize
+
+    reader = serialize.GraphModuleDeserializer()
+    reader.fake_tensor_mode = mode
+    make = serialize._reconstruct_fake_tensor
+    outer = serialize._CURRENT_DESERIALIZER
+    # The context would end an allowance of the caller's.
+    new: list[Any] = [] if make in torch.serialization.get_safe_globals() else [make]
+    serialize._CURRENT_DESERIALIZER = reader
+    try:
+        with torch.serialization.safe_globals(new):
+            yield
+    finally:
+        serialize._CURRENT_DESERIALIZER = outer
 
 
 # Operators. Those of the edge and backend dialects have the same attributes.

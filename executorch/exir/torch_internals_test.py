@@ -347,6 +347,10 @@ def test_reduced_fake_tensors_are_their_meta_data():
     make, (meta, is_parameter) = internals.reduce_fake_tensor(fake)
     assert callable(make) and not is_parameter
     assert json.loads(meta)["sizes"] == [{"as_int": 2}, {"as_int": 3}]
+    with internals.fake_tensors_read_into(internals.FakeTensorMode()):
+        assert make(meta, is_parameter).shape == (2, 3)
+    with pytest.raises(AssertionError):
+        make(meta, is_parameter)
 
 
 # Symbols

@@ -11,8 +11,9 @@ from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.passes.graph_edit import compute_value
-from executorch.exir.passes.source_line import source_line
+from executorch.exir.graph.graph_edit import compute_value
+from executorch.exir.graph.source_line import source_line
+from executorch.exir.torch_internals import set_parts
 
 aten = torch.ops.aten
 
@@ -32,8 +33,8 @@ def scale_rows_read(program: ExportedProgram) -> ExportedProgram:
     for call in graph.find_nodes(op="call_function", target=aten.embedding_renorm_.default):
         _move_to_reads(graph, call)
     new = copy.copy(program)
-    new._graph_module = GraphModule(program.graph_module, graph)
-    new._graph_module.meta.update(program.graph_module.meta)
+    set_parts(new, graph_module=GraphModule(program.graph_module, graph))
+    new.graph_module.meta.update(program.graph_module.meta)
     return new
 
 

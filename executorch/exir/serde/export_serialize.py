@@ -8,14 +8,15 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from torch._export.serde.serialize import (
+from executorch.exir.serde.serialize import load_tensors, save_tensors
+from executorch.exir.torch_internals import (
     GraphModuleDeserializer,
     GraphModuleSerializer,
     SerializeError,
-    _reconstruct_fake_tensor,
 )
-
-from executorch.exir.serde.serialize import load_tensors, save_tensors
+from executorch.exir.torch_internals import (
+    reconstruct_fake_tensor as _reconstruct_fake_tensor,
+)
 
 __all__ = [
     "GraphModuleDeserializer",

@@ -19,6 +19,8 @@ from executorch.exir.dialects.edge._ops import EdgeOpOverload, edge_op_named
 from executorch.exir.torch_internals import (
     ExtensionHandler,
     FakeTensor,
+    FakeTensorMode,
+    fake_tensors_read_into,
     reduce_fake_tensor,
     register_extension,
     registered_extension_types,
@@ -116,18 +118,8 @@ def deserialize(artifact: SerializedArtifact) -> ExportedProgram:
 
 def load_tensors(archive: bytes, mode: FakeTensorMode | None = None) -> Any:
     """What `save_tensors` wrote; fake tensors become ones of `mode`, by default a new one."""
-    reader = torch_serde.GraphModuleDeserializer()
-    reader.fake_tensor_mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
-    outer = torch_serde._CURRENT_DESERIALIZER
-    # The context would end an allowance of the caller's.
-    allowed = _reconstruct_fake_tensor in torch.serialization.get_safe_globals()
-    new: list[Any] = [] if allowed else [_reconstruct_fake_tensor]
-    torch_serde._CURRENT_DESERIALIZER = reader
-    try:
-        with torch.serialization.safe_globals(new):
-            return torch.load(io.BytesIO(archive), weights_only=True)
-    finally:
-        torch_serde._CURRENT_DESERIALIZER = outer
+    with fake_tensors_read_into(mode or FakeTensorMode(allow_non_fake_inputs=True)):
+        return torch.load(io.BytesIO(archive), weights_only=True)
 
 
 def save_tensors(value: Any, file: IO[bytes]) -> None:

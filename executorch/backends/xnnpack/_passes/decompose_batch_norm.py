@@ -11,7 +11,8 @@ from torch.fx.passes.infra.pass_base import PassResult
 from executorch.backends.xnnpack._passes.xnnpack_pass import XNNPACKPass
 from executorch.backends.xnnpack.utils.utils import get_param_tensor
 from executorch.exir.dialects._ops import ops
-from executorch.exir.passes.graph_edit import insert_before
+from executorch.exir.graph.graph_edit import insert_before
+from executorch.exir.torch_internals import detect_fake_mode
 
 _aten = ops.edge.aten
 _NORM = _aten._native_batch_norm_legit_no_training.default
@@ -87,6 +88,6 @@ def _attach(graph_module: GraphModule, anchor: Node, name: str, data: Tensor) ->
     graph_module.register_buffer(name, data)
     with anchor.graph.inserting_before(anchor):
         node = anchor.graph.get_attr(name)
-    mode = torch._guards.detect_fake_mode(anchor.meta["val"])
+    mode = detect_fake_mode(anchor.meta["val"])
     node.meta["val"] = mode.from_tensor(data, static_shapes=True) if mode else data
     return node

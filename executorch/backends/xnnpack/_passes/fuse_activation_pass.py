@@ -5,7 +5,7 @@ from typing import cast
 from torch.fx import GraphModule, Node
 
 from executorch.backends.xnnpack.lowering import FUSED_ACTIVATION, aten, clamp_bounds
-from executorch.exir.passes.graph_edit import GraphEdit, replace_node
+from executorch.exir.graph.graph_edit import GraphEdit, replace_node
 
 
 class FuseActivationPass(GraphEdit):

@@ -10,7 +10,7 @@ from executorch.backends.xnnpack.utils.quant_utils import (
     tag_as_implicit_q_dq,
 )
 from executorch.exir.dialects._ops import ops
-from executorch.exir.passes.graph_edit import GraphEdit, insert_before
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before
 
 _quantized = ops.edge.quantized_decomposed
 

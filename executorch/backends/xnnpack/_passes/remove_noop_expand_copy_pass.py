@@ -3,7 +3,7 @@ from __future__ import annotations
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.passes.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
+from executorch.exir.graph.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
 
 
 class RemoveNoopExpandCopyPass(GraphEdit):
