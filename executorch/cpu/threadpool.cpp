@@ -55,7 +55,7 @@ class History {
 
   Entry entries_[kEntries];
   const void* last_ = nullptr;
-  const LoopReads nothing_;
+  const LoopReads nothing_ = {};
 };
 
 struct Loop {

@@ -1,4 +1,5 @@
 // NEON, with and without the multiply-add of quads.
+#include <executorch/cpu/bit_cast.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
 
@@ -7,7 +8,6 @@
 #include <hwy/base.h>
 
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -1,11 +1,11 @@
 // The choice of instruction set, and kernels for any machine.
+#include <executorch/cpu/bit_cast.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -31,7 +31,7 @@ Ints Rounded(Floats x) {
   const Floats least = Floats{} - kMost, most = Floats{} + kMost;
   x = x > least ? x : least;
   return reinterpret_cast<Ints>((x < most ? x : most) + kRounder) -
-         std::bit_cast<int32_t>(kRounder);
+         bit_cast<int32_t>(kRounder);
 }
 /// Both vectors' numbers of T as such of Narrow.
 template <class T, class Narrow>
@@ -39,12 +39,12 @@ Ints Pack(Ints a, Ints b) {
   constexpr size_t kCount = 16 / sizeof(T);
   std::array<Narrow, 2 * kCount> packed;
   for (size_t i = 0; i < 2 * kCount; ++i) {
-    const auto numbers = std::bit_cast<std::array<T, kCount>>(i < kCount ? a : b);
+    const auto numbers = bit_cast<std::array<T, kCount>>(i < kCount ? a : b);
     using Limits = std::numeric_limits<Narrow>;
     packed[i] =
         static_cast<Narrow>(std::clamp<int>(numbers[i % kCount], Limits::min(), Limits::max()));
   }
-  return std::bit_cast<Ints>(packed);
+  return bit_cast<Ints>(packed);
 }
 Ints PackInts(Ints a, Ints b) {
   return Pack<int32_t, int16_t>(a, b);
@@ -60,8 +60,8 @@ ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
   StorePieces(x, n, to);
 }
 Ints Dot(Ints sum, Ints a, Ints b) {
-  const auto x = std::bit_cast<std::array<int8_t, 16>>(a),
-             y = std::bit_cast<std::array<int8_t, 16>>(b);
+  const auto x = bit_cast<std::array<int8_t, 16>>(a),
+             y = bit_cast<std::array<int8_t, 16>>(b);
   for (size_t l = 0; l < kLanes; ++l) {
     for (size_t q = 4 * l; q < 4 * l + 4; ++q) sum[l] += x[q] * y[q];
   }
@@ -70,7 +70,7 @@ Ints Dot(Ints sum, Ints a, Ints b) {
 Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units, int64_t groups) {
   const int64_t group = unit / group_units;
   const uint32_t bits = uint32_t{scales[group < groups ? group : groups - 1].bits} << 16;
-  return Floats{} + std::bit_cast<float>(bits);
+  return Floats{} + bit_cast<float>(bits);
 }
 
 #include <executorch/cpu/gemm/int8_quads-inl.h>

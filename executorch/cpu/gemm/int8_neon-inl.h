@@ -32,5 +32,5 @@ ET_INLINE Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_uni
                              int64_t groups) {
   const int64_t group = unit / group_units;
   const uint32_t bits = uint32_t{scales[group < groups ? group : groups - 1].bits} << 16;
-  return vdupq_n_f32(std::bit_cast<float>(bits));
+  return vdupq_n_f32(bit_cast<float>(bits));
 }

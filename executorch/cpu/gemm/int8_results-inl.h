@@ -4,20 +4,20 @@
 uint16_t HalfOf(float x) {
   // By the magic-number method: the sum with a power of two rounds to the unit
   // wanted.
-  const uint32_t bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000;
+  const uint32_t bits = bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000;
   const uint32_t magnitude = bits & 0x7FFFFFFF;
   if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
   if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);
   if (magnitude < 0x38800000) {
-    const float sum = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3F000000));
+    const float sum = bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (bit_cast<uint32_t>(sum) - 0x3F000000));
   }
   const uint32_t odd = magnitude >> 13 & 1;
   return static_cast<uint16_t>(sign | ((magnitude + 0xFFF + odd - (112u << 23)) >> 13));
 }
 
 uint16_t BFloat16Of(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const uint32_t bits = bit_cast<uint32_t>(x);
   if (x != x) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
@@ -46,7 +46,7 @@ struct Range {
   ET_INLINE uint8_t operator()(float x) const {
     const float above = x > low ? x : low;
     const float within = above < high ? above : high;
-    return static_cast<uint8_t>(std::bit_cast<int32_t>(within + kRounder) + zero_point);
+    return static_cast<uint8_t>(bit_cast<int32_t>(within + kRounder) + zero_point);
   }
 };
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -2,6 +2,7 @@
 // quads: bytes are multiplied as pairs of 16-bit numbers; products of unsigned
 // bytes with nibbles are so small that eight pairs, a unit, add up in 16 bits
 // (255 * 8 * 2 * 8 = 32640).
+#include <executorch/cpu/bit_cast.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
 
@@ -10,7 +11,6 @@
 #include <hwy/base.h>
 
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -206,9 +206,11 @@ const TileKernels<Acc>& TilesOf() {
 const TileKernels<float>& FloatTiles() {
   return TilesOf<float>();
 }
+#if HWY_HAVE_FLOAT64
 const TileKernels<double>& DoubleTiles() {
   return TilesOf<double>();
 }
+#endif
 const TileKernels<uint32_t>& WordTiles() {
   return TilesOf<uint32_t>();
 }
@@ -221,16 +223,14 @@ HWY_AFTER_NAMESPACE();
 namespace executorch::cpu::gemm {
 
 HWY_EXPORT(FloatTiles);
+#if HWY_HAVE_FLOAT64  // of the baseline: where that has them, all targets do
 HWY_EXPORT(DoubleTiles);
+#endif
 HWY_EXPORT(WordTiles);
 
 template <>
 const TileKernels<float>& tile_kernels() {
   return HWY_DYNAMIC_DISPATCH(FloatTiles)();
-}
-template <>
-const TileKernels<double>& tile_kernels() {
-  return HWY_DYNAMIC_DISPATCH(DoubleTiles)();
 }
 template <>
 const TileKernels<uint32_t>& tile_kernels() {
@@ -239,11 +239,11 @@ const TileKernels<uint32_t>& tile_kernels() {
 
 namespace {
 
-// 64-bit products are beyond most vector units: plain loops, which the compiler may vectorise.
-template <int kHeight, int kVectors>
-void run_scalar_tile(const Tile<uint64_t>& t) {
+// Plain loops, which the compiler may vectorise, for types that vector units do not multiply.
+template <class Acc, int kHeight, int kVectors>
+void run_scalar_tile(const Tile<Acc>& t) {
   constexpr int kWidth = kVectors * 4;
-  uint64_t sums[kHeight][kWidth] = {};
+  Acc sums[kHeight][kWidth] = {};
   for (int64_t p = 0; p < t.k; ++p) {
     for (int i = 0; i < kHeight; ++i) {
       for (int j = 0; j < kWidth; ++j) sums[i][j] += t.a[i * t.lda + p] * t.b[p * t.ldb + j];
@@ -252,22 +252,32 @@ void run_scalar_tile(const Tile<uint64_t>& t) {
   for (int i = 0; i < kHeight; ++i) {
     for (int j = 0; j < kWidth; ++j) {
       t.to[i * t.ld_to + j] =
-          sums[i][j] + (t.partial != nullptr ? t.partial[i * t.ld_partial + j] : 0);
+          sums[i][j] + (t.partial != nullptr ? t.partial[i * t.ld_partial + j] : Acc(0));
     }
   }
 }
 
+template <class Acc>
+constexpr TileKernels<Acc> kScalarTiles = {
+    2,
+    4,
+    {{nullptr, run_scalar_tile<Acc, 1, 1>, run_scalar_tile<Acc, 2, 1>},
+     {nullptr, run_scalar_tile<Acc, 1, 2>, run_scalar_tile<Acc, 2, 2>}},
+    nullptr};  // rows are copied for other types only
+
 }  // namespace
 
 template <>
+const TileKernels<double>& tile_kernels() {
+#if HWY_HAVE_FLOAT64
+  return HWY_DYNAMIC_DISPATCH(DoubleTiles)();
+#else
+  return kScalarTiles<double>;
+#endif
+}
+template <>
 const TileKernels<uint64_t>& tile_kernels() {
-  static constexpr TileKernels<uint64_t> kTable = {
-      2,
-      4,
-      {{nullptr, run_scalar_tile<1, 1>, run_scalar_tile<2, 1>},
-       {nullptr, run_scalar_tile<1, 2>, run_scalar_tile<2, 2>}},
-      nullptr};
-  return kTable;
+  return kScalarTiles<uint64_t>;
 }
 
 }  // namespace executorch::cpu::gemm

@@ -53,8 +53,8 @@ Items items_of(const fb::EValue& value) {
   }
 }
 
-// Room for a pointer to an item and its contents; a list itself takes no more.
-struct Slot {
+// Memory for a pointer to an item and its contents; a list itself takes no more.
+struct alignas(int64_t) Slot {
   EValue* value;
   void* contents[2];
 };
@@ -70,13 +70,15 @@ EValue make_view(const Items& items, Slot* slots) {
   return EValue(new (fitting<List>(slots)) List(static_cast<const T*>(items.data), items.count));
 }
 
-// Of values: pointers to them, room to gather their contents in, and the list.
+// Of values: pointers to them, memory to gather their contents in, and the list.
 template <typename T>
 EValue make_boxed(const Items& items, Slot* slots) {
   using List = BoxedEvalueList<T>;
   static_assert(sizeof(T) <= sizeof(Slot::contents) && alignof(T) <= alignof(Slot));
   auto** const wrapped = reinterpret_cast<EValue**>(slots);
-  auto* const unwrapped = reinterpret_cast<T*>(wrapped + items.count);
+  constexpr size_t kPointers = alignof(T) > alignof(EValue*) ? alignof(T) / sizeof(EValue*) : 1;
+  const size_t padded = (items.count + kPointers - 1) / kPointers * kPointers;
+  auto* const unwrapped = reinterpret_cast<T*>(wrapped + padded);
   return EValue(new (fitting<List>(slots + items.count))
                     List(wrapped, unwrapped, static_cast<int>(items.count)));
 }
