@@ -30,8 +30,7 @@ Ints Rounded(Floats x) {
   constexpr float kMost = 16384, kRounder = 12582912;  // 1.5 * 2^23: its sum ends with the integer
   const Floats least = Floats{} - kMost, most = Floats{} + kMost;
   x = x > least ? x : least;
-  return reinterpret_cast<Ints>((x < most ? x : most) + kRounder) -
-         bit_cast<int32_t>(kRounder);
+  return reinterpret_cast<Ints>((x < most ? x : most) + kRounder) - bit_cast<int32_t>(kRounder);
 }
 /// Both vectors' numbers of T as such of Narrow.
 template <class T, class Narrow>
@@ -60,8 +59,7 @@ ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
   StorePieces(x, n, to);
 }
 Ints Dot(Ints sum, Ints a, Ints b) {
-  const auto x = bit_cast<std::array<int8_t, 16>>(a),
-             y = bit_cast<std::array<int8_t, 16>>(b);
+  const auto x = bit_cast<std::array<int8_t, 16>>(a), y = bit_cast<std::array<int8_t, 16>>(b);
   for (size_t l = 0; l < kLanes; ++l) {
     for (size_t q = 4 * l; q < 4 * l + 4; ++q) sum[l] += x[q] * y[q];
   }
