@@ -82,6 +82,13 @@ LoopScratch::LoopScratch(Scratch& scratch)
   for (size_t i = 0; slots_ != nullptr && i < threads_; ++i) new (slots_ + i) Slot{{&ask, this}};
 }
 
+void LoopScratch::count_products() {
+  for (size_t i = 0; i < threads_; ++i) {
+    scratch_.add_products(slots_[i].scratch.products_);
+    slots_[i].scratch.products_ = 0;
+  }
+}
+
 void* LoopScratch::ask(void* self, size_t bytes) {
   auto& loop = *static_cast<LoopScratch*>(self);
   const std::lock_guard<std::mutex> turn(loop.turn_);

@@ -22,7 +22,8 @@
 
 namespace executorch::cpu {
 
-/// A stack of pieces of memory. One thread uses it at a time.
+/// A stack of pieces of memory, and the work of the calls that it was given to. One thread uses it
+/// at a time.
 class Scratch {
   struct Block;  // stands at the beginning of each piece of the source's
 
@@ -74,11 +75,22 @@ class Scratch {
     return static_cast<T*>(take(count * sizeof(T)));
   }
 
+  /// Counts multiply-adds that a call makes. A convolution that runs as matrix products counts them
+  /// twice: this bounds loops, it does not measure.
+  void add_products(Size products) {
+    products_ += products;
+  }
+  /// All that were counted; invalid if too many for int64.
+  Size products() const {
+    return products_;
+  }
+
   /// Nobody may touch these bytes of a piece until it is given back; does nothing unless kGuard.
   static void guard(void* from, size_t bytes);
 
  private:
   friend class HeapScratch;
+  friend class LoopScratch;
   void* take(Size bytes);
   void guard_free() const;
   /// Leaves the source's memory without guards.
@@ -89,6 +101,7 @@ class Scratch {
   Block* first_ = nullptr;
   Block* block_ = nullptr;  // the one that pieces are taken from; those after it are free
   size_t at_ = 0;           // its first free byte
+  Size products_ = 0;
 };
 
 /// `count` elements for each thread that a loop of the calling thread can have.
@@ -169,6 +182,7 @@ class LoopScratch {
           if (!l.f(begin, end, l.self.slots_[thread].scratch)) refused.store(true);
         },
         &loop, threads_);
+    count_products();
     return !refused_.load();
   }
 
@@ -177,6 +191,7 @@ class LoopScratch {
     Scratch scratch;
   };
   static void* ask(void* self, size_t bytes);
+  void count_products();
 
   Scratch& scratch_;
   const Scratch::Frame frame_;

@@ -153,6 +153,7 @@ bool Gemm<T>::run(Scratch& scratch) const {
   if (in_memory && m > 1 && c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows) {
     return gemm::transposed(*this).run(scratch);  // rows of the result become contiguous
   }
+  scratch.add_products(Size(batch) * m * n * k);
   if constexpr (gemm::kHasStorageKernels<T>) {
     constexpr int64_t kRows = std::is_same_v<T, float> ? gemm::kFewFloatRows : gemm::kFewRows;
     const bool few =

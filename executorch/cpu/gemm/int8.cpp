@@ -219,6 +219,7 @@ bool sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
 bool Int8Gemm::run(Scratch& scratch) const {
   if (m <= 0 || n <= 0) return true;
   if (!is_countable(m, n, k)) return false;
+  scratch.add_products(Size(m) * n * k);
   if (m <= kFewRows) return run_few(*this, scratch);
   const Rows rows(*this);
   return int8::Blocks<Rows>(*this, rows).run(scratch);

@@ -22,6 +22,7 @@ bool Attention::run(Scratch& scratch) const {
   if (!is_countable(batch, heads, queries, value_dim) || !is_countable(keys, dim, value_dim)) {
     return false;
   }
+  scratch.add_products(Size(batch) * heads * queries * keys * (Size(dim) + value_dim));
   if (kept.has_value() && *kept != type && type != Type::F32) return false;
   Attention a = *this;
   a.causal_offset = std::clamp(causal_offset, -queries, keys);  // beyond, it says no more

@@ -406,12 +406,12 @@ bool run_depthwise(const Conv<T>& c, Scratch& scratch) {
   return true;
 }
 
-// Whether the multiply-adds can be counted, and so any product of extents.
+// The multiply-adds. Where they can be counted, so can any product of extents.
 template <class T>
-bool is_countable(const Conv<T>& c) {
-  Size work = Size(c.batch) * c.groups * c.group_in * c.group_out;
-  for (const ConvAxis& a : c.axis) work *= Size(a.kernel) * a.out;
-  return work.ok();
+Size products_of(const Conv<T>& c) {
+  Size products = Size(c.batch) * c.groups * c.group_in * c.group_out;
+  for (const ConvAxis& a : c.axis) products *= Size(a.kernel) * a.out;
+  return products;
 }
 
 }  // namespace
@@ -434,7 +434,9 @@ bool Conv<T>::run(Scratch& scratch) const {
   if constexpr (std::is_same_v<T, float>) in_phases = has_phases(c);
   if (is_sparse({c.axis, 3, transposed, batch, groups, group_in, group_out, in_phases}))
     return run_sparse(c, scratch);
-  if (!is_countable(c)) return false;
+  const Size products = products_of(c);
+  if (!products.ok()) return false;
+  scratch.add_products(products);
   if constexpr (std::is_same_v<T, float>) {
     if (in_phases) return run_in_phases(c, scratch);
   }

@@ -159,6 +159,7 @@ Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Te
   shape.push(rows);
   shape.push(columns);
   if (!resize_out(ctx, kOp, out, shape)) return out;
+  ctx.add_steps(steps_of(Size(out.numel()) * n));
   const Layout to(out);
   with_float_dtype(x1.scalar_type(), [&](auto tag, auto compute) {
     using T = decltype(tag);
@@ -195,6 +196,7 @@ Tensor& _pdist_forward_out(KernelRuntimeContext& ctx, const Tensor& self, double
   Shape shape;
   shape.push(rows < 2 ? Size(0) : Size(rows) * (rows - 1) / 2);
   if (!resize_out(ctx, kOp, out, shape)) return out;
+  ctx.add_steps(steps_of(Size(out.numel()) * n));
   const Layout a(self);
   with_float_dtype(self.scalar_type(), [&](auto tag, auto compute) {
     using T = decltype(tag);

@@ -222,7 +222,7 @@ template <class F>
 Tensor& map(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
             const F& f) {
   return elementwise<Kinds::Float>(
-      ctx, {.op = op, .int_to_float = true}, out,
+      ctx, {.op = op, .int_to_float = true, .steps = kSpecialSteps}, out,
       [f](auto x) { return static_cast<decltype(x)>(f(static_cast<double>(x))); }, self);
 }
 
@@ -230,7 +230,7 @@ template <class F>
 Tensor& map(KernelRuntimeContext& ctx, const char* op, const Tensor& self, const Tensor& other,
             Tensor& out, const F& f) {
   return elementwise<Kinds::Float>(
-      ctx, {.op = op, .int_to_float = true}, out,
+      ctx, {.op = op, .int_to_float = true, .steps = kSpecialSteps}, out,
       [f](auto x, auto y) {
         return static_cast<decltype(x)>(f(static_cast<double>(x), static_cast<double>(y)));
       },

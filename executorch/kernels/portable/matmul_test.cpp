@@ -70,6 +70,13 @@ TEST_F(Matmul, MultipliesOnEveryPath) {
   }
 }
 
+TEST_F(Matmul, TellsWhatItCosts) {
+  expect_product<ScalarType::Float>(64, 32, 48);
+  EXPECT_EQ(ctx.steps(), 64u * 32 * 48 / 64);
+  expect_product<ScalarType::Int>(3, 32, 4);
+  EXPECT_EQ(ctx.steps(), 64u * 32 * 48 / 64 + 3 * 32 * 4 / 64);
+}
+
 TEST_F(Matmul, EmptyInnerExtentGivesZeros) {
   Tensor out = floats.ones({2, 3});
   mm_out(ctx, floats.make({2, 0}, {}), floats.make({0, 3}, {}), out);

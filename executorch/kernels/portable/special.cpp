@@ -60,7 +60,8 @@ C next_of_16_bits(C a, C b) {
 template <class F>
 Tensor& of_floats(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                   const F& f) {
-  return elementwise<Kinds::Float>(ctx, {.op = op, .int_to_float = true}, out, f, self);
+  return elementwise<Kinds::Float>(ctx, {.op = op, .int_to_float = true, .steps = kSpecialSteps},
+                                   out, f, self);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <executorch/runtime/core/memory_allocator.h>
 #include <executorch/runtime/core/temp_memory.h>
 
+#include <cstdint>
+
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
@@ -30,10 +32,18 @@ class BackendExecutionContext final {
 
   const char* get_method_name() const { return method_name_; }
 
+  /// Tells what the call costs beyond reading and writing its arguments once, in simple steps of
+  /// about a nanosecond on one thread: loops of a program may take a limited number of steps.
+  void add_steps(uint64_t steps) {
+    steps_ = steps < UINT64_MAX - steps_ ? steps_ + steps : UINT64_MAX;
+  }
+  uint64_t steps() const { return steps_; }
+
  private:
   EventTracer* event_tracer_;
   runtime::internal::TempMemory temp_memory_;
   const char* method_name_;
+  uint64_t steps_ = 0;
 };
 
 }  // namespace ET_RUNTIME_NAMESPACE

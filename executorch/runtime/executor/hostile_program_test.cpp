@@ -23,10 +23,12 @@ using Floats = std::vector<float>;
 constexpr int8_t kDynamic = 1;
 
 size_t n_copies = 0;
+uint64_t steps_of_copy = 0;
 
 // (a, out): out = a, with a's shape.
 void copy(KernelRuntimeContext& context, Span<EValue*> args) {
   ++n_copies;
+  context.add_steps(steps_of_copy);
   const aten::Tensor& a = args[0]->toTensor();
   const aten::Tensor& out = args[1]->toTensor();
   if (resize_tensor(out, a.sizes()) != Error::Ok) {
@@ -373,6 +375,19 @@ TEST(Work, CountsCallsAndSmallTensors) {
     EXPECT_EQ(run(loaded, 128, 0), Error::InvalidProgram);
     EXPECT_EQ(n_copies, 11 - missing / 2);  // the first is free
   }
+}
+
+TEST(Work, CountsTheStepsThatKernelsTellOf) {
+  constexpr uint64_t kCopyAndJump = 4 + 2 * 4 + 1, kStepsPerUnit = 256;
+  for (const uint64_t steps : {100 * kStepsPerUnit, UINT64_MAX}) {
+    LoadedMethod loaded = copy_loop(128);
+    n_copies = 0;
+    steps_of_copy = steps;
+    loaded.method->set_max_work(5 * (kCopyAndJump + 100));
+    EXPECT_EQ(run(loaded, 128, 0), Error::InvalidProgram);
+    EXPECT_EQ(n_copies, steps == UINT64_MAX ? 2 : 6);  // the first is free
+  }
+  steps_of_copy = 0;
 }
 
 TEST(Work, OfAStraightLineIsFree) {

@@ -17,6 +17,7 @@ constexpr uint64_t kElementsPerUnit = 1024;
 constexpr uint64_t kSmall = 2048, kSmallElementsPerUnit = 32;
 constexpr uint64_t kItemsPerUnit = 8;
 constexpr uint64_t kKernelUnits = 4, kDelegateUnits = 100;
+constexpr uint64_t kStepsPerUnit = 256;  // of those that kernels and delegates tell of
 
 uint64_t work_of(const EValue& value);
 uint64_t work_of(aten::ArrayRef<EValue*> values) {
@@ -142,9 +143,8 @@ Error Method::run_chains() {
   for (; state_.chain < state_.chains.size(); ++state_.chain, state_.instruction = 0) {
     const Chain& chain = state_.chains[state_.chain];
     for (size_t n_reached = 0; state_.instruction < chain.size();) {
-      if (state_.instruction >= n_reached) {
-        n_reached = state_.instruction + 1;  // what runs once is as long as the file
-      } else {
+      const bool runs_again = state_.instruction < n_reached;
+      if (runs_again) {
         const uint64_t work = work_of(chain[state_.instruction]);
         ET_CHECK_OR_RETURN_ERROR(work <= work_left, InvalidProgram,
                                  "%s: stopped after %" PRIu64
@@ -152,8 +152,15 @@ Error Method::run_chains() {
                                  "(ET_MAX_WORK, a macro, or Method::set_max_work())",
                                  name(), state_.max_work);
         work_left -= work;
+      } else {
+        n_reached = state_.instruction + 1;  // what runs once is as long as the file
       }
+      state_.steps = 0;
       ET_CHECK_OK_OR_RETURN_ERROR(run_instruction());
+      if (runs_again) {
+        const uint64_t work = state_.steps / kStepsPerUnit;
+        work_left -= work < work_left ? work : work_left;
+      }
     }
   }
   return Error::Ok;
@@ -327,6 +334,7 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
     internal::call_traced(op.name()->c_str(), op.overload() ? op.overload()->c_str() : nullptr,
                           instruction.kernel, context, instruction.args);
   }
+  state_.steps = context.steps();
   const Error error = context.failure_state();
   if (error != Error::Ok) {
     context.get_blamed(failure.instruction, failure.args);
@@ -352,6 +360,7 @@ Error Method::run_delegate(const Instruction& instruction) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_written(instruction));
   BackendExecutionContext context(state_.event_tracer, state_.temp_allocator, name(), state_.heap);
   const Error error = delegate.backend->execute(context, delegate.handle, instruction.args);
+  state_.steps = context.steps();
   if (error != Error::Ok) {
     ET_LOG(Error, "%s: instruction %zu, delegate %" PRIu32 " (%s), failed: %s", name(),
            state_.instruction, instruction.target,

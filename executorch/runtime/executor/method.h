@@ -89,7 +89,8 @@ class Method final {
 
   /// The work that loops of one execute() may do, so that none runs for ever. A kernel that runs
   /// again costs 4 units, a delegate 100, others 1; and a tensor of n elements n / 32, at most 64
-  /// and one for each further 1024. What runs once is free. ET_MAX_WORK, a macro, at first.
+  /// and one for each further 1024; and what a kernel or delegate tells of (add_steps()) one for
+  /// each 256 steps. What runs once is free. ET_MAX_WORK, a macro, at first.
   void set_max_work(uint64_t units) { state_.max_work = units; }
 
   /// Runs one instruction; EndOfMethod if there is none left. After any other error the next call
@@ -161,6 +162,7 @@ class Method final {
     /// True if tensors may be without memory when an instruction is reached.
     bool checks_data = false;
     uint64_t max_work = 0;
+    uint64_t steps = 0;  // that the last kernel or delegate told of
     EventTracer* event_tracer = nullptr;
     /// External data over the program's own, where a program has both.
     NamedDataMap* merged_data = nullptr;

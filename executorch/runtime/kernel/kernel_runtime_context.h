@@ -44,6 +44,13 @@ class KernelRuntimeContext {
     }
   }
 
+  /// Tells what the call costs beyond reading and writing its arguments once, in simple steps of
+  /// about a nanosecond on one thread: loops of a program may take a limited number of steps.
+  void add_steps(uint64_t steps) {
+    steps_ = steps < UINT64_MAX - steps_ ? steps_ + steps : UINT64_MAX;
+  }
+  uint64_t steps() const { return steps_; }
+
   EventTracer* internal_event_tracer() { return event_tracer_; }
 
   /// NotFound without any allocator; MemoryAllocationFailed when it is exhausted, or the sum of
@@ -55,6 +62,7 @@ class KernelRuntimeContext {
  private:
   EventTracer* event_tracer_;
   runtime::internal::TempMemory temp_memory_;
+  uint64_t steps_ = 0;
   Error failure_state_ = Error::Ok;
   static constexpr uint32_t kItself = UINT32_MAX;
   uint32_t blamed_ = kItself;

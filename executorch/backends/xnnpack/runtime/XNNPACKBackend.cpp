@@ -42,7 +42,10 @@ class XnnpackBackend final : public runtime::BackendInterface {
                 runtime::Span<runtime::EValue*> args) const override {
     DelegateScratch scratch(context);
     return runtime::catch_allocation_failure(xnnpack_backend_key, [&] {
-      return static_cast<Executor*>(handle)->execute(args, context.event_tracer(), scratch);
+      auto& executor = *static_cast<Executor*>(handle);
+      const Error error = executor.execute(args, context.event_tracer(), scratch);
+      context.add_steps(executor.steps());
+      return error;
     });
   }
 

@@ -158,7 +158,9 @@ Error Executor::run_nodes(runtime::EventTracer* given, cpu::Scratch& scratch) {
 Error Executor::fit_shapes() {
   reports_.forget();
   ET_CHECK_OK_OR_RETURN_ERROR(infer_shapes(*graph_));
-  ET_CHECK_OK_OR_RETURN_ERROR(check_work(*graph_));
+  const runtime::Result<uint64_t> steps = check_work(*graph_);
+  ET_CHECK_OK_OR_RETURN_ERROR(steps.error());
+  steps_ = *steps;
   const int64_t most = max_arena_bytes(*graph_);
   ET_CHECK_OR_RETURN_ERROR(plan_.fit(*graph_, most), MemoryAllocationFailed,
                            "XnnpackBackend: results inside the graph need more than %" PRId64

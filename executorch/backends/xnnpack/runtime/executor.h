@@ -25,6 +25,8 @@ class Executor {
   Error execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer,
                 cpu::Scratch& scratch);
 
+  /// About so many nanoseconds that a call with the shapes of the last one takes on one thread.
+  uint64_t steps() const { return steps_; }
   uint32_t n_arguments() const { return graph_->n_externals; }
   /// Of n_arguments().
   bool writes_argument(size_t index) const;
@@ -43,6 +45,7 @@ class Executor {
   /// The shapes of internal values are those that follow from the inputs', and there is a place for
   /// each.
   bool fitted_ = false;
+  uint64_t steps_ = 0;
 };
 
 }  // namespace executorch::backends::xnnpack

@@ -88,7 +88,7 @@ Size steps_of(const Graph& graph) {
   return steps;
 }
 
-Error check_work(const Graph& graph) {
+runtime::Result<uint64_t> check_work(const Graph& graph) {
   constexpr int64_t kAnyway = int64_t{1} << 29, kEach = 1 << 13;
   const Operands has(graph);
   const Size allowed =
@@ -103,7 +103,7 @@ Error check_work(const Graph& graph) {
                              " elements and %" PRId64 " bytes of constants",
                              node.operation->name, node.index, limit, has.pixels, has.weights);
   }
-  return Error::Ok;
+  return static_cast<uint64_t>(steps.value_or(INT64_MAX));
 }
 
 }  // namespace executorch::backends::xnnpack

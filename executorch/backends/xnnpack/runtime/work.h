@@ -8,6 +8,7 @@
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
 #include <executorch/cpu/size.h>
+#include <executorch/runtime/core/result.h>
 
 namespace executorch::backends::xnnpack {
 
@@ -17,7 +18,7 @@ int64_t max_arena_bytes(const Graph& graph);
 /// About so many nanoseconds that the nodes take on one thread.
 cpu::Size steps_of(const Graph& graph);
 
-/// NotSupported, logged, when the nodes take out of all proportion long.
-Error check_work(const Graph& graph);
+/// The same, or NotSupported, logged, when that is out of all proportion to the operands.
+runtime::Result<uint64_t> check_work(const Graph& graph);
 
 }  // namespace executorch::backends::xnnpack

@@ -13,6 +13,7 @@ bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx, const ch
              "%s: the arguments ask for %" PRId64 " steps on tensors of %" PRId64
              " elements; so long a call is refused",
              op, steps.value_or(most.value()), elements.value_or(most.value()));
+  ctx.add_steps(steps_of(steps));
   return true;
 }
 

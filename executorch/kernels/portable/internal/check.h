@@ -6,6 +6,8 @@
 #include <executorch/runtime/kernel/kernel_includes.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <limits>
+
 /// Unless `condition` holds: logs the printf-style message, fails the kernel's `ctx` with
 /// Error::`error` and returns `result`.
 #define ET_REQUIRE(ctx, condition, error, result, ...) \
@@ -19,9 +21,14 @@
 
 namespace torch::executor::native::internal {
 
+/// What KernelRuntimeContext::add_steps() takes: an invalid number is the largest.
+constexpr uint64_t steps_of(executorch::cpu::Size steps) {
+  return static_cast<uint64_t>(steps.value_or(std::numeric_limits<int64_t>::max()));
+}
+
 /// Whether scalar loops of `steps` steps may run for operands that hold `elements` elements in all
 /// (see cpu::is_affordable). Where they may not, or `steps` is invalid: false, the context failed
-/// with InvalidArgument. To be asked wherever arguments, not elements, say how long a loop is:
+/// with InvalidArgument. Where they may, the context is told. To be asked wherever arguments, not elements, say how long a loop is:
 ///
 ///   if (!require_affordable(ctx, kOp, Size(windows) * window, elements_of(self, out))) return out;
 [[nodiscard]] bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx,

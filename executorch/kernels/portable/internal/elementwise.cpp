@@ -72,6 +72,7 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
   if (!check_types(ctx, rules, pass.common, out)) return false;
   if (rules.int_to_float && !is_float(pass.common)) pass.common = ScalarType::Float;
   if (!resize_out(ctx, rules.op, out, shape)) return false;
+  ctx.add_steps(steps_of(Size(out.numel()) * rules.steps));
 
   pass.compute = compute_of(pass.common);
   pass.to_bool = rules.to_bool;

@@ -55,6 +55,11 @@ void arithmetic_loop(const void*, executorch::cpu::Type type, const executorch::
 class EngineScratch {
  public:
   explicit EngineScratch(KernelRuntimeContext& ctx) : ctx_(ctx), scratch_(&allocate, this) {}
+  /// Tells the context what the engine's calls cost.
+  ~EngineScratch() {
+    constexpr int64_t kProductsPerStep = 64;
+    ctx_.add_steps(steps_of(scratch_.products() / kProductsPerStep));
+  }
   operator executorch::cpu::Scratch&() { return scratch_; }
 
  private:

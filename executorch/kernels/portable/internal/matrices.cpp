@@ -21,6 +21,8 @@ Matrix Workspace::matrix(int64_t rows, int64_t columns) {
     return Matrix();
   };
   if (!bytes.fits<size_t>()) return refuse();
+  // A factorization passes over the matrix once for each of its rows or columns.
+  ctx.add_steps(steps_of(cpu::Size(rows) * columns * std::min(rows, columns)));
   auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(double));
   if (!memory.ok()) return refuse();
   return {static_cast<double*>(memory.get()), rows, columns};
