@@ -112,6 +112,7 @@ Tensor& fmod(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B
 constexpr auto kMultiply = [](auto x, auto y) { return wrapping_mul(x, y); };
 constexpr auto kMaximum = [](auto x, auto y) { return max_or_nan(x, y); };
 constexpr auto kMinimum = [](auto x, auto y) { return min_or_nan(x, y); };
+constexpr int64_t kPowerSteps = 4;
 constexpr auto kPower = [](auto x, auto y) { return power(x, y); };
 constexpr auto kClamp = [](auto x, auto lo, auto hi) { return min_or_nan(max_or_nan(x, lo), hi); };
 constexpr auto kSelect = [](auto c, auto x, auto y) { return c != 0 ? x : y; };
@@ -282,19 +283,21 @@ Tensor& fmod_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Sca
 
 Tensor& pow_Tensor_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& exponent,
                               Tensor& out) {
-  return elementwise(ctx, {.op = "pow.Tensor_Tensor_out", .allow_bool = false}, out, kPower, self,
-                     exponent);
+  return elementwise(ctx,
+                     {.op = "pow.Tensor_Tensor_out", .allow_bool = false, .steps = kPowerSteps},
+                     out, kPower, self, exponent);
 }
 
 Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& exponent,
                               Tensor& out) {
-  const Rules rules{.op = "pow.Tensor_Scalar_out", .allow_bool = false};
+  Rules rules{.op = "pow.Tensor_Scalar_out", .allow_bool = false};
   const double e = scalar_as<double>(exponent);
   const ScalarType common = Promotion().add(self).add(exponent).result();
   ET_REQUIRE(ctx, is_float(common) || e >= 0, InvalidArgument, out,
              "%s: integers cannot be raised to the negative power %g", rules.op, e);
   if (!require_fits(ctx, rules.op, "exponent", exponent, common)) return out;
   if (!is_float(common) || (e != 2 && e != 3 && e != 0.5)) {
+    rules.steps = kPowerSteps;
     return elementwise(ctx, rules, out, kPower, self, exponent);
   }
   const auto with = [&](const auto& f) -> Tensor& {
@@ -307,8 +310,8 @@ Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, con
 
 Tensor& pow_Scalar_out(KernelRuntimeContext& ctx, const Scalar& self, const Tensor& exponent,
                        Tensor& out) {
-  return elementwise(ctx, {.op = "pow.Scalar_out", .allow_bool = false}, out, kPower, self,
-                     exponent);
+  return elementwise(ctx, {.op = "pow.Scalar_out", .allow_bool = false, .steps = kPowerSteps}, out,
+                     kPower, self, exponent);
 }
 
 Tensor& maximum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,

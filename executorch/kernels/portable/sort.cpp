@@ -117,6 +117,7 @@ void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
   if (values.numel() == 0) return;
   // Positions are sorted where the indices lie, by the elements of `self`; then they are read.
   if (!require_apart(ctx, op, self, indices) || !require_apart(ctx, op, values, indices)) return;
+  tell_comparisons(ctx, self.numel());
   int64_t* scratch = nullptr;
   if (self.dim() > 0 && k > 1 && Layout(indices).strides[dim] != 1) {
     auto memory = ctx.allocate_temp(static_cast<size_t>(k) * sizeof(int64_t), alignof(int64_t));

@@ -21,10 +21,10 @@ using executorch::cpu::Activation;
 namespace {
 
 constexpr Rules float_rules(const char* op) {
-  return {.op = op, .int_to_float = true};
+  return {.op = op, .int_to_float = true, .steps = 2};
 }
 constexpr Rules activation_rules(const char* op) {
-  return {.op = op, .allow_bool = false, .allow_int = false, .exact_out = true};
+  return {.op = op, .allow_bool = false, .allow_int = false, .exact_out = true, .steps = 2};
 }
 
 /// A function of floats; integers are taken as Float.

@@ -87,7 +87,10 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   const int64_t n = items.which.numel;
   const Comparison<T> comparison{items, static_cast<const T*>(self.const_data_ptr())};
   std::iota(order, order + n, int64_t{0});
-  if (how.sorted) std::sort(order, order + n, comparison);
+  if (how.sorted) {
+    tell_comparisons(ctx, self.numel());
+    std::sort(order, order + n, comparison);
+  }
   const auto starts = [&](int64_t i) {
     return i == 0 || !comparison.equal(order[i - 1], order[i]);
   };

@@ -6,6 +6,7 @@
 #include <executorch/runtime/kernel/kernel_includes.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <bit>
 #include <limits>
 
 /// Unless `condition` holds: logs the printf-style message, fails the kernel's `ctx` with
@@ -24,6 +25,12 @@ namespace torch::executor::native::internal {
 /// What KernelRuntimeContext::add_steps() takes: an invalid number is the largest.
 constexpr uint64_t steps_of(executorch::cpu::Size steps) {
   return static_cast<uint64_t>(steps.value_or(std::numeric_limits<int64_t>::max()));
+}
+
+/// Tells the context what it costs to sort `n` elements.
+inline void tell_comparisons(executorch::runtime::KernelRuntimeContext& ctx, int64_t n) {
+  const int64_t rounds = std::bit_width(static_cast<uint64_t>(n));
+  ctx.add_steps(steps_of(executorch::cpu::Size(n) * rounds));
 }
 
 /// Whether scalar loops of `steps` steps may run for operands that hold `elements` elements in all

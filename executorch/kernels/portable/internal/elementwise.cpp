@@ -72,9 +72,9 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
   if (!check_types(ctx, rules, pass.common, out)) return false;
   if (rules.int_to_float && !is_float(pass.common)) pass.common = ScalarType::Float;
   if (!resize_out(ctx, rules.op, out, shape)) return false;
-  ctx.add_steps(steps_of(Size(out.numel()) * rules.steps));
-
   pass.compute = compute_of(pass.common);
+  const int64_t in_double = pass.compute == Compute::Double ? 8 : 1;
+  ctx.add_steps(steps_of(Size(out.numel()) * rules.steps * in_double));
   pass.to_bool = rules.to_bool;
   pass.out = out.mutable_data_ptr();
   pass.out_type = out.scalar_type();
