@@ -37,18 +37,36 @@ class Case:
     more: list[tuple[Tensor, ...]] = field(default_factory=list)
     dynamic_shapes: Any = None
     recipe: str = "float"
+    decomposed: bool = False  # by to_edge, before the backend is asked
 
 
 def rand(*sizes: int) -> Tensor:
     return torch.randn(*sizes)
 
 
+SIZES = ({0: Dim("batch", min=2, max=4), 1: Dim("length", min=2, max=9)},)
+ROWS = [(rand(2, 9, 16),)]
 LENGTH = {1: Dim("length", min=1, max=24)}
 HALF = torch.float16
 CASES: dict[str, Callable[[], Case]] = {
     "mlp": lambda: Case(m.mlp(), (rand(5, 64),)),
     "mlp_dynamic": lambda: Case(
         m.mlp(), (rand(5, 64),), [(rand(1, 64),), (rand(9, 64),)], ({0: Dim("rows", max=16)},)
+    ),
+    "rows": lambda: Case(m.layer(), (rand(3, 5, 16),), ROWS, SIZES, decomposed=True),
+    "rows_int8": lambda: Case(
+        m.layer(), (rand(3, 5, 16),), ROWS, SIZES, "int8_static", decomposed=True
+    ),
+    "rows_int8_tensor": lambda: Case(
+        m.layer(), (rand(3, 5, 16),), ROWS, SIZES, "int8_per_tensor", decomposed=True
+    ),
+    "rows_int8_dynamic": lambda: Case(
+        m.layer(), (rand(3, 5, 16),), ROWS, SIZES, "int8_dynamic", decomposed=True
+    ),
+    "row_bias": lambda: Case(m.RowBias(), (rand(3, 8),)),
+    "quantized": lambda: Case(m.Lambda(m.quantized), (rand(3, 4, 5) * 30,)),
+    "dequantized": lambda: Case(
+        m.Lambda(m.dequantized), (torch.arange(-120, 120, dtype=torch.int8).reshape(2, 3, 40),)
     ),
     "linear_no_bias": lambda: Case(nn.Linear(37, 19, bias=False), (rand(3, 7, 37),)),
     "matmul": lambda: Case(m.Lambda(lambda x, y: torch.bmm(x, y)), (rand(3, 5, 7), rand(3, 7, 4))),
@@ -157,6 +175,9 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "block_int4_group": lambda: Case(m.Block(), (rand(1, 8, 32),), recipe="int4_group"),
     "linear_int8_torchao": lambda: Case(m.mlp(), (rand(5, 64),), recipe="int8_torchao"),
+    "linear_int4_bfloat": lambda: Case(
+        m.mlp().to(torch.bfloat16), (rand(5, 64).to(torch.bfloat16),), recipe="int4_group"
+    ),
     "linear_int4_half": lambda: Case(
         m.mlp().to(HALF), (rand(5, 64).to(HALF),), recipe="int4_group"
     ),
@@ -210,7 +231,7 @@ def quantized_torchao(case: Case) -> nn.Module:
 
 def export(name: str, folder: Path) -> None:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-    from executorch.exir import to_edge_transform_and_lower
+    from executorch.exir import to_edge, to_edge_transform_and_lower
     from executorch.runtime import Runtime
 
     torch.manual_seed(0)
@@ -228,10 +249,12 @@ def export(name: str, folder: Path) -> None:
         program = torch.export.export(
             module, case.inputs, dynamic_shapes=case.dynamic_shapes, strict=False
         )
-    partitioner = XnnpackPartitioner(enable_bf16=True) if case.recipe == "bf16" else None
-    lowered = to_edge_transform_and_lower(
-        program, partitioner=[partitioner or XnnpackPartitioner()]
-    ).to_executorch()
+    partitioner = XnnpackPartitioner(enable_bf16=case.inputs[0].dtype == torch.bfloat16)
+    if case.decomposed:
+        edge = to_edge(program).to_backend(partitioner)
+    else:
+        edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    lowered = edge.to_executorch()
     (folder / f"{name}.pte").write_bytes(lowered.buffer)
     method = Runtime.get().load_program(folder / f"{name}.pte").load_method("forward")
     runs = []

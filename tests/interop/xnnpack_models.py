@@ -99,6 +99,34 @@ def mlp(width: int = 64) -> nn.Module:
     return nn.Sequential(nn.Linear(width, 96), nn.ReLU(), nn.Linear(96, width), nn.Tanh())
 
 
+def layer() -> nn.Module:
+    return nn.Sequential(nn.Linear(16, 6), nn.ReLU())
+
+
+class RowBias(nn.Module):
+    """A bias with one row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(8, 5))
+        self.bias = nn.Parameter(torch.randn(1, 5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.addmm(self.bias, x, self.weights)
+
+
+# To a part of the range of int8; most of the numbers of the test lie beyond it.
+_QUANTIZATION = (0.12, 3, -100, 90, torch.int8)
+
+
+def quantized(x: Tensor) -> Tensor:
+    return torch.ops.quantized_decomposed.quantize_per_tensor(x, *_QUANTIZATION)
+
+
+def dequantized(x: Tensor) -> Tensor:
+    return torch.ops.quantized_decomposed.dequantize_per_tensor(x, *_QUANTIZATION)
+
+
 class Attention(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)) * 0.25, -1), v)

@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
+from executorch.backends.xnnpack.linear import Rows, rows_around
 from executorch.backends.xnnpack.serialization.payload import (
     DATATYPES,
     EXTERNAL_INPUT,
@@ -33,6 +34,7 @@ from executorch.backends.xnnpack.static_quantization import (
     Constants,
     StaticCall,
     activation_kind,
+    bounds_of,
     is_dequantize,
     is_quantize,
     match_static,
@@ -166,17 +168,20 @@ class Lowering:
         # By floating-point node and dims of a row: the value of its rows, quantized.
         self.quantized: dict[tuple[Node, int], int] = {}
         self.static: dict[Node, StaticCall] = {}
+        self.rows: dict[Node, Rows] = {}  # around products
         # While a call in integers is lowered: the integers that stand for its operands and result.
         self._aliases: dict[Node, Node] = {}
         n_inputs = 0
         for node in graph.find_nodes(op="placeholder"):
             if node.name in owned:
                 self.tensors[node] = owned[node.name]
-            else:
+                continue
+            if isinstance(node.meta["val"], Tensor):
                 nhwc = is_channels_last(tensor_of(node))
                 self._ids[node, nhwc] = self._value(node, nhwc, (n_inputs, EXTERNAL_INPUT))
-                n_inputs += 1
+            n_inputs += 1  # extents, which the shapes of the tensors tell too, take up a slot
         results = cast("list[Node]", graph.output_node().args[0])
+        self.payload.n_externals = n_inputs + len(results)
         again = []
         for slot, node in enumerate(results, start=n_inputs):
             if node.op == "placeholder" or node in self._slots:
@@ -185,12 +190,12 @@ class Lowering:
                 self._slots[node] = slot
         for node in graph.nodes:
             self._current = node
-            self.skip(*parts_of(node, self.constant))
-            call = match_static(node, self.constant)
-            if isinstance(call, StaticCall):
-                self.static[node] = call
-                self.skip(*call.behind, *call.weights_from)
-                self.skip(*([] if call.padding is None else [call.padding]))
+            self._find_together(node, parts_of(node, self.constant))
+        joined = {rows.join: set(rows.join.users) for rows in self.rows.values()}
+        for join, readers in joined.items():
+            if readers <= self.rows.keys() and join not in self._slots:
+                self._current = next(iter(join.users))
+                self.skip(join)
         for node in graph.nodes:
             if node.op == "call_function" and node not in self._done:
                 self._current = node
@@ -202,6 +207,19 @@ class Lowering:
             nhwc = is_channels_last(tensor_of(node))
             to = self._value(node, nhwc, (slot, EXTERNAL_OUTPUT))
             self.payload.node("Copy", self.read(node, nhwc), to)
+
+    def _find_together(self, node: Node, of_dynamic_layer: list[Node]) -> None:
+        """What is computed together with a call."""
+        self.skip(*of_dynamic_layer)
+        call = match_static(node, self.constant)
+        if isinstance(call, StaticCall):
+            self.static[node] = call
+            self.skip(*call.behind, *call.weights_from)
+            self.skip(*([] if call.padding is None else [call.padding]))
+        rows = rows_around(node)
+        if rows is not None:
+            self.rows[node] = rows
+            self.skip(rows.split)
 
     def constant(self, node: Any) -> Tensor | None:
         """The tensor that a node stands for, if it is the same in every call."""
@@ -230,7 +248,13 @@ class Lowering:
         """Quantize or dequantize, in the layout that the operand has."""
         x = cast("Node", node.args[0])
         nhwc = self.is_nhwc(x)
-        self.emit(node, "Convert", self.read(x, nhwc), self.write(node, nhwc))
+        source = self.read(x, nhwc)
+        bounds = bounds_of(node) if is_quantize(node) else None
+        if bounds is not None:
+            clamped = self.like(source, self.payload.values[source][1])
+            self.payload.node("Clamp", source, clamped, bounds=bounds)
+            source = clamped
+        self.emit(node, "Convert", source, self.write(node, nhwc))
 
     def _value(self, node: Node, nhwc: bool, external: tuple[int, int] = (NO_ID, 0)) -> int:
         dims, dtype = shape_of(node), tensor_of(node).dtype

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from executorch.backends.xnnpack.linear import LINEAR, is_rows, operands_of, rows_around
 from executorch.backends.xnnpack.lowering import (
     Lowering,
     argument,
@@ -57,13 +58,18 @@ Constants = Callable[[Any], Tensor | None]
 class DynamicLayer:
     source: Node  # the floating-point input
     view: Node | None  # of the quantized input, as rows
-    chain: list[Node]  # all that the node is computed together with
+    chain: list[Node]  # all in front that the node is computed together with
     # int8, [out, in], of a convolution [out, in / groups, height, width], of matrices
     # [out, in, count]
     weights: Tensor
     scales: Tensor  # [out] or [out, groups]
     is_4_bit: bool
     bias: Tensor | None
+    split: Node | None = None  # the view of the result, which has the dims of the source in front
+
+    def parts(self) -> list[Node]:
+        """The calls that are computed together with the layer."""
+        return [*self.chain, *([] if self.split is None else [self.split])]
 
 
 def whole_operators() -> list[Any]:
@@ -75,25 +81,6 @@ def whole_operators() -> list[Any]:
 
 def _is(node: Any, names: set[str]) -> bool:
     return isinstance(node, Node) and str(getattr(node.target, "_op", "")) in names
-
-
-LINEAR = (aten.linear.default, aten.addmm.default, aten.mm.default)
-
-
-def operands_of(node: Node) -> tuple[Node, Node, Node | None]:
-    """Operand, weights, bias of a linear layer in any of its forms."""
-    if node.target is aten.addmm.default:
-        bias, x, w = node.args[:3]
-        return x, w, bias  # type: ignore[return-value]
-    x, w = node.args[:2]
-    return x, w, argument(node, "bias")  # type: ignore[return-value]
-
-
-def is_rows(view: Node) -> bool:
-    """Whether a view leaves the last dim as it is."""
-    before = tensor_of(cast("Node", view.args[0]))
-    extents = (before.shape[-1:], tensor_of(view).shape[-1:])
-    return extents[0] == extents[1] and isinstance(extents[0][0], int)
 
 
 def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
@@ -111,11 +98,15 @@ def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
         w = cast("Node", w.args[0])
     if not _is(w, _DEQUANTIZE_WEIGHTS) or (node.target is not aten.linear.default and not chain):
         return None
-    view = x if x.target is aten.view_copy.default else None
-    if view is not None and is_rows(view):
+    rows = rows_around(node)
+    view = x if x.target is aten.view_copy.default and is_rows(x) else None
+    if view is not None:
         chain.append(view)
         x = cast("Node", view.args[0])
-    return _layer(x, view, w, bias_node, chain, constant)
+    layer = _layer(x, None if rows is not None else view, w, bias_node, chain, constant)
+    if isinstance(layer, DynamicLayer) and rows is not None:
+        layer.split = rows.split
+    return layer
 
 
 def _match_convolution(node: Node, constant: Constants) -> DynamicLayer | str | None:
@@ -161,8 +152,6 @@ def _layer(
         return "activations quantized in another way than row by row when they are known"
     source = activations[0]
     chain = chain + activations[1]
-    if tensor_of(source).dtype not in (torch.float32, torch.float16):
-        return f"dynamic quantization of {tensor_of(source).dtype}"
     bias = constant(bias_node)
     if bias_node is not None and bias is None:
         return "a bias that is not constant"
@@ -170,6 +159,11 @@ def _layer(
     if isinstance(weights, str):
         return weights
     values, scales, is_4_bit = weights
+    dtype = tensor_of(source).dtype
+    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"dynamic quantization of {dtype}"
+    if dtype == torch.bfloat16 and scales.dim() != 2:
+        return "dynamic quantization of bfloat16, but for weights of 4 bits in groups"
     inner = w.args[0]
     chain += [w, *([inner] if isinstance(inner, Node) and inner.op == "call_function" else [])]
     return DynamicLayer(source, view, chain, values, scales, is_4_bit, bias)
@@ -178,7 +172,7 @@ def _layer(
 def parts_of(node: Node, constant: Constants) -> list[Node]:
     """The calls that are lowered together with a layer."""
     layer = match(node, constant)
-    return layer.chain if isinstance(layer, DynamicLayer) else []
+    return layer.parts() if isinstance(layer, DynamicLayer) else []
 
 
 def _match_activations(dequantize: Node) -> tuple[Node, list[Node]] | None:
@@ -297,6 +291,6 @@ def lower_linear(to: Lowering, node: Node, layer: DynamicLayer) -> None:
         x_id = _quantized(to, node, rows, floats, 1)
     w_id = payload.value(datatype, [n, k], constant=data, quantization=kind)
     bias_id = NO_ID if layer.bias is None else payload.constant(layer.bias.float())
-    result, bounds = to.with_activation(node)
+    result, bounds = to.with_activation(layer.split or node)
     ids = [x_id, w_id, bias_id, to.write(result), 0]
     to.emit(node, "FullyConnected", *ids, bounds=bounds)

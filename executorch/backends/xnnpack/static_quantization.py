@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from executorch.backends.xnnpack.linear import LINEAR, Rows, rows_around
 from executorch.backends.xnnpack.serialization.payload import MAX_TERMS, TOO_MANY_TERMS
 from executorch.exir.dialects._ops import ops as exir_ops
 
@@ -24,7 +25,7 @@ aten = exir_ops.edge.aten
 _INT8, _INT32, _INT8_CHANNELS, _INT32_CHANNELS = 3, 5, 6, 7
 _PER_CHANNEL, _PER_TENSOR = 1, 2
 
-_WEIGHTED = {aten.convolution.default, aten.linear.default, aten.addmm.default, aten.mm.default}
+_WEIGHTED = {aten.convolution.default, *LINEAR}
 _BINARY = {aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor}
 # Calls that move integers, so that operands and result have the same parameters.
 _MOVES = {
@@ -65,6 +66,7 @@ class StaticCall:
     weights: Weights | None
     weights_from: list[Node]  # the calls that give the weights
     padding: Node | None = None  # the call in front that pads a convolution's image with zeros
+    rows: Rows | None = None  # the views around a product
 
     def conversions(self) -> list[Node]:
         operands = [n for n in self.aliases if is_dequantize(n)]
@@ -73,7 +75,8 @@ class StaticCall:
     def chain(self) -> list[Node]:
         """All that must be in one delegate."""
         parts = [self.node, *self.conversions(), *self.behind, *self.weights_from]
-        return [*parts, self.padding] if self.padding is not None else parts
+        parts += [] if self.padding is None else [self.padding]
+        return parts + ([] if self.rows is None else [self.rows.join])
 
 
 def _name(node: Any) -> str:
@@ -96,9 +99,16 @@ def scheme_of(node: Node) -> Scheme | None:
     if not is_quantize(node) and not is_dequantize(node):
         return None
     _, scale, zero, low, high, dtype = node.args[:6]
-    if (low, high, dtype) != (-128, 127, torch.int8):
+    if dtype != torch.int8 or not -128 <= cast("int", low) <= cast("int", high) <= 127:
         return None
     return cast("float", scale), cast("int", zero)
+
+
+def bounds_of(quantize: Node) -> tuple[float, float] | None:
+    """Those of the numbers that a quantization to a part of the range of int8 makes integers of
+    that part from; None for one to the whole range, within which the payload's stays by itself."""
+    _, scale, zero, low, high = cast("tuple[Any, float, int, int, int]", quantize.args[:5])
+    return None if (low, high) == (-128, 127) else ((low - zero) * scale, (high - zero) * scale)
 
 
 def conversion_refusal(node: Node, of_integers: bool = False) -> str | None:
@@ -111,7 +121,7 @@ def conversion_refusal(node: Node, of_integers: bool = False) -> str | None:
     if floating.meta["val"].dtype != torch.float32:
         return "quantization of another type than float32"
     if scheme_of(node) is None:
-        return "quantization to another range than -128 to 127"
+        return "quantization to another type than int8"
     known = scheme_of(source) if is_dequantize(node) else scheme_of(node)
     readers = node.users if is_quantize(node) else source.users
     if known != scheme_of(node) or any(is_dequantize(u) and scheme_of(u) != known for u in readers):
@@ -129,12 +139,15 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     weighted = node.target in _WEIGHTED
     if not weighted and node.target not in _BINARY | _MOVES | _AVERAGES:
         return None
+    rows = rows_around(node)
     if weighted:
         at = 1 if node.target is aten.addmm.default else 0
         operands, w = [cast("Node", node.args[at])], cast("Node", node.args[at + 1])
         padding = operands[0] if _pads_image(operands[0], node) else None
         if padding is not None:
             operands = [cast("Node", padding.args[0])]
+        if rows is not None:
+            operands = [rows.source]
         if _dequantized_weights(w) is None:
             return None
     else:
@@ -143,7 +156,7 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
             return None
     if not all(is_dequantize(x) and scheme_of(x) for x in operands):
         return "integer weights with floating-point activations" if weighted else None
-    found = _quantized_result(node)
+    found = _quantized_result(node, rows)
     if found is None:
         return "integer weights with a floating-point result" if weighted else None
     result = found[-1]
@@ -156,7 +169,7 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     weights = _match_weights(node, w, constant)
     if isinstance(weights, str):
         return weights
-    return StaticCall(node, aliases, found, weights, list(_calls_behind(w)), padding)
+    return StaticCall(node, aliases, found, weights, list(_calls_behind(w)), padding, rows)
 
 
 def _pads_image(x: Node, reader: Node) -> bool:
@@ -173,10 +186,10 @@ def _pads_image(x: Node, reader: Node) -> bool:
     return image and plain and value == 0 and list(x.users) == [reader]
 
 
-def _quantized_result(node: Node) -> list[Node] | None:
+def _quantized_result(node: Node, rows: Rows | None) -> list[Node] | None:
     """The calls behind that are computed together with it, up to the quantization."""
-    ends = []
-    user = _only_user(node)
+    ends = [] if rows is None else [rows.split]
+    user = _only_user(rows.split if rows is not None else node)
     if node.target is aten.max_pool2d_with_indices.default:
         if user is None or user.args[1] != 0:
             return None
@@ -185,7 +198,9 @@ def _quantized_result(node: Node) -> list[Node] | None:
     if user is not None and user.target in _CLAMPS and node.target in _WEIGHTED | _BINARY:
         ends.append(user)
         user = _only_user(user)
-    return [*ends, user] if user is not None and is_quantize(user) and scheme_of(user) else None
+    if user is None or not is_quantize(user) or scheme_of(user) is None or bounds_of(user):
+        return None
+    return [*ends, user]
 
 
 def _dequantized_weights(w: Any) -> Node | None:

@@ -27,6 +27,7 @@ from executorch.exir.backend.submodules import insert_lowered_call
 from executorch.exir.graph_module import is_control_flow
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.make_program import make_program
+from executorch.exir.passes.debug_handle_generator_pass import generate_missing_debug_handles
 
 __all__ = [
     "LoweredBackendModule",
@@ -257,7 +258,9 @@ def _replaced(graphs: list[Parts]) -> ExportedProgram:
     for parts in graphs:
         parts.replace()
         remove_used_metadata(parts.graph)
-    return graphs[0].program
+    program = graphs[0].program
+    generate_missing_debug_handles(program)  # of the calls of delegates
+    return program
 
 
 def remove_used_metadata(graph: Graph) -> None:

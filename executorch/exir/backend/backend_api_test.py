@@ -415,6 +415,15 @@ def test_dynamic_shapes_reach_the_delegate():
 # ---- emission ----
 
 
+def test_delegate_calls_have_debug_handles_of_their_own():
+    graph = edge(demo, *square(3)).to_backend(AddMulPartitionerDemo()).exported_program().graph
+    calls = [n for n in graph.nodes if "call_delegate" in str(n.target)]
+    handles = [n.meta["debug_handle"] for n in calls]
+    others = [n.meta["debug_handle"] for n in graph.nodes if n.op == "call_function"]
+    assert len(calls) == 2 and len(set(handles)) == 2
+    assert all(others.count(h) == 1 for h in handles)
+
+
 def test_delegate_calls_are_mapped_for_debugging():
     manager = edge(demo, *square(3)).to_backend(AddMulPartitionerDemo()).to_executorch()
     assert manager.debug_handle_map["forward"] == {0: [1, 2], 1: 3, 2: [4, 5]}

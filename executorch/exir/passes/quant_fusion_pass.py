@@ -1,28 +1,123 @@
+"""Calls on integers in the place of calls between dequantizations and a quantization, for who runs
+quantized graphs on kernels. Tables and weights are kept in integers without it."""
+
 from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.fx import GraphModule, Node
 
-from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.dialects._ops import ops
+from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.passes.constant_prop_pass import constant_prop_pass
+from executorch.exir.passes.fold_constants import constant_tensors
+from executorch.exir.passes.lower_torchao_quantization import quantized_operators
 
-_ADVICE = (
-    "quantized operators are not fused for the portable kernels; delegate the quantized graph to a "
-    "backend, or leave do_quant_fusion_and_const_prop off: dequantize and quantize run as operators"
-)
+_aten = ops.edge.aten
+# Calls that only move elements: equal for integers, if what they stand for is the same.
+_MOVES = {
+    _aten.cat.default,
+    _aten.expand_copy.default,
+    _aten.permute_copy.default,
+    _aten.select_copy.int,
+    _aten.slice_copy.Tensor,
+    _aten.squeeze_copy.dims,
+    _aten.unsqueeze_copy.default,
+    _aten.view_copy.default,
+}
 
 
-class QuantFusionPass(PassBase):
-    """Refuses: there are no fused quantized operators to replace patterns by."""
+class QuantFusionPass(GraphEdit):
+    """Compute with the integers that quantized tensors are.
 
-    def __init__(self, _fix_node_meta_val: bool = False, node_value_dict: Any = None) -> None:
+    Before    y = add(dequantize(a), dequantize(b)); q = quantize(y)
+              y = view_copy(dequantize(a), shape); q = quantize(y), with the parameters of a
+    After     q = quantized_decomposed.add(a, b), with all parameters
+              q = view_copy(a, shape)
+    Requires  edge dialect; one scale for each tensor, known ahead of time.
+    Ensures   equal values; dequantizations stay for their other users.
+    Leaves    sums with factors and of tensors of several types; results that others read too.
+
+    _fix_node_meta_val, node_value_dict  accepted: values are always given, and found in the program
+    """
+
+    def __init__(
+        self, _fix_node_meta_val: bool = False, node_value_dict: dict[str, Tensor] | None = None
+    ) -> None:
         super().__init__()
+        quantized_operators()
 
-    def call(self, graph_module: GraphModule) -> PassResult:
-        raise ExportError(ExportErrorType.NOT_SUPPORTED, _ADVICE)
+    def edit(self, graph_module: GraphModule) -> bool:
+        modified = False
+        for node in list(graph_module.graph.nodes):
+            call = _quantized_call(node)
+            if call is None:
+                continue
+            target, arguments, keywords = call
+            value = node.meta["val"]
+            replace_node(node, insert_before(node, target, arguments, keywords, value=value))
+            modified = True
+        if modified:
+            graph_module.graph.eliminate_dead_code()
+        return modified
 
 
 def quant_fusion_and_const_prop_pass(program: ExportedProgram) -> ExportedProgram:
-    raise ExportError(ExportErrorType.NOT_SUPPORTED, _ADVICE)
+    """The pass and `constant_prop_pass`, in place."""
+    if QuantFusionPass().edit_all(program.graph_module):
+        program.graph_module.recompile()
+    return constant_prop_pass(program)
+
+
+def _get_node_value_dict(program: ExportedProgram) -> dict[str, Tensor]:
+    """Parameters and buffers by the names of their placeholders."""
+    return {node.name: tensor for node, tensor in constant_tensors(program).items()}
+
+
+def _is(node: Any, verb: str) -> bool:
+    operator = getattr(ops.edge.quantized_decomposed, f"{verb}_per_tensor").default
+    return isinstance(node, Node) and node.target is operator and _dtype(node) is not None
+
+
+def _dtype(conversion: Node) -> Any:
+    """Of the integers; None where a result is of another type than float32."""
+    if conversion.kwargs.get("out_dtype") is not None:
+        return None
+    return conversion.args[5]
+
+
+def _quantized_call(quantize: Node) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """What a quantization and the call it converts become together."""
+    if not _is(quantize, "quantize"):
+        return None
+    node = quantize.args[0]
+    if not isinstance(node, Node) or list(node.users) != [quantize] or node.op != "call_function":
+        return None
+    operands = node.all_input_nodes
+    if not operands or not all(_is(x, "dequantize") for x in operands):
+        return None
+    if node.target in _MOVES:
+        if any(x.args[1:] != quantize.args[1:] for x in operands):
+            return None
+        arguments, keywords = _with_integers((node.args, node.kwargs))
+        return node.target, arguments, keywords
+    is_sum = node.target is _aten.add.Tensor and all(isinstance(x, Node) for x in node.args)
+    if not is_sum or node.kwargs.get("alpha", 1) != 1:
+        return None
+    a, b = node.args
+    if {_dtype(a), _dtype(b)} != {_dtype(quantize)}:  # type: ignore[arg-type]
+        return None
+    target = ops.edge.quantized_decomposed.add.default
+    return target, (*a.args[:5], *b.args[:5], *quantize.args[1:5]), {}  # type: ignore
+
+
+def _with_integers(arguments: Any) -> Any:
+    if isinstance(arguments, Node):
+        return arguments.args[0]
+    if isinstance(arguments, (list, tuple)):
+        return type(arguments)(_with_integers(each) for each in arguments)
+    if isinstance(arguments, dict):
+        return {key: _with_integers(each) for key, each in arguments.items()}
+    return arguments

@@ -7,14 +7,13 @@ from typing import cast
 import torch
 from torch.fx import Node
 
+from executorch.backends.xnnpack.linear import LINEAR, operands_of
 from executorch.backends.xnnpack.lowering import Lowering, aten, lowers, tensor_of
 from executorch.backends.xnnpack.quantized import (
-    LINEAR,
     DynamicLayer,
     lower_linear,
     lower_matrices,
     match,
-    operands_of,
 )
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
@@ -30,11 +29,17 @@ def _not_linear(node: Node) -> str | None:
         return "weights that are not constant, in another type than float32"
     if bias is not None and _is_constant(w) and not _is_constant(bias):
         return "a bias that is not constant"
-    if bias is not None and tensor_of(bias).dim() != 1:
-        return "a bias that is not a vector"
+    if bias is not None and not _is_vector(bias, tensor_of(node).shape[-1]):
+        return "a bias that has not one number for each column"
     if tensor_of(x).dim() < 1 or tensor_of(w).dim() != 2:
         return "weights that are not a matrix"
     return None
+
+
+def _is_vector(bias: Node, n: int) -> bool:
+    """[n], or of constants [1, n]."""
+    shape = list(tensor_of(bias).shape)
+    return shape == [n] or (shape == [1, n] and _is_constant(bias))
 
 
 def _is_constant(node: Node) -> bool:
@@ -50,17 +55,20 @@ def _linear(to: Lowering, node: Node) -> None:
         lower_linear(to, node, layer)
         return
     x, w, bias = operands_of(node)
+    result = node
+    if node in to.rows:
+        x, result = to.rows[node].source, to.rows[node].split
     call = to.static.get(node)
     if call is not None and call.weights is not None:
         ids = [to.read(x), weights_value(to, call.weights, call.weights.values, 0)]
         bias_data = to.constant(bias)
         ids.append(NO_ID if bias_data is None else bias_value(to, call.weights, x, bias_data))
-        result, bounds = to.with_activation(node)
+        result, bounds = to.with_activation(result)
         to.emit(node, "FullyConnected", *ids, to.write(result), 0, bounds=bounds)
         return
     weights_id, flags = _weights(to, node, w)
     ids = [to.read(x), weights_id, NO_ID if bias is None else _bias(to, bias)]
-    result, bounds = to.with_activation(node)
+    result, bounds = to.with_activation(result)
     to.emit(node, "FullyConnected", *ids, to.write(result), flags, bounds=bounds)
 
 
@@ -79,6 +87,7 @@ def _bias(to: Lowering, bias: Node) -> int:
     tensor = to.constant(bias)
     if tensor is None:
         return to.read(bias)
+    tensor = tensor.reshape(-1)
     # Products of bfloat16 are summed up in float.
     return to.payload.constant(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
 

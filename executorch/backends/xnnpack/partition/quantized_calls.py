@@ -31,7 +31,7 @@ def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLayer], 
     found = {node: match(node, constant) for node in program.graph.nodes}
     layers = {n: x for n, x in found.items() if isinstance(x, DynamicLayer)}
     reasons = {n: x for n, x in found.items() if isinstance(x, str)}
-    torn = _drop_torn(layers, lambda node, layer: (node, *layer.chain), lambda x: x.chain)
+    torn = _drop_torn(layers, lambda node, layer: (node, *layer.parts()), lambda x: x.chain)
     reasons |= dict.fromkeys(torn, "its quantized operands are read by other calls too")
     return layers, reasons
 

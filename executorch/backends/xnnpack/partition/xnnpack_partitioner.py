@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.fx import Node
 from torch.fx.passes.infra.partitioner import Partition
 
 from executorch.backends.xnnpack import operators  # noqa: F401  (fills the table of rules)
+from executorch.backends.xnnpack.linear import LINEAR, operands_of, rows_around
 from executorch.backends.xnnpack.lowering import RULES, Refusal, aten, is_static, tensor_of
 from executorch.backends.xnnpack.operators.images import BATCH_NORM, follows_convolution
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
@@ -26,7 +27,7 @@ from executorch.backends.xnnpack.partition.quantized_calls import (
     float_weights,
     static_calls,
 )
-from executorch.backends.xnnpack.quantized import LINEAR, operands_of, whole_operators
+from executorch.backends.xnnpack.quantized import whole_operators
 from executorch.backends.xnnpack.static_quantization import (
     conversion_refusal,
     is_dequantize,
@@ -142,8 +143,8 @@ class XnnpackPartitioner(Partitioner):
             node.meta["is_constant"] = is_constant_data(program, node)
         supported, together = self._supported(program)
         if per_op or self.per_op_mode:
-            return [g for g in _apart(supported, together) if _computes(g)]
-        return acyclic_groups(graph, supported, together, _computes)
+            return _apart(supported, together)
+        return acyclic_groups(graph, supported, together)
 
     def _supported(self, program: ExportedProgram) -> tuple[set[Node], list[list[Node]]]:
         """The calls that have a rule; those that must be in one group."""
@@ -153,11 +154,14 @@ class XnnpackPartitioner(Partitioner):
             reasons |= dict.fromkeys(layers, "dynamically quantized calls are not wanted")
             layers = {}
         for node in list(layers):
-            if reason := self._not_configured(node, ConfigPrecisionType.DYNAMIC_QUANT):
+            reason = self._not_configured(node, ConfigPrecisionType.DYNAMIC_QUANT)
+            if tensor_of(node).dtype not in self.types:
+                reason = f"{tensor_of(node).dtype} is not wanted"
+            if reason is not None:
                 reasons[node] = reason
                 del layers[node]
-        parts = {part for layer in layers.values() for part in layer.chain}
-        together = [[*layer.chain, node] for node, layer in layers.items()]
+        parts = {part for layer in layers.values() for part in layer.parts()}
+        together = [[*layer.parts(), node] for node, layer in layers.items()]
         if ConfigPrecisionType.STATIC_QUANT in self.precisions:
             static, others = static_calls(program, self._static_refusal)
             reasons |= others
@@ -177,6 +181,9 @@ class XnnpackPartitioner(Partitioner):
             whole.remove(frozen[node])
             reasons[frozen[node]] = "integer weights whose reader is not computed in floats"
         together += [[w, node] for node, w in frozen.items() if node not in reasons]
+        rows = self._rows(n for n in calls if n not in whole and n not in reasons)
+        joined = {n for each in rows for n in each}
+        reasons = {n: reason for n, reason in reasons.items() if n not in joined}
         supported = {n for n in calls if n in whole or n not in reasons}
         reasons |= dict.fromkeys(self._torn_attention(program, supported, whole), ATTENTION)
         supported -= reasons.keys() - whole
@@ -185,7 +192,15 @@ class XnnpackPartitioner(Partitioner):
                 set_refusal(node, reasons[node])
                 if self.verbose:
                     print(f"XnnpackPartitioner: {node.name} is left out: {reasons[node]}")
+        together += [r for r in rows if supported.issuperset(r)]
         return supported, _pairs(supported) + together
+
+    def _rows(self, products: Iterable[Node]) -> list[list[Node]]:
+        """Products in floating point, each between the views that its layer needs not."""
+        if self.configs is not None:
+            return []
+        found = [(r.join, n, r.split) for n in products if (r := rows_around(n))]
+        return [list(f) for f in found if not type_refusal(f[0], self.types)]
 
     def _torn_attention(
         self, program: ExportedProgram, supported: set[Node], layers: set[Node]
@@ -263,11 +278,6 @@ class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
 
     def __init__(self) -> None:
         super().__init__(None, ConfigPrecisionType.FP32)
-
-
-def _computes(group: list[Node]) -> bool:
-    """A conversion by itself is none of a call that is delegated."""
-    return not all(is_quantize(n) or is_dequantize(n) for n in group)
 
 
 def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]:

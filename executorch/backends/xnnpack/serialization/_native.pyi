@@ -4,14 +4,19 @@ from collections.abc import Sequence
 
 Fields = Sequence[int | float | list[int] | None]
 Member = tuple[int, Fields]
+# Id, type, dims, entry of constants (0: none), external id, flags, quantization.
+Value = tuple[int, int, list[int], int, int, int, Member | None]
+# Member of XNodeUnion, debug handle, bounds.
+Node = tuple[Member, int, tuple[float, float] | None]
 
 def write_payload(
-    values: Sequence[tuple[int, list[int], int, int, int, Member | None]],
-    nodes: Sequence[tuple[Member, int, tuple[float, float] | None]],
-    constants: Sequence[tuple[int, str]],
+    values: Sequence[Value],
+    nodes: Sequence[Node],
+    constants: Sequence[tuple[int, int, str]],
     n_externals: int,
     inputs: list[int],
     outputs: list[int],
+    version: str,
 ) -> bytes: ...
 def read_payload(payload: bytes) -> str: ...
 def constants_offset(payload: bytes) -> int: ...

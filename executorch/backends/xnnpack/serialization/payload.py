@@ -14,6 +14,7 @@ from executorch.exir._serialize._named_data_store import NamedDataStore
 NO_ID = 0xFFFFFFFF
 NO_HANDLE = 0xFFFF
 MAX_RANK = 6
+_IN_NAMED_DATA = 2**64 - 1  # an offset
 
 # What the runtime takes: extents, strides, paddings and dilations of windows; products of 8-bit
 # integers that are summed up in 32 bits. And what the partitioner says of larger ones.
@@ -61,7 +62,9 @@ class Payload:
         default_factory=list
     )
     nodes: list[tuple[_native.Member, int, Bounds]] = field(default_factory=list)
-    constants: list[tuple[int, str]] = field(default_factory=list)
+    # Offset, bytes, key of named data; the first stands for none.
+    constants: list[tuple[int, int, str]] = field(default_factory=lambda: [(0, 0, "")])
+    n_externals: int = 0  # the arguments of a call; some may be no values
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
@@ -90,8 +93,8 @@ class Payload:
         flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
         key = prefix + hashlib.sha256(flat).hexdigest()
         self.store.add_named_data(key, flat.data, alignment=16)
-        self.constants.append((flat.nbytes, key))
-        return len(self.constants)
+        self.constants.append((_IN_NAMED_DATA, flat.nbytes, key))
+        return len(self.constants) - 1
 
     def node(
         self, kind: str, *fields: Field, bounds: Bounds = None, debug_handle: int = NO_HANDLE
@@ -100,7 +103,12 @@ class Payload:
         self.nodes.append(((KINDS[kind], fields), debug_handle, bounds))
 
     def to_bytes(self) -> bytes:
-        n_externals = len(self.inputs) + len(self.outputs)
         return _native.write_payload(
-            self.values, self.nodes, self.constants, n_externals, self.inputs, self.outputs
+            [(number, *value) for number, value in enumerate(self.values)],
+            self.nodes,
+            self.constants,
+            self.n_externals,
+            self.inputs,
+            self.outputs,
+            version="0",
         )

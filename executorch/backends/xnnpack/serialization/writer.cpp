@@ -25,13 +25,13 @@ using Field = std::variant<std::monostate, int64_t, double, std::vector<uint32_t
 using Fields = std::vector<Field>;
 /// Union member, fields.
 using Member = std::tuple<int, Fields>;
-/// Type, dims, entry of constants (0: none), external id, flags, quantization.
-using Value =
-    std::tuple<int, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t, std::optional<Member>>;
+/// Id, type, dims, entry of constants (0: none), external id, flags, quantization.
+using Value = std::tuple<uint32_t, int, std::vector<uint32_t>, uint32_t, uint32_t, uint32_t,
+                         std::optional<Member>>;
 /// Member of XNodeUnion, debug handle, bounds.
 using Node = std::tuple<Member, uint32_t, std::optional<std::tuple<float, float>>>;
-/// Bytes, key of named data.
-using Constant = std::tuple<uint64_t, std::string>;
+/// Offset, bytes, key of named data.
+using Constant = std::tuple<uint64_t, uint64_t, std::string>;
 
 flatbuffers::voffset_t slot(size_t id) {
   return static_cast<flatbuffers::voffset_t>(4 + 2 * id);
@@ -57,9 +57,9 @@ flatbuffers::Offset<void> write_table(flatbuffers::FlatBufferBuilder& fbb, const
   return flatbuffers::Offset<void>(fbb.EndTable(start));
 }
 
-flatbuffers::Offset<fb::XValue> write_value(flatbuffers::FlatBufferBuilder& fbb, const Value& value,
-                                            uint32_t id) {
-  const auto& [type, dims, constant, external, flags, quantization] = value;
+flatbuffers::Offset<fb::XValue> write_value(flatbuffers::FlatBufferBuilder& fbb,
+                                            const Value& value) {
+  const auto& [id, type, dims, constant, external, flags, quantization] = value;
   flatbuffers::Offset<void> params;
   if (quantization) params = write_table(fbb, std::get<1>(*quantization));
   const auto tensor = fb::CreateXNNTensorValue(
@@ -80,12 +80,11 @@ void put(std::string& bytes, size_t at, T number) {
 
 nb::bytes write_payload(const std::vector<Value>& values, const std::vector<Node>& nodes,
                         const std::vector<Constant>& constants, uint32_t n_externals,
-                        const std::vector<uint32_t>& inputs, const std::vector<uint32_t>& outputs) {
+                        const std::vector<uint32_t>& inputs, const std::vector<uint32_t>& outputs,
+                        const std::string& version) {
   flatbuffers::FlatBufferBuilder fbb;
   std::vector<flatbuffers::Offset<fb::XValue>> value_tables;
-  for (uint32_t id = 0; id < values.size(); ++id) {
-    value_tables.push_back(write_value(fbb, values[id], id));
-  }
+  for (const Value& value : values) value_tables.push_back(write_value(fbb, value));
   std::vector<flatbuffers::Offset<fb::XNode>> node_tables;
   for (const auto& [member, handle, bounds] : nodes) {
     const auto table = write_table(fbb, std::get<1>(member));
@@ -96,14 +95,12 @@ nb::bytes write_payload(const std::vector<Value>& values, const std::vector<Node
     node_tables.push_back(fb::CreateXNode(fbb, static_cast<fb::XNodeUnion>(std::get<0>(member)),
                                           table, handle, min_max));
   }
-  // The first entry stands for none.
-  std::vector<flatbuffers::Offset<fb::ConstantDataOffset>> entries = {
-      fb::CreateConstantDataOffset(fbb, 0, 0, fbb.CreateString(""))};
-  for (const auto& [size, key] : constants) {
-    entries.push_back(fb::CreateConstantDataOffset(fbb, ~uint64_t{0}, size, fbb.CreateString(key)));
+  std::vector<flatbuffers::Offset<fb::ConstantDataOffset>> entries;
+  for (const auto& [offset, size, key] : constants) {
+    entries.push_back(fb::CreateConstantDataOffset(fbb, offset, size, fbb.CreateString(key)));
   }
   fbb.Finish(
-      fb::CreateXNNGraph(fbb, fbb.CreateString("0"), fbb.CreateVector(node_tables),
+      fb::CreateXNNGraph(fbb, fbb.CreateString(version), fbb.CreateVector(node_tables),
                          fbb.CreateVector(value_tables), n_externals, fbb.CreateVector(inputs),
                          fbb.CreateVector(outputs), 0, 0, fbb.CreateVector(entries)),
       fb::XNNGraphIdentifier());
@@ -124,7 +121,7 @@ nb::bytes write_payload(const std::vector<Value>& values, const std::vector<Node
 
 NB_MODULE(_native, m) {
   m.def("write_payload", &write_payload, nb::arg("values"), nb::arg("nodes"), nb::arg("constants"),
-        nb::arg("n_externals"), nb::arg("inputs"), nb::arg("outputs"));
+        nb::arg("n_externals"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("version"));
   m.def("read_payload", &executorch::backends::xnnpack::read_payload, nb::arg("payload"));
   m.def("constants_offset", &executorch::backends::xnnpack::constants_offset, nb::arg("payload"));
 }
