@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 
 _ADVICE = (
     "quantized operators are not fused for the portable kernels; delegate the quantized graph to a "
@@ -14,13 +14,13 @@ _ADVICE = (
 )
 
 
-class QuantFusionPass(PassBase):
+class QuantFusionPass(Pass):
     """Refuses: there are no fused quantized operators to replace patterns by."""
 
     def __init__(self, _fix_node_meta_val: bool = False, node_value_dict: Any = None) -> None:
         super().__init__()
 
-    def call(self, graph_module: GraphModule) -> PassResult:
+    def edit(self, view: ProgramView) -> bool:
         raise ExportError(ExportErrorType.NOT_SUPPORTED, _ADVICE)
 
 
