@@ -7,6 +7,9 @@ from collections.abc import Generator
 
 import pytest
 
+# After every pass, also in processes that tests start: see exir/graph/pass_checks.py.
+os.environ.setdefault("EXECUTORCH_CHECK_PASSES", "1")
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:

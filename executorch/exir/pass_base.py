@@ -10,7 +10,6 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -20,6 +19,7 @@ from torch.fx import traceback as fx_traceback
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.graph.pass_driver import ExportedProgramPassResult as ExportedProgramPassResult
 from executorch.exir.proxy_value import ExportPassBaseError, NodeMetadata, ProxyValue
 from executorch.exir.torch_internals import (
     FakeTensor,
@@ -38,12 +38,6 @@ Value = Any
 Fn = Callable[..., Any]
 K = TypeVar("K")
 PassType = Any  # ExportedProgramPassBase | Callable[[GraphModule], PassResult | None]
-
-
-@dataclass
-class ExportedProgramPassResult:
-    exported_program: ExportedProgram
-    modified: bool
 
 
 class ExportedProgramPassBase(ABC):

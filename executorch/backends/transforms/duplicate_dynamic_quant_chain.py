@@ -3,9 +3,9 @@ from __future__ import annotations
 import operator
 
 import torch
-from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.fx import Node
 
+from executorch.exir.graph.pass_driver import CallPass
 from executorch.exir.torch_internals import define_quantized_operators
 
 define_quantized_operators()
@@ -13,7 +13,7 @@ _quantized = torch.ops.quantized_decomposed
 _CHOOSE = (_quantized.choose_qparams.tensor, _quantized.choose_qparams_symmetric.tensor)
 
 
-class DuplicateDynamicQuantChainPass(PassBase):
+class DuplicateDynamicQuantChainPass(CallPass):
     """Give every user of a dynamically quantized value its own chain, so that each user and its
     chain can become one delegated operator.
 
@@ -24,16 +24,11 @@ class DuplicateDynamicQuantChainPass(PassBase):
     Leaves    static quantization: its dequantize nodes are operators of one constant.
     """
 
-    def call(self, graph_module: GraphModule) -> PassResult:
-        modified = False
-        for node in list(graph_module.graph.nodes):
-            if _ends_dynamic_chain(node):
-                for user in list(node.users)[1:]:
-                    user.replace_input_with(node, _copy_chain(node, user))
-                    modified = True
-        if modified:
-            graph_module.recompile()
-        return PassResult(graph_module, modified)
+    def change(self, call: Node) -> bool:
+        others = list(call.users)[1:] if _ends_dynamic_chain(call) else []
+        for user in others:
+            user.replace_input_with(call, _copy_chain(call, user))
+        return bool(others)
 
 
 def _ends_dynamic_chain(node: Node) -> bool:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.passes.fold_redundant_dequantize_quantize_pass import (
+from executorch.exir.graph.pass_driver import GraphPass
+from executorch.exir.passes.patterns import (
     FoldRedundantDequantizeQuantizePass,
 )
 
@@ -13,7 +13,7 @@ _clone = ops.edge.aten.clone.default
 _clone_dim_order = ops.edge.dim_order_ops._clone_dim_order.default
 
 
-class RemoveCloneOpsTransform(PassBase):
+class RemoveCloneOpsTransform(GraphPass):
     """Remove copies that keep the order of dimensions.
 
     Before    y = clone(x)
@@ -34,7 +34,7 @@ class RemoveCloneOpsTransform(PassBase):
         self.preserves_ends = preserve_input_output_copies
         self.folds_pairs = eliminate_quant_dequant_pairs
 
-    def call(self, graph_module: GraphModule) -> PassResult:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         graph = graph_module.graph
         modified = False
         for node in list(graph.nodes):
@@ -47,10 +47,9 @@ class RemoveCloneOpsTransform(PassBase):
             modified = True
         if modified:
             if self.folds_pairs:
-                FoldRedundantDequantizeQuantizePass()(graph_module)
+                FoldRedundantDequantizeQuantizePass().edit_graph(graph_module)
             graph.eliminate_dead_code()
-            graph_module.recompile()
-        return PassResult(graph_module, modified)
+        return modified
 
 
 def _changes_order(node: Node) -> bool:

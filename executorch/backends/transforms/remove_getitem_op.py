@@ -3,15 +3,21 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before
+from executorch.exir.graph.graph_edit import insert_before, replace_node
+from executorch.exir.graph.pass_driver import CallPass
 
 _aten = ops.edge.aten
 
+_WITHOUT_POSITIONS: dict[Any, Any] = {
+    _aten.max_pool2d_with_indices.default: _aten.max_pool2d.default,
+    _aten.max.dim: _aten.amax.default,
+}
 
-class RemoveGetItemPass(GraphEdit):
+
+class RemoveGetItemPass(CallPass):
     """Compute maxima without their positions where nothing reads those.
 
     Before    y, i = max_pool2d_with_indices(x, ...), i not read; m, j = max.dim(x, 1), j not read
@@ -20,25 +26,16 @@ class RemoveGetItemPass(GraphEdit):
     Leaves    calls whose positions are read.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        targets = {_aten.max_pool2d_with_indices.default: _aten.max_pool2d.default}
-        targets[_aten.max.dim] = _aten.amax.default
-        modified = False
-        for node in list(graph_module.graph.nodes):
-            if node.op != "call_function" or node.target not in targets:
-                continue
-            items = list(node.users)
-            if not items or any(i.target is not operator.getitem or i.args[1] for i in items):
-                continue
-            replacement = _replacement(node, targets[node.target])
-            for item in items:
-                item.replace_all_uses_with(replacement)
-                graph_module.graph.erase_node(item)
-            graph_module.graph.erase_node(node)
-            modified = True
-        return modified
-
-
-def _replacement(node: Node, target: Any) -> Node:
-    values = node.meta["val"]
-    return insert_before(node, target, node.args, node.kwargs, value=values[0])
+    def change(self, call: Node) -> bool:
+        target = _WITHOUT_POSITIONS.get(call.target)
+        items = list(call.users)
+        if target is None or not items:
+            return False
+        if any(i.target is not operator.getitem or i.args[1] for i in items):
+            return False
+        value = call.meta["val"][0]
+        replacement = insert_before(call, target, call.args, call.kwargs, value=value)
+        for item in items:
+            replace_node(item, replacement)
+        call.graph.erase_node(call)
+        return True

@@ -1,4 +1,4 @@
-"""The base of passes that edit a graph where it stands, and the few edits they share."""
+"""Edits of a graph where it stands that passes share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 from torch.fx.node import map_arg
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.torch_internals import FakeTensorMode, enable_python_dispatcher
+from executorch.exir.torch_internals import (
+    FakeTensorMode,
+    detect_fake_mode,
+    enable_python_dispatcher,
+)
 
 # What a node made from another one inherits: who wrote it, and where it came from.
 _PROVENANCE = (
@@ -24,26 +26,6 @@ _PROVENANCE = (
     "seq_nr",
     "debug_handle",
 )
-
-
-class GraphEdit(PassBase):
-    """A pass that edits graphs in place; a subclass writes `edit`, for a graph by itself."""
-
-    def edit(self, graph_module: GraphModule) -> bool:
-        """Edit `graph_module.graph`; true if anything changed."""
-        raise NotImplementedError
-
-    def edit_all(self, graph_module: GraphModule) -> bool:
-        """Edit the graph and all control flow sub-graphs, without regenerating their code."""
-        return any([self.edit(gm) for gm in all_graph_modules(graph_module)])
-
-    def call(self, graph_module: GraphModule) -> PassResult:
-        modified = False
-        for gm in all_graph_modules(graph_module):
-            if self.edit(gm):
-                gm.recompile()
-                modified = True
-        return PassResult(graph_module, modified)
 
 
 def value_of(argument: Any) -> Any:
@@ -59,8 +41,6 @@ def compute_value(
 ) -> Any:
     """The fake result of calling `target` on arguments that may be nodes; if none is a tensor, one
     that can be used with the value `beside`."""
-    from executorch.exir.torch_internals import detect_fake_mode
-
     fake_args, fake_kwargs = value_of(tuple(args)), value_of(dict(kwargs or {}))
     mode = detect_fake_mode((fake_args, fake_kwargs, beside))
     if mode is None:
@@ -98,6 +78,13 @@ def replace_node(old: Node, new: Node) -> None:
     old.graph.erase_node(old)
 
 
+def attribute_of(module: torch.nn.Module, target: str) -> Any:
+    """What a `get_attr` node of that target reads."""
+    for part in target.split("."):
+        module = getattr(module, part)
+    return module
+
+
 def same_extent(a: Any, b: Any) -> bool:
     """Whether two sizes are equal for certain, without adding a guard."""
     if isinstance(a, int) and isinstance(b, int):
@@ -121,3 +108,23 @@ def is_droppable(node: Node, value: Node) -> bool:
     return value.op not in ("placeholder", "get_attr") and all(
         u.op != "output" for u in value.users
     )
+
+
+def _in_order(tensor: torch.Tensor, order: list[int]) -> bool:
+    """Whether the strides are those of a dense tensor in `order`; adds no guards."""
+    expected: int | torch.SymInt = 1
+    for dim in reversed(order):
+        size, stride = tensor.shape[dim], tensor.stride(dim)
+        if not same_extent(size, 1) and not same_extent(stride, expected):
+            return False
+        expected = expected * size
+    return True
+
+
+def is_contiguous(tensor: torch.Tensor) -> bool:
+    return _in_order(tensor, list(range(tensor.dim())))
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """Dense in channels-last order and not contiguous at the same time."""
+    return tensor.dim() == 4 and not is_contiguous(tensor) and _in_order(tensor, [0, 2, 3, 1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from executorch.exir import memory
@@ -18,6 +19,24 @@ from executorch.exir.torch_internals import (
 
 # Functions that make no kernel call: they name memory or pick a result.
 STRUCTURAL = frozenset({memory.alloc, memory.view, memory.free, operator.getitem})
+
+_aten = torch.ops.aten
+# Symbolic sizes, assertions and scalars: they stay plain torch operators in every dialect.
+UNWRAPPED = frozenset(
+    {
+        _aten.sym_size.int,
+        _aten.sym_stride.int,
+        _aten.sym_numel.default,
+        _aten.sym_storage_offset.default,
+        _aten._local_scalar_dense.default,
+        _aten.sym_constrain_range.default,
+        _aten.sym_constrain_range_for_size.default,
+        _aten._assert_scalar.default,
+        _aten._assert_async.msg,
+        _aten.scalar_tensor.default,
+        operator.getitem,
+    }
+)
 
 _SYMBOLIC = frozenset(
     {
@@ -36,6 +55,11 @@ def overload_of(target: Any) -> OpOverload | None:
         return target
     op = getattr(target, "_op", None)
     return op if isinstance(op, OpOverload) else None
+
+
+def is_unwrapped(target: Any) -> bool:
+    """Whether the edge dialect has `target` as it is."""
+    return not isinstance(target, OpOverload) or target in UNWRAPPED
 
 
 def is_delegate_call(node: Node) -> bool:

@@ -11,9 +11,9 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.exir.graph.graph_edit import insert_before, replace_node
+from executorch.exir.graph.program_view import renamed_signature
 from executorch.exir.incremental.values import arguments
 from executorch.exir.passes.lower_torchao_quantization import (
-    _signature_of_copy,
     lower_torchao_quantization,
     quantized_operators,
 )
@@ -36,7 +36,7 @@ def quantize_by_token(program: ExportedProgram) -> ExportedProgram:
         return program
     new = copy.copy(program)
     set_parts(new, graph_module=copy.deepcopy(program.graph_module))
-    set_parts(new, graph_signature=_signature_of_copy(new))
+    set_parts(new, graph_signature=renamed_signature(program.graph_signature, new.graph_module))
     for node in _chosen(new):
         _choose_by_token(node, quantized)
     return new

@@ -6,13 +6,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from executorch.exir.graph.graph_edit import insert_before, replace_node
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
-from executorch.exir.passes.fold_constants import constant_tensors, is_trained
 from executorch.exir.passes.lower_torchao_quantization import quantized_operators
 from executorch.exir.torch_internals import op_name
 
@@ -20,8 +21,8 @@ _NAMESPACE = "quantized_decomposed::"
 _BYTES = (torch.int8, torch.uint8)
 
 
-def compact_quantized_weights(program: ExportedProgram) -> bool:
-    """Quantize weights now, and look tables up before they are dequantized; in place.
+class CompactQuantizedWeights(Pass):
+    """Quantize weights now, and look tables up before they are dequantized.
 
     Before    q = quantize_per_channel(w, ...); y = embedding(dequantize_per_channel(t, ...), i)
     After     q = placeholder; y = embedding_byte(t, ..., i), or embedding_4bit with packed t
@@ -29,18 +30,21 @@ def compact_quantized_weights(program: ExportedProgram) -> bool:
     Ensures   equal values. A float weight stays if others read it too.
     Leaves    programs that compute gradients; tables whose dequantized form others read.
     """
-    if is_trained(program):
-        return False
-    known: dict[Node, Tensor] = dict(constant_tensors(program))
-    for node in list(program.graph.nodes):
-        if not _operator(node).startswith("quantize_per_"):
-            continue
-        if all(n in known for n in node.all_input_nodes):
-            args = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
-            with torch.no_grad():
-                known[node] = node.target(*args[0], **args[1])
-    modified = replace_by_constants(program, known)
-    return any([modified, _look_up_in_integers(program)])
+
+    takes = frozenset({Dialect.ATEN})
+
+    def edit(self, view: ProgramView) -> bool:
+        if view.is_trained:
+            return False
+        known: dict[Node, Tensor] = dict(view.constants)
+        for node in list(view.graph.nodes):
+            if not _operator(node).startswith("quantize_per_"):
+                continue
+            if all(n in known for n in node.all_input_nodes):
+                args, kwargs = map_arg((node.args, node.kwargs), known.__getitem__)
+                with torch.no_grad():
+                    known[node] = node.target(*args, **kwargs)
+        return any([replace_by_constants(view, known), _look_up_in_integers(view)])
 
 
 def _operator(node: Node) -> str:
@@ -51,13 +55,13 @@ def _operator(node: Node) -> str:
     return str(op_name(op))
 
 
-def _look_up_in_integers(program: ExportedProgram) -> bool:
-    known: dict[Node, Tensor] = dict(constant_tensors(program))
-    lookups = program.graph.find_nodes(op="call_function", target=torch.ops.aten.embedding.default)
-    modified = [_look_up(node, known) for node in list(lookups)]
-    if any(modified):
-        replace_by_constants(program, known)
-    return any(modified)
+def _look_up_in_integers(view: ProgramView) -> bool:
+    known: dict[Node, Tensor] = dict(view.constants)
+    lookups = view.graph.find_nodes(op="call_function", target=torch.ops.aten.embedding.default)
+    modified = any([_look_up(node, known) for node in list(lookups)])
+    if modified:
+        replace_by_constants(view, known)
+    return modified
 
 
 def _look_up(node: Node, known: dict[Node, Tensor]) -> bool:

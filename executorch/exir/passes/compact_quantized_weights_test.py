@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from executorch.exir.passes.compact_quantized_weights import compact_quantized_weights
+from executorch.exir.passes.compact_quantized_weights import CompactQuantizedWeights
 from executorch.exir.passes.lower_torchao_quantization import quantized_operators
 from executorch.exir.program._decompose import decompose
 from executorch.exir.testing import targets
@@ -47,7 +47,7 @@ def compacted(module: nn.Module) -> torch.export.ExportedProgram:
     indices = torch.tensor([5, 0, 3])
     program = decompose(torch.export.export(module, (indices,)))
     expected = module(indices)
-    assert compact_quantized_weights(program)
+    assert CompactQuantizedWeights()(program).modified
     program.graph_module.recompile()
     torch.testing.assert_close(program.module()(indices), expected)
     return program
@@ -83,4 +83,4 @@ def test_a_table_that_others_read_dequantized_is_left() -> None:
             return nn.functional.embedding(i, table) @ table.T
 
     program = decompose(torch.export.export(Both(-8, 7), (torch.tensor([5, 0, 3]),)))
-    assert not compact_quantized_weights(program)
+    assert not CompactQuantizedWeights()(program).modified

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -11,31 +10,42 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import (
-    ExportGraphSignature,
-    InputKind,
-    InputSpec,
-    OutputSpec,
-    TensorArgument,
-)
+from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 from torch.fx.node import map_arg
 
 from executorch.exir.dialects._ops import ops
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
-from executorch.exir.graph.operator_kind import (
-    makes_contiguous,
-    overload_of,
-)
+from executorch.exir.graph.operator_kind import makes_contiguous, overload_of
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.graph_module import is_control_flow
-from executorch.exir.passes.remove_dead_code import RemoveDeadCode
+from executorch.exir.passes.remove_dead_code import remove_dead_code
 from executorch.exir.passes.written_memory import written_memory
 from executorch.exir.torch_internals import detect_fake_mode, pytree, schema_of, set_parts
 
 _log = logging.getLogger(__name__)
 
 _PREFIX = "_prop_tensor_constant"
-_STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+
+
+class ConstPropPass(Pass):
+    """Replace calls that depend on constants only by their results, but in control flow.
+
+    skip  operators to leave; default: those that make much data out of little
+    """
+
+    takes = frozenset({Dialect.ATEN, Dialect.EDGE})
+
+    def __init__(self, skip: set[EdgeOpOverload] | None = None) -> None:
+        self.skip = skip
+
+    def edit(self, view: ProgramView) -> bool:
+        assert view.program is not None
+        if any(map(is_control_flow, view.graph.nodes)):
+            _log.warning("constant_prop_pass folds nothing inside of control flow")
+        skip = default_skip_targets() if self.skip is None else self.skip
+        return replace_by_constants(view, get_propagated_const_tensor_dict(view.program, skip))
 
 
 def constant_prop_pass(
@@ -43,17 +53,8 @@ def constant_prop_pass(
     custom_skip_targets: set[EdgeOpOverload] | None = None,
     _skip_dim_order: bool = True,
 ) -> ExportedProgram:
-    """Replace calls that depend on constants only by their results, in place; the same program.
-
-    exported_program     of the ATen or the edge dialect; sub-graphs of control flow stay
-    custom_skip_targets  operators to leave; default: those that make much data out of little
-    """
-    if any(map(is_control_flow, exported_program.graph.nodes)):
-        _log.warning("constant_prop_pass folds nothing inside of control flow")
-    skip = custom_skip_targets if custom_skip_targets is not None else default_skip_targets()
-    tensors = get_propagated_const_tensor_dict(exported_program, skip)
-    if replace_by_constants(exported_program, tensors):
-        exported_program.graph_module.recompile()
+    """`ConstPropPass` on `exported_program` itself, which is returned."""
+    ConstPropPass(custom_skip_targets)(exported_program)
     return exported_program
 
 
@@ -75,26 +76,13 @@ def default_skip_targets() -> set[EdgeOpOverload]:
 
 def is_constant_buffer(program: ExportedProgram, node: Node) -> bool:
     """Whether `node` reads a buffer that no method call changes."""
-    target = program.graph_signature.inputs_to_buffers.get(node.name)
-    return target is not None and target not in program.graph_signature.buffers_to_mutate.values()
+    view = ProgramView(program)
+    return node in view.stored and view.inputs[node].kind is InputKind.BUFFER
 
 
 def get_constant_placeholder_dict(exported_program: ExportedProgram) -> OrderedDict[Node, Tensor]:
     """Placeholder -> tensor, of all parameters, unchanged buffers and constants."""
-    program, signature = exported_program, exported_program.graph_signature
-    mutated = set(signature.buffers_to_mutate.values())
-    targets = {
-        s.arg.name: s.target
-        for s in signature.input_specs
-        if s.kind in _STORED and s.target not in mutated
-    }
-    found: OrderedDict[Node, Tensor] = OrderedDict()
-    for node in program.graph.find_nodes(op="placeholder"):
-        target = targets.get(node.name)
-        if target is not None:
-            store = program.state_dict if target in program.state_dict else program.constants
-            found[node] = store[target]
-    return found
+    return OrderedDict(ProgramView(exported_program).stored)
 
 
 def is_const(
@@ -159,11 +147,7 @@ def _memory(node: Node) -> Node:
 
 def get_first_user_input(exported_program: ExportedProgram) -> Node:
     """The placeholder before which constants belong; the first other node if there is none."""
-    inputs = set(exported_program.graph_signature.user_inputs)
-    for node in exported_program.graph.nodes:
-        if node.op != "placeholder" or node.name in inputs:
-            return node
-    raise ValueError("the graph has no nodes")
+    return ProgramView(exported_program).first_input
 
 
 def get_fake_mode(exported_program: ExportedProgram) -> Any:
@@ -227,36 +211,18 @@ def erase_constant_node(exported_program: ExportedProgram, node: Node) -> None:
     exported_program.graph.erase_node(node)
 
 
-def replace_by_constants(program: ExportedProgram, tensors: Mapping[Node, Tensor]) -> bool:
+def replace_by_constants(view: ProgramView, tensors: Mapping[Node, Tensor]) -> bool:
     """Make the calls among the nodes constants, and drop constants that are read no more; true if
-    there were any. The graph's code is left to be generated anew."""
-    set_parts(program, state_dict=dict(program.state_dict))  # which other programs may share
-    set_parts(program, constants=dict(program.constants))
-    candidates = get_constant_placeholder_dict(program)
+    there were any."""
+    program, candidates = view.program, list(view.stored)
+    assert program is not None
+    set_parts(program, constants=dict(program.constants))  # which other programs may share
     new = create_constant_nodes_and_return_specs(tensors, program)
     if not new:
         return False
-    RemoveDeadCode().edit(program.graph_module)
-    unused = {n.name for n in candidates if not n.users}
+    remove_dead_code(view.graph_module)
     for node in candidates:
         if not node.users:
             program.graph.erase_node(node)
-    old = {s.arg.name: s for s in program.graph_signature.input_specs if hasattr(s.arg, "name")}
-    placeholders = program.graph.find_nodes(op="placeholder")
-    specs = [new.get(n.name) or old[n.name] for n in placeholders]
-    gone = {old[name].target for name in unused} - {spec.target for spec in specs}
-    for store in (program.state_dict, program.constants):
-        for target in gone & store.keys():
-            del store[target]
-    set_parts(program, graph_signature=ExportGraphSignature(specs, _named_outputs(program)))
+    view.update_inputs(new)
     return True
-
-
-def _named_outputs(program: ExportedProgram) -> list[OutputSpec]:
-    """The output specifications with the names that the results have now."""
-    results: Any = program.graph.output_node().args[0]
-    specs = copy.deepcopy(program.graph_signature.output_specs)
-    for spec, result in zip(specs, results, strict=True):
-        if isinstance(result, Node):
-            spec.arg.name = result.name
-    return specs

@@ -1,31 +1,27 @@
 from __future__ import annotations
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.graph_module import all_graph_modules
 
 
-class DebugHandleGeneratorPass(GraphEdit):
+class DebugHandleGeneratorPass(Pass):
     """Number the nodes, so that a running instruction can be traced back to the user's code.
 
     Ensures   every node but placeholders and outputs has meta["debug_handle"] >= 1, breadth first
               over the graph and its sub-graphs; nodes made from one exported node share it.
     """
 
-    def edit_all(self, graph_module: GraphModule) -> bool:
+    def edit(self, view: ProgramView) -> bool:
         handles: dict[object, int] = {}
-        for gm in all_graph_modules(graph_module):
+        for gm in view.graph_modules():
             for node in gm.graph.nodes:
                 if node.op not in ("placeholder", "output"):
                     origin = origin_of(node)
                     node.meta["debug_handle"] = handles.setdefault(origin, len(handles) + 1)
         return True
-
-    def call(self, graph_module: GraphModule):  # type: ignore[no-untyped-def]
-        from torch.fx.passes.infra.pass_base import PassResult
-
-        return PassResult(graph_module, self.edit_all(graph_module))
 
 
 def origin_of(node: Node) -> object:

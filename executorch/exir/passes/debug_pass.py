@@ -5,10 +5,10 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.pass_driver import GraphPass
 
 
-class DebugPass(GraphEdit):
+class DebugPass(GraphPass):
     """Print the graph, and the value of every node; change nothing.
 
     msg                first line
@@ -37,7 +37,7 @@ class DebugPass(GraphEdit):
         self.path_filter, self.show_spec = path_filter, show_spec
         self.log_filename = log_filename
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         if self.enabled:
             text = "\n".join(self._lines(graph_module))
             print(text)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
+
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 
 # Metadata key of a placeholder: the name of the file, without ".ptd".
 CONSTANT_TAG = "constant_tag"
@@ -26,45 +29,58 @@ def is_param_node(exp_prog: ExportedProgram, node: Node) -> bool:
     )
 
 
-def external_constants_pass(gm: GraphModule, gen_tag_fn: TagFunction | None = None) -> PassResult:
-    """Tag constant placeholders with the file `gen_tag_fn` names; None keeps them in the program.
+class TagExternalConstants(Pass):
+    """Tag constants with the file that `choose` names; None keeps them in the program. Without a
+    function, all that are not scalars lifted from the code go to the default file."""
 
-    Without a function, all that are not scalars lifted from the code go to the default file.
-    """
-    choose = gen_tag_fn or _default_tag
+    def __init__(self, choose: TagFunction | None = None) -> None:
+        self.choose = choose or _default_tag
+
+    def edit(self, view: ProgramView) -> bool:
+        constants = [
+            node
+            for node in view.graph.find_nodes(op="placeholder")
+            if getattr(node.meta.get("spec"), "const", False)
+        ]
+        return _tag(constants, self.choose)
+
+
+def _tag(nodes: Iterable[Node], choose: TagFunction) -> bool:
     modified = False
-    for node in gm.graph.find_nodes(op="placeholder"):
-        spec = node.meta.get("spec")
-        if spec is not None and getattr(spec, "const", False):
-            tag = choose(node)
-            if tag is not None:
-                node.meta[CONSTANT_TAG] = tag
-                modified = True
-    return PassResult(gm, modified)
+    for node in nodes:
+        tag = choose(node)
+        if tag is not None:
+            node.meta[CONSTANT_TAG] = tag
+            modified = True
+    return modified
+
+
+def external_constants_pass(gm: GraphModule, gen_tag_fn: TagFunction | None = None) -> PassResult:
+    """`TagExternalConstants` on one graph module."""
+    return TagExternalConstants(gen_tag_fn)(gm)  # type: ignore[no-any-return]
 
 
 def _default_tag(node: Node) -> str | None:
     return None if "_lifted_tensor" in node.name else DEFAULT_FILE
 
 
-def external_mutable_weights_pass(gm: GraphModule, ep: ExportedProgram) -> PassResult:
+class TagTrainedWeights(Pass):
     """Tag the parameters that a training program has gradients of."""
-    trained = {
-        s.target
-        for s in ep.graph_signature.output_specs
-        if s.kind is OutputKind.GRADIENT_TO_PARAMETER
-    }
-    names = {
-        s.arg.name
-        for s in ep.graph_signature.input_specs
-        if s.kind is InputKind.PARAMETER and s.target in trained
-    }
-    modified = False
-    for node in gm.graph.find_nodes(op="placeholder"):
-        if node.name in names:
-            node.meta[CONSTANT_TAG] = DEFAULT_FILE
-            modified = True
-    return PassResult(gm, modified)
+
+    def edit(self, view: ProgramView) -> bool:
+        kind = OutputKind.GRADIENT_TO_PARAMETER
+        trained = {s.target for s, _ in view.outputs if s.kind is kind}
+        weights = [
+            node
+            for node, spec in view.inputs.items()
+            if spec.kind is InputKind.PARAMETER and spec.target in trained
+        ]
+        return _tag(weights, lambda _: DEFAULT_FILE)
+
+
+def external_mutable_weights_pass(gm: GraphModule, ep: ExportedProgram) -> PassResult:
+    """`TagTrainedWeights` on a program and its graph module."""
+    return PassResult(gm, TagTrainedWeights()(ep).modified)
 
 
 def delegate_external_constants_pass_unlifted(

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.graph.program_view import ProgramView
 
 _aten, _dims = exir_ops.edge.aten, exir_ops.edge.dim_order_ops
 
@@ -258,13 +258,11 @@ class _Numbers:
     """What stands for a number in a program."""
 
     def __init__(self, program: ExportedProgram) -> None:
-        data = program.state_dict | program.constants
-        written = {s.target for s in program.graph_signature.output_specs if s.target}
-        self._constants = {}
-        for spec in program.graph_signature.input_specs:
-            tensor = data.get(spec.target) if spec.target not in written else None
-            if isinstance(tensor, Tensor) and tensor.numel() == 1:
-                self._constants[spec.arg.name] = float(tensor)
+        self._constants = {
+            node.name: float(tensor)
+            for node, tensor in ProgramView(program).stored.items()
+            if tensor.numel() == 1
+        }
 
     def of(self, value: Any) -> float | None:
         """What a number, or a tensor filled with one, holds."""

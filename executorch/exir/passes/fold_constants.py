@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
-from torch.export.graph_signature import OutputKind
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from executorch.exir.graph.operator_kind import is_symbolic, overload_of
-from executorch.exir.passes.constant_prop_pass import (
-    get_constant_placeholder_dict,
-    get_data,
-    replace_by_constants,
-)
-from executorch.exir.torch_internals import (
-    FakeTensor,
-    is_traceable_wrapper_subclass,
-    op_name,
-    schema_of,
-)
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, Place, ProgramView, place_of
+from executorch.exir.passes.constant_prop_pass import replace_by_constants
+from executorch.exir.torch_internals import op_name, schema_of
 
 # What one folded result may add to the file: it saves an instruction, often several, of each call.
 _SMALL_BYTES = 16 * 1024
@@ -39,46 +31,50 @@ _AS_VIEWS: dict[str, Callable[..., Tensor]] = {
     "aten::detach_copy": torch.Tensor.detach,
 }
 
-Place = tuple[int, int]
 
-
-def fold_constants(programs: ExportedProgram | Mapping[str, ExportedProgram]) -> bool:
-    """Replace calls on constants by their results, in place; true if anything was folded.
+class FoldConstants(Pass):
+    """Replace calls on constants by their results, where that makes the program no larger.
 
     Before    w = placeholder; t = permute_copy(w, [1, 0]); y = addmm(b, x, t)
     After     t = placeholder; y = addmm(b, x, t)
-    Requires  edge dialect. Programs given together are stored together: a constant that another
-              one of them reads stays.
+    Requires  edge dialect. Methods given together are stored together: a constant that another one
+              of them reads stays.
     Ensures   equal values. A result takes no more bytes than the constants that nobody reads
               any more, or at most 16 KiB. Transposed weights remain views of the given ones.
     Leaves    programs that compute gradients; results that are graph outputs; random numbers;
               dequantization, which would undo the compression of weights; operators of other
               libraries; anything in control flow.
     """
-    methods = [programs] if isinstance(programs, ExportedProgram) else list(dict(programs).values())
-    if any(map(is_trained, methods)):
-        return False
-    kept: set[Place] = set()
-    while True:  # what is kept grows with every round
-        plans = [_plan(program, kept) for program in methods]
-        read = set().union(*(_places_read(p, plan) for p, plan in zip(methods, plans, strict=True)))
-        if read <= kept:
-            break
-        kept |= read
-    return any([_fold(p, plan) for p, plan in zip(methods, plans, strict=True) if plan])
+
+    takes = frozenset({Dialect.EDGE})
+
+    def edit(self, view: ProgramView) -> bool:
+        return self.edit_methods([view])
+
+    def edit_methods(self, views: Sequence[ProgramView]) -> bool:
+        if any(view.is_trained for view in views):
+            return False
+        kept: set[Place] = set()
+        while True:  # what is kept grows with every round
+            plans = [_plan(view, kept) for view in views]
+            read = set().union(*map(_places_read, views, plans))
+            if read <= kept:
+                break
+            kept |= read
+        return any([_fold(view, plan) for view, plan in zip(views, plans, strict=True) if plan])
 
 
-def _fold(program: ExportedProgram, plan: set[Node]) -> bool:
-    known: dict[Node, Tensor] = dict(constant_tensors(program))
-    for node in program.graph.nodes:
+def _fold(view: ProgramView, plan: set[Node]) -> bool:
+    known: dict[Node, Tensor] = dict(view.constants)
+    for node in view.graph.nodes:
         if node in plan:
             with torch.no_grad():
-                known[node] = _evaluate(node, program, known)
-    return replace_by_constants(program, known)
+                known[node] = _evaluate(node, known)
+    return replace_by_constants(view, known)
 
 
-def _evaluate(node: Node, program: ExportedProgram, known: Mapping[Node, Tensor]) -> Tensor:
-    args, kwargs = get_data((node.args, node.kwargs), program, known)
+def _evaluate(node: Node, known: Mapping[Node, Tensor]) -> Tensor:
+    args, kwargs = map_arg((node.args, node.kwargs), known.__getitem__)
     op = overload_of(node.target)
     view = _AS_VIEWS.get(schema_of(op).name) if op is not None else None
     if view is not None and not kwargs:
@@ -87,34 +83,9 @@ def _evaluate(node: Node, program: ExportedProgram, known: Mapping[Node, Tensor]
     return result
 
 
-def constant_tensors(program: ExportedProgram) -> dict[Node, Tensor]:
-    """Placeholder -> tensor, of the constants whose values are there, in plain memory."""
-    found = get_constant_placeholder_dict(program)
-    return {n: t for n, t in found.items() if _is_plain(t)}
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    special = isinstance(tensor, FakeTensor) or is_traceable_wrapper_subclass(tensor)
-    return not special and not tensor.is_meta and tensor.layout is torch.strided
-
-
-def is_trained(program: ExportedProgram) -> bool:
-    """Whether the program computes gradients: its parameters change from call to call."""
-    gradients = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
-    return any(s.kind in gradients for s in program.graph_signature.output_specs)
-
-
-def place_of(tensor: Tensor) -> Place:
-    """Where the tensor's bytes are: equal for one weight under several names."""
-    return tensor.data_ptr(), tensor.nbytes
-
-
-def _plan(program: ExportedProgram, kept: set[Place]) -> set[Node]:
+def _plan(view: ProgramView, kept: set[Place]) -> set[Node]:
     """The nodes to compute, given which constants are stored in any case."""
-    constants = constant_tensors(program)
-    readers: dict[Place, int] = {}
-    for node, tensor in constants.items():
-        readers[place_of(tensor)] = readers.get(place_of(tensor), 0) + len(node.users)
+    constants, readers = view.constants, view.readers
     planned: set[Node] = set()
 
     def freed(source: Node) -> int:
@@ -124,7 +95,7 @@ def _plan(program: ExportedProgram, kept: set[Place]) -> set[Node]:
         place = place_of(constants[source])
         return constants[source].nbytes if readers[place] == 1 and place not in kept else 0
 
-    for node in program.graph.nodes:
+    for node in view.graph.nodes:
         if not _is_foldable(node) or any(
             n not in constants and n not in planned for n in node.all_input_nodes
         ):
@@ -159,10 +130,10 @@ def _has_symbols(node: Node) -> bool:
     return any(not isinstance(n.meta.get("val"), Tensor) for n in node.all_input_nodes)
 
 
-def _places_read(program: ExportedProgram, plan: set[Node]) -> set[Place]:
+def _places_read(view: ProgramView, plan: set[Node]) -> set[Place]:
     """The constants that calls outside the plan read."""
     return {
         place_of(tensor)
-        for node, tensor in constant_tensors(program).items()
+        for node, tensor in view.constants.items()
         if any(user not in plan for user in node.users)
     }

@@ -2,7 +2,9 @@ import torch
 from torch.export import Dim
 
 from executorch.exir import ExecutorchBackendConfig, to_edge
-from executorch.exir.passes.fold_constants import fold_constants
+from executorch.exir.graph.pass_driver import run_passes
+from executorch.exir.graph.program_view import ProgramView
+from executorch.exir.passes.fold_constants import FoldConstants
 
 
 def edge(module, *args, **options):
@@ -75,7 +77,7 @@ class Returned(torch.nn.Module):
 def test_transposed_weight_is_stored_transposed_without_a_copy():
     linear, x = torch.nn.Linear(3, 4), torch.randn(2, 3)
     program = edge(linear, x)
-    assert fold_constants(program)
+    assert FoldConstants()(program).modified
     assert names(program) == ["aten.addmm.default"]
     (weight,) = program.constants.values()
     assert weight.shape == (3, 4) and weight.data_ptr() == linear.weight.data_ptr()
@@ -97,7 +99,7 @@ def test_programs_given_stay_as_they_are():
 
 def test_table_with_another_reader_is_not_stored_twice():
     program = edge(Tied(), torch.tensor([1, 2]))
-    fold_constants(program)
+    FoldConstants()(program)
     assert "aten.permute_copy.default" in names(program)
 
 
@@ -105,7 +107,7 @@ def test_table_that_another_method_reads_is_not_stored_twice():
     table = torch.nn.Embedding(500, 32)
     lookup = edge(Lookup(table), torch.tensor([1]))
     project = edge(Project(table), torch.randn(2, 32))
-    fold_constants({"lookup": lookup, "project": project})
+    run_passes([ProgramView(lookup), ProgramView(project)], [FoldConstants()])
     assert "aten.permute_copy.default" in names(project)
 
 
@@ -123,7 +125,7 @@ def test_weight_that_both_methods_transpose_is_stored_once():
 
 def test_small_results_of_no_inputs_are_stored():
     program = edge(Masked(), torch.randn(4, 4))
-    fold_constants(program)
+    FoldConstants()(program)
     assert "aten.arange.start_step" not in names(program)
     x = torch.randn(4, 4)
     torch.testing.assert_close(program.module()(x), Masked()(x))
@@ -131,26 +133,26 @@ def test_small_results_of_no_inputs_are_stored():
 
 def test_large_masks_stay_computed():
     program = edge(Masked(), torch.randn(256, 256))
-    fold_constants(program)
+    FoldConstants()(program)
     assert "aten.gt.Tensor" in names(program)
 
 
 def test_random_numbers_are_no_constants():
     program = edge(Noise(), torch.randn(3))
-    fold_constants(program)
+    FoldConstants()(program)
     assert any("rand" in name for name in names(program))
 
 
 def test_buffers_that_change_are_no_constants():
     program = edge(Stateful(), torch.ones(2))
     before = [name for name in names(program) if "full" not in name]
-    fold_constants(program)
+    FoldConstants()(program)
     assert [name for name in names(program) if "full" not in name] == before
 
 
 def test_outputs_stay_computed():
     program = edge(Returned(), torch.ones(2))
-    fold_constants(program)
+    FoldConstants()(program)
     assert "aten.add.Tensor" in names(program)
 
 
@@ -175,7 +177,7 @@ def test_weights_that_are_trained_stay_as_they_are():
 
     exported = torch.export.export(Loss(), (torch.randn(1, 3), torch.randn(1, 2)))
     program = to_edge(_export_forward_backward(exported)).exported_program()
-    assert not fold_constants(program)
+    assert not FoldConstants()(program).modified
     assert set(program.state_dict) >= {"linear.weight", "linear.bias"}
 
 
@@ -193,7 +195,7 @@ def test_quantization_is_folded_and_dequantization_is_not():
             return x @ q.dequantize_per_tensor(scaled, 0.1, 0, -128, 127, torch.int8)
 
     program = edge(Quantized(), torch.randn(1, 64))
-    fold_constants(program)
+    FoldConstants()(program)
     assert "quantized_decomposed.quantize_per_tensor.default" not in names(program)
     assert "quantized_decomposed.dequantize_per_tensor.default" in names(program)
     stored = [t for t in (program.state_dict | program.constants).values() if t.numel() > 1]

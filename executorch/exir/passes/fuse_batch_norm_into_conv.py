@@ -1,31 +1,26 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, Place, ProgramView, place_of
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
 from executorch.exir.passes.debug_handle_generator_pass import merge_debug_handles
-from executorch.exir.passes.fold_constants import (
-    Place,
-    constant_tensors,
-    is_trained,
-    place_of,
-)
 
 _aten = exir_ops.edge.aten
 _batch_norm = _aten._native_batch_norm_legit_no_training.default
 _conv = _aten.convolution.default
 
 
-def fuse_batch_norm_into_conv(programs: Mapping[str, ExportedProgram]) -> bool:
-    """Put the scale and shift of inference batch norms into the convolutions before them, in place;
-    true if there were any.
+class FuseBatchNormIntoConv(Pass):
+    """Put the scale and shift of inference batch norms into the convolutions before them.
 
     Before    y = batch_norm(conv(x, w, b), gamma, beta, mean, var, eps)
     After     y = conv(x, w * s, (b - mean) * s + beta), with s = gamma / sqrt(var + eps)
@@ -37,20 +32,25 @@ def fuse_batch_norm_into_conv(programs: Mapping[str, ExportedProgram]) -> bool:
               something else reads, in any of the programs, other types than float32 and float64,
               statistics that give no finite weight.
     """
-    if any(map(is_trained, programs.values())):
-        return False
-    readers: dict[Place, int] = {}
-    for program in programs.values():
-        for node, tensor in constant_tensors(program).items():
-            place = place_of(tensor)
-            readers[place] = readers.get(place, 0) + len(node.users)
-    return any([_fuse(program, readers) for program in programs.values()])
+
+    takes = frozenset({Dialect.EDGE})
+
+    def edit(self, view: ProgramView) -> bool:
+        return self.edit_methods([view])
+
+    def edit_methods(self, views: Sequence[ProgramView]) -> bool:
+        if any(view.is_trained for view in views):
+            return False
+        readers: Counter[Place] = Counter()
+        for view in views:
+            readers.update(view.readers)
+        return any([_fuse(view, readers) for view in views])
 
 
-def _fuse(program: ExportedProgram, readers: Mapping[Place, int]) -> bool:
-    known: dict[Node, Tensor] = dict(constant_tensors(program))
+def _fuse(view: ProgramView, readers: Mapping[Place, int]) -> bool:
+    known: dict[Node, Tensor] = dict(view.constants)
     modified = False
-    for norm in program.graph.find_nodes(op="call_function", target=_batch_norm):
+    for norm in view.graph.find_nodes(op="call_function", target=_batch_norm):
         conv: Any = norm.args[0]
         if not _fits(conv, norm, known) or readers[place_of(known[conv.args[1]])] != 1:
             continue
@@ -62,10 +62,10 @@ def _fuse(program: ExportedProgram, readers: Mapping[Place, int]) -> bool:
         merge_debug_handles(conv, norm)
         for item in list(norm.users):
             item.replace_all_uses_with(conv)
-            program.graph.erase_node(item)
-        program.graph.erase_node(norm)
+            view.graph.erase_node(item)
+        view.graph.erase_node(norm)
         modified = True
-    return modified and replace_by_constants(program, known)
+    return modified and replace_by_constants(view, known)
 
 
 def _fits(conv: Any, norm: Node, known: Mapping[Node, Tensor]) -> bool:

@@ -3,7 +3,9 @@ import torch
 from torch import nn
 
 from executorch.exir import to_edge
-from executorch.exir.passes.fuse_batch_norm_into_conv import fuse_batch_norm_into_conv
+from executorch.exir.graph.pass_driver import run_passes
+from executorch.exir.graph.program_view import ProgramView
+from executorch.exir.passes.fuse_batch_norm_into_conv import FuseBatchNormIntoConv
 
 
 def trained(norm):
@@ -42,7 +44,7 @@ def test_fused_convolution_computes_the_same(name, affine):
     norm = nn.BatchNorm1d if name == "1d" else nn.BatchNorm2d
     module = nn.Sequential(conv, trained(norm(6, affine=affine)), nn.ReLU())
     program = edge(module, x)
-    assert fuse_batch_norm_into_conv({"forward": program})
+    assert FuseBatchNormIntoConv()(program).modified
     assert count(program) == 0
     program.validate()
     # two evaluations of a sum of products that differ by a few roundings each
@@ -65,7 +67,7 @@ def test_convolution_with_another_reader_is_left():
             return y, self.norm(y)
 
     program = edge(Both(), torch.randn(1, 3, 5, 5))
-    assert not fuse_batch_norm_into_conv({"forward": program})
+    assert not FuseBatchNormIntoConv()(program).modified
 
 
 def test_weight_with_another_reader_is_left():
@@ -75,14 +77,14 @@ def test_weight_with_another_reader_is_left():
         "raw": edge(conv, x),
         "normed": edge(nn.Sequential(conv, trained(nn.BatchNorm2d(4))), x),
     }
-    assert not fuse_batch_norm_into_conv(programs)
+    assert not run_passes([ProgramView(p) for p in programs.values()], [FuseBatchNormIntoConv()])
 
 
 def test_zero_variance_without_epsilon_is_left():
     norm = nn.BatchNorm2d(4, eps=0.0)
     norm.running_var.zero_()
     program = edge(nn.Sequential(nn.Conv2d(3, 4, 3), norm), torch.randn(1, 3, 5, 5))
-    assert not fuse_batch_norm_into_conv({"forward": program})
+    assert not FuseBatchNormIntoConv()(program).modified
 
 
 def test_programs_are_written_without_batch_norm():

@@ -2,26 +2,18 @@ from __future__ import annotations
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import (
-    ExportGraphSignature,
-    OutputKind,
-    OutputSpec,
-    TensorArgument,
-)
+from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.graph.graph_edit import provenance
 from executorch.exir.graph.operator_kind import is_inplace, overload_of, written_arguments
-from executorch.exir.torch_internals import set_parts
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import MUTATIONS, Dialect, ProgramView
 
-_MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
-
-def insert_write_back_for_buffers_pass(
-    program: ExportedProgram,
-) -> tuple[GraphModule, ExportGraphSignature]:
-    """Store the new values of mutated buffers and inputs where the old ones are, in place.
+class InsertWriteBackForBuffers(Pass):
+    """Store the new values of mutated buffers and inputs where the old ones are.
 
     Before    output(new, y), the signature says that `new` is the next value of buffer b
     After     c = aten.copy_(b, new); output(c, y)
@@ -30,47 +22,43 @@ def insert_write_back_for_buffers_pass(
               a buffer that is itself such a value is cloned first.
     Leaves    new values that an in-place operator already wrote into b.
     """
-    graph_module, signature = program.graph_module, program.graph_signature
-    graph = graph_module.graph
-    output = graph.output_node()
-    results = list(output.args[0])  # type: ignore[arg-type]
-    by_name = {n.name: n for n in graph.find_nodes(op="placeholder")}
-    by_target = {s.target: by_name[s.arg.name] for s in signature.input_specs if s.target}
 
-    writes: dict[int, Node] = {}  # output position to the node written
-    for i, spec in enumerate(signature.output_specs):
-        if spec.kind in _MUTATIONS:
-            buffer = by_target.get(spec.target) or by_name.get(str(spec.target))
-            if buffer is None:
-                raise ValueError(f"output {i}: the signature names {spec.target!r}, no input does")
-            if not _is_written_in_place(results[i], buffer):
-                writes[i] = buffer
-    if not writes:
-        return graph_module, signature
+    takes = frozenset({Dialect.EDGE, Dialect.BACKEND})
+    gives = Dialect.BACKEND
 
-    written: set[Node] = set(writes.values())
-    with graph.inserting_before(output):
-        _clone_overwritten(results, writes, written)
-        for i, buffer in writes.items():
-            value = results[i]
-            copy = graph.call_function(torch.ops.aten.copy_.default, (buffer, value))
-            source = provenance(value) if isinstance(value, Node) else {}
-            copy.meta = {**source, "val": buffer.meta["val"]}
-            results[i] = copy
-    output.args = (tuple(results),)
-    specs = [
-        OutputSpec(s.kind, TensorArgument(name=results[i].name), s.target) if i in writes else s
-        for i, s in enumerate(signature.output_specs)
-    ]
-    specs = [
-        OutputSpec(s.kind, TensorArgument(name=r.name), s.target)
-        if isinstance(s.arg, TensorArgument) and isinstance(r, Node)
-        else s
-        for s, r in zip(specs, results, strict=True)
-    ]
-    set_parts(program, graph_signature=ExportGraphSignature(signature.input_specs, specs))
-    graph_module.recompile()
-    return graph_module, program.graph_signature
+    def edit(self, view: ProgramView) -> bool:
+        results = [value for _, value in view.outputs]
+        writes = {}  # output position to the node written
+        for i, (spec, value) in enumerate(view.outputs):
+            if spec.kind in MUTATIONS:
+                buffer = view.placeholders.get(str(spec.target))
+                if buffer is None:
+                    raise ValueError(
+                        f"output {i}: the signature names {spec.target!r}, no input does"
+                    )
+                if not _is_written_in_place(value, buffer):
+                    writes[i] = buffer
+        if not writes:
+            return False
+        output = view.graph.output_node()
+        with view.graph.inserting_before(output):
+            _clone_overwritten(results, writes, set(writes.values()))
+            for i, buffer in writes.items():
+                value = results[i]
+                copy = view.graph.call_function(torch.ops.aten.copy_.default, (buffer, value))
+                source = provenance(value) if isinstance(value, Node) else {}
+                copy.meta = {**source, "val": buffer.meta["val"]}
+                results[i] = copy
+        output.args = (tuple(results),)
+        return True
+
+
+def insert_write_back_for_buffers_pass(
+    program: ExportedProgram,
+) -> tuple[GraphModule, ExportGraphSignature]:
+    """`InsertWriteBackForBuffers` on `program` itself, whose graph and signature are returned."""
+    InsertWriteBackForBuffers()(program)
+    return program.graph_module, program.graph_signature
 
 
 def _is_written_in_place(value: object, buffer: Node) -> bool:

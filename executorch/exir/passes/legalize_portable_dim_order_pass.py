@@ -6,8 +6,9 @@ import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.graph.graph_edit import GraphEdit, compute_value, insert_before
+from executorch.exir.graph.graph_edit import compute_value, insert_before
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import GraphPass
 from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 
 _CONTIGUOUS_ONLY = frozenset(
@@ -22,7 +23,7 @@ _CONTIGUOUS_ONLY = frozenset(
 )
 
 
-class LegalizePortableDimOrderPass(GraphEdit):
+class LegalizePortableDimOrderPass(GraphPass):
     """Give operators that read contiguous tensors only such a tensor.
 
     Before    y = mean(x, [2, 3]), x channels-last
@@ -32,7 +33,7 @@ class LegalizePortableDimOrderPass(GraphEdit):
     Leaves    operators whose first operand is contiguous.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         changed: set[Node] = set()  # whose result now has another order
         modified = False
         for node in list(graph_module.graph.nodes):

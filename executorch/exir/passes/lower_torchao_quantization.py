@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ExportGraphSignature, InputSpec, TensorArgument
+from torch.export.graph_signature import InputSpec, TensorArgument
 from torch.fx import Graph, GraphModule, Node
 
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.graph_edit import insert_before, replace_node
 from executorch.exir.graph.operator_kind import overload_of
-from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.graph.pass_driver import GraphPass, Pass, run_passes
+from executorch.exir.graph.program_view import Dialect, ProgramView, renamed_signature
 from executorch.exir.torch_internals import is_traceable_wrapper_subclass, schema_of, set_parts
 
 aten = torch.ops.aten
@@ -33,26 +34,11 @@ def lower_torchao_quantization(program: ExportedProgram) -> ExportedProgram:
     if not any(_is_torchaos(node) for node in program.graph.nodes):
         return program
     new = copy.copy(program)
-    set_parts(
-        new, graph_module=copy.deepcopy(program.graph_module), state_dict=dict(program.state_dict)
-    )
-    set_parts(new, graph_signature=_signature_of_copy(new))
-    _unwrap_subclasses(new)
-    for graph_module in all_graph_modules(new.graph_module):
-        LowerAffineQuantization().edit(graph_module)
+    set_parts(new, graph_module=copy.deepcopy(program.graph_module))
+    # The copied graph spells some names in its own way.
+    set_parts(new, graph_signature=renamed_signature(program.graph_signature, new.graph_module))
+    run_passes([ProgramView(new, Dialect.ATEN)], [UnwrapSubclasses(), LowerAffineQuantization()])
     return new
-
-
-def _signature_of_copy(program: ExportedProgram) -> ExportGraphSignature:
-    """The signature with the names of a copied graph, which spells some in its own way."""
-    signature = copy.deepcopy(program.graph_signature)
-    inputs = program.graph.find_nodes(op="placeholder")
-    outputs: Any = program.graph.output_node().args[0]
-    specs = [*signature.input_specs, *signature.output_specs]
-    for spec, node in zip(specs, [*inputs, *outputs], strict=True):
-        if isinstance(node, Node) and hasattr(spec.arg, "name"):
-            spec.arg.name = node.name
-    return signature
 
 
 def quantized_operators() -> Any:
@@ -75,26 +61,24 @@ def _is_access(node: Node) -> bool:
     return _name(node).startswith("export::access_subclass_inner_tensor")
 
 
-def _unwrap_subclasses(program: ExportedProgram) -> None:
+class UnwrapSubclasses(Pass):
     """Make the parts of each tensor subclass parameters of their own: "w" gives "w.qdata" ..."""
-    specs: list[InputSpec] = []
-    placeholders = {n.name: n for n in program.graph.find_nodes(op="placeholder")}
-    for spec in program.graph_signature.input_specs:
-        tensor = program.state_dict.get(spec.target or "")
-        node = placeholders.get(getattr(spec.arg, "name", ""))
-        if tensor is None or node is None or not _has_parts_only(node, tensor):
-            specs.append(spec)
-            continue
-        for place, part in _split(node, tensor, str(spec.target)):
-            program.state_dict[part] = torch.nn.Parameter(_part(tensor, spec, part), False)
-            argument = TensorArgument(name=place.name)
-            specs.append(InputSpec(spec.kind, argument, part, spec.persistent))
-        program.graph.erase_node(node)
-        if all(s.target != spec.target for s in program.graph_signature.input_specs if s != spec):
-            del program.state_dict[spec.target or ""]
-    set_parts(
-        program, graph_signature=ExportGraphSignature(specs, program.graph_signature.output_specs)
-    )
+
+    def edit(self, view: ProgramView) -> bool:
+        specs: dict[str, InputSpec] = {}
+        data: dict[str, Tensor] = {}
+        for node, spec in view.inputs.items():
+            tensor = view.program.state_dict.get(spec.target or "")  # type: ignore[union-attr]
+            if tensor is None or not _has_parts_only(node, tensor):
+                continue
+            for place, part in _split(node, tensor, str(spec.target)):
+                data[part] = torch.nn.Parameter(_part(tensor, spec, part), False)
+                argument = TensorArgument(name=place.name)
+                specs[place.name] = InputSpec(spec.kind, argument, part, spec.persistent)
+            view.graph.erase_node(node)
+        if specs:
+            view.update_inputs(specs, data)
+        return bool(specs)
 
 
 def _has_parts_only(node: Node, tensor: Tensor) -> bool:
@@ -144,7 +128,7 @@ def _part(tensor: Tensor, spec: InputSpec, part: str) -> Tensor:
     return value.detach()
 
 
-class LowerAffineQuantization(GraphEdit):
+class LowerAffineQuantization(GraphPass):
     """Name torchao's affine quantization by the granularity that it has.
 
     Before    s, z = choose_qparams_affine(x, "ASYMMETRIC", [1, .., k], ...)
@@ -159,7 +143,7 @@ class LowerAffineQuantization(GraphEdit):
     Leaves    symmetric activations of other products, and other blocks.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         modified = False
         for node in list(graph_module.graph.nodes):
             if _name(node) == "torchao::choose_qparams_affine":

@@ -7,9 +7,11 @@ from typing import Any
 
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.fx.passes.infra.pass_base import PassResult
 
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.memory_planning import (
     MemoryPlanningAlgorithmSuite,
     apply_algo,
@@ -40,7 +42,7 @@ class ArenaReport:
     tensors: int
 
 
-class MemoryPlanningPass(PassBase):
+class MemoryPlanningPass(Pass):
     """Give every tensor of a method its place in the arenas.
 
     memory_planning_algo   None: the smallest of several placements; "greedy" or "naive"; a function
@@ -89,8 +91,8 @@ class MemoryPlanningPass(PassBase):
         self.report: list[list[ArenaReport]] = []
         self._methods: list[tuple[GraphModule, ExportGraphSignature]] = []
 
-    def call(self, graph_module: GraphModule) -> PassResult:
-        return self.run(graph_module, None)
+    def edit(self, view: ProgramView) -> bool:
+        return self.run(view.graph_module, view.signature).modified
 
     def run(
         self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None

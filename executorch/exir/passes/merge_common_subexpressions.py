@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import GraphPass
+from executorch.exir.passes.remove_dead_code import remove_dead_code
 from executorch.exir.passes.written_memory import memory_of, written_memory
 from executorch.exir.torch_internals import schema_of
 
@@ -16,7 +17,7 @@ from executorch.exir.torch_internals import schema_of
 _NAMESPACES = frozenset({"aten", "dim_order_ops", "executorch_prim", "quantized_decomposed"})
 
 
-class MergeCommonSubexpressions(GraphEdit):
+class MergeCommonSubexpressions(GraphPass):
     """Compute once what is computed from equal arguments.
 
     Before    a = f(x, 2); b = f(x, 2); y = g(a, b)
@@ -28,7 +29,7 @@ class MergeCommonSubexpressions(GraphEdit):
               Sub-graphs of control flow are edited each by itself.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         written = written_memory(graph_module)
         seen: dict[Hashable, Node] = {}
         modified = False
@@ -73,3 +74,10 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, float):
         return float, value.hex()
     return (type(value), value) if isinstance(value, Hashable) else id(value)
+
+
+class CSEPass(MergeCommonSubexpressions):
+    """`MergeCommonSubexpressions` under its public name, then without what nothing reads."""
+
+    def edit_graph(self, graph_module: GraphModule) -> bool:
+        return super().edit_graph(graph_module) and any([True, remove_dead_code(graph_module)])

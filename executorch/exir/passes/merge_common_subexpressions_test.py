@@ -10,7 +10,7 @@ add, view = ops.edge.aten.add.Tensor, ops.edge.aten.view_copy.default
 
 def merged(module, *args):
     program = to_edge(torch.export.export(module, args)).exported_program()
-    MergeCommonSubexpressions().edit_all(program.graph_module)
+    MergeCommonSubexpressions()(program)
     program.graph_module.recompile()
     return program
 
@@ -53,7 +53,7 @@ def test_equal_calls_are_computed_once():
 def test_the_first_call_keeps_its_debug_handle():
     program = to_edge(torch.export.export(Twice(), (torch.randn(3),))).exported_program()
     first = next(n for n in program.graph.nodes if n.target is add).meta["debug_handle"]
-    MergeCommonSubexpressions().edit_all(program.graph_module)
+    MergeCommonSubexpressions()(program)
     assert [n.meta["debug_handle"] for n in program.graph.nodes if n.target is add] == [first]
 
 
@@ -94,9 +94,9 @@ def graph_with_write(after_first):
 
 def test_values_before_and_after_a_write_differ():
     graph_module = graph_with_write(after_first=False)
-    assert not MergeCommonSubexpressions().edit(graph_module)
+    assert not MergeCommonSubexpressions().edit_graph(graph_module)
 
 
 def test_what_is_written_in_place_stays_apart():
     graph_module = graph_with_write(after_first=True)
-    assert not MergeCommonSubexpressions().edit(graph_module)
+    assert not MergeCommonSubexpressions().edit_graph(graph_module)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import GraphPass
 
 
 def is_view_copy(node: object) -> bool:
@@ -13,14 +13,14 @@ def is_view_copy(node: object) -> bool:
     return op is not None and op.name() == "aten::view_copy"
 
 
-class NormalizeViewCopyBasePass(GraphEdit):
+class NormalizeViewCopyBasePass(GraphPass):
     """Base every view copy on a tensor that is none, in one pass over the graph.
 
     Before    a = view_copy(x, s); b = view_copy(a, t)
     After     a = view_copy(x, s); b = view_copy(x, t); `a` goes if it had no other user
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         modified = False
         for node in graph_module.graph.nodes:
             # Nodes come in order, so the base's own base is final already.

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch.export.graph_signature import ExportGraphSignature, InputKind
+from torch.export.graph_signature import InputKind
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.delegate import delegate_calls, lowered_module_of
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph.graph_edit import provenance
-from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes._device_copy_ops_registry import D2H, H2D
 from executorch.exir.passes.propagate_device_config import PropagateDeviceConfig
 from executorch.exir.schema import DeviceType
@@ -43,7 +43,7 @@ def _get_target_device_from_compile_specs(lowered: Any) -> tuple[DeviceType, int
     return None
 
 
-class PropagateDevicePass(PassBase):
+class PropagateDevicePass(Pass):
     """Let delegates of a device, which compile specs name, find their tensors in its memory.
 
     Before    y = call_delegate(module, x); z = aten.relu(y)
@@ -75,13 +75,9 @@ class PropagateDevicePass(PassBase):
                 "enable_non_cpu_memory_planning=True makes"
             )
 
-    def call(self, graph_module: GraphModule) -> PassResult:
-        return self.run(graph_module)
-
-    def run(
-        self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None
-    ) -> PassResult:
-        for inner in all_graph_modules(graph_module):
+    def edit(self, view: ProgramView) -> bool:
+        graph_module = view.graph_module
+        for inner in view.graph_modules():
             if inner is not graph_module and (found := _delegates(inner)):
                 node, device = next(iter(found.items()))
                 raise ExportError(
@@ -94,23 +90,22 @@ class PropagateDevicePass(PassBase):
             for spec in flatten_specs(node.meta.get("spec")):
                 device.mark(spec)
         if delegates and self.copies:
-            own = set() if graph_signature is None else _stored(graph_signature)
+            own = {n for n, s in view.inputs.items() if s.kind is not InputKind.USER_INPUT}
             for node, device in delegates.items():
                 self._copy_operands(node, device, delegates, own)
             for node, device in delegates.items():
                 self._copy_results(node, device, delegates)
-            graph_module.recompile()
-        return PassResult(graph_module, bool(delegates))
+        return bool(delegates)
 
     def _copy_operands(
-        self, call: Node, device: _Device, delegates: dict[Node, _Device], own: set[str]
+        self, call: Node, device: _Device, delegates: dict[Node, _Device], own: set[Node]
     ) -> None:
         copies: dict[Node, Node] = {}
         for operand in call.all_input_nodes[1:]:
             spec = operand.meta.get("spec")
             if not isinstance(spec, TensorSpec) or _device_of(operand, delegates) == device:
                 continue
-            given = operand.op == "placeholder" and operand.name not in own and not spec.const
+            given = operand.op == "placeholder" and operand not in own and not spec.const
             if given and self._skip_inputs and _all_read_on(device, operand, delegates):
                 device.mark(spec)
             else:
@@ -156,12 +151,6 @@ def _delegates(graph_module: GraphModule) -> dict[Node, _Device]:
         if device is not None and device[0] is not DeviceType.CPU:
             found[call] = _Device(*device)
     return found
-
-
-def _stored(signature: ExportGraphSignature) -> set[str]:
-    """Names of the inputs that the program keeps."""
-    kind = InputKind.USER_INPUT
-    return {s.arg.name for s in signature.input_specs if s.kind is not kind}  # type: ignore
 
 
 def _gives_list(call: Node) -> bool:

@@ -10,9 +10,10 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
-from executorch.exir.passes.constant_prop_pass import constant_prop_pass
-from executorch.exir.passes.fold_constants import constant_tensors
+from executorch.exir.graph.graph_edit import insert_before, replace_node
+from executorch.exir.graph.pass_driver import GraphPass, run_passes
+from executorch.exir.graph.program_view import ProgramView
+from executorch.exir.passes.constant_prop_pass import ConstPropPass
 from executorch.exir.passes.lower_torchao_quantization import quantized_operators
 
 _aten = ops.edge.aten
@@ -29,7 +30,7 @@ _MOVES = {
 }
 
 
-class QuantFusionPass(GraphEdit):
+class QuantFusionPass(GraphPass):
     """Compute with the integers that quantized tensors are.
 
     Before    y = add(dequantize(a), dequantize(b)); q = quantize(y)
@@ -49,7 +50,7 @@ class QuantFusionPass(GraphEdit):
         super().__init__()
         quantized_operators()
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         modified = False
         for node in list(graph_module.graph.nodes):
             call = _quantized_call(node)
@@ -66,14 +67,13 @@ class QuantFusionPass(GraphEdit):
 
 def quant_fusion_and_const_prop_pass(program: ExportedProgram) -> ExportedProgram:
     """The pass and `constant_prop_pass`, in place."""
-    if QuantFusionPass().edit_all(program.graph_module):
-        program.graph_module.recompile()
-    return constant_prop_pass(program)
+    run_passes([ProgramView(program)], [QuantFusionPass(), ConstPropPass()])
+    return program
 
 
 def _get_node_value_dict(program: ExportedProgram) -> dict[str, Tensor]:
     """Parameters and buffers by the names of their placeholders."""
-    return {node.name: tensor for node, tensor in constant_tensors(program).items()}
+    return {node.name: tensor for node, tensor in ProgramView(program).constants.items()}
 
 
 def _is(node: Any, verb: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.fx import Node
 
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes import quantized_ops_registry  # noqa: F401 (defines the operators)
 from executorch.exir.tensor import scalar_type_enum
 from executorch.exir.torch_internals import OpOverload
@@ -123,7 +124,7 @@ def quantize_output(exported_program: ExportedProgram, output_index: int) -> Qua
     return dequantize.args[1:6]
 
 
-class _QuantizeValues(PassBase):
+class _QuantizeValues(Pass):
     """Quantizes inputs or outputs of a manager's `forward`, or of `exported_program`, and tells the
     parameters by constant methods of the manager."""
 
@@ -146,13 +147,13 @@ class _QuantizeValues(PassBase):
     def _quantize(self, program: ExportedProgram, index: int, qparams: Any) -> QuantArgs:
         raise NotImplementedError
 
-    def call(self, graph_module: GraphModule) -> PassResult:
+    def edit(self, view: ProgramView) -> bool:
         manager = self.edge_program_manager
         program: Any = self.exported_program if manager is None else manager.exported_program()
         for index, qparams in self._wanted.items():
             self._found[index] = self._quantize(program, index, qparams)
             self._tell(index, self._found[index])
-        return PassResult(graph_module, True)
+        return True
 
     def _tell(self, index: int, args: QuantArgs) -> None:
         manager = self.edge_program_manager
@@ -227,7 +228,7 @@ def extract_io_quant_params(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """{"inputs": {placeholder: {"scale", "zero_point", ...}}, "outputs": {node: ...}} of a manager,
     whose quantization at both ends is taken off on the way: give a copy.deepcopy to keep it."""
-    passes: list[PassBase] = [QuantizeInputs(edge_prog, [i]) for i in input_idxs]
+    passes: list[Pass] = [QuantizeInputs(edge_prog, [i]) for i in input_idxs]
     passes += [QuantizeOutputs(edge_prog, [i]) for i in output_idxs]
     edge_prog = edge_prog.transform(passes)
     graph = edge_prog.exported_program().graph_module.graph

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
-from torch.fx import Graph, Node
+from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.graph.graph_edit import same_shape
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.torch_internals import op_name, overload_name, schema_of
 
@@ -18,11 +20,7 @@ from executorch.exir.torch_internals import op_name, overload_name, schema_of
 DEFAULT_INPLACEABLE_OPS: frozenset[Any] = frozenset({exir_ops.edge.aten.index_put.default})
 
 
-def reinplace_pass(
-    program: ExportedProgram,
-    ops_to_inplace: Iterable[Any] | None = None,
-    inplace_overrides: Mapping[Any, Any] | None = None,
-) -> ExportedProgram:
+class Reinplace(Pass):
     """Let operators write into their first operand where its old value is not read again.
 
     Before    y = index_put(x, i, v), x and its views not used later
@@ -30,46 +28,50 @@ def reinplace_pass(
     Requires  a functional edge graph, before out variants and write-backs.
     Leaves    operands that are constants or inputs of the caller, results of another shape or type,
               operators without an in-place form.
-    ops_to_inplace     edge operators, DEFAULT_INPLACEABLE_OPS if None
-    inplace_overrides  functional operator -> what writes into its first argument, where the name is
-                       not the same with `_`; ValueError if the two do not belong together
+    wanted     edge operators
+    overrides  functional operator -> what writes into its first argument, where the name is not the
+               same with `_`; ValueError if the two do not belong together
     """
-    overrides = dict(inplace_overrides or {})
-    for functional, in_place in overrides.items():
-        _check_override(functional, in_place)
+
+    takes = frozenset({Dialect.EDGE, Dialect.BACKEND})
+    gives = Dialect.BACKEND
+
+    def __init__(
+        self,
+        wanted: Iterable[Any] = DEFAULT_INPLACEABLE_OPS,
+        overrides: Mapping[Any, Any] = MappingProxyType({}),
+    ) -> None:
+        for functional, in_place in overrides.items():
+            _check_override(functional, in_place)
+        self._in_place_of: dict[str, Any] = {}
+        for functional in (*wanted, *overrides):
+            op = overload_of(functional)
+            if op is None:
+                raise TypeError(f"ops_to_inplace: {functional!r} is no operator")
+            self._in_place_of[op.name()] = overrides.get(functional) or _in_place_form(op)
+
+    def edit(self, view: ProgramView) -> bool:
+        fixed = view.inputs.keys() - view.changing_buffers
+        order = {node: i for i, node in enumerate(view.graph.nodes)}
+        modified = False
+        for node in view.graph.nodes:
+            op = overload_of(node.target) if node.op == "call_function" else None
+            target = self._in_place_of.get(op.name()) if op is not None else None
+            if target is not None and _may_overwrite(node, fixed, order):
+                node.target = target
+                modified = True
+        return modified
+
+
+def reinplace_pass(
+    program: ExportedProgram,
+    ops_to_inplace: Iterable[Any] | None = None,
+    inplace_overrides: Mapping[Any, Any] | None = None,
+) -> ExportedProgram:
+    """`Reinplace` on `program` itself, which is returned."""
     wanted = DEFAULT_INPLACEABLE_OPS if ops_to_inplace is None else ops_to_inplace
-    in_place_of: dict[str, Any] = {}
-    for functional in (*wanted, *overrides):
-        op = overload_of(functional)
-        if op is None:
-            raise TypeError(f"ops_to_inplace: {functional!r} is no operator")
-        in_place_of[op.name()] = overrides.get(functional) or _in_place_form(op)
-    fixed = _fixed_inputs(program)
-    graph = program.graph_module.graph
-    order = {node: i for i, node in enumerate(graph.nodes)}
-    for node in graph.nodes:
-        op = overload_of(node.target) if node.op == "call_function" else None
-        target = in_place_of.get(op.name()) if op is not None else None
-        if target is not None and _may_overwrite(node, fixed, order):
-            node.target = target
-    _recompile(graph, program)
+    Reinplace(wanted, inplace_overrides or {})(program)
     return program
-
-
-def _recompile(graph: Graph, program: ExportedProgram) -> None:
-    graph.lint()
-    program.graph_module.recompile()
-
-
-def _fixed_inputs(program: ExportedProgram) -> set[str]:
-    """Names of the inputs that must keep their values."""
-    signature = program.graph_signature
-    mutated = {s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
-    return {
-        s.arg.name
-        for s in signature.input_specs
-        if not (s.kind is InputKind.BUFFER and s.target in mutated)
-    }
 
 
 def _check_override(functional: Any, in_place: Any) -> None:
@@ -95,7 +97,7 @@ def _in_place_form(op: Any) -> Any:
     return getattr(getattr(getattr(exir_ops.edge, op.namespace), name), overload_name(op))
 
 
-def _may_overwrite(node: Node, fixed: set[str], order: dict[Node, int]) -> bool:
+def _may_overwrite(node: Node, fixed: Set[Node], order: dict[Node, int]) -> bool:
     operand = node.args[0]
     if not isinstance(operand, Node):
         return False
@@ -105,7 +107,7 @@ def _may_overwrite(node: Node, fixed: set[str], order: dict[Node, int]) -> bool:
     root = operand
     while is_view_copy(root):
         root = root.args[0]  # type: ignore[assignment]
-    if root.op == "get_attr" or (root.op == "placeholder" and root.name in fixed):
+    if root.op == "get_attr" or root in fixed:
         return False
     # A buffer's new value must reach the buffer: in place only if it is written itself.
     if root.op == "placeholder" and operand is not root:

@@ -1,13 +1,14 @@
-"""Removal of what nothing reads: calls, parameters and constants."""
+"""Removal of what nothing reads: calls, and parameters."""
 
 from __future__ import annotations
 
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ExportGraphSignature, InputKind
+from torch.export.graph_signature import InputKind
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import GraphEdit
-from executorch.exir.torch_internals import HigherOrderOperator, find_schema, set_parts
+from executorch.exir.graph.pass_driver import GraphPass, Pass
+from executorch.exir.graph.program_view import ProgramView
+from executorch.exir.torch_internals import HigherOrderOperator, find_schema
 
 _EFFECTS = ("_assert", "sym_constrain_range")
 
@@ -20,42 +21,42 @@ def _is_effectful(node: Node) -> bool:
     return schema.is_mutable or name.startswith(_EFFECTS)
 
 
-class RemoveDeadCode(GraphEdit):
+def remove_dead_code(graph_module: GraphModule) -> bool:
+    """Erase calls of one graph without users and without effects; true if there were any."""
+    modified = False
+    for node in reversed(graph_module.graph.nodes):
+        if node.users or node.op not in ("call_function", "get_attr"):
+            continue
+        if node.op == "get_attr" or not _is_effectful(node):
+            graph_module.graph.erase_node(node)
+            modified = True
+    return modified
+
+
+class RemoveDeadCode(GraphPass):
     """Erase calls without users and without effects."""
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        graph = graph_module.graph
-        modified = False
-        for node in reversed(graph.nodes):
-            if node.users or node.op not in ("call_function", "get_attr"):
-                continue
-            if node.op == "get_attr" or not _is_effectful(node):
-                graph.erase_node(node)
-                modified = True
-        return modified
+    def edit_graph(self, graph_module: GraphModule) -> bool:
+        return remove_dead_code(graph_module)
 
 
-def remove_unused_parameters(program: ExportedProgram) -> bool:
-    """Erase parameters without users from graph, signature and state dict, in place."""
-    signature = program.graph_signature
-    parameters = {s.arg.name: s for s in signature.input_specs if s.kind == InputKind.PARAMETER}
-    unused = [
-        n
-        for n in program.graph_module.graph.find_nodes(op="placeholder")
-        if n.name in parameters and not n.users
-    ]
-    if not unused:
-        return False
-    gone = {n.name for n in unused}
-    targets = {parameters[name].target for name in gone}
-    for node in unused:
-        program.graph_module.graph.erase_node(node)
-    set_parts(
-        program,
-        graph_signature=ExportGraphSignature(
-            [s for s in signature.input_specs if getattr(s.arg, "name", None) not in gone],
-            signature.output_specs,
-        ),
-    )
-    set_parts(program, state_dict={k: v for k, v in program.state_dict.items() if k not in targets})
-    return True
+dead_code_elimination_pass = RemoveDeadCode()
+
+
+class RemoveUnusedParameters(Pass):
+    """Erase parameters without users from graph, signature and state dict."""
+
+    def edit(self, view: ProgramView) -> bool:
+        kind = InputKind.PARAMETER
+        unused = [n for n, spec in view.inputs.items() if spec.kind is kind and not n.users]
+        for node in unused:
+            view.graph.erase_node(node)
+        if unused:
+            view.update_inputs()
+        return bool(unused)
+
+
+def remove_unused_parameters_pass(ep: ExportedProgram) -> ExportedProgram:
+    """`RemoveUnusedParameters` on `ep` itself, which is returned."""
+    RemoveUnusedParameters()(ep)
+    return ep

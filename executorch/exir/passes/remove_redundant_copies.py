@@ -6,8 +6,9 @@ from typing import Any
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.graph.graph_edit import GraphEdit, is_droppable, replace_node, same_shape
+from executorch.exir.graph.graph_edit import is_droppable, replace_node, same_shape
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import GraphPass
 from executorch.exir.passes.written_memory import memory_of, written_memory
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import schema_of
@@ -15,7 +16,7 @@ from executorch.exir.torch_internals import schema_of
 _view_copy = exir_ops.edge.aten.view_copy.default
 
 
-class RemoveRedundantCopies(GraphEdit):
+class RemoveRedundantCopies(GraphPass):
     """Drop copies that change nothing, and make views of those that only rename dimensions.
 
     Before    y = _to_dim_order_copy(x, dim_order=d), x of that dtype and order; z = f(y)
@@ -30,7 +31,7 @@ class RemoveRedundantCopies(GraphEdit):
               second output; views with more than one dynamic dimension.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         written = written_memory(graph_module)
         modified = False
         for node in list(graph_module.graph.nodes):

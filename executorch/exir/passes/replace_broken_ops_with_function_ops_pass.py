@@ -3,7 +3,8 @@ from functools import cache
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import GraphEdit, compute_value
+from executorch.exir.graph.graph_edit import compute_value
+from executorch.exir.graph.pass_driver import GraphPass
 from executorch.exir.torch_internals import (
     HigherOrderOperator,
     OpOverload,
@@ -29,7 +30,7 @@ def copy_variant(op: OpOverload) -> OpOverload | None:
     return getattr(packet, overload, None) if packet is not None else None
 
 
-class ReplaceBrokenOpsWithFunctionalOpsPass(GraphEdit):
+class ReplaceBrokenOpsWithFunctionalOpsPass(GraphPass):
     """Turn views into copies.
 
     Before    y = aten.permute(x, dims)
@@ -37,7 +38,7 @@ class ReplaceBrokenOpsWithFunctionalOpsPass(GraphEdit):
     Ensures   equal values; results are contiguous, and the values downstream know it.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         modified = False
         stale: set[Node] = set()
         for node in graph_module.graph.nodes:

@@ -4,18 +4,19 @@ import operator
 from functools import reduce
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.graph_edit import insert_before, replace_node
 from executorch.exir.graph.operator_kind import STRUCTURAL, overload_of
+from executorch.exir.graph.pass_driver import CallPass
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.passes.executorch_prim_ops_registry import PRIM_OPS
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class EdgeToBackendOpsPass(GraphEdit):
+class EdgeToBackendOpsPass(CallPass):
     """Turn Python arithmetic on symbolic numbers into operators that the runtime has.
 
     Before    m = operator.mul(n, 2)
@@ -23,26 +24,23 @@ class EdgeToBackendOpsPass(GraphEdit):
     Ensures   `torch.sym_sum([a, b, c])` becomes a chain of additions.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        modified = False
-        for node in list(graph_module.graph.nodes):
-            if node.op != "call_function" or overload_of(node.target) is not None:
-                continue
-            if node.target in PRIM_OPS:
-                node.target = PRIM_OPS[node.target]
-            elif node.target is torch.sym_sum:
-                _expand_sum(node)
-            elif isinstance(node.meta.get("val"), _SYMBOLIC) and node.target not in STRUCTURAL:
-                raise ExportError(
-                    ExportErrorType.NOT_SUPPORTED,
-                    f"{node}: the runtime has no operator for {node.target} on symbolic numbers\n"
-                    f"  in your model: {source_line(node)}\n"
-                    "  compute the size with + - * // % min max, or fix the dimension's size",
-                )
-            else:
-                continue
-            modified = True
-        return modified
+    def change(self, call: Node) -> bool:
+        if overload_of(call.target) is not None:
+            return False
+        if call.target in PRIM_OPS:
+            call.target = PRIM_OPS[call.target]
+        elif call.target is torch.sym_sum:
+            _expand_sum(call)
+        elif isinstance(call.meta.get("val"), _SYMBOLIC) and call.target not in STRUCTURAL:
+            raise ExportError(
+                ExportErrorType.NOT_SUPPORTED,
+                f"{call}: the runtime has no operator for {call.target} on symbolic numbers\n"
+                f"  in your model: {source_line(call)}\n"
+                "  compute the size with + - * // % min max, or fix the dimension's size",
+            )
+        else:
+            return False
+        return True
 
 
 def _expand_sum(node: Node) -> None:

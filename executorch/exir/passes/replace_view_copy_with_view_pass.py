@@ -7,15 +7,16 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from executorch.exir import memory
-from executorch.exir.graph.graph_edit import GraphEdit
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import GraphPass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.passes.written_memory import written_memory
 from executorch.exir.torch_internals import schema_of
 from executorch.exir.view_spec import ViewSpec
 
 
-class ReplaceViewCopyWithViewPass(GraphEdit):
+class ReplaceViewCopyWithViewPass(GraphPass):
     """Turn view copies into names for the memory of their base.
 
     Before    y = view_copy(x, s)
@@ -31,11 +32,11 @@ class ReplaceViewCopyWithViewPass(GraphEdit):
         super().__init__()
         self.planned_outputs = planned_outputs
 
-    def edit_all(self, graph_module: GraphModule) -> bool:
-        modified = self.planned_outputs and _edit_outputs(graph_module)
-        return super().edit_all(graph_module) or modified
+    def edit(self, view: ProgramView) -> bool:
+        modified = self.planned_outputs and _edit_outputs(view.graph_module)
+        return super().edit(view) or modified
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         return _make_views(
             n for n in graph_module.graph.nodes if is_view_copy(n) and not _is_output(n)
         )

@@ -5,22 +5,21 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from torch.export import ExportedProgram
-from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.fx import Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph.graph_edit import provenance
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.torch_internals import HigherOrderOperator, OpOverload, schema_of
 
 _FUNCTIONAL = ("auto_functionalized", "auto_functionalized_v2")
-_MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
 
-def restore_in_place_calls(program: ExportedProgram) -> bool:
+class RestoreInPlaceCalls(Pass):
     """Undo torch's functionalization of operators that write into their arguments.
 
     Before    t = auto_functionalized_v2(op, x=x, _c_base_index=0, _all_bases=[b])
@@ -32,36 +31,23 @@ def restore_in_place_calls(program: ExportedProgram) -> bool:
               written.
     Raises    ExportError for an argument that is a view of what is written.
     """
-    graph = program.graph_module.graph
-    calls = [n for n in graph.nodes if n.op == "call_function" and _is_functionalized(n)]
-    if not calls:
-        return False
-    writable = _writable_inputs(program)
-    order = {node: i for i, node in enumerate(graph.nodes)}
-    for call in calls:
-        _restore(call, writable, order)
-    graph.lint()
-    _rename_outputs(program)
-    program.graph_module.recompile()
-    return True
+
+    takes = frozenset({Dialect.EDGE, Dialect.BACKEND})
+    gives = Dialect.BACKEND
+
+    def edit(self, view: ProgramView) -> bool:
+        nodes = list(view.graph.nodes)
+        calls = [n for n in nodes if n.op == "call_function" and _is_functionalized(n)]
+        writable = set(view.next_values) if calls else set()
+        order = {node: i for i, node in enumerate(nodes)}
+        for call in calls:
+            _restore(call, writable, order)
+        return bool(calls)
 
 
 def _is_functionalized(node: Node) -> bool:
     higher_order = isinstance(node.target, HigherOrderOperator)
     return higher_order and node.target.name() in _FUNCTIONAL  # type: ignore[union-attr]
-
-
-def _writable_inputs(program: ExportedProgram) -> set[Node]:
-    """Buffers and inputs whose next value the program gives."""
-    signature = program.graph_signature
-    targets = {s.target for s in signature.output_specs if s.kind in _MUTATIONS}
-    names = {
-        s.arg.name
-        for s in signature.input_specs
-        if s.target in targets or getattr(s.arg, "name", None) in targets
-    }
-    placeholders = program.graph_module.graph.find_nodes(op="placeholder")
-    return {node for node in placeholders if node.name in names}
 
 
 def _restore(call: Node, writable: set[Node], order: dict[Node, int]) -> None:
@@ -153,10 +139,3 @@ def _refusal(call: Node, op: OpOverload, what: str) -> ExportError:
         f"{call}: {op} writes into {what}; give it a whole tensor, such as a buffer\n"
         f"  in your model: {source_line(call)}",
     )
-
-
-def _rename_outputs(program: ExportedProgram) -> None:
-    outputs: Any = program.graph_module.graph.output_node().args[0]
-    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):
-        if isinstance(node, Node) and isinstance(spec.arg, TensorArgument):
-            spec.arg = TensorArgument(name=node.name)

@@ -4,14 +4,13 @@ import operator
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir import memory
 from executorch.exir.error import ExportError, ExportErrorType
+from executorch.exir.graph.graph_edit import attribute_of
 from executorch.exir.graph.operator_kind import (
     is_delegate_call,
     is_inplace,
@@ -20,9 +19,10 @@ from executorch.exir.graph.operator_kind import (
     overload_of,
     written_arguments,
 )
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.graph.updated_weights import updated_weights
-from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.tensor import CHANNELS_LAST, TensorSpec, dim_order_of, scalar_type_enum
 from executorch.exir.torch_internals import op_name, schema_of
 from executorch.exir.view_spec import ViewSpec
@@ -35,28 +35,25 @@ _CONST_KINDS = (
 )
 
 
-class SpecPropPass(PassBase):
+class SpecPropPass(Pass):
     """Give every node its TensorSpec: `node.meta["spec"]`, shaped like `node.meta["val"]`.
 
     Requires  fake values in `node.meta["val"]`; nothing is traced again.
     Ensures   one tensor has one spec: getitem, output and in-place results share that of the node
-              they come from. Numbers have the spec None. With `run`, placeholders of parameters, of
-              buffers that nothing mutates and of lifted constants are marked const, weights
-              that a trainer updates are not. A graph that
-              was planned before gets new specs, as if it never was.
+              they come from. Numbers have the spec None. Of a program, placeholders of parameters,
+              of buffers that nothing mutates and of lifted constants are marked const, weights that
+              a trainer updates are not. A graph that was planned before gets new specs, as if it
+              never was.
     Leaves    the spec that a delegate call already has.
     """
 
-    def run(self, program: ExportedProgram) -> PassResult:
-        result = self.call(program.graph_module)
-        _mark_constants(program)
-        return result
-
-    def call(self, graph_module: GraphModule) -> PassResult:
-        for gm in all_graph_modules(graph_module):
+    def edit(self, view: ProgramView) -> bool:
+        for gm in view.graph_modules():
             for node in gm.graph.nodes:
                 _set_spec(node, gm)
-        return PassResult(graph_module, True)
+        if view.signature is not None:
+            _mark_constants(view)
+        return True
 
 
 def make_spec(node: Node, value: Any) -> Any:
@@ -133,7 +130,7 @@ def _set_spec(node: Node, graph_module: GraphModule) -> None:
     if node.op == "output":
         node.meta["spec"] = map_arg(node.args[0], lambda n: n.meta.get("spec"))
     elif node.op == "get_attr":
-        value = _attribute(graph_module, str(node.target))
+        value = attribute_of(graph_module, str(node.target))
         if isinstance(value, torch.Tensor):
             node.meta["spec"] = TensorSpec.from_tensor(node.meta.get("val", value), const=True)
     elif node.op == "placeholder":
@@ -164,20 +161,10 @@ def _set_call_spec(node: Node) -> None:
         node.meta["spec"] = make_spec(node, node.meta.get("val"))
 
 
-def _attribute(module: torch.nn.Module, target: str) -> Any:
-    for part in target.split("."):
-        module = getattr(module, part)
-    return module
-
-
-def _mark_constants(program: ExportedProgram) -> None:
-    signature = program.graph_signature
-    mutated = {s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
-    constants = {
-        s.arg.name
-        for s in signature.input_specs
-        if s.kind in _CONST_KINDS and s.target not in mutated
-    } - updated_weights(signature).keys()
-    for node in program.graph_module.graph.find_nodes(op="placeholder"):
-        if node.name in constants and isinstance(node.meta["spec"], TensorSpec):
+def _mark_constants(view: ProgramView) -> None:
+    assert view.signature is not None
+    trained = updated_weights(view.signature)
+    for node, spec in view.inputs.items():
+        constant = spec.kind in _CONST_KINDS and node not in view.changing_buffers
+        if constant and node.name not in trained and isinstance(node.meta["spec"], TensorSpec):
             node.meta["spec"].const = True

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.pass_driver import GraphPass, Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.graph.source_line import source_line
-from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.sym_util import eval_expr, upper_bound
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import ValueRanges, forget_bounds
@@ -102,22 +102,24 @@ def _limit(extent: torch.SymInt, most: int) -> None:
         forget_bounds(shape_env)  # bounds known by now are to be forgotten
 
 
-class _SymShapeEval(PassBase):
+class _SymShapeEval(GraphPass):
     """Replaces symbolic extents and strides of specs by numbers, keeps order and dynamism."""
 
-    def call(self, graph_module: GraphModule) -> PassResult:
+    def edit(self, view: ProgramView) -> bool:
         self._bounds: dict[Any, int | None] = {}
-        for gm in all_graph_modules(graph_module):
-            for node in gm.graph.nodes:
-                op = overload_of(node.target)
-                if op is torch.ops.aten.masked_select.default:
-                    _bound_masked_select(node)
-                elif op in _DISTINCT:
-                    _bound_distinct(node)
-                for spec in _own_specs(node):
-                    if any(not isinstance(s, int) for s in spec.shape):
-                        spec.shape = self.extents(node, spec)
-        return PassResult(graph_module, True)
+        return super().edit(view)
+
+    def edit_graph(self, graph_module: GraphModule) -> bool:
+        for node in graph_module.graph.nodes:
+            op = overload_of(node.target)
+            if op is torch.ops.aten.masked_select.default:
+                _bound_masked_select(node)
+            elif op in _DISTINCT:
+                _bound_distinct(node)
+            for spec in _own_specs(node):
+                if any(not isinstance(s, int) for s in spec.shape):
+                    spec.shape = self.extents(node, spec)
+        return True
 
     def extents(self, node: Node, spec: TensorSpec) -> list[int]:
         raise NotImplementedError
@@ -203,7 +205,7 @@ def _advice(node: Node, spec: TensorSpec, dim: int) -> str:
 
 def propagate_dynamic_shape(
     dynamic_memory_planning_mode: DynamicMemoryPlanningMode = DynamicMemoryPlanningMode.UPPER_BOUND,
-) -> list[PassBase]:
+) -> list[Pass]:
     """Passes that give every value of a graph its spec and the specs their bounds, for tools that
     read shapes before memory is planned. Upper bounds are the only mode there is."""
     if dynamic_memory_planning_mode is not DynamicMemoryPlanningMode.UPPER_BOUND:

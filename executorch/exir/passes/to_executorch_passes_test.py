@@ -111,7 +111,7 @@ def test_operators_that_need_contiguous_tensors_get_them():
     program = _edge(_Pool(), (x,))
     LegalizePortableDimOrderPass()(program.graph_module)
     assert _operators(program)[0] == "dim_order_ops::_to_dim_order_copy"
-    SpecPropPass().run(program)
+    SpecPropPass()(program)
     orders = {n.name: n.meta["spec"].dim_order for n in program.graph.nodes if n.op != "output"}
     assert orders.pop("x") == (0, 2, 3, 1)
     assert set(orders.values()) == {(0, 1, 2, 3)}

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
-from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.fx import Node
 
 from executorch.exir import memory
 from executorch.exir.error import ExportError, ExportErrorType
@@ -14,13 +13,14 @@ from executorch.exir.graph.operator_kind import (
     is_symbolic,
     overload_of,
 )
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.graph.source_line import source_line
-from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import schema_of
 
 
-class ToOutVarPass(PassBase):
+class ToOutVarPass(Pass):
     """Let every operator write into memory that is planned for its result.
 
     Before    y = aten.add.Tensor(a, b)
@@ -33,13 +33,16 @@ class ToOutVarPass(PassBase):
               `ignore_to_out_var_failure`.
     """
 
+    takes = frozenset({Dialect.BACKEND})
+
     def __init__(self, ignore_to_out_var_failure: bool = False) -> None:
         self.ignore_to_out_var_failure = ignore_to_out_var_failure
+        self.gives = None if ignore_to_out_var_failure else Dialect.OUT
 
-    def call(self, graph_module: GraphModule) -> PassResult:
+    def edit(self, view: ProgramView) -> bool:
         missing: dict[str, Node] = {}
-        for gm in all_graph_modules(graph_module):
-            for node in list(gm.graph.nodes):
+        for graph_module in view.graph_modules():
+            for node in list(graph_module.graph.nodes):
                 op = overload_of(node.target) if node.op == "call_function" else None
                 if op is None or is_symbolic(op) or is_out_variant(op) or is_inplace(op):
                     continue
@@ -51,10 +54,9 @@ class ToOutVarPass(PassBase):
                     missing.setdefault(op.name(), node)
                     continue
                 _convert(node, out_variant)
-            gm.recompile()
         if missing and not self.ignore_to_out_var_failure:
             raise ExportError(ExportErrorType.NOT_SUPPORTED, _report(missing))
-        return PassResult(graph_module, True)
+        return True
 
 
 def _out_variant_of(target: Any) -> Any:

@@ -5,52 +5,46 @@ from __future__ import annotations
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ExportGraphSignature,
-    InputKind,
     OutputKind,
     OutputSpec,
     TensorArgument,
 )
 from torch.fx import Node
 
+from executorch.exir.graph.pass_driver import Pass
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.graph.updated_weights import updated_weights
-from executorch.exir.torch_internals import set_parts
 
 
-def weights_to_outputs_pass(program: ExportedProgram) -> bool:
-    """Return the weights that have gradients, so that an optimizer can update them; true if there
-    are any.
+class WeightsToOutputs(Pass):
+    """Return the weights that have gradients, so that an optimizer can update them.
 
     Before    output(loss, gradient of w), as `_export_forward_backward` makes it
     After     output(loss, gradient of w, w); the new output is of the kind TOKEN
     Ensures   weights in the order of their gradients. Planning gives them memory that can be
               written, which loading fills with their values.
     """
-    signature = program.graph_signature
-    placeholders = {n.name: n for n in program.graph.find_nodes(op="placeholder")}
-    of_target = {
-        s.target: placeholders[s.arg.name]  # type: ignore[union-attr]
-        for s in signature.input_specs
-        if s.kind is InputKind.PARAMETER
-    }
-    output = program.graph.output_node()
-    results = list(output.args[0])  # type: ignore[arg-type]
-    weights: list[Node] = [
-        of_target[spec.target]
-        for spec, result in zip(signature.output_specs, results, strict=True)
-        if spec.kind is OutputKind.GRADIENT_TO_PARAMETER and isinstance(result, Node)
-    ]
-    if not weights:
-        return False
-    output.args = ((*results, *weights),)
-    added = [OutputSpec(OutputKind.TOKEN, TensorArgument(w.name), None) for w in weights]
-    set_parts(
-        program,
-        graph_signature=ExportGraphSignature(
-            signature.input_specs, [*signature.output_specs, *added]
-        ),
-    )
-    program.graph_module.recompile()
-    return True
+
+    def edit(self, view: ProgramView) -> bool:
+        kind = OutputKind.GRADIENT_TO_PARAMETER
+        weights = [
+            view.placeholders[str(spec.target)]
+            for spec, result in view.outputs
+            if spec.kind is kind and isinstance(result, Node)
+        ]
+        if weights:
+            specs = [spec for spec, _ in view.outputs]
+            output = view.graph.output_node()
+            output.args = ((*output.args[0], *weights),)  # type: ignore[misc]
+            added = [OutputSpec(OutputKind.TOKEN, TensorArgument(w.name), None) for w in weights]
+            view.update_outputs([*specs, *added])
+        return bool(weights)
+
+
+def weights_to_outputs_pass(exported_program: ExportedProgram) -> ExportedProgram:
+    """`WeightsToOutputs` on `exported_program` itself, which is returned."""
+    WeightsToOutputs()(exported_program)
+    return exported_program
 
 
 def training_methods(name: str, signature: ExportGraphSignature) -> dict[str, list[int | str]]:

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from torch.export import ExportedProgram
-from torch.export.graph_signature import OutputKind
 
 from executorch.exir._serialize._cord import Cord, in_memory
 from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
@@ -21,33 +20,31 @@ from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit import _debug_identity as debug_identity
 from executorch.exir.emit._operator_check import check_operators, known_operators
-from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.pass_driver import Pass, run_passes
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.lowered_backend_module import named_data_of
-from executorch.exir.pass_manager import run_pass
-from executorch.exir.passes.external_constants_pass import (
-    external_constants_pass,
-    external_mutable_weights_pass,
-)
-from executorch.exir.passes.fold_constants import fold_constants
-from executorch.exir.passes.fuse_batch_norm_into_conv import fuse_batch_norm_into_conv
-from executorch.exir.passes.insert_write_back_for_buffers_pass import (
-    insert_write_back_for_buffers_pass,
-)
+from executorch.exir.pass_manager import UserPass, as_pass
+from executorch.exir.passes.constant_prop_pass import ConstPropPass
+from executorch.exir.passes.external_constants_pass import TagExternalConstants, TagTrainedWeights
+from executorch.exir.passes.fold_constants import FoldConstants
+from executorch.exir.passes.fuse_batch_norm_into_conv import FuseBatchNormIntoConv
+from executorch.exir.passes.insert_write_back_for_buffers_pass import InsertWriteBackForBuffers
 from executorch.exir.passes.legalize_portable_dim_order_pass import LegalizePortableDimOrderPass
 from executorch.exir.passes.merge_common_subexpressions import MergeCommonSubexpressions
 from executorch.exir.passes.normalize_view_copy_base_pass import NormalizeViewCopyBasePass
+from executorch.exir.passes.patterns import RemoveGraphAssertsPass
 from executorch.exir.passes.propagate_device_pass import PropagateDevicePass
+from executorch.exir.passes.quant_fusion_pass import QuantFusionPass
+from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, Reinplace
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
-from executorch.exir.passes.remove_graph_asserts_pass import RemoveGraphAssertsPass
 from executorch.exir.passes.remove_redundant_copies import RemoveRedundantCopies
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
 from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
-from executorch.exir.passes.restore_in_place_calls import restore_in_place_calls
+from executorch.exir.passes.restore_in_place_calls import RestoreInPlaceCalls
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
-from executorch.exir.passes.weights_to_outputs_pass import weights_to_outputs_pass
+from executorch.exir.passes.weights_to_outputs_pass import WeightsToOutputs
 from executorch.exir.schema import Program, ScalarType, Tensor
 from executorch.exir.tensor_layout import TensorLayout
-from executorch.exir.torch_internals import set_parts
 
 
 def to_executorch(
@@ -62,12 +59,13 @@ def to_executorch(
     program would not compute what the model does.
     """
     _refuse_without_effect(config)
+    views = {name: ProgramView(p, Dialect.EDGE) for name, p in sorted(edge_programs.items())}
     if not (config.external_constants or config.external_mutable_weights):
-        fuse_batch_norm_into_conv(edge_programs)  # which gives constants new names
-        fold_constants(edge_programs)
-    planned = {
-        name: _lower(name, program, config) for name, program in sorted(edge_programs.items())
-    }
+        # The first gives constants new names.
+        run_passes(list(views.values()), [FuseBatchNormIntoConv(), FoldConstants()])
+    for name, view in views.items():
+        run_passes([view], _passes(name, view, config))
+    planned = {name: view.program for name, view in views.items() if view.program is not None}
     check_operators(planned, known_operators())
     for planning in _unique(_for_method(config.memory_planning_pass, n) for n in planned):
         if getattr(planning, "share_mutable_buffers", False):
@@ -104,41 +102,28 @@ def _for_method(option: Any, name: str) -> Any:
     return option[name]
 
 
-def _keeps_state(program: ExportedProgram) -> bool:
-    """Whether buffers change: writing a few entries of one must not copy it."""
-    specs = program.graph_signature.output_specs
-    return any(s.kind is OutputKind.BUFFER_MUTATION for s in specs)
-
-
-def _lower(name: str, program: ExportedProgram, config: ExecutorchBackendConfig) -> ExportedProgram:
-    """One method up to and including memory planning."""
+def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> list[Pass]:
+    """What brings one method up to and including memory planning, in order."""
+    passes: list[Pass] = []
     if config.do_quant_fusion_and_const_prop:
-        from executorch.exir.passes.quant_fusion_pass import quant_fusion_and_const_prop_pass
-
-        program = quant_fusion_and_const_prop_pass(program)
-    weights_to_outputs_pass(program)
-    restore_in_place_calls(program)
-    if config.run_reinplace_pass or config.reinplace_extra_ops or _keeps_state(program):
-        from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, reinplace_pass
-
+        passes += [QuantFusionPass(), ConstPropPass()]
+    passes += [WeightsToOutputs(), RestoreInPlaceCalls()]
+    # Writing a few entries of a buffer must not copy it.
+    if config.run_reinplace_pass or config.reinplace_extra_ops or view.changing_buffers:
         extra = config.reinplace_extra_ops or frozenset()
-        program = reinplace_pass(program, DEFAULT_INPLACEABLE_OPS | extra)
-    insert_write_back_for_buffers_pass(program)
-    if config.passes:
-        program.graph_module.recompile()
-    for each in config.passes:
-        program, _ = run_pass(program, each)
-    for step in pre_memory_planning_passes(config, name):
-        program = _apply(step, program)
+        passes.append(Reinplace(DEFAULT_INPLACEABLE_OPS | extra))
+    passes.append(InsertWriteBackForBuffers())
+    passes += map(UserPass, config.passes)
+    passes += map(as_pass, pre_memory_planning_passes(config, name))
     if config.external_constants:
         choose = config.external_constants if callable(config.external_constants) else None
-        external_constants_pass(program.graph_module, choose)
+        passes.append(TagExternalConstants(choose))
     if config.external_mutable_weights:
-        external_mutable_weights_pass(program.graph_module, program)
+        passes.append(TagTrainedWeights())
     planning = _for_method(config.memory_planning_pass, name)
     if hasattr(planning, "enable_non_cpu_memory_planning"):
         planning.enable_non_cpu_memory_planning = config.enable_non_cpu_memory_planning
-    return _apply(planning, program)
+    return [*passes, as_pass(planning)]
 
 
 def pre_memory_planning_passes(
@@ -181,26 +166,6 @@ def edge_to_executorch_passes(
         *pre_memory_planning_passes(config, name, edge_compile_config),
         _for_method(config.memory_planning_pass, name or "forward"),
     ]
-
-
-def _apply(step: Any, program: ExportedProgram) -> ExportedProgram:
-    """Passes of ours edit in place; ToOutVarPass generates their graph's code anew."""
-    if isinstance(step, SpecPropPass):
-        step.run(program)
-    elif isinstance(step, GraphEdit):
-        step.edit_all(program.graph_module)
-    elif hasattr(step, "run"):  # memory planning needs to know which inputs are buffers
-        _take(step.run(program.graph_module, program.graph_signature), program)
-    elif type(step).__module__.startswith("executorch.exir.passes."):
-        _take(step(program.graph_module), program)
-    else:
-        program, _ = run_pass(program, step)
-    return program
-
-
-def _take(result: Any, program: ExportedProgram) -> None:
-    if result is not None and result.graph_module is not program.graph_module:
-        set_parts(program, graph_module=result.graph_module)
 
 
 class ExecutorchProgramManager:

@@ -40,10 +40,10 @@ class ExirExportedProgram:
         if self.after_to_edge_passes:
             changed = self._manager().transform(passes).exported_program()
         else:
-            from executorch.exir.pass_manager import run_passes
+            from executorch.exir.pass_manager import run_user_passes
             from executorch.exir.torch_internals import Verifier
 
-            changed = run_passes(self.exported_program, passes, Verifier)
+            changed = run_user_passes(self.exported_program, passes, Verifier)
         return ExirExportedProgram(changed, self.after_to_edge_passes, self._config)
 
     def to_executorch(self, config: ExecutorchBackendConfig | None = None) -> ExecutorchProgram:

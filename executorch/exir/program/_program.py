@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from executorch.exir.backend.backend_details import copy_program
-from executorch.exir.pass_manager import ExportedProgramPassManager, run_passes
-from executorch.exir.passes.lift_constants import lift_constants
+from executorch.exir.pass_manager import ExportedProgramPassManager, run_user_passes
+from executorch.exir.passes.lift_constants import LiftConstants
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._to_edge import to_edge_program
 from executorch.exir.torch_internals import can_decompose, op_name, schema_of
@@ -125,7 +125,7 @@ class EdgeProgramManager:
         for name, program in self._edge_programs.items():
             selected = _passes_of(name, passes)
             results[name] = (
-                run_passes(program, selected, self._verifier(config)) if selected else program
+                run_user_passes(program, selected, self._verifier(config)) if selected else program
             )
         return EdgeProgramManager._verified(results, self, config)
 
@@ -191,8 +191,8 @@ def _transform(
 
 def lift_constant_tensor_pass(program: ExportedProgram) -> ExportedProgram:
     """Make constants that the graph reads as attributes inputs of the program, in place."""
-    if program.graph_module.graph.find_nodes(op="placeholder") and lift_constants(program):
-        program.graph_module.recompile()
+    if program.graph_module.graph.find_nodes(op="placeholder"):
+        LiftConstants()(program)
     return program
 
 

@@ -14,18 +14,16 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.pass_driver import Pass, run_passes
+from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.graph.source_line import source_line
-from executorch.exir.graph_module import all_graph_modules
-from executorch.exir.passes.compact_quantized_weights import compact_quantized_weights
+from executorch.exir.passes.compact_quantized_weights import CompactQuantizedWeights
 from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
-from executorch.exir.passes.lift_constants import lift_constants
+from executorch.exir.passes.lift_constants import LiftConstants
 from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quantization
-from executorch.exir.passes.make_constants_dense import make_constants_dense
-from executorch.exir.passes.memory_format_ops_pass import MemoryFormatOpsPass
-from executorch.exir.passes.pre_op_replace import PRE_OP_REPLACE
-from executorch.exir.passes.remove_dead_code import RemoveDeadCode, remove_unused_parameters
-from executorch.exir.passes.replace_aten_with_edge_pass import OpReplacePass
+from executorch.exir.passes.make_constants_dense import MakeConstantsDense
+from executorch.exir.passes.patterns import PRE_OP_REPLACE, MemoryFormatOpsPass, OpReplacePass
+from executorch.exir.passes.remove_dead_code import RemoveDeadCode, RemoveUnusedParameters
 from executorch.exir.program._decompose import decompose
 from executorch.exir.program._decompositions import beyond_torch
 from executorch.exir.torch_internals import OpOverload, find_schema, set_parts
@@ -52,41 +50,25 @@ def to_edge_program(
     with _no_fixed_sizes(dynamic):
         edge = decompose(program, {**dict.fromkeys(preserved), **keep})
     _check_still_dynamic(edge, dynamic)
-    compact_quantized_weights(edge)
-    remove_unused_parameters(edge)
-    make_constants_dense(edge)
-    return convert_to_edge(edge, config, keep)
+    run_passes([ProgramView(edge, Dialect.ATEN)], _passes(config))
+    set_parts(edge, verifiers=[EXIREdgeDialectVerifier(config, True, None, list(keep))])
+    edge.validate()
+    return edge
 
 
-def convert_to_edge(
-    program: ExportedProgram, config: Any, keep: Keep = MappingProxyType({})
-) -> ExportedProgram:
-    """The steps after decomposition, on `program` itself, which is returned."""
-    graph_module = program.graph_module
-    passes: list[GraphEdit] = [make() for make in PRE_OP_REPLACE]
-    passes.append(OpReplacePass())
-    if not config._skip_dim_order:
-        passes.append(MemoryFormatOpsPass())
-    for each in passes:
-        each.edit_all(graph_module)
-    lift_constants(program)
-    RemoveDeadCode().edit_all(graph_module)
-    DebugHandleGeneratorPass().edit_all(graph_module)
-    for gm in all_graph_modules(graph_module):
-        gm.recompile()
-    sync_signature(program)
-    verifier = EXIREdgeDialectVerifier(config, True, None, list(keep))
-    set_parts(program, verifiers=[verifier])
-    program.validate()
-    return program
-
-
-def sync_signature(program: ExportedProgram) -> None:
-    """Make the signature's names those of the graph, whose order of outputs is the same."""
-    outputs = program.graph_module.graph.output_node().args[0]
-    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):  # type: ignore[arg-type]
-        if isinstance(node, torch.fx.Node) and spec.arg.name != node.name:
-            spec.arg = type(spec.arg)(name=node.name)
+def _passes(config: Any) -> list[Pass]:
+    """From the core ATen operators to the edge dialect, in order."""
+    return [
+        CompactQuantizedWeights(),
+        RemoveUnusedParameters(),
+        MakeConstantsDense(),
+        *(make() for make in PRE_OP_REPLACE),
+        OpReplacePass(),
+        *([] if config._skip_dim_order else [MemoryFormatOpsPass()]),
+        LiftConstants(),
+        RemoveDeadCode(),
+        DebugHandleGeneratorPass(),
+    ]
 
 
 @contextmanager

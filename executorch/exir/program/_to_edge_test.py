@@ -2,6 +2,7 @@
 another order, to the tolerances that torch.testing has for the dtype."""
 
 import copy
+import hashlib
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
 from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir.program import _decompose
 
 
 class Residual(nn.Module):
@@ -274,3 +276,42 @@ def test_transform_and_lower_without_partitioners():
 def test_what_is_no_exported_program_is_refused():
     with pytest.raises(TypeError, match="method 'a'.*torch.export.export first"):
         to_edge({"a": nn.ReLU()})
+
+
+def looks(program):
+    """What each result is computed from, with dtypes, shapes and strides, whatever the order of
+    calls. Texts of assertions name nodes of the export."""
+    known = {}
+
+    def look(node):
+        if node not in known:
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), look)
+            if node.target is torch.ops.aten._assert_scalar.default:
+                args = args[:1]
+            values = pytree.tree_leaves(node.meta.get("val") if node.op != "output" else None)
+            tensors = [
+                (v.dtype, str(v.shape), str(v.stride()))
+                for v in values
+                if isinstance(v, torch.Tensor)
+            ]
+            text = f"{node.op} {node.target} {args} {kwargs} {tensors}"
+            known[node] = hashlib.sha256(text.encode()).hexdigest()
+        return known[node]
+
+    return sorted(map(look, program.graph.nodes))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_both_ways_of_decomposing_give_equal_graphs(name, monkeypatch):
+    def refuse(*args):
+        raise _decompose.NeedsFunctionalization("this test")
+
+    _, program, _ = exported(name)
+    with monkeypatch.context() as patched:
+        # Others go the general way in any case: control flow, writes to inputs or through views.
+        if name not in ("cache", "cond", "map", "scan", "views"):
+            patched.setattr(torch.export.ExportedProgram, "run_decompositions", refuse)
+        given = to_edge(program).exported_program()
+    monkeypatch.setattr(_decompose, "_spliced", refuse)
+    general = to_edge(program).exported_program()
+    assert looks(given) == looks(general)

@@ -12,6 +12,8 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload, find_out_variant
 from executorch.exir.emit._operator_check import known_operators
+from executorch.exir.graph.operands import tensor_places
+from executorch.exir.graph.operator_kind import is_unwrapped
 from executorch.exir.torch_internals import (
     HigherOrderOperator,
     OpOverload,
@@ -122,8 +124,6 @@ def _check_one_dtype(node: Node) -> None:
 
 
 def _check_no_scalar_operand(node: Node) -> None:
-    from executorch.exir.graph.operands import tensor_places
-
     for position, name in tensor_places(node.target._op):  # type: ignore[union-attr]
         operand = node.args[position] if position < len(node.args) else node.kwargs.get(name)
         if isinstance(operand, (bool, int, float)):
@@ -177,11 +177,8 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
                 return
             if isinstance(op, EdgeOpOverload):
                 _check_aten_op(op._op, allowed)
-            elif isinstance(op, OpOverload):
-                from executorch.exir.passes.replace_aten_with_edge_pass import is_unwrapped
-
-                if not is_unwrapped(op):
-                    raise SpecViolationError(f"{op} is not an edge operator (exir_ops.edge.*)")
+            elif not is_unwrapped(op):
+                raise SpecViolationError(f"{op} is not an edge operator (exir_ops.edge.*)")
 
         def check_additional(self, gm: GraphModule) -> None:
             if not checks:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from executorch.exir.passes.const_prop_pass import ConstPropPass
+from executorch.exir.passes.memory_format_ops_pass import DimOrderOpsRevertPass
 from torch.export import ExportedProgram
 
 from executorch.backends.transforms.remove_clone_ops import RemoveCloneOpsTransform
@@ -17,8 +19,6 @@ from executorch.backends.xnnpack._passes.decompose_cat import DecomposeConcatena
 from executorch.backends.xnnpack._passes.fuse_batch_norm import FuseBatchNormPass
 from executorch.backends.xnnpack._passes.xnnpack_pass import XNNPACKPass
 from executorch.exir.capture._config import EdgeCompileConfig
-from executorch.exir.passes.const_prop_pass import ConstPropPass
-from executorch.exir.passes.memory_format_ops_pass import DimOrderOpsRevertPass
 from executorch.exir.program._program import _transform
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 

@@ -5,12 +5,13 @@ from typing import Any
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.graph_edit import insert_before, replace_node
+from executorch.exir.graph.pass_driver import GraphPass
 
 _aten = ops.edge.aten
 
 
-class ConvertToLinearPass(GraphEdit):
+class ConvertToLinearPass(GraphPass):
     """Turn products with a transposed matrix back into linear.
 
     Before    w_t = permute_copy(w, [1, 0]); y = addmm(b, x, w_t), or mm(x, w_t), and views of x
@@ -20,7 +21,7 @@ class ConvertToLinearPass(GraphEdit):
     Leaves    addmm with factors, products with other matrices.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
+    def edit_graph(self, graph_module: GraphModule) -> bool:
         modified = False
         for node in list(graph_module.graph.nodes):
             parts = _parts(node)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from executorch.backends.xnnpack.utils.quant_utils import (
     is_dequant,
@@ -10,14 +10,15 @@ from executorch.backends.xnnpack.utils.quant_utils import (
     tag_as_implicit_q_dq,
 )
 from executorch.exir.dialects._ops import ops
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before, replace_node
+from executorch.exir.graph.graph_edit import insert_before, replace_node
+from executorch.exir.graph.pass_driver import CallPass
 
 _cat = ops.edge.aten.cat.default
 _quantized = ops.edge.quantized_decomposed
 _MOST = 5  # tensors of one call of XNNPACK
 
 
-class DecomposeConcatenate(GraphEdit):
+class DecomposeConcatenate(CallPass):
     """Join at most five tensors at a time.
 
     Before    y = cat([a, b, c, d, e, f], 1)
@@ -25,20 +26,17 @@ class DecomposeConcatenate(GraphEdit):
     Ensures   between quantized tensors the parts are quantized with the same parameters.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        modified = False
-        for node in list(graph_module.graph.find_nodes(op="call_function", target=_cat)):
-            parts: list[Any] = list(node.args[0])
-            if len(parts) <= _MOST:
-                continue
-            quantized = all(map(is_dequant, parts)) and all(map(is_quant, node.users))
-            while len(parts) > _MOST:
-                joined = insert_before(node, _cat, (parts[:_MOST], *node.args[1:]))
-                between = _requantized(node, joined, parts[0]) if quantized else joined
-                parts = [between, *parts[_MOST:]]
-            replace_node(node, insert_before(node, _cat, (parts, *node.args[1:])))
-            modified = True
-        return modified
+    def change(self, call: Node) -> bool:
+        parts: list[Any] = list(call.args[0]) if call.target is _cat else []  # type: ignore
+        if len(parts) <= _MOST:
+            return False
+        quantized = all(map(is_dequant, parts)) and all(map(is_quant, call.users))
+        while len(parts) > _MOST:
+            joined = insert_before(call, _cat, (parts[:_MOST], *call.args[1:]))
+            between = _requantized(call, joined, parts[0]) if quantized else joined
+            parts = [between, *parts[_MOST:]]
+        replace_node(call, insert_before(call, _cat, (parts, *call.args[1:])))
+        return True
 
 
 def _requantized(anchor: Node, joined: Node, like: Node) -> Node:

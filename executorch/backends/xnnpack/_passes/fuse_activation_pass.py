@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from typing import cast
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import FUSED_ACTIVATION, aten, clamp_bounds
-from executorch.exir.graph.graph_edit import GraphEdit, replace_node
+from executorch.exir.graph.graph_edit import replace_node
+from executorch.exir.graph.pass_driver import CallPass
 
 
-class FuseActivationPass(GraphEdit):
+class FuseActivationPass(CallPass):
     """Note the bounds of a clamp at the call in front of it.
 
     Before    y = linear(x, w); z = relu(y)
@@ -32,16 +33,13 @@ class FuseActivationPass(GraphEdit):
         """The least and largest value of a call's result, if the pass gave it bounds."""
         return node.meta.get(FUSED_ACTIVATION)
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        modified = False
-        for node in list(graph_module.graph.nodes):
-            if node.op != "call_function" or node.target not in self.FUSEABLE_ACTIVATIONS:
-                continue
-            source = cast("Node", node.args[0])
-            taken = len(source.users) > 1 or FUSED_ACTIVATION in source.meta
-            if source.target not in self.FUSEABLE_OPS or taken:
-                continue
-            source.meta[FUSED_ACTIVATION] = clamp_bounds(node)
-            replace_node(node, source)
-            modified = True
-        return modified
+    def change(self, call: Node) -> bool:
+        if call.target not in self.FUSEABLE_ACTIVATIONS:
+            return False
+        source = cast("Node", call.args[0])
+        taken = len(source.users) > 1 or FUSED_ACTIVATION in source.meta
+        if source.target not in self.FUSEABLE_OPS or taken:
+            return False
+        source.meta[FUSED_ACTIVATION] = clamp_bounds(call)
+        replace_node(call, source)
+        return True

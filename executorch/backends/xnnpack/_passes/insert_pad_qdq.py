@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from executorch.backends.xnnpack.utils.quant_utils import (
     is_dequant,
@@ -10,12 +10,13 @@ from executorch.backends.xnnpack.utils.quant_utils import (
     tag_as_implicit_q_dq,
 )
 from executorch.exir.dialects._ops import ops
-from executorch.exir.graph.graph_edit import GraphEdit, insert_before
+from executorch.exir.graph.graph_edit import insert_before
+from executorch.exir.graph.pass_driver import CallPass
 
 _quantized = ops.edge.quantized_decomposed
 
 
-class InsertPadQDQPass(GraphEdit):
+class InsertPadQDQPass(CallPass):
     """Quantize what pads a quantized image, by the parameters of the image.
 
     Before    y = conv(constant_pad_nd(dequantize(x), pads))
@@ -25,19 +26,17 @@ class InsertPadQDQPass(GraphEdit):
               and parameters that are chosen at run time or differ by channel.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        target = ops.edge.aten.constant_pad_nd.default
-        modified = False
-        for node in list(graph_module.graph.find_nodes(op="call_function", target=target)):
-            x, *_ = node.args
-            filled = node.args[2] if len(node.args) > 2 else node.kwargs.get("value", 0)
-            if filled or not isinstance(x, Node) or not _is_static(x):
-                continue
-            if any(is_quant(user) for user in node.users):
-                continue
-            _requantize(node, x)
-            modified = True
-        return modified
+    def change(self, call: Node) -> bool:
+        if call.target is not ops.edge.aten.constant_pad_nd.default:
+            return False
+        x = call.args[0]
+        filled = call.args[2] if len(call.args) > 2 else call.kwargs.get("value", 0)
+        if filled or not isinstance(x, Node) or not _is_static(x):
+            return False
+        if any(is_quant(user) for user in call.users):
+            return False
+        _requantize(call, x)
+        return True
 
 
 def _is_static(x: Node) -> bool:

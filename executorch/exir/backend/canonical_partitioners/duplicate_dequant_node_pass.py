@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from executorch.exir.graph.graph_edit import GraphEdit
+from executorch.exir.graph.pass_driver import CallPass
 from executorch.exir.torch_internals import find_schema
 
 
-class DuplicateDequantNodePass(GraphEdit):
+class DuplicateDequantNodePass(CallPass):
     """Give every reader of a dequantized value a dequantization of its own, so that partitions
     which take the calls around it need not share it.
 
@@ -16,18 +16,16 @@ class DuplicateDequantNodePass(GraphEdit):
     Leaves    the dequantization of values that the graph returns.
     """
 
-    def edit(self, graph_module: GraphModule) -> bool:
-        modified = False
-        for node in list(graph_module.graph.nodes):
-            if not _dequantizes(node):
-                continue
-            readers = [user for user in node.users if user.op == "call_function"]
-            for reader in readers if len(readers) < len(node.users) else readers[1:]:
-                with graph_module.graph.inserting_before(reader):
-                    copy = graph_module.graph.node_copy(node)
-                reader.replace_input_with(node, copy)
-                modified = True
-        return modified
+    def change(self, call: Node) -> bool:
+        if not _dequantizes(call):
+            return False
+        readers = [user for user in call.users if user.op == "call_function"]
+        others = readers if len(readers) < len(call.users) else readers[1:]
+        for reader in others:
+            with call.graph.inserting_before(reader):
+                copy = call.graph.node_copy(call)
+            reader.replace_input_with(call, copy)
+        return bool(others)
 
 
 def _dequantizes(node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -85,3 +86,21 @@ def pinv(
         bound = torch.maximum(bound, atol[..., None])
     inverse = torch.where(s > bound, 1 / s, 0.0)
     return vh.mT @ (inverse[..., None] * u.mT)
+
+
+@rule(_aten.linear.default)
+def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """One product of matrices, whatever the strides: torch's own rule expands the weight to a batch
+    where a transposed operand is a view, which it is no longer once views are copies."""
+    if self.dim() < 2:
+        product = torch.matmul(self, weight.t())
+        return product if bias is None else product + bias
+    if self.dim() == 2:
+        return torch.mm(self, weight.t()) if bias is None else torch.addmm(bias, self, weight.t())
+    flat = (math.prod(self.shape[:-1]), self.shape[-1])
+    if bias is None:
+        transposed = weight.t()
+        rows = torch.mm(self.reshape(flat), transposed)
+    else:
+        rows = torch.addmm(bias, self.reshape(flat), weight.t())
+    return rows.view(*self.shape[:-1], weight.shape[0])
