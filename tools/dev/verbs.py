@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dev.arm64 import setup_arm64
-from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, setup
+from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, link_checkout, setup
 from dev.steps import ROOT, StepFailed, show, step
 from dev.wheel import build_wheel
 
@@ -25,6 +25,7 @@ NANOGPT = ROOT / "examples" / "nanogpt"
 UPSTREAM = ROOT / ".venv-upstream"
 PEERS = ROOT / ".venv-peers"
 DOCS = ROOT / ".venv-docs"
+RAY = ROOT / ".venv-ray"
 LLAMA_CPP = "@node-llama-cpp/linux-x64@3.22.1"  # prebuilt, for each instruction set
 JOBS = str(os.cpu_count() or 2)
 
@@ -318,6 +319,23 @@ def verb_docs() -> int:
     step("docs", [str(python3), "-m", "mkdocs", "build", "--clean", "--strict"])
     print(f"{OUTPUT / 'site' / 'index.html'}")
     return 0
+
+
+def verb_ray(args: list[str]) -> int:
+    """Test examples/ray and its page on a local Ray cluster, and print its throughput beside one
+    process's: ./dev ray [pytest's arguments, for the tests alone]."""
+    setup()
+    build("dev", "executorch_command", *PYTHON_TARGETS)
+    packages = ("ray[data,serve]>=2.50,<3", "numpy", "pytest", "rich", "tabulate")
+    _environment(RAY, "ray", *packages)
+    python3 = RAY / "bin" / "python"
+    link_checkout(python3)
+    page = ["tests/readme/pages_test.py::test_the_code_of_a_page_runs[ray]"]
+    tests = [str(python3), "-m", "pytest", "-p", "no:cacheprovider"]
+    if args:
+        return show([*tests, *args])
+    failed = show([*tests, "tests/ray", *page])
+    return failed or show([str(python3), "tests/ray/throughput.py"])
 
 
 def verb_conformance(args: list[str]) -> int:
