@@ -13,6 +13,7 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph import pass_checks
+from executorch.exir.graph.dynamic_sizes import watch_sizes
 from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.graph.program_view import Dialect, ProgramView
 
@@ -33,6 +34,9 @@ class Pass(PassBase):
 
     takes: frozenset[Dialect] = frozenset(Dialect)
     gives: Dialect | None = None
+
+    def __str__(self) -> str:
+        return type(self).__name__
 
     def edit(self, view: ProgramView) -> bool:
         """Edit graphs and signature; true if anything changed."""
@@ -90,24 +94,19 @@ def run_passes(views: Sequence[ProgramView], passes: Iterable[Pass]) -> bool:
 
     Facts are forgotten and outputs named after a pass that changed something, code is generated
     once at the end. ExportError for a pass that does not take the dialect that a view has, and,
-    with EXECUTORCH_CHECK_PASSES, for one that leaves what `pass_checks` refuses.
+    with EXECUTORCH_CHECK_PASSES, for one that leaves what `pass_checks` refuses. RuntimeError where
+    a pass fixes a dynamic size.
     """
     checks = pass_checks.Checks(views) if pass_checks.are_on() else None
+    dynamic = {symbol: place for view in views for symbol, place in view.dynamic_dims.items()}
     modified = False
-    for each in passes:
-        name = type(each).__name__ if isinstance(each, Pass) else str(each)
-        for view in views:
-            _require(view, each, name)
-        changed = each.edit_methods(views)
-        for view in views:
-            if changed:
-                view.forget()
-                view.update_outputs()
-            if view.dialect is not None and each.gives is not None:
-                view.dialect = each.gives
-        if checks is not None:
-            checks.run(name)
-        modified |= changed
+    with watch_sizes(dynamic) as sizes:
+        for each in passes:
+            changed = _run_pass(views, each)
+            modified |= changed
+            sizes.check(str(each))
+            if checks is not None:
+                checks.run(str(each))
     if modified:
         for view in views:
             for graph_module in view.graph_modules():
@@ -115,10 +114,19 @@ def run_passes(views: Sequence[ProgramView], passes: Iterable[Pass]) -> bool:
     return modified
 
 
-def _require(view: ProgramView, each: Pass, name: str) -> None:
-    if view.dialect is not None and view.dialect not in each.takes:
-        takes = ", ".join(sorted(d.value for d in each.takes))
-        raise ExportError(
-            ExportErrorType.VIOLATION_OF_SPEC,
-            f"{name} takes the dialects {takes}; the program is of {view.dialect.value}",
-        )
+def _run_pass(views: Sequence[ProgramView], each: Pass) -> bool:
+    for view in views:
+        if view.dialect is not None and view.dialect not in each.takes:
+            takes = ", ".join(sorted(d.value for d in each.takes))
+            raise ExportError(
+                ExportErrorType.VIOLATION_OF_SPEC,
+                f"{each} takes the dialects {takes}; the program is of {view.dialect.value}",
+            )
+    changed = each.edit_methods(views)
+    for view in views:
+        if changed:
+            view.forget()
+            view.update_outputs()
+        if view.dialect is not None and each.gives is not None:
+            view.dialect = each.gives
+    return changed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
-from torch import Tensor
+from torch import SymInt, Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ExportGraphSignature,
@@ -18,6 +18,7 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Graph, GraphModule, Node
 
+from executorch.exir.graph.dynamic_sizes import Dimension
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.torch_internals import (
     FakeTensor,
@@ -167,6 +168,20 @@ class ProgramView:
         found: dict[Place, int] = {}
         for node, tensor in self.constants.items():
             found[place_of(tensor)] = found.get(place_of(tensor), 0) + len(node.users)
+        return found
+
+    @fact
+    def dynamic_dims(self) -> dict[Any, Dimension]:
+        """Symbol of each dynamic dimension of the caller's inputs -> where it is, and the size."""
+        found: dict[Any, Dimension] = {}
+        for node, spec in self.inputs.items():
+            value = node.meta.get("val")
+            if spec.kind is not InputKind.USER_INPUT or not isinstance(value, Tensor):
+                continue
+            for dim, size in enumerate(value.shape):
+                if isinstance(size, SymInt) and size.node.expr.is_Symbol:
+                    place = f"dimension {dim} of input {node.name}"
+                    found.setdefault(size.node.expr, (place, size))
         return found
 
     @property

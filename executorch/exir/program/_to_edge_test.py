@@ -5,6 +5,7 @@ import copy
 import hashlib
 
 import pytest
+import sympy
 import torch
 from torch import nn
 from torch.export import Dim, export
@@ -12,6 +13,8 @@ from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
 from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir.graph.dynamic_sizes import watch_sizes
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.program import _decompose
 
 
@@ -229,18 +232,13 @@ def test_no_node_is_left_without_provenance():
 
 
 def test_dimension_that_the_model_fixes_is_named():
-    from executorch.exir.program import _to_edge
-
     _, program, _ = exported("sizes")
-    edge = to_edge(program).exported_program()
-    (x,) = [n for n in edge.graph.nodes if n.name == "x"]
-    symbol = x.meta["val"].shape[0].node.expr
-    shape_env = x.meta["val"].fake_mode.shape_env
-    import sympy
-
-    shape_env.replacements[symbol] = sympy.Integer(4)
-    with pytest.raises(RuntimeError, match="dimension 0 of input x was declared dynamic.*fixes.*4"):
-        _to_edge._check_still_dynamic(edge, {symbol: "dimension 0 of input x"})
+    with watch_sizes(ProgramView(program).dynamic_dims) as sizes:
+        ((symbol, (_, size)),) = sizes.dynamic.items()
+        sizes.check("nothing")
+        size.node.shape_env.replacements[symbol] = sympy.Integer(4)
+        with pytest.raises(RuntimeError, match="dimension 0 of input x was declared.*it fixes.*4"):
+            sizes.check("it")
 
 
 def test_preserved_operator_stays():
