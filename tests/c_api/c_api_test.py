@@ -40,14 +40,6 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return model, tokenizer
 
 
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("install")
-    for component in ("executorch", "executorch_c"):
-        printed(["cmake", "--install", BUILD, "--prefix", folder, "--component", component])
-    return folder
-
-
 def results_for(x: torch.Tensor) -> list[float]:
     program = Runtime.get().load_program(LINEAR)
     return program.load_method("forward").execute([x])[0].flatten().tolist()

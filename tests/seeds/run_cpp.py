@@ -17,6 +17,7 @@ from tests.seeds.results import Failed, Result
 from tests.seeds.rows import Cut, Project
 
 LAUNCHER = Path(__file__).with_name("launcher.sh")
+TOOLCHAIN = Path(__file__).with_name("toolchain.cmake")
 
 
 def run(project: Project, top: Path, program: Path) -> list[Result]:
@@ -58,15 +59,22 @@ def _checkout(project: Project, folder: Path) -> Path:
     return Path(os.path.normpath(folder / project.executorch))
 
 
-def _build_and_run(project: Project, commands: tuple[Cut, ...], folder: Path) -> str:
-    """The page's commands in one shell; returns what the last one printed."""
-    *build, last = "\n".join(text(cut) for cut in commands).split("\n")
+def build_environment(checkout: Path) -> dict[str, str]:
+    """For CMake, in a project that has the checkout at `checkout`."""
     environment = os.environ | {
         f"CMAKE_{language}_COMPILER_LAUNCHER": str(LAUNCHER) for language in ("C", "CXX")
     }
-    environment |= {"SEEDS_LINK": str(_checkout(project, folder)), "SEEDS_ROOT": str(ROOT)}
+    environment |= {"SEEDS_LINK": str(checkout), "SEEDS_ROOT": str(ROOT)}
+    environment["CMAKE_TOOLCHAIN_FILE"] = str(TOOLCHAIN)
     if shutil.which("ninja"):
         environment["CMAKE_GENERATOR"] = "Ninja"
+    return environment
+
+
+def _build_and_run(project: Project, commands: tuple[Cut, ...], folder: Path) -> str:
+    """The page's commands in one shell; returns what the last one printed."""
+    *build, last = "\n".join(text(cut) for cut in commands).split("\n")
+    environment = build_environment(_checkout(project, folder))
     script = "set -e\n" + re.sub(r"-j\d+", f"-j{os.cpu_count()}", "\n".join(build))
     built = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True

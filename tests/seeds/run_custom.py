@@ -14,7 +14,7 @@ import torch
 from tests.seeds.cut import ROOT, alterations, code, text
 from tests.seeds.results import Failed, Result
 from tests.seeds.rows import CustomOperator, Cut
-from tests.seeds.run_cpp import LAUNCHER
+from tests.seeds.run_cpp import build_environment
 
 HEADER = """#pragma once
 #include <executorch/runtime/kernel/kernel_includes.h>
@@ -109,12 +109,7 @@ def _build(operator: CustomOperator, folder: Path) -> None:
     (folder / "custom_linear.cpp").write_text(code(operator.kernel))
     (folder / "custom_linear_pytorch.cpp").write_text("".join(map(code, operator.wrapper)))
     (folder / "CMakeLists.txt").write_text(CMAKE)
-    environment = os.environ | {
-        f"CMAKE_{language}_COMPILER_LAUNCHER": str(LAUNCHER) for language in ("C", "CXX")
-    }
-    environment |= {"SEEDS_LINK": str(checkout), "SEEDS_ROOT": str(ROOT)}
-    if shutil.which("ninja"):
-        environment["CMAKE_GENERATOR"] = "Ninja"
+    environment = build_environment(checkout)
     configure = ["cmake", "-B", "cmake-out", f"-DPYTHON_EXECUTABLE={sys.executable}"]
     build = ["cmake", "--build", "cmake-out", "--target", "custom_linear", f"-j{os.cpu_count()}"]
     for command in (configure, build):
