@@ -164,7 +164,7 @@ def pools(x: Tensor) -> tuple[Tensor, ...]:
         F.max_pool2d(x, 3, 2, ceil_mode=True), F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2),
         F.avg_pool2d(x, 3, 1, 1, count_include_pad=False), x.mean((2, 3), keepdim=True),
         x.mean((-1, 2)),
-        x.amax(2, keepdim=True), values, indices,
+        x.amax(2, keepdim=True), values, indices, x.max(2, keepdim=True).values,
         F.interpolate(x, size=(15, 17), mode="bilinear", align_corners=False),
         F.interpolate(x, size=(13, 5), mode="bilinear", align_corners=True),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch.fx import Node
@@ -48,7 +48,15 @@ def _not_max_pooling(node: Node) -> str | None:
         u.args[1] != 0 for u in node.users
     ):
         return "indices of the largest"
+    if skips_pixels(argument(node, "kernel_size"), argument(node, "stride")):
+        return "a maximum that skips pixels between its windows, which XNNPACK does not load"
     return _not_pooling(node)
+
+
+def skips_pixels(kernel_size: Any, stride: Any = None) -> bool:
+    """Whether windows are further apart than they are large."""
+    size = pair(kernel_size)
+    return any(s < step for s, step in zip(size, pair(stride or size), strict=True))
 
 
 @lowers(aten.max_pool2d.default, aten.max_pool2d_with_indices.default, unless=_not_max_pooling)
@@ -155,25 +163,33 @@ def _dims(node: Node) -> list[int]:
 
 @lowers(aten.amax.default, unless=_not_extreme)
 def _amax(to: Lowering, node: Node) -> None:
+    _largest(to, node, node)
+
+
+def _largest(to: Lowering, node: Node, result: Node) -> None:
     x = cast("Node", node.args[0])
     size = [n if i + 2 in _dims(node) else 1 for i, n in enumerate(shape_of(x)[2:])]
-    ids = [to.read(x, nhwc=True), to.write(node, nhwc=True)]
+    ids = [to.read(x, nhwc=True), to.write(result, nhwc=True)]
     to.emit(node, "MaxPooling2d", 0, 0, 0, 0, *size, *size, 1, 1, *ids, _KEEP_DIMS)
 
 
 def _not_arg_max(node: Node) -> str | None:
-    if {user.args[1] for user in node.users} != {0, 1}:
-        return "the largest without its index, or the index alone"
-    if tensor_of(node).dtype != torch.float32:
+    results = {user.args[1] for user in node.users}
+    if 0 not in results:
+        return "the index of the largest alone"
+    if 1 in results and tensor_of(node).dtype != torch.float32:
         return "indices of the largest exist in float32 only"
     return _not_extreme(node)
 
 
 @lowers(aten.max.dim, unless=_not_arg_max)
 def _arg_max(to: Lowering, node: Node) -> None:
+    items = {user.args[1]: user for user in node.users if user.target is operator.getitem}
+    if 1 not in items:
+        _largest(to, node, items[0])
+        return
     x = cast("Node", node.args[0])
     size = [n if i + 2 in _dims(node) else 1 for i, n in enumerate(shape_of(x)[2:])]
-    items = {user.args[1]: user for user in node.users if user.target is operator.getitem}
     ids = [to.read(x, nhwc=True), *(to.write(items[i], nhwc=True) for i in (0, 1))]
     to.emit(node, "ArgMaxPooling2d", 0, 0, 0, 0, *size, *ids, _KEEP_DIMS)
 

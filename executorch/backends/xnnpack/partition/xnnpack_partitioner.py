@@ -15,6 +15,7 @@ from executorch.backends.xnnpack import operators  # noqa: F401  (fills the tabl
 from executorch.backends.xnnpack.linear import LINEAR, operands_of, rows_around
 from executorch.backends.xnnpack.lowering import RULES, Refusal, aten, is_static, tensor_of
 from executorch.backends.xnnpack.operators.images import BATCH_NORM, follows_convolution
+from executorch.backends.xnnpack.operators.pools import skips_pixels
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
     XNNPartitionerConfig,
@@ -108,7 +109,8 @@ class XnnpackPartitioner(Partitioner):
             return False
         if node.target is torch.ops.aten.max_pool2d.default:
             ceil_mode = len(node.args) > 5 and bool(node.args[5])
-            return x.dim() == 4 and (not ceil_mode or is_static(y.shape[2:]))
+            is_computed = not ceil_mode or is_static(y.shape[2:])
+            return x.dim() == 4 and is_computed and not skips_pixels(*node.args[1:3])
         if node.target is torch.ops.aten.prelu.default:
             return x.dim() in (2, 3, 4) and node.args[1].op == "placeholder"  # type: ignore
         if node.target is torch.ops.aten.upsample_bilinear2d.vec:

@@ -147,6 +147,25 @@ def test_what_is_not_claimed_runs_on_kernels(module: nn.Module) -> None:
     torch.testing.assert_close(run(edge, x), expected, rtol=0, atol=bound)
 
 
+def test_a_maximum_that_skips_pixels_runs_on_kernels() -> None:
+    x = (torch.randn(1, 2, 9, 9),)
+    edge = lowered(nn.MaxPool2d(2, stride=3), x, XnnpackPartitioner())
+    assert n_delegated(edge) == 0
+    assert torch.equal(run(edge, x), nn.MaxPool2d(2, stride=3)(*x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_largest_without_its_index_is_delegated(dtype: torch.dtype) -> None:
+    class Largest(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.max(2, keepdim=True).values + x.max(3, keepdim=True).values
+
+    x = (torch.randn(2, 3, 5, 7).to(dtype),)
+    edge = lowered(Largest(), x, XnnpackPartitioner())
+    assert get_delegation_info(edge.exported_program().graph_module).left_out == []
+    assert torch.equal(run(edge, x), Largest()(*x))
+
+
 def test_a_transformer_of_any_length_is_three_delegates_around_a_whole_attention() -> None:
     case = CASES["block"]()
     edge = lowered(case.module, case.inputs, XnnpackPartitioner(), case.dynamic_shapes)

@@ -72,7 +72,6 @@ class EdgeOpOverload:
 
     def __init__(self, op: OpOverload) -> None:
         self._op = op
-        self._schema = schema_of(op)
         self._overloadname = overload_name(op)
         self._opname = op_name(op)
         self.namespace = op.namespace
@@ -83,6 +82,11 @@ class EdgeOpOverload:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._op(*args, **kwargs)
+
+    @property
+    def _schema(self) -> torch.FunctionSchema:
+        """Asked for when it is needed: `torch.compile` follows how operators are made."""
+        return schema_of(self._op)
 
     def name(self) -> str:
         return self._op.name()

@@ -95,3 +95,16 @@ def test_backend_operator_computes_its_pattern():
     op = exir_ops.backend.edge_ops_test.add_relu.default
     assert op._equivalent_callable is add_relu
     assert torch.equal(op(torch.tensor([-3.0]), torch.tensor([1.0])), torch.zeros(1))
+
+
+def test_a_model_may_call_what_nobody_has_asked_for_before():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            q = exir_ops.edge.quantized_decomposed
+            return q.quantize_per_token.default(x, self.scale, self.zero, -128, 127, torch.int8)
+
+    module, x = Model(), torch.randn(3, 4)
+    module.scale, module.zero = torch.full((3, 1), 0.5), torch.zeros(3, 1)
+    program = torch.export.export(module, (x,), strict=True)
+    assert torch.equal(program.module()(x), module(x))
+    assert edge.quantized_decomposed.quantize_per_token.default._schema.name.endswith("per_token")
