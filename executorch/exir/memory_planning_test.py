@@ -3,6 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
 
 from executorch.exir import ExecutorchBackendConfig, _native, to_edge
 from executorch.exir.error import ExportError, InternalError
@@ -232,3 +234,17 @@ def test_mutable_buffers_are_shared_between_methods():
         places.append((state.allocation_info.memory_id, state.allocation_info.memory_offset))
         assert state.data_buffer_idx == 0
     assert places == [(2, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("name", ["run", "__call__"])
+def test_a_class_of_the_user_may_plan(name: str) -> None:
+    seen = []
+
+    def plan(self: object, graph_module: GraphModule, signature: object = None) -> PassResult:
+        seen.append(signature)
+        return MemoryPlanningPass().run(graph_module, signature)  # type: ignore[arg-type]
+
+    config = ExecutorchBackendConfig(memory_planning_pass=type("Planner", (), {name: plan})())
+    edge = to_edge(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)))
+    assert edge.to_executorch(config).buffer == edge.to_executorch().buffer
+    assert len(seen) == 1 and (seen[0] is None) == (name == "__call__")

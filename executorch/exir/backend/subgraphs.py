@@ -26,8 +26,9 @@ from torch.fx import Graph, Node
 from executorch.exir.backend.partitioner import DelegationSpec
 from executorch.exir.delegate import LOWERED_PREFIX, executorch_call_delegate
 from executorch.exir.graph.graph_edit import provenance
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.make_program import make_program
-from executorch.exir.torch_internals import LazyGraphModule, set_parts
+from executorch.exir.torch_internals import LazyGraphModule
 
 TAG = "delegation_tag"
 
@@ -253,34 +254,20 @@ class Parts:
         output = self.graph.output_node()
         pairs = [
             (spec, value)
-            for spec, value in zip(
-                self.program.graph_signature.output_specs,
-                output.args[0],  # type: ignore[arg-type]
-                strict=True,
-            )
+            for spec, value in ProgramView(self.program).outputs
             if spec.kind is not OutputKind.BUFFER_MUTATION or spec.target not in kept
         ]
         output.args = (tuple(value for _, value in pairs),)
-        for spec, value in pairs:
-            if isinstance(value, Node):
-                spec.arg.name = value.name  # type: ignore[union-attr]
         return [spec for spec, _ in pairs]
 
     def _drop_owned(self, outputs: list[OutputSpec]) -> None:
         """Take the delegates' own data out of graph, signature and program."""
-        gone = []
         for node in dict.fromkeys(n for part in self.parts.values() for n in part.owned):
             if not node.users:
-                gone.append(self.specs[node.name])
                 self.graph.erase_node(node)
-        names = {spec.arg.name for spec in gone}
-        given = self.program.graph_signature.input_specs
-        specs = [s for s in given if getattr(s.arg, "name", None) not in names]
-        targets = {s.target for s in gone} - {s.target for s in specs}
-        set_parts(self.program, graph_signature=ExportGraphSignature(specs, outputs))
-        for store in (self.program.state_dict, self.program.constants):
-            for target in targets & store.keys():
-                del store[target]
+        view = ProgramView(self.program)
+        view.update_inputs()
+        view.update_outputs(outputs)
 
     def _make_contiguous(self) -> None:
         """Reorder the graph so that whatever reads a part's result comes after all of the part.

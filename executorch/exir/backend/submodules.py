@@ -18,8 +18,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.tools_common import legalize_graph
 from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, insert_subgm
 
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.make_program import make_program
-from executorch.exir.torch_internals import set_parts
 
 
 def create_submodule_from_nodes(
@@ -202,32 +202,15 @@ def insert_lowered_call(owner: ExportedProgram, call: Node, lowered: Any) -> Non
 
 def _drop_kept(owner: ExportedProgram, kept: dict[str, OutputSpec]) -> None:
     """Take next values of buffers out of the outputs."""
-    output = owner.graph.output_node()
-    values: Any = output.args[0]
-    pairs = zip(values, owner.graph_signature.output_specs, strict=True)
-    left = [(v, s) for v, s in pairs if getattr(v, "name", None) not in kept]
-    output.args = (tuple(value for value, _ in left),)
-    for value, spec in left:
-        if isinstance(value, Node) and spec.kind is not OutputKind.TOKEN:
-            spec.arg.name = value.name  # type: ignore[union-attr]
-    set_parts(
-        owner,
-        graph_signature=ExportGraphSignature(
-            owner.graph_signature.input_specs, [spec for _, spec in left]
-        ),
-    )
+    view = ProgramView(owner)
+    left = [(s, v) for s, v in view.outputs if getattr(v, "name", None) not in kept]
+    owner.graph.output_node().args = (tuple(value for _, value in left),)
+    view.update_outputs([spec for spec, _ in left])
 
 
 def _drop_owned(owner: ExportedProgram, owned: dict[str, InputSpec]) -> None:
     """Take stored data that nobody else reads out of inputs, signature and program."""
-    gone = [n for n in owner.graph.find_nodes(op="placeholder") if n.name in owned and not n.users]
-    names = {node.name for node in gone}
-    for node in gone:
-        owner.graph.erase_node(node)
-    specs = owner.graph_signature.input_specs
-    left = [s for s in specs if getattr(s.arg, "name", None) not in names]
-    targets = {str(owned[name].target) for name in names} - {str(s.target) for s in left}
-    for store in (owner.state_dict, owner.constants):
-        for target in targets & store.keys():
-            del store[target]
-    set_parts(owner, graph_signature=ExportGraphSignature(left, owner.graph_signature.output_specs))
+    for node in owner.graph.find_nodes(op="placeholder"):
+        if node.name in owned and not node.users:
+            owner.graph.erase_node(node)
+    ProgramView(owner).update_inputs()

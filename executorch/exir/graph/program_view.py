@@ -198,12 +198,15 @@ class ProgramView:
                 return node  # type: ignore[no-any-return]
         raise ValueError("the graph has no nodes")
 
+    def store_of(self, spec: InputSpec) -> dict[str, Tensor]:
+        """Where the program stores what an input reads: its state dict, or its constants."""
+        program = self.program
+        assert program is not None
+        return program.state_dict if spec.target in program.state_dict else program.constants
+
     def tensor_of(self, spec: InputSpec) -> Tensor:
         """What the program stores for an input."""
-        assert self.program is not None
-        program, target = self.program, str(spec.target)
-        store = program.state_dict if target in program.state_dict else program.constants
-        return store[target]
+        return self.store_of(spec)[str(spec.target)]
 
     # Changes of the signature.
 

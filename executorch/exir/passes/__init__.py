@@ -55,7 +55,7 @@ _HOME_OF = {
     "ScalarToTensorPass": "patterns",
     "SpecPropPass": "spec_prop_pass",
     "SymToTensorPass": "patterns",
-    "ToDevicePass": "patterns",
+    "ToDevicePass": "to_device_pass",
     "ToOutVarPass": "to_out_var_pass",
 }
 
@@ -83,7 +83,6 @@ _MODULES = {
             "replace_sym_size_op_pass",
             "scalar_to_tensor_pass",
             "sym_to_tensor_pass",
-            "to_device_pass",
         ),
         "patterns",
     ),

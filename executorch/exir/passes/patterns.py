@@ -329,6 +329,12 @@ class RemoveMixedTypeOperators(CallPass):
 # To edge operators, and between them.
 
 
+def _swap(call: Node, target: Any, kwargs: dict[str, Any]) -> bool:
+    call.target, call.kwargs = target, kwargs
+    rename_after_target(call)
+    return True
+
+
 class OpReplacePass(CallPass):
     """Turn torch operators into edge operators, and name their nodes after them.
 
@@ -342,9 +348,7 @@ class OpReplacePass(CallPass):
     def change(self, call: Node) -> bool:
         if is_unwrapped(call.target):
             return False
-        call.target = edge_op(call.target)  # type: ignore[arg-type]
-        rename_after_target(call)
-        return True
+        return _swap(call, edge_op(call.target), dict(call.kwargs))  # type: ignore[arg-type]
 
 
 _DIM_ORDER_OF = {
@@ -358,10 +362,7 @@ _FORMAT_OF = {new: old for old, new in _DIM_ORDER_OF.items()}
 def _take_dim_order(call: Node) -> bool:
     kwargs = dict(call.kwargs)
     kwargs["dim_order"] = _dim_order(call, kwargs.pop("memory_format", None))
-    call.kwargs = kwargs
-    call.target = _DIM_ORDER_OF[call.target]
-    rename_after_target(call)
-    return True
+    return _swap(call, _DIM_ORDER_OF[call.target], kwargs)
 
 
 def _dim_order(call: Node, memory_format: Any) -> list[int]:
@@ -392,10 +393,7 @@ def _take_format(call: Node) -> bool:
     dim_order: Any = kwargs.pop("dim_order", None)
     order = list(range(call.meta["val"].dim())) if dim_order is None else list(dim_order)
     kwargs["memory_format"] = get_memory_format(order)
-    call.kwargs = kwargs
-    call.target = _FORMAT_OF[call.target]
-    rename_after_target(call)
-    return True
+    return _swap(call, _FORMAT_OF[call.target], kwargs)
 
 
 class DimOrderOpsRevertPass(CallPass):
@@ -480,20 +478,6 @@ class RemoveGraphAssertsPass(CallPass):
 
     def edit_graph(self, graph_module: GraphModule) -> bool:
         return any([super().edit_graph(graph_module), remove_dead_code(graph_module)])
-
-
-class ToDevicePass(CallPass):
-    """Make calls that name a device name this one."""
-
-    def __init__(self, device: str | torch.device) -> None:
-        self.device = torch.device(device)
-
-    def change(self, call: Node) -> bool:
-        given: Any = call.kwargs.get("device")
-        if given is None or torch.device(given) == self.device:
-            return False
-        call.update_kwarg("device", self.device)
-        return True
 
 
 # The rows between decomposition and edge operators, in order.

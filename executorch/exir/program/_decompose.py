@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule
 
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._decompositions import core_table
 from executorch.exir.program._embedding_max_norm import scale_rows_read
@@ -80,10 +80,7 @@ def _spliced(
         range_constraints=dict(program.range_constraints),
         graph_signature=copy.deepcopy(signature),
     )
-    outputs: Any = graph.output_node().args[0]
-    for spec, node in zip(new.graph_signature.output_specs, outputs, strict=True):
-        if isinstance(node, torch.fx.Node):
-            spec.arg.name = node.name  # type: ignore[union-attr]
+    ProgramView(new).update_outputs()
     return new
 
 

@@ -123,7 +123,24 @@ def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> li
     planning = _for_method(config.memory_planning_pass, name)
     if hasattr(planning, "enable_non_cpu_memory_planning"):
         planning.enable_non_cpu_memory_planning = config.enable_non_cpu_memory_planning
-    return [*passes, as_pass(planning)]
+    return [*passes, planning if isinstance(planning, Pass) else _UserPlanning(planning)]
+
+
+class _UserPlanning(Pass):
+    """A user's own way to plan memory: `run(graph_module, graph_signature)`, or a call on the graph
+    module alone."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def edit(self, view: ProgramView) -> bool:
+        if hasattr(self.given, "run"):  # it needs to know which inputs are buffers
+            result = self.given.run(view.graph_module, view.signature)
+        else:
+            result = self.given(view.graph_module)
+        if result is not None:
+            view.graph_module = result.graph_module
+        return True
 
 
 def pre_memory_planning_passes(
