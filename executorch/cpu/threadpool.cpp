@@ -1,4 +1,4 @@
-#include <executorch/cpu/cores.h>
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/loop_reads.h>
 #include <executorch/cpu/team.h>
 #include <executorch/cpu/threadpool.h>
@@ -102,7 +102,7 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(size_t thread_count) : impl_(new (std::nothrow) Impl) {
   if (impl_ == nullptr) return;
-  impl_->reset(thread_count != 0 ? thread_count : performant_cores());
+  impl_->reset(thread_count != 0 ? thread_count : machine().cores);
 }
 
 size_t ThreadPool::thread_count() const {

@@ -1,4 +1,4 @@
-#include <executorch/cpu/cores.h>
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST(UsePool, EndsWithItsScope) {
 }
 
 TEST(ThreadPool, CountsAndChangesItsThreads) {
-  EXPECT_GE(performant_cores(), 1u);
+  EXPECT_GE(machine().cores, 1u);
   EXPECT_EQ(ThreadPool(1).thread_count(), 1u);
   EXPECT_EQ(ThreadPool(1).handle(), nullptr);
   ThreadPool pool(2);
@@ -110,7 +110,7 @@ TEST(ThreadPool, CountsAndChangesItsThreads) {
   EXPECT_EQ(pool.handle(), pool.handle());
   pool.resize(3);
   EXPECT_EQ(pool.thread_count(), 3u);
-  EXPECT_EQ(ThreadPool().thread_count(), performant_cores());
+  EXPECT_EQ(ThreadPool().thread_count(), machine().cores);
 }
 
 TEST(ThreadPool, AnyNumberIsAskedForAndFewAreMade) {

@@ -1,4 +1,4 @@
-#include <executorch/cpu/gemm/blocks.h>
+#include <executorch/cpu/gemm/float_blocks.h>
 #include <executorch/cpu/loop_reads.h>
 
 namespace executorch::cpu {

@@ -3,6 +3,7 @@
 // Weights are those of 12 layers, read in turn, so that they come from memory as in a model.
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/machine_limits.h>
 
 #include <cstdio>
@@ -21,6 +22,18 @@ T number(int64_t i) {
   } else {
     return static_cast<T>(i % 97) / 97;
   }
+}
+
+/// Multiply-adds and weights of a product, and the time that the machine needs at least, for
+/// arithmetic or for reading the weights, over the time that passes.
+void count(benchmark::State& state, int64_t steps, int64_t weight_bytes, double operations) {
+  const double runs = static_cast<double>(state.iterations());
+  const double flops = 2.0 * static_cast<double>(steps) * runs;
+  const double bytes = static_cast<double>(weight_bytes) * runs;
+  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["GB/s"] = benchmark::Counter(bytes * 1e-9, benchmark::Counter::kIsRate);
+  const double least = std::max(flops / operations, bytes / machine_limits().bytes_per_second);
+  state.counters["of_limit"] = benchmark::Counter(least, benchmark::Counter::kIsRate);
 }
 
 template <class T>
@@ -44,27 +57,52 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, bool by_
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
   }
-  const double runs = static_cast<double>(state.iterations());
-  const double flops = 2.0 * static_cast<double>(m * n * k) * runs;
-  const double bytes = static_cast<double>(n * k) * sizeof(T) * runs;
-  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] = benchmark::Counter(bytes * 1e-9, benchmark::Counter::kIsRate);
-  const MachineLimits& limits = machine_limits();
-  // The time the machine needs at least, for arithmetic or for reading the weights.
-  const double least = std::max(flops / limits.flops, bytes / limits.bytes_per_second);
-  state.counters["of_limit"] = benchmark::Counter(least, benchmark::Counter::kIsRate);
+  count(state, m * n * k, n * k * static_cast<int64_t>(sizeof(T)), machine_limits().flops);
+}
+
+void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, int64_t k,
+              int64_t n) {
+  const int64_t row_bytes = form.nibbles ? (k + 1) / 2 : k;
+  const std::vector<int8_t> a(static_cast<size_t>(m * k), 3);
+  const std::vector<uint8_t> w(static_cast<size_t>(kLayers * n * row_bytes), 0x35);
+  const std::vector<RowQuantization> rows(static_cast<size_t>(m), {0.01f, 3});
+  const std::vector<float> scales(static_cast<size_t>(n), 0.02f), c(static_cast<size_t>(m * n));
+  const std::vector<int32_t> sums(static_cast<size_t>(n), 5);
+  const std::vector<BF16> group_scales(static_cast<size_t>(n * k), {0x3C80});
+  Int8Gemm g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = a.data(), g.lda = k, g.rows = rows.data();
+  g.b.row_bytes = row_bytes, g.b.nibbles = form.nibbles, g.b.group_size = form.group_size;
+  (form.group_size == 0 ? g.b.scales : g.group_sums) = scales.data();
+  if (form.group_size > 0) g.b.group_scales = group_scales.data();
+  g.sums = sums.data();
+  std::vector<float> out = c;
+  g.c = out.data(), g.ldc = n;
+  int64_t layer = 0;
+  HeapScratch scratch;
+  for (auto _ : state) {
+    g.b.data = w.data() + layer++ % kLayers * n * row_bytes;
+    if (!g.run(scratch)) return state.SkipWithError("no memory");
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+  count(state, m * n * k, n * row_bytes, machine_limits().int8);
+}
+
+template <class F>
+void add(const std::string& type, int64_t m, int64_t k, int64_t n, const F& run) {
+  const std::string name =
+      "Gemm/" + type + "/" + std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, m, k, n); })
+      ->UseRealTime()
+      ->MinTime(0.15);
 }
 
 template <class T>
 void add(const char* type, int64_t m, int64_t k, int64_t n) {
   for (const bool by_columns : {false, true}) {
-    const std::string name = std::string("Gemm/") + type + "/" + std::to_string(m) + "x" +
-                             std::to_string(k) + "x" + std::to_string(n) +
-                             (by_columns ? "/[n,k]" : "/[k,n]");
-    benchmark::RegisterBenchmark(
-        name.c_str(), [=](benchmark::State& state) { run_gemm<T>(state, m, k, n, by_columns); })
-        ->UseRealTime()
-        ->MinTime(0.15);
+    add(std::string(type) + (by_columns ? "[n,k]" : "[k,n]"), m, k, n,
+        [=](auto& state, auto... sizes) { run_gemm<T>(state, sizes..., by_columns); });
   }
 }
 
@@ -79,6 +117,12 @@ const bool kRegistered = [] {
     add<F16>("f16", m, 768, 3072);
     add<BF16>("bf16", m, 768, 3072);
     add<F16>("f16", m, 3072, 768);
+    for (const int8::WeightForm& form : int8::kWeightForms) {
+      for (const auto& [k, n] : {std::pair{768, 3072}, {3072, 768}}) {
+        add(form.name, m, k, n,
+            [&form](auto& state, auto... sizes) { run_int8(state, form, sizes...); });
+      }
+    }
   }
   return true;
 }();

@@ -146,6 +146,14 @@ struct Results {
 };
 
 enum Form { kBytes, kNibbles, kGroups };
+/// What tests and benchmarks run.
+struct WeightForm {
+  const char* name;
+  bool nibbles;
+  int64_t group_size;
+};
+constexpr WeightForm kWeightForms[] = {
+    {"int8", false, 0}, {"int4", true, 0}, {"int4_groups", true, 32}};
 
 struct Kernels {
   int rows, columns;     // of the tallest tile

@@ -15,63 +15,6 @@
 
 namespace executorch::cpu::gemm {
 
-/// Prefetches the cache lines of the next block of B while the current one is multiplied.
-struct Prefetch {
-  const char* at = nullptr;       // next line
-  const char* row_end = nullptr;  // of the row `at` is in
-  int64_t row_bytes = 0, stride_bytes = 0;
-  int64_t rows_left = 0;          // after the row `at` is in
-  uint32_t rate = 0, credit = 0;  // lines per step, in 1/kUnit
-
-  /// Called once per step of the work; prefetches as many lines as have become due.
-  void advance() {
-    credit += rate;
-    while (credit >= kUnit) {
-      credit -= kUnit;
-      fetch_line();
-    }
-  }
-  void fetch_line() {
-    if (at >= row_end) {
-      if (rows_left == 0) return;
-      --rows_left;
-      row_end += stride_bytes;
-      at = line_of(row_end - row_bytes);
-    }
-    __builtin_prefetch(at, 0, 2);
-    at += kLine;
-  }
-
-  static constexpr int64_t kLine = 64, kUnit = 65536;
-  static const char* line_of(const char* p) { return p - reinterpret_cast<uintptr_t>(p) % kLine; }
-};
-
-/// Packs the next block of B by copying one row after every few steps of the work, in issue slots
-/// that multiply-adds leave free. A row is prefetched kRowsAhead rows before it is copied: early
-/// enough to have arrived, late enough to be in the cache still.
-template <class Acc>
-struct RowCopy {
-  const Acc* fetched = nullptr;  // the next row to prefetch
-  const Acc* from = nullptr;     // the next row to copy
-  int64_t ld = 0;
-  int64_t rows_to_fetch = 0, rows_left = 0;
-  Acc* to = nullptr;  // its place in the first of n_panels, which are panel_size elements long and
-                      // two vectors wide
-  int64_t n_panels = 0, panel_size = 0;
-  Acc* narrow = nullptr;         // its place in a last panel of one vector, if there is one
-  int64_t rate = 0, credit = 0;  // rows per step, in 1/Prefetch::kUnit
-
-  static constexpr int64_t kRowsAhead = 16;
-  bool is_due() const { return rows_left > (rows_to_fetch > 0 ? rows_to_fetch + kRowsAhead : 0); }
-};
-
-/// The work for the next block that is done while a tile is multiplied.
-template <class Acc>
-struct Ahead {
-  Prefetch lines;
-  RowCopy<Acc> rows;
-};
-
 /// One tile: to[i, j] = min(max(sums[i, j] + partial[i, j] + bias[j] + residual[i, j], low), high)
 /// where sums[i, j] = sum_p a[i * lda + p] * b[p * ldb + j]. Terms without data are absent, and
 /// bounds without `bounded`. The last three are for floats only.
@@ -91,9 +34,7 @@ struct Tile {
   int64_t ld_residual = 0;
   bool bounded = false;
   Acc low = 0, high = 0;
-  Ahead<Acc>* ahead;  // advanced once per kPrefetchSteps of p
 };
-constexpr int64_t kPrefetchSteps = 4;
 
 constexpr int kMostRows = 12;
 constexpr int kMostLanes = 16;
@@ -104,7 +45,6 @@ struct TileKernels {
   int lanes;  // of a vector; a panel is one or two wide
   /// [width / lanes - 1][height]
   void (*tile[2][kMostRows + 1])(const Tile<Acc>&);
-  void (*copy_rows)(RowCopy<Acc>&);  // all that are left
 };
 
 template <class Acc>

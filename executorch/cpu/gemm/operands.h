@@ -1,6 +1,7 @@
 /// Operands of a product: strided views, and the conversions that microkernels need.
 #pragma once
 
+#include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/cpu/gemm/kernels.h>
 
@@ -12,13 +13,6 @@ namespace executorch::cpu::gemm {
 /// Whether storage_kernels<T>() exists.
 template <class T>
 constexpr bool kHasStorageKernels = !std::is_integral_v<T> && !std::is_same_v<T, double>;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-constexpr int64_t round_up(int64_t a, int64_t unit) {
-  return ceil_div(a, unit) * unit;
-}
 
 template <class T>
 Matrix<T> transposed(const Matrix<T>& x) {

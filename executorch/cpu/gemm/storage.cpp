@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/machine.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +23,7 @@ using namespace executorch::cpu::HWY_NAMESPACE;
 using Floats = hn::CappedTag<float, kMostLanes>;
 using V = hn::Vec<Floats>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
-constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
+constexpr bool kManyRegisters = ET_VECTOR_REGISTERS == 32;
 
 template <class T>
 void Convert(const T* from, int64_t n, float* to) {

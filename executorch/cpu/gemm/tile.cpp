@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/machine.h>
 
 #include <cstddef>
 #include <utility>
@@ -17,11 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using executorch::cpu::HWY_NAMESPACE::Clamp;
 
 // 32 vector registers hold 12 x 2 sums, 16 hold 6 x 2, beside two vectors of B and one of A.
-#if HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
-constexpr int kRows = 12;
-#else
-constexpr int kRows = 6;
-#endif
+constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 12 : 6;
 
 template <class Acc>
 using Tag = hn::CappedTag<Acc, kMostLanes>;
@@ -85,44 +82,6 @@ HWY_INLINE void MultiplyAdd(Rows<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, i
   a.Advance(n);
 }
 
-template <class Acc>
-HWY_INLINE void CopyRow(RowCopy<Acc>& c) {
-  const Tag<Acc> d;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
-  const Acc* from = c.from;
-  Acc* to = c.to;
-  for (int64_t j = 0; j < c.n_panels; ++j, from += 2 * kLanes, to += c.panel_size) {
-    hn::StoreU(hn::LoadU(d, from), d, to);
-    hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
-  }
-  if (c.narrow != nullptr) {
-    hn::StoreU(hn::LoadU(d, from), d, c.narrow);
-    c.narrow += kLanes;
-  }
-  c.from += c.ld;
-  c.to += 2 * kLanes;
-  --c.rows_left;
-}
-
-template <class Acc>
-HWY_INLINE void FetchRow(RowCopy<Acc>& c) {
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<Acc>()));
-  constexpr int64_t kLine = Prefetch::kLine / static_cast<int64_t>(sizeof(Acc));
-  const Acc* const end = c.fetched + c.n_panels * 2 * kLanes + (c.narrow != nullptr ? kLanes : 0);
-  for (const Acc* at = c.fetched; at < end; at += kLine) __builtin_prefetch(at, 0, 2);
-  __builtin_prefetch(end - 1, 0, 2);  // rows may begin within a line
-  c.fetched += c.ld;
-  --c.rows_to_fetch;
-}
-
-template <class Acc>
-void CopyRows(RowCopy<Acc>& c) {
-  while (c.rows_left > 0) {
-    if (c.rows_to_fetch > 0) FetchRow(c);
-    if (c.is_due()) CopyRow(c);
-  }
-}
-
 // sum = f(sum, i, v) for all.
 template <class F, class Acc, int kHeight, int kVectors>
 HWY_INLINE void ForAll(Sums<Acc, kHeight, kVectors>& sums, const F& f) {
@@ -171,20 +130,10 @@ void RunTile(const Tile<Acc>& t) {
   Rows<Acc, kHeight> a(t.a, t.lda);
   const Acc* HWY_RESTRICT b = t.b;
   const int64_t ldb = t.ldb;
-  Prefetch lines = t.ahead->lines;
-  RowCopy<Acc>& rows = t.ahead->rows;
+  constexpr int64_t kSteps = 4;
   int64_t p = t.k;
-  for (; p >= kPrefetchSteps; p -= kPrefetchSteps) {
-    lines.advance();
-    if ((rows.credit += rows.rate) >= Prefetch::kUnit) {
-      rows.credit -= Prefetch::kUnit;
-      if (rows.rows_to_fetch > 0) FetchRow(rows);
-      if (rows.is_due()) CopyRow(rows);
-    }
-    MultiplyAdd<kPrefetchSteps>(a, b, ldb, sums);
-  }
+  for (; p >= kSteps; p -= kSteps) MultiplyAdd<kSteps>(a, b, ldb, sums);
   for (; p > 0; --p) MultiplyAdd<1>(a, b, ldb, sums);
-  t.ahead->lines = lines;
   Store(t, sums);
 }
 
@@ -193,8 +142,7 @@ constexpr TileKernels<Acc> MakeTable(std::integer_sequence<int, kHeightLess1...>
   return {kRows,
           static_cast<int>(hn::MaxLanes(Tag<Acc>())),
           {{nullptr, RunTile<Acc, kHeightLess1 + 1, 1>...},
-           {nullptr, RunTile<Acc, kHeightLess1 + 1, 2>...}},
-          CopyRows<Acc>};
+           {nullptr, RunTile<Acc, kHeightLess1 + 1, 2>...}}};
 }
 
 template <class Acc>
@@ -262,8 +210,7 @@ constexpr TileKernels<Acc> kScalarTiles = {
     2,
     4,
     {{nullptr, run_scalar_tile<Acc, 1, 1>, run_scalar_tile<Acc, 2, 1>},
-     {nullptr, run_scalar_tile<Acc, 1, 2>, run_scalar_tile<Acc, 2, 2>}},
-    nullptr};  // rows are copied for other types only
+     {nullptr, run_scalar_tile<Acc, 1, 2>, run_scalar_tile<Acc, 2, 2>}}};
 
 }  // namespace
 

@@ -1,3 +1,4 @@
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/nn/conv_product.h>
 
 #include <algorithm>
@@ -22,11 +23,7 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 constexpr int kVectors = 3;
 
 // 32 registers hold 8 x 3 sums, 16 hold 4 x 3, beside three vectors of B and one of A.
-#if HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
-constexpr int kRows = 8;
-#else
-constexpr int kRows = 4;
-#endif
+constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 8 : 4;
 
 /// Sums of a tile that need more than a bound: the residual, other functions. They lie in
 /// sums[i * kVectors * kLanes + j]; n columns of them are stored at column j0.

@@ -1,11 +1,8 @@
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/nn/stream.h>
 
 #include <atomic>
 #include <cstring>
-
-#if defined(__unix__)
-#include <unistd.h>
-#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/stream.cpp"
@@ -40,20 +37,8 @@ HWY_EXPORT(StreamLines);
 
 namespace {
 
-int64_t last_cache_bytes() {
-  int64_t bytes = 0;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-  constexpr int64_t kUsual = 32 << 20;  // where the system does not say
-  return bytes > 0 ? bytes : kUsual;
-}
-
-}  // namespace
-
-namespace {
 std::atomic<int64_t>& cache_bytes() {
-  static std::atomic<int64_t> bytes{last_cache_bytes()};
+  static std::atomic<int64_t> bytes{machine().l3};
   return bytes;
 }
 }  // namespace

@@ -1,0 +1,115 @@
+/// The driver of products of many rows, over what one kind of product supplies.
+///
+/// C is divided into blocks and the sum into K-slices (division.h). A thread takes one block after
+/// the other. It multiplies the rows of A of one tile by all packed panels of B, then those of the
+/// next tile: the rows stay in the L1 cache, the panels in L2. After each tile it prefetches and
+/// packs a little of the next block's panels, into a second buffer, so that memory is read all the
+/// time and what was prefetched is packed before it is evicted.
+///
+/// A Product has
+///   division()                  the Division
+///   memory()                    the Memory that a thread needs
+///   Rows                        rows of A, ready to be multiplied, and what is known of a block
+///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
+///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
+///   multiply(t, j, buffers, rows)      multiplies them by the panel at column j, and finishes the
+///                               result if it is the last slice; returns the panel's width
+///   units(t)                    of packing, for all panels of a slice
+///   fetch(t, unit)              prefetches what a unit is packed from
+///   pack(t, begin, end, panels) packs units [begin, end)
+#pragma once
+
+#include <executorch/cpu/gemm/division.h>
+#include <executorch/cpu/scratch.h>
+
+#include <atomic>
+#include <utility>
+
+namespace executorch::cpu::gemm {
+
+/// Where a thread's memory begins.
+struct Buffers {
+  uint8_t *panels, *next_panels, *rows, *sums;
+};
+/// Bytes of its parts.
+struct Memory {
+  Size panels, rows, sums;
+};
+
+template <class Product>
+class Driver {
+ public:
+  explicit Driver(const Product& product) : product_(product), division_(product.division()) {}
+
+  /// False if memory is refused, before anything is written.
+  [[nodiscard]] bool run(Scratch& scratch) const {
+    const Memory memory = product_.memory();
+    const Size panels = round_up(memory.panels, kLine), rows = round_up(memory.rows, kLine);
+    const Size next_panels = division_.n_blocks() * division_.n_slices > 1 ? panels : 0;
+    const Size size = panels + next_panels + rows + round_up(memory.sums, kLine);
+    const int64_t workers = division_.workers();
+    const Scratch::Frame frame(scratch);
+    uint8_t* const buffers = scratch.array<uint8_t>(size * workers);
+    if (buffers == nullptr) return false;
+    std::atomic<int64_t> next{0};
+    parallel_for(workers, 1, [&](int64_t worker, int64_t) {
+      uint8_t* const begin = buffers + worker * size.value();
+      uint8_t* const behind = begin + (panels + next_panels).value();
+      run_blocks(next, {begin, begin + panels.value(), behind, behind + rows.value()});
+    });
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kLine = Scratch::kLine, kRateUnit = 1 << 20;
+
+  /// Computes blocks, taken from the counter `next`, until none is left. The following block is
+  /// taken before the current one is computed, so that its panels can be packed ahead.
+  void run_blocks(std::atomic<int64_t>& next, Buffers buffers) const {
+    const int64_t n_blocks = division_.n_blocks();
+    int64_t block = next++, number = 0;
+    if (block >= n_blocks) return;
+    KSlice slice = division_.slice(block, number);
+    typename Product::Rows rows;
+    product_.pack(slice, 0, product_.units(slice), buffers.panels);
+    while (true) {
+      if (++number == division_.n_slices) block = next++, number = 0;
+      if (block >= n_blocks) return run_slice(slice, buffers, rows, nullptr);
+      const KSlice after = division_.slice(block, number);
+      run_slice(slice, buffers, rows, &after);
+      slice = after;
+      std::swap(buffers.panels, buffers.next_panels);
+    }
+  }
+
+  /// Multiplies one slice; prefetches and packs `after`, the following one, unless null.
+  void run_slice(const KSlice& t, const Buffers& buffers, typename Product::Rows& rows,
+                 const KSlice* after) const {
+    const int64_t n_tiles = product_.enter(t, buffers, rows);
+    const int64_t units = after == nullptr ? 0 : product_.units(*after);
+    const int64_t rate = units * kRateUnit / (n_tiles * t.nj) + 1;  // per column; rounded up
+    int64_t fetched = 0, packed = 0;
+    for (int64_t tile = 0; tile < n_tiles; ++tile) {
+      product_.prepare(t, tile, n_tiles, buffers, rows);
+      for (int64_t j = 0; j < t.nj;) {
+        const int64_t width = product_.multiply(t, j, buffers, rows);
+        j += width;
+        if (units == 0) continue;
+        // What is due when n columns are done, of the t.nj that each tile has. Lines are fetched
+        // two panels before they are packed: they arrive, and are in the cache still.
+        const auto due = [&](int64_t n) { return std::min(rate * n / kRateUnit, units); };
+        const int64_t done = tile * t.nj + std::min(j, t.nj), end = due(done);
+        for (const int64_t last = due(done + 2 * width); fetched < last; ++fetched) {
+          product_.fetch(*after, fetched);
+        }
+        if (packed < end) product_.pack(*after, packed, end, buffers.next_panels);
+        packed = end;
+      }
+    }
+  }
+
+  const Product& product_;
+  const Division& division_;
+};
+
+}  // namespace executorch::cpu::gemm

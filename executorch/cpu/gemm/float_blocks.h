@@ -1,0 +1,272 @@
+/// Products of many rows of the types that Gemm multiplies, as the driver multiplies them.
+///
+/// B is packed by rows or by columns, whichever are contiguous, converted on the way; or by a
+/// source; or, where it has few rows of A to serve, read where it lies.
+#pragma once
+
+#include <executorch/cpu/gemm/driver.h>
+#include <executorch/cpu/gemm/operands.h>
+#include <executorch/cpu/prefetch.h>
+
+namespace executorch::cpu::gemm {
+
+/// Multiply-adds from which on another thread pays.
+constexpr int64_t kGrainWork = 1 << 17;
+/// Most elements of a K-slice: what decides the order of a sum is the same on every machine. The
+/// rows of A of one tile, 12 or 6, then fit an L1 cache of 48 or 32 KiB, and the panels of a block
+/// are still wide enough to repay reading, or converting, those rows.
+constexpr int64_t kDepth = 768;
+/// Up to so many rows of A, packing a B with contiguous rows costs more than it saves.
+constexpr int64_t kUnpackedRows = 48;
+/// Where B is read in place and has more than kShallow rows, a block has few rows of B and long
+/// pieces of them: longer sequential reads, and rows whose stride is a power of two do not evict
+/// one another from the cache.
+constexpr int64_t kShallow = 256, kUnpackedDepth = 64;
+
+template <class T>
+class Blocks {
+  using Acc = Accumulator<T>;
+
+ public:
+  explicit Blocks(const Gemm<T>& g) : g_(g), kernels_(tile_kernels<Acc>()) {
+    width_ = 2 * kernels_.lanes;
+    a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
+    const bool in_memory = kHasStorageKernels<T> && g.b_source.produce == nullptr;
+    by_rows_ = in_memory && g.b.col_stride == 1;
+    by_columns_ = in_memory && !by_rows_ && g.b.row_stride == 1;
+    b_in_place_ = std::is_same_v<T, float> && by_rows_ && g.m <= kUnpackedRows;
+    divide();
+    lda_ = a_in_place_ ? g.a.row_stride : round_up(division_.depth, kMostLanes);
+    adds_ = g.addend.data != nullptr && g.beta != Acc(0);
+    tiles_finish_ =
+        std::is_same_v<T, Acc> && g.c.col_stride == 1 && g.alpha == Acc(1) &&
+        (std::is_same_v<T, float> ? can_finish_in_tiles(g) : !adds_ && g.residual.data == nullptr);
+  }
+
+  [[nodiscard]] bool run(Scratch& scratch) const { return Driver(*this).run(scratch); }
+
+  // ---- what the driver asks for ----
+
+  struct Rows {
+    int64_t i = 0, height = 0;
+    int64_t finished = 0;  // columns
+    const Acc* a = nullptr;
+  };
+
+  const Division& division() const { return division_; }
+
+  Memory memory() const {
+    const Size columns = division_.columns();
+    return {columns * division_.depth * kSize, Size(a_in_place_ ? 0 : kernels_.rows) * lda_ * kSize,
+            columns * (division_.n_slices == 1 ? kernels_.rows : division_.rows) * kSize};
+  }
+
+  /// Tiles have nearly equal heights: a low one has too few sums to hide the latency of its loads.
+  /// Where rows of A are a whole number of set strides apart, they compete with B for the ways of a
+  /// set: then tiles are lower.
+  int64_t enter(const KSlice& t, const Buffers&, Rows&) const {
+    const bool compete = a_in_place_ && lda_ * kSize % machine().l1_set_stride == 0;
+    return ceil_div(t.ni, compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows);
+  }
+
+  void prepare(const KSlice& t, int64_t tile, int64_t n_tiles, const Buffers& buffers,
+               Rows& rows) const {
+    rows.i = t.ni * tile / n_tiles;
+    rows.height = t.ni * (tile + 1) / n_tiles - rows.i;
+    rows.finished = 0;
+    rows.a = rows_of_a(t, rows, reinterpret_cast<Acc*>(buffers.rows));
+    if (is_last(t)) fetch_result(t, rows);
+  }
+
+  int64_t multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+    const int64_t width = panel_width(t, j), in_place = columns_in_place(t);
+    const int64_t columns = division_.columns();
+    Acc* const sums =
+        reinterpret_cast<Acc*>(buffers.sums) + (division_.n_slices == 1 ? 0 : rows.i * columns);
+    Tile<Acc> tile;
+    tile.a = rows.a;
+    tile.lda = lda_;
+    tile.k = t.np;
+    tile.to = sums + j;
+    tile.ld_to = columns;
+    tile.partial = t.p0 > 0 ? tile.to : nullptr;
+    tile.ld_partial = columns;
+    if (is_last(t) && tiles_finish_ && j + width <= t.nj) {
+      finish_in_tile(t, rows.i, j, tile);
+      rows.finished = j + width;
+    }
+    tile.b = reinterpret_cast<const Acc*>(buffers.panels) + (j - in_place) * t.np;
+    tile.ldb = width;
+    if constexpr (std::is_same_v<T, Acc>) {
+      if (j < in_place) {
+        tile.b = b_at(t, 0, j);
+        tile.ldb = g_.b.row_stride;
+      }
+    }
+    kernels_.tile[width / kernels_.lanes - 1][rows.height](tile);
+    if (is_last(t) && j + width >= t.nj && rows.finished < t.nj) {
+      finish(g_, t.s, sums + rows.finished, columns, t.i0 + rows.i, rows.height,
+             t.j0 + rows.finished, t.nj - rows.finished);
+    }
+    return width;
+  }
+
+  /// A unit is a row of B, or kMostLanes rows of a panel, or a panel.
+  int64_t units(const KSlice& t) const {
+    if (by_rows_) return t.np;
+    return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
+  }
+
+  void fetch(const KSlice& t, int64_t unit) const {
+    if (by_rows_) {
+      prefetch(b_at(t, unit, 0), t.nj * kStored);
+      prefetch(b_at(t, unit, t.nj - 1), 1);  // rows may begin within a line
+    } else if (by_columns_) {
+      const int64_t j = unit / pieces(t) * width_, p = unit % pieces(t) * kMostLanes;
+      const int64_t last = std::min<int64_t>(p + kMostLanes, t.np) - 1;
+      for (int64_t i = j; i < std::min(j + width_, t.nj); ++i) prefetch(b_at(t, last, i), 1);
+    }
+  }
+
+  void pack(const KSlice& t, int64_t begin, int64_t end, uint8_t* to) const {
+    Acc* const panels = reinterpret_cast<Acc*>(to);
+    const int64_t in_place = columns_in_place(t);
+    if constexpr (kHasStorageKernels<T>) {
+      if (by_rows_) {
+        if (in_place == t.nj) return;
+        return storage_kernels<T>().pack_rows(b_at(t, begin, in_place), g_.b.row_stride,
+                                              end - begin, t.nj - in_place, panels, begin, t.np);
+      }
+    }
+    const int64_t each = by_columns_ ? pieces(t) : 1;
+    for (int64_t next; begin < end; begin = next) {
+      const int64_t j = begin / each * width_, first = begin % each;
+      next = std::min(end, begin - first + each);
+      const int64_t p = first * kMostLanes,
+                    p_end = std::min((first + next - begin) * kMostLanes, t.np);
+      pack_panel(t, j, p, p_end, panels + j * t.np);
+    }
+  }
+
+ private:
+  static constexpr auto kSize = static_cast<int64_t>(sizeof(Acc));
+  static constexpr auto kStored = static_cast<int64_t>(sizeof(T));
+
+  void divide() {
+    Division& d = division_;
+    d.m = g_.m, d.n = g_.n, d.k = g_.k, d.batch = g_.batch;
+    d.unit = kernels_.lanes;
+    const bool in_pieces = b_in_place_ && d.k > kShallow;
+    d.n_slices = std::max<int64_t>(ceil_div(d.k, in_pieces ? kUnpackedDepth : kDepth), 1);
+    d.depth = std::max<int64_t>(ceil_div(d.k, d.n_slices), 1);
+    // The panels of a block and those packed ahead take half of the L2 cache, which rows of A and
+    // of C pass through as well. Pieces that are read in place lie in fewer sets.
+    const int64_t bytes = machine().l2 / (in_pieces ? 8 : 4);
+    d.divide_columns(std::max<int64_t>(bytes / (kSize * d.depth * width_) * 2, 2));
+    // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
+    // between K-slices have room where panels have.
+    const bool produced = g_.b_source.produce != nullptr;
+    constexpr int64_t kBlockRows = 1024;
+    d.divide_rows(kernels_.rows, produced ? Division::n_threads() : Division::even_blocks(),
+                  kBlockRows);
+    d.most_workers =
+        std::max<int64_t>(d.batch * d.m * d.n * std::max<int64_t>(d.k, 1) / kGrainWork, 1);
+  }
+
+  bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }
+  int64_t pieces(const KSlice& t) const { return std::max<int64_t>(ceil_div(t.np, kMostLanes), 1); }
+
+  /// Of the panel that begins at column j of the block: one vector or two.
+  int64_t panel_width(const KSlice& t, int64_t j) const {
+    return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
+  }
+  /// The columns of B that are read in place, whole panels; the rest is packed.
+  int64_t columns_in_place(const KSlice& t) const {
+    return b_in_place_ ? t.nj / width_ * width_ : 0;
+  }
+  /// Row p and column j of the slice.
+  const T* b_at(const KSlice& t, int64_t p, int64_t j) const {
+    return element(g_.b, t.p0 + p, t.j0 + j) + t.s * g_.b_batch;
+  }
+
+  /// Rows [p, p_end) of the panel at column j; all of them unless columns are contiguous.
+  void pack_panel(const KSlice& t, int64_t j, int64_t p, int64_t p_end, Acc* panel) const {
+    const int64_t width = panel_width(t, j), nj = std::min(width, t.nj - j);
+    if (g_.b_source.produce != nullptr) {
+      return g_.b_source.produce(g_.b_source.matrix, t.s, t.j0 + j, nj, t.p0, t.np, panel, width);
+    }
+    if constexpr (kHasStorageKernels<T>) {
+      if (by_columns_) {
+        return storage_kernels<T>().pack_columns(b_at(t, p, j), g_.b.col_stride, p_end - p, nj,
+                                                 panel + p * width, width);
+      }
+    }
+    Matrix<const T> b = g_.b;
+    b.data = b_at(t, 0, j);
+    gather_panel(b, t.np, nj, panel, width);
+  }
+
+  /// The rows of a tile as the microkernels read them: in place, or in `to`.
+  const Acc* rows_of_a(const KSlice& t, const Rows& rows, Acc* to) const {
+    const int64_t at = t.i0 + rows.i;
+    if (g_.a_source.produce != nullptr) {
+      g_.a_source.produce(g_.a_source.matrix, t.s, at, rows.height, t.p0, t.np, to, lda_);
+      return to;
+    }
+    Matrix<const T> a = g_.a;
+    a.data = element(a, at, t.p0) + t.s * g_.a_batch;
+    if constexpr (std::is_same_v<T, Acc>) {
+      if (a_in_place_) return a.data;
+    }
+    convert_rows(a, rows.height, t.np, to, lda_);
+    return to;
+  }
+
+  /// Prefetches the lines of C that the tiles' results will be stored to.
+  void fetch_result(const KSlice& t, const Rows& rows) const {
+    if (g_.c.col_stride != 1) return;
+    const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + rows.i) * g_.c.row_stride + t.j0;
+    for (int64_t r = 0; r < rows.height; ++r, row += g_.c.row_stride) {
+      for (int64_t j = 0; j < t.nj; j += kLine / kStored) __builtin_prefetch(row + j, 1, 3);
+    }
+    keep_prefetches();
+  }
+
+  /// Whether tiles can finish the result: at most a bias, a residual and bounds, in this order.
+  bool can_finish_in_tiles(const Gemm<T>& g) const {
+    const bool bounded = g.act.kind == Activation::Kind::Clamp;
+    return (bounded || g.act.kind == Activation::Kind::None) &&
+           (!adds_ || (g.beta == Acc(1) && g.addend.row_stride == 0 && g.addend.col_stride == 1)) &&
+           (g.residual.data == nullptr || (g.residual.col_stride == 1 && (g.act_last || !bounded)));
+  }
+
+  /// Lets the tile at row i and column j of the slice store the finished result in C.
+  void finish_in_tile(const KSlice& t, int64_t i, int64_t j, Tile<Acc>& tile) const {
+    if constexpr (std::is_same_v<T, Acc>) {
+      i += t.i0, j += t.j0;
+      tile.to = g_.c.data + t.s * g_.c_batch + i * g_.c.row_stride + j;
+      tile.ld_to = g_.c.row_stride;
+      if (adds_) tile.bias = g_.addend.data + t.s * g_.addend_batch + j;
+      if (g_.residual.data != nullptr) {
+        tile.residual = element(g_.residual, i, j) + t.s * g_.residual_batch;
+        tile.ld_residual = g_.residual.row_stride;
+      }
+      tile.bounded = g_.act.kind == Activation::Kind::Clamp;
+      tile.low = static_cast<Acc>(g_.act.low);
+      tile.high = static_cast<Acc>(g_.act.high);
+    }
+  }
+
+  const Gemm<T>& g_;
+  const TileKernels<Acc>& kernels_;
+  int64_t width_;              // of a panel: two vectors
+  bool a_in_place_;            // rows of A are read in place
+  bool by_rows_, by_columns_;  // rows or columns of B are contiguous, and packed as such
+  bool b_in_place_;            // rows of B are read in place
+  int64_t lda_;
+  bool adds_;          // there is an addend
+  bool tiles_finish_;  // tiles store the result
+  Division division_;
+};
+
+}  // namespace executorch::cpu::gemm
