@@ -160,10 +160,11 @@ def bfloat16_layer(weights: Any) -> tuple[nn.Module, Tensor]:
     return module, torch.randn(2, 5, 64).to(torch.bfloat16)
 
 
-def test_bfloat16_is_quantized_at_run_time_for_weights_in_groups_if_it_is_wanted() -> None:
-    from torchao.quantization.granularity import PerAxis, PerGroup
+@pytest.mark.parametrize("size", [32, 64])
+def test_bfloat16_is_quantized_at_run_time_for_weights_in_groups_if_it_is_wanted(size: int) -> None:
+    from torchao.quantization.granularity import PerGroup
 
-    module, x = bfloat16_layer(PerGroup(32))
+    module, x = bfloat16_layer(PerGroup(size))
     program = export(module, (x,))
     wanted, unwanted = XnnpackPartitioner(enable_bf16=True), XnnpackPartitioner()
     edge = to_edge_transform_and_lower(program, partitioner=[wanted])
@@ -174,6 +175,3 @@ def test_bfloat16_is_quantized_at_run_time_for_weights_in_groups_if_it_is_wanted
     got = run(edge, x)
     torch.testing.assert_close(got, want, rtol=0, atol=tolerance("int4_group", want))
     assert payload_kinds(to_edge_transform_and_lower(program, partitioner=[unwanted])) == []
-    module, x = bfloat16_layer(PerAxis(0))
-    edge = to_edge_transform_and_lower(export(module, (x,)), partitioner=[wanted])
-    assert payload_kinds(edge) == []

@@ -162,8 +162,10 @@ def _layer(
     dtype = tensor_of(source).dtype
     if dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"dynamic quantization of {dtype}"
-    if dtype == torch.bfloat16 and scales.dim() != 2:
-        return "dynamic quantization of bfloat16, but for weights of 4 bits in groups"
+    if dtype == torch.bfloat16:  # for which there are groups only, if need be one in a row
+        if not is_4_bit or values[0].numel() % 32:
+            return "dynamic quantization of bfloat16, but for weights of 4 bits in groups"
+        scales = scales.reshape(len(values), -1)
     inner = w.args[0]
     chain += [w, *([inner] if isinstance(inner, Node) and inner.op == "call_function" else [])]
     return DynamicLayer(source, view, chain, values, scales, is_4_bit, bias)
