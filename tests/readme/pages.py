@@ -3,6 +3,8 @@
 A block behind a line that ends with a file's name and a colon is that file; other blocks are run:
 Python in one namespace for the page, sh by bash with `python` and `executorch` in its path. `text`
 is what something printed, and is left alone.
+
+python pages.py PAGE...    with the package that this Python has installed, and its command
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +50,10 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def run(page: Path, folder: Path) -> dict[str, Any]:
-    """Run the page in `folder`, which becomes the current one; the names that its Python made.
-    Raises AssertionError with the line and what was printed."""
+def run(page: Path, folder: Path, installed: bool = False) -> dict[str, Any]:
+    """Run the page in `folder`, which becomes the current one, with the checkout's package or the
+    installed one; the names that its Python made. Raises AssertionError with the line and what was
+    printed."""
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     scope: dict[str, Any] = {"__name__": "__main__"}
@@ -67,24 +71,26 @@ def run(page: Path, folder: Path) -> dict[str, Any]:
             except Exception as error:
                 raise AssertionError(f"{where}:\n{traceback.format_exc()}") from error
         else:
-            _run_shell(block, where, folder)
+            _run_shell(block, where, folder, installed)
     return scope
 
 
-def _run_shell(block: Block, where: str, folder: Path) -> None:
+def _run_shell(block: Block, where: str, folder: Path, installed: bool) -> None:
+    command = Path(sys.executable).with_name("executorch") if installed else COMMAND
     tools = folder / ".tools"
     if not tools.exists():
         tools.mkdir()
         (tools / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-        (tools / "executorch").write_text(f'#!/bin/sh\nexec "{COMMAND}" "$@"\n')
+        (tools / "executorch").write_text(f'#!/bin/sh\nexec "{command}" "$@"\n')
         for tool in tools.iterdir():
             tool.chmod(0o755)
     environment = os.environ | {
         "PATH": f"{tools}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
         "EXECUTORCH_PYTHON": sys.executable,
         "EXECUTORCH_ROOT": str(ROOT),
     }
+    if not installed:
+        environment["PYTHONPATH"] = str(ROOT)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.code],
         cwd=folder,
@@ -94,3 +100,11 @@ def _run_shell(block: Block, where: str, folder: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, f"{where}: exit status {done.returncode}\n{done.stdout}"
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:]:
+        page = Path(each).resolve()
+        with tempfile.TemporaryDirectory() as name:
+            run(page, Path(name), installed=True)
+        print(f"{page.name}: runs")

@@ -43,7 +43,19 @@ def main(program: str) -> int:
     return 0
 
 
+def seconds_to_import(*names: str) -> list[float]:
+    """Of each after those before it, in a process of its own."""
+    code = "import time\n" + "".join(
+        f"start = time.perf_counter(); import {name}; print(time.perf_counter() - start)\n"
+        for name in names
+    )
+    return [float(s) for s in subprocess.check_output([sys.executable, "-c", code]).split()]
+
+
 def _export(program: str, command: Path) -> None:
+    names = ("torch", "executorch.exir", "executorch.export")
+    times = zip(names, seconds_to_import(*names), strict=True)
+    print("imports, one after the other:", *(f"{name} {s:.2f} s" for name, s in times))
     import torch
 
     from executorch.devtools.parity import check_parity
