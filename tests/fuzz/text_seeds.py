@@ -13,6 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.chat_templates.families import FAMILIES
+from tests.chat_templates.generated import Templates
+
 WORDS = ["a", "b", "ab", "abab", "h", "e", "l", "o", "he", "ll", "hell", "hello", "w", "r", "d"]
 SPLIT = r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 PATTERNS = [
@@ -284,6 +287,10 @@ def text_seeds() -> dict[str, dict[str, bytes]]:
         "schema": encoded(SCHEMAS),
         "request": encoded(requests()),
         "http": {str(i): text for i, text in enumerate(HTTP)},
+        "chat_template": {
+            **{name: text.encode() for name, text in FAMILIES.items()},
+            **{str(seed): Templates(seed).template().encode() for seed in range(20)},
+        },
     }
 
 

@@ -1,5 +1,6 @@
 #include "text_targets.h"
 
+#include <executorch/extension/llm/jinja/template.h>
 #include <executorch/extension/llm/runner/chat_template.h>
 #include <executorch/extension/llm/sampler/constraint/constraint.h>
 #include <executorch/extension/llm/server/api.h>
@@ -68,9 +69,7 @@ bool use_tokenizer(const std::string& bytes, Random& random) {
   const auto limit = static_cast<uint64_t>(std::max(tokenizer->vocab_size(), 0));
   decode_all(*tokenizer, {0, limit / 2, limit - 1, limit, 0x7fffffff, 0x80000000, ~uint64_t{0}});
   (void)tokenizer->end_tokens();
-  if (const auto format = ChatTemplate::of(tokenizer->chat_template())) {
-    (void)format->render({{"system", "s"}, {"user", "u"}});
-  }
+  (void)special_tokens_of(tokenizer.get());
   return true;
 }
 
@@ -150,7 +149,9 @@ bool use_schema(const std::string& bytes, Random& random) {
 bool use_request(const std::string& bytes, Random& random) {
   try {
     const auto request = server::parse_request(bytes, random() % 2 == 0, "m", 257);
-    if (const auto format = ChatTemplate::named("llama3")) (void)format->render(request.messages);
+    static std::string cause;
+    static const auto llama3 = ChatTemplate::of("llama3", cause);
+    (void)llama3->render(request.messages, cause);
     if (!request.format.type.empty()) {
       (void)use_constraint(request.format.type, request.format.text, random);
     }
@@ -159,6 +160,37 @@ bool use_request(const std::string& bytes, Random& random) {
     (void)server::error_body(error);
     return false;
   }
+  return true;
+}
+
+bool use_chat_template(const std::string& bytes, Random& random) {
+  using jinja::Value;
+  std::string cause;
+  const auto read = jinja::Template::parse(bytes, cause);
+  if (!read.has_value()) {
+    if (cause.empty()) fail("a chat template is refused without a cause");
+    return false;
+  }
+  std::vector<Value> messages;
+  for (const char* const role : {"system", "user", "assistant"}) {
+    const std::string content = kTexts[random() % std::size(kTexts)];
+    messages.push_back(Value::mapping({{Value::text("role"), Value::text(role)},
+                                       {Value::text("content"), Value::text(content)}}));
+  }
+  jinja::Mapping variables;
+  variables.items = {{Value::text("messages"), Value::sequence(std::move(messages))},
+                     {Value::text("tools"), Value::sequence({Value::mapping({})})},
+                     {Value::text("bos_token"), Value::text("<s>")},
+                     {Value::text("add_generation_prompt"), Value::boolean(random() % 2 == 0)}};
+  // So small that a mutant cannot take longer than others.
+  jinja::Limits limits;
+  limits.steps = 200'000;
+  limits.bytes = 4 << 20;
+  limits.output_bytes = 1 << 20;
+  const auto text = read->render(variables, cause, limits);
+  if (text.has_value() && text->size() > limits.output_bytes)
+    fail("a text is longer than it may be");
+  if (!text.has_value() && cause.empty()) fail("a chat template fails without a cause");
   return true;
 }
 
@@ -195,9 +227,13 @@ bool use_http(const std::string& bytes, Random& random) {
   return taken;
 }
 
-constexpr TextTarget kTargets[] = {{"tokenizer", use_tokenizer}, {"pattern", use_pattern},
-                                   {"regex", use_regex},         {"schema", use_schema},
-                                   {"request", use_request},     {"http", use_http}};
+constexpr TextTarget kTargets[] = {{"tokenizer", use_tokenizer},
+                                   {"pattern", use_pattern},
+                                   {"regex", use_regex},
+                                   {"schema", use_schema},
+                                   {"request", use_request},
+                                   {"http", use_http},
+                                   {"chat_template", use_chat_template}};
 
 }  // namespace
 

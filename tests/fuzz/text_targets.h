@@ -20,6 +20,7 @@ struct TextTarget {
 /// regex        a constraint, followed for some tokens
 /// schema       likewise
 /// request      the body of a request to the server; a constraint in it is compiled
+/// chat_template  Jinja, read and rendered with a conversation
 /// http         what a client sends: requests are read until the end
 /// Null where there is none of the name.
 const TextTarget* find_text_target(const std::string& name);

@@ -50,6 +50,7 @@ set(EXECUTORCH_OTHER_PARTS
     extension_aten_util
     extension_llm_sampler
     extension_llm_constraint
+    extension_llm_jinja
     extension_llm_runner
     tokenizers
     bundled_module

@@ -232,7 +232,7 @@ void add_serve(CLI::App& app) {
   verb.add_option("--data", options.data, "External data of the program, a .ptd file");
   verb.add_option("--tokenizer", options.tokenizer, "Default: the one inside the program");
   verb.add_option("--template", options.chat_template,
-                  "Name or Jinja text; default: the model's own, else plain");
+                  "As of the verb chat; default: the model's own, else plain");
   verb.add_option("--method", options.method, "Of the program")->capture_default_str();
   verb.add_option("--name", options.name, "What clients call the model; default: the file's name");
   verb.add_option("--host", options.host, "Address; other machines reach 0.0.0.0")

@@ -2,6 +2,7 @@
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/progress.h>
 #include <executorch/extension/command/text_run.h>
+#include <executorch/extension/llm/runner/chat_template.h>
 #include <executorch/extension/llm/runner/grammar.h>
 #include <executorch/extension/llm/runner/util.h>
 
@@ -191,6 +192,13 @@ std::string read_file(const std::string& path) {
   std::string text = read_all(file);
   if (file.bad()) fail("cannot read " + path);
   return text;
+}
+
+std::string template_text(const std::string& given) {
+  const auto& names = llm::ChatTemplate::names();
+  const bool is_jinja = given.find("{{") != given.npos || given.find("{%") != given.npos;
+  const bool is_name = std::find(names.begin(), names.end(), given) != names.end();
+  return is_jinja || is_name ? given : read_file(given);
 }
 
 double prefill_rate(const GenerationResult& result) {

@@ -45,6 +45,9 @@ class TextRun {
 std::string read_file(const std::string& path);
 std::string read_all(std::istream& in);
 
+/// What --template says: the name of a chat template, or the Jinja that it is or that its file has.
+std::string template_text(const std::string& given);
+
 /// Tokens of the prompt that a result took, for each second up to its first token.
 double prefill_rate(const llm::GenerationResult& result);
 double decode_rate(const llm::GenerationResult& result);

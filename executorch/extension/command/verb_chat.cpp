@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
 namespace executorch::extension::command {
 namespace {
@@ -17,32 +15,25 @@ namespace {
 using llm::ChatMessage;
 using llm::ChatTemplate;
 
-std::string all_names() {
-  std::string text;
-  for (const std::string& name : ChatTemplate::names()) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 ChatTemplate choose_template(const ChatVerb& verb, const llm::TextEngine& engine) {
-  if (verb.chat_template.empty()) {
-    const auto found = ChatTemplate::of(engine.chat_template());
-    if (found.has_value()) return *found;
+  const std::string& own = engine.chat_template();
+  if (verb.chat_template.empty() && own.empty()) {
+    std::string names;
+    for (const std::string& name : ChatTemplate::names()) names += " " + name;
     fail(verb.text.model_path +
-         (engine.chat_template().empty() ? " comes with no chat template"
-                                         : " comes with a chat template that is not known here") +
-         "; say with --template which it was trained with: " + all_names());
+         " comes with no chat template; say with --template which it was "
+         "trained with:" +
+         names + ", or a file with Jinja");
   }
-  if (const auto named = ChatTemplate::named(verb.chat_template)) return *named;
-  std::ifstream file(verb.chat_template, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  const auto recognized =
-      file ? ChatTemplate::recognized(text.str()) : std::optional<ChatTemplate>();
-  if (!recognized.has_value()) {
-    fail("--template is '" + verb.chat_template + "', neither one of " + all_names() +
-         " nor a file with one of them in Jinja");
+  const bool is_own = verb.chat_template.empty();
+  std::string cause;
+  auto chosen = ChatTemplate::of(is_own ? own : template_text(verb.chat_template), cause,
+                                 llm::special_tokens_of(engine.tokenizer()));
+  if (!chosen.has_value()) {
+    fail((is_own ? "the chat template of " + verb.text.model_path : "--template") + ": " + cause +
+         (is_own ? "; another can be given with --template" : ""));
   }
-  return *recognized;
+  return std::move(*chosen);
 }
 
 /// A conversation, and what is said next.
@@ -74,7 +65,10 @@ class Chat {
 
  private:
   std::vector<uint64_t> encode() const {
-    return run_.encode(template_.render(messages_), template_.begins_with_bos() ? 1 : 0);
+    std::string cause;
+    const auto prompt = template_.render(messages_, cause);
+    if (!prompt.has_value()) fail("the chat template refuses the conversation: " + cause);
+    return run_.encode(prompt->text, prompt->begins_with_bos ? 1 : 0);
   }
 
   /// Forgets the oldest questions and answers where there is no room for another answer.

@@ -1,5 +1,6 @@
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/loaded_program.h>
+#include <executorch/extension/command/text_run.h>
 #include <executorch/extension/command/verbs.h>
 #include <executorch/extension/llm/server/chat_server.h>
 #include <executorch/extension/llm/server/text_engine_model.h>
@@ -60,7 +61,8 @@ void serve(const ServeVerb& verb) {
   engine_options.method_name = verb.method;
   auto engine = llm::TextEngine::load(engine_options);
   check(engine.error(), "load " + verb.model);
-  const auto model = llm::server::serve_engine(std::move(*engine), verb.chat_template);
+  const auto model = llm::server::serve_engine(
+      std::move(*engine), verb.chat_template.empty() ? "" : template_text(verb.chat_template));
   ChatServer server(*model, options_of(verb));
   if (const std::string cause = server.bind(); !cause.empty()) fail("cannot serve at " + cause);
   serving = &server;

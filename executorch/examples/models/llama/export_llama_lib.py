@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from typing import Any
 
+from executorch.examples.models.llama.lora import is_adapter
 from executorch.examples.models.llama.model import Llama2Model
 from executorch.examples.models.llama.source_transformation.quantize import (
     quantize,
@@ -97,7 +99,30 @@ def lower(manager: LLMEdgeManager, config: LlmConfig) -> LLMEdgeManager:
             partitioners.append(get_xnnpack_partitioner(False, bf16))
     manager.pt2e_quantize(quantizers or None)
     manager.to_edge_transform_and_lower(partitioners or None)
-    return manager.to_executorch()
+    return manager.to_executorch(external_constants_tag=weight_files(config))
+
+
+def weight_files(config: LlmConfig) -> Callable[[Any], str | None] | None:
+    """The file of each weight outside of the program; None where all stay inside.
+
+    ValueError where a backend would take the weights, which then lie in what it made of them."""
+    export = config.export
+    names = ("foundation_weights_file", "lora_weights_file")
+    given = [f"export.{name}" for name in names if getattr(export, name)]
+    if not given:
+        return None
+    if config.backend.xnnpack.enabled:
+        raise ValueError(f"{', '.join(given)}: weights are the backend's with backend.xnnpack")
+    adapter = config.base.lora_config
+    if export.lora_weights_file and (adapter is None or adapter.merge):
+        raise ValueError("export.lora_weights_file needs base.lora_config without merge")
+
+    def file_of(node: Any) -> str | None:
+        if is_adapter(node.name):
+            return export.lora_weights_file
+        return export.foundation_weights_file
+
+    return file_of
 
 
 def _require_backends(config: LlmConfig) -> None:

@@ -89,6 +89,14 @@ _PARTS = {
 }
 
 
+def layer_name(path: str) -> str | None:
+    """Meta's name of "model.layers.0.self_attn.q_proj"; None for what is no part of a layer."""
+    pieces = path.removeprefix("model.layers.").split(".", 1)
+    if not path.startswith("model.layers.") or len(pieces) < 2 or pieces[1] not in _PARTS:
+        return None
+    return f"layers.{pieces[0]}.{_PARTS[pieces[1]]}"
+
+
 def is_huggingface(state: Mapping[str, Tensor]) -> bool:
     return "model.embed_tokens.weight" in state
 
@@ -105,7 +113,7 @@ def convert_state(state: Mapping[str, Tensor], args: ModelArgs) -> dict[str, Ten
     if not args.use_hf_rope:
         for name, value in found.items():
             if ".wq." in name or ".wk." in name:
-                found[name] = _neighbours(value, args)
+                found[name] = neighbours(value, args)
     return found
 
 
@@ -135,7 +143,7 @@ def _split(name: str, value: Tensor, args: ModelArgs) -> list[tuple[str, Tensor]
     return [(f"{layer}{_PARTS[part]}.{kind}", value)]
 
 
-def _neighbours(value: Tensor, args: ModelArgs) -> Tensor:
+def neighbours(value: Tensor, args: ModelArgs) -> Tensor:
     """Rows i and i + rotary_dim / 2 of each head become 2i and 2i + 1."""
     assert args.head_dim is not None
     heads = value.reshape(-1, args.head_dim, *value.shape[1:])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.export import Dim
 
-from executorch.examples.models.llama import huggingface
+from executorch.examples.models.llama import huggingface, lora
 from executorch.examples.models.llama.known_models import KNOWN_PARAMS
 from executorch.examples.models.llama.llama_transformer import (
     Transformer,
@@ -20,7 +20,7 @@ from executorch.examples.models.llama.llama_transformer import (
     initialize,
 )
 from executorch.examples.models.llama.model_args import ModelArgs
-from executorch.extension.llm.export.config.llm_config import LlmConfig, ModelType
+from executorch.extension.llm.export.config.llm_config import LlmConfig, LoraConfig, ModelType
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,16 @@ class Llama2Model:
             initialize(self.model_)
         else:
             _load(self.model_, state)
+        if config.base.lora_config is not None:
+            self._add_adapter(config.base.lora_config)
+
+    def _add_adapter(self, config: LoraConfig) -> None:
+        lora.add_adapter(
+            self.model_,
+            lora.load_adapter(config, load_checkpoint(config.adapter_checkpoint), self.args),
+        )
+        if config.merge:
+            lora.merge_adapter(self.model_)
 
     def _params(self) -> Mapping[str, Any]:
         base = self.llm_config.base
@@ -101,7 +111,6 @@ def _refuse_what_is_not_here(config: LlmConfig) -> None:
     model, base = config.model, config.base
     absent = {
         "base.use_lora": base.use_lora,
-        "base.lora_config": base.lora_config,
         "base.preq_mode": base.preq_mode,
         "model.use_attention_sink": model.use_attention_sink,
         "model.output_prune_map": model.output_prune_map,

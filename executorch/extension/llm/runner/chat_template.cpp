@@ -1,6 +1,8 @@
+#include <executorch/extension/llm/jinja/template.h>
+#include <executorch/extension/llm/jinja/text.h>
 #include <executorch/extension/llm/runner/chat_template.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace executorch {
@@ -8,145 +10,185 @@ namespace extension {
 namespace llm {
 namespace {
 
-/// How one role's message is written, for templates that write all roles alike.
-struct Format {
+struct NamedTemplate {
   const char* name;
-  /// Around the role's name, before the content, and behind it.
-  const char *before_role, *behind_role, *behind_content;
-  /// What the assistant is called.
-  const char* assistant;
-  /// What the first question begins with, if there is a message of the system; null: that is a
-  /// message like others.
-  const char* behind_system;
-  bool begins_with_bos;
+  const char* jinja;
+  /// kSystemInQuestion comes first.
+  bool has_rest = false;
 };
 
-constexpr Format kFormats[] = {
-    {"chatml", "<|im_start|>", "\n", "<|im_end|>\n", "assistant", nullptr, false},
-    {"llama3", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", "assistant", nullptr,
+/// What systems say first goes into the first question, which is made if there is none: `ns.system`
+/// is that, and `rest` has the other messages.
+constexpr const char* kSystemInQuestion =
+    "{%- set ns = namespace(n=0, system='') %}"
+    "{%- for m in messages %}{%- if m.role != 'system' %}{%- break %}{%- endif %}"
+    "{%- set ns.system = ns.system ~ ('\n' if ns.system else '') ~ m.content %}"
+    "{%- set ns.n = loop.index %}{%- endfor %}"
+    "{%- set rest = messages[ns.n:] %}"
+    "{%- if ns.system and (not rest or rest[0].role != 'user') %}"
+    "{%- set rest = [{'role': 'user', 'content': ''}] + rest %}{%- endif %}";
+
+constexpr NamedTemplate kNamed[] = {
+    {"chatml",
+     "{%- for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}"
+     "{%- endfor %}{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{%- endif %}"},
+    {"llama2",
+     "{{- bos_token }}{%- for m in rest %}"
+     "{%- if m.role == 'assistant' %}{{ ' ' ~ m.content ~ ' </s><s>' }}{%- else %}{{ '[INST] ' }}"
+     "{%- if loop.first and ns.system %}{{ '<<SYS>>\n' ~ ns.system ~ '\n<</SYS>>\n\n' }}"
+     "{%- endif %}{{ m.content ~ ' [/INST]' }}{%- endif %}{%- endfor %}",
      true},
-    {"gemma", "<start_of_turn>", "\n", "<end_of_turn>\n", "model", "\n\n", true},
-    {"phi", "<|", "|>\n", "<|end|>\n", "assistant", nullptr, false},
+    {"llama3",
+     "{{- bos_token }}{%- for m in messages %}{{ '<|start_header_id|>' ~ m.role ~ "
+     "'<|end_header_id|>\n\n' ~ m.content ~ '<|eot_id|>' }}{%- endfor %}"
+     "{%- if add_generation_prompt %}"
+     "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}"},
+    {"gemma",
+     "{{- bos_token }}{%- for m in rest %}{{ '<start_of_turn>' ~ ('model' if m.role == 'assistant' "
+     "else m.role) ~ '\n' ~ (ns.system ~ '\n\n' if loop.first and ns.system else '') ~ m.content ~ "
+     "'<end_of_turn>\n' }}{%- endfor %}"
+     "{%- if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{%- endif %}",
+     true},
+    {"phi",
+     "{%- for m in messages %}{{ '<|' ~ m.role ~ '|>\n' ~ m.content ~ '<|end|>\n' }}{%- endfor %}"
+     "{%- if add_generation_prompt %}{{ '<|assistant|>\n' }}{%- endif %}"},
+    {"mistral",
+     "{{- bos_token }}{%- for m in rest %}"
+     "{%- if m.role == 'assistant' %}{{ ' ' ~ m.content ~ '</s>' }}{%- else %}{{ '[INST] ' ~ "
+     "(ns.system ~ '\n\n' if loop.first and ns.system else '') ~ m.content ~ ' [/INST]' }}"
+     "{%- endif %}{%- endfor %}",
+     true},
+    {"plain",
+     "{%- for m in messages %}{%- if m.role == 'system' %}{{ m.content ~ '\n\n' }}{%- else %}"
+     "{{ ('Assistant: ' if m.role == 'assistant' else 'User: ') ~ m.content ~ '\n' }}"
+     "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{ 'Assistant:' }}{%- endif %}"},
 };
 
-const Format* find_format(const std::string& name) {
-  for (const Format& format : kFormats) {
-    if (name == format.name) return &format;
-  }
-  return nullptr;
-}
-
-/// What systems say before the first question goes into it, followed by `between`.
-std::vector<ChatMessage> with_system_in_question(std::vector<ChatMessage> messages,
-                                                 const std::string& before,
-                                                 const std::string& between) {
-  std::string system;
-  while (!messages.empty() && messages[0].role == "system") {
-    system += (system.empty() ? "" : "\n") + messages[0].content;
-    messages.erase(messages.begin());
-  }
-  if (system.empty()) return messages;
-  if (messages.empty() || messages[0].role != "user") {
-    messages.insert(messages.begin(), {"user", ""});
-  }
-  messages[0].content = before + system + between + messages[0].content;
-  return messages;
-}
-
-std::string render_alike(std::vector<ChatMessage> messages, const Format& format) {
-  if (format.behind_system != nullptr) {
-    messages = with_system_in_question(std::move(messages), "", format.behind_system);
-  }
-  std::string text;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const auto& [role, content] = messages[i];
-    const bool is_answer = role == "assistant";
-    text += format.before_role + (is_answer ? format.assistant : role) + format.behind_role;
-    text += content;
-    if (is_answer && i + 1 == messages.size()) return text;
-    text += format.behind_content;
-  }
-  return text + format.before_role + format.assistant + format.behind_role;
-}
-
-/// llama2 and mistral.
-std::string render_inst(std::vector<ChatMessage> messages, bool is_llama2) {
-  messages = is_llama2 ? with_system_in_question(std::move(messages), "<<SYS>>\n", "\n<</SYS>>\n\n")
-                       : with_system_in_question(std::move(messages), "", "\n\n");
-  std::string text;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    if (messages[i].role != "assistant") {
-      text += "[INST] " + messages[i].content + " [/INST]";
-    } else {
-      text += " " + messages[i].content;
-      if (i + 1 == messages.size()) return text;
-      text += is_llama2 ? " </s><s>" : "</s>";
-    }
-  }
-  return text;
-}
-
-std::string render_plain(const std::vector<ChatMessage>& messages) {
-  std::string text;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const auto& [role, content] = messages[i];
-    if (role == "system") {
-      text += content + "\n\n";
-      continue;
-    }
-    text += (role == "assistant" ? "Assistant: " : "User: ") + content;
-    if (role == "assistant" && i + 1 == messages.size()) return text;
-    text += "\n";
-  }
-  return text + "Assistant:";
+/// Behind an answer: a mark such as <|im_end|> or [INST], else all of it.
+std::string stop_string_in(const std::string& behind) {
+  const std::string_view stripped = jinja::strip(behind);
+  if (stripped.empty()) return "";
+  const char closing = stripped[0] == '<' ? '>' : stripped[0] == '[' ? ']' : '\0';
+  const size_t end = closing == '\0' ? stripped.npos : stripped.find(closing);
+  if (end != stripped.npos) return std::string(stripped.substr(0, end + 1));
+  return std::string(jinja::strip(behind, jinja::Side::Right));
 }
 
 }  // namespace
 
+struct ChatTemplate::Parsed {
+  jinja::Template jinja;
+};
+
+SpecialTokens special_tokens_of(const ::tokenizers::Tokenizer* tokenizer) {
+  const auto spelled = [&](uint64_t token) {
+    if (!tokenizer->is_special(token)) return std::string();
+    auto piece = tokenizer->id_to_piece(token);
+    return piece.ok() ? std::move(*piece) : std::string();
+  };
+  if (tokenizer == nullptr) return {};
+  return {spelled(tokenizer->bos_tok()), spelled(tokenizer->eos_tok())};
+}
+
 const std::vector<std::string>& ChatTemplate::names() {
-  static const std::vector<std::string> all = {"chatml", "llama2",  "llama3", "gemma",
-                                               "phi",    "mistral", "plain"};
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> names;
+    for (const NamedTemplate& one : kNamed) names.emplace_back(one.name);
+    return names;
+  }();
   return all;
 }
 
-std::optional<ChatTemplate> ChatTemplate::named(const std::string& name) {
-  if (std::find(names().begin(), names().end(), name) == names().end()) return std::nullopt;
-  return ChatTemplate(name);
+std::optional<ChatTemplate> ChatTemplate::of(const std::string& text, std::string& cause,
+                                             SpecialTokens special_tokens) {
+  ChatTemplate made;
+  made.special_tokens_ = std::move(special_tokens);
+  made.name_ = "Jinja";
+  std::string jinja = text;
+  for (const NamedTemplate& one : kNamed) {
+    if (text != one.name) continue;
+    made.name_ = text;
+    jinja = std::string(one.has_rest ? kSystemInQuestion : "") + one.jinja;
+  }
+  if (jinja.find("{{") == jinja.npos && jinja.find("{%") == jinja.npos) {
+    cause = "found '" + text.substr(0, 80) + "'; expected Jinja, or one of";
+    for (const std::string& name : names()) cause += " " + name;
+    return std::nullopt;
+  }
+  auto parsed = jinja::Template::parse(jinja, cause);
+  if (!parsed.has_value()) return std::nullopt;
+  made.parsed_ = std::make_shared<const Parsed>(Parsed{std::move(*parsed)});
+
+  made.find_stop_string();
+  return made;
 }
 
-std::optional<ChatTemplate> ChatTemplate::recognized(const std::string& jinja) {
-  const auto has = [&](const char* mark) { return jinja.find(mark) != std::string::npos; };
-  if (has("<|im_start|>")) return ChatTemplate("chatml");
-  if (has("<|start_header_id|>")) return ChatTemplate("llama3");
-  if (has("<start_of_turn>")) return ChatTemplate("gemma");
-  if (has("<|end|>") && has("<|assistant|>")) return ChatTemplate("phi");
-  if (has("[INST]")) return ChatTemplate(has("<<SYS>>") ? "llama2" : "mistral");
-  return std::nullopt;
+void ChatTemplate::find_stop_string() {
+  const std::string answer = "A2a", question = "Q3q";
+  std::string unused;
+  const auto sample =
+      rendered({{"user", "Q1q"}, {"assistant", answer}, {"user", question}}, true, unused);
+  if (!sample.has_value()) return;
+  const size_t begin = sample->find(answer);
+  const size_t end = begin == sample->npos ? begin : sample->find(question, begin);
+  if (end == sample->npos) return;
+  const size_t behind = begin + answer.size();
+  std::string stop = stop_string_in(sample->substr(behind, end - behind));
+  if (!stop.empty()) stop_strings_.push_back(std::move(stop));
 }
 
-std::optional<ChatTemplate> ChatTemplate::of(const std::string& text) {
-  auto found = named(text);
-  return found.has_value() ? found : recognized(text);
+std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>& messages,
+                                                  bool makes_answer, std::string& cause) const {
+  using jinja::Value;
+  const auto member = [](const char* name, Value value) {
+    return std::make_pair(Value::text(name), std::move(value));
+  };
+  std::vector<Value> all;
+  for (const auto& [role, content] : messages) {
+    all.push_back(Value::mapping(
+        {member("role", Value::text(role)), member("content", Value::text(content))}));
+  }
+  jinja::Mapping variables;
+  variables.items.push_back(member("messages", Value::sequence(std::move(all))));
+  variables.items.push_back(member("add_generation_prompt", Value::boolean(makes_answer)));
+  if (!special_tokens_.bos.empty()) {
+    variables.items.push_back(member("bos_token", Value::text(special_tokens_.bos)));
+  }
+  if (!special_tokens_.eos.empty()) {
+    variables.items.push_back(member("eos_token", Value::text(special_tokens_.eos)));
+  }
+  return parsed_->jinja.render(variables, cause);
 }
 
-std::string ChatTemplate::render(const std::vector<ChatMessage>& messages) const {
-  if (const Format* const format = find_format(name_)) return render_alike(messages, *format);
-  if (name_ == "plain") return render_plain(messages);
-  return render_inst(messages, name_ == "llama2");
-}
-
-bool ChatTemplate::begins_with_bos() const {
-  const Format* const format = find_format(name_);
-  return format != nullptr ? format->begins_with_bos : name_ != "plain";
-}
-
-std::vector<std::string> ChatTemplate::stop_strings() const {
-  if (name_ == "plain") return {"\nUser:"};
-  const Format* const format = find_format(name_);
-  if (format == nullptr) return {"</s>", "[INST]"};
-  std::string mark = format->behind_content;
-  while (!mark.empty() && mark.back() == '\n') mark.pop_back();
-  return {mark};
+std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& messages,
+                                               std::string& cause) const {
+  std::vector<ChatMessage> given = messages;
+  std::string answer;
+  if (!given.empty() && given.back().role == "assistant") {
+    answer = std::string(jinja::strip(given.back().content, jinja::Side::Left));
+    // Nothing was said: as if the question came last.
+    if (answer.empty()) given.pop_back();
+  }
+  auto text = rendered(given, answer.empty(), cause);
+  if (!text.has_value()) return std::nullopt;
+  if (!answer.empty()) {
+    size_t at = text->rfind(answer);
+    if (at == std::string::npos) {
+      // Templates may trim what is said.
+      answer = std::string(jinja::strip(answer));
+      at = text->rfind(answer);
+    }
+    if (at == std::string::npos) {
+      cause = "the template does not write the last answer, which is to be continued";
+      return std::nullopt;
+    }
+    text->resize(at + answer.size());
+  }
+  ChatPrompt prompt;
+  const std::string& bos = special_tokens_.bos;
+  prompt.begins_with_bos = !bos.empty() && text->compare(0, bos.size(), bos) == 0;
+  prompt.text = prompt.begins_with_bos ? text->substr(bos.size()) : std::move(*text);
+  return prompt;
 }
 
 }  // namespace llm

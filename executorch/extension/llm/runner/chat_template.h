@@ -1,10 +1,14 @@
-/// Conversations as one text, in the ways that well-known models were trained with.
+/// Conversations as one text, in the ways that models were trained with.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace tokenizers {
+class Tokenizer;
+}
 
 namespace executorch {
 namespace extension {
@@ -16,6 +20,22 @@ struct ChatMessage {
   std::string content;
 };
 
+/// How tokens that templates write are spelled; empty where there is none.
+struct SpecialTokens {
+  std::string bos;
+  std::string eos;
+};
+/// Those of a tokenizer, as far as they stand for no text. Nothing for null.
+SpecialTokens special_tokens_of(const ::tokenizers::Tokenizer* tokenizer);
+
+struct ChatPrompt {
+  std::string text;
+  /// The token that begins a text stands in front of it; its spelling is not in `text`.
+  bool begins_with_bos = false;
+};
+
+/// A template in Jinja (extension/llm/jinja), given by the model or under one of these names:
+///
 /// chatml    <|im_start|>role, content, <|im_end|>; Qwen, SmolLM and many others
 /// llama2    [INST] <<SYS>> ... [/INST]
 /// llama3    <|start_header_id|>role<|end_header_id|> ... <|eot_id|>
@@ -25,26 +45,33 @@ struct ChatMessage {
 /// plain     User: ... Assistant: ..., for models that know none of these
 class ChatTemplate {
  public:
-  /// Empty if there is none of this name.
-  static std::optional<ChatTemplate> named(const std::string& name);
-  /// By the marks in a template that is written in Jinja; empty if it has none that are known.
-  static std::optional<ChatTemplate> recognized(const std::string& jinja);
-  /// By name or Jinja text, whichever `text` is.
-  static std::optional<ChatTemplate> of(const std::string& text);
+  /// By name, or in Jinja. Empty after an error: `cause` says what is wrong with it.
+  static std::optional<ChatTemplate> of(const std::string& text, std::string& cause,
+                                        SpecialTokens special_tokens = {});
   static const std::vector<std::string>& names();
 
+  /// One of names(), or "Jinja".
   const std::string& name() const { return name_; }
   /// The conversation, followed by what makes the model answer, unless the last message is its own:
-  /// that is then continued.
-  std::string render(const std::vector<ChatMessage>& messages) const;
-  /// The text begins with the token for that, which render() leaves out.
-  bool begins_with_bos() const;
-  /// What the model writes behind its answer.
-  std::vector<std::string> stop_strings() const;
+  /// that is then continued. Empty after an error: the template refuses such a conversation, or
+  /// does what it may not.
+  std::optional<ChatPrompt> render(const std::vector<ChatMessage>& messages,
+                                   std::string& cause) const;
+  /// What the model writes behind its answer, found by how the template writes one: the first mark
+  /// in brackets behind it, else all that comes before the next question.
+  const std::vector<std::string>& stop_strings() const { return stop_strings_; }
 
  private:
-  explicit ChatTemplate(std::string name) : name_(std::move(name)) {}
+  struct Parsed;
+  ChatTemplate() = default;
+  void find_stop_string();
+  std::optional<std::string> rendered(const std::vector<ChatMessage>& messages, bool makes_answer,
+                                      std::string& cause) const;
+
   std::string name_;
+  std::shared_ptr<const Parsed> parsed_;
+  SpecialTokens special_tokens_;
+  std::vector<std::string> stop_strings_;
 };
 
 }  // namespace llm

@@ -34,8 +34,9 @@ TEST(Utf8, TextBeforeAStop) {
 TEST(ChatTemplate, WritesConversations) {
   const std::vector<ChatMessage> messages = {
       {"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+  std::string cause;
   const auto rendered = [&](const char* name) {
-    return ChatTemplate::named(name)->render(messages);
+    return ChatTemplate::of(name, cause)->render(messages, cause)->text;
   };
   EXPECT_EQ(rendered("chatml"),
             "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
@@ -57,28 +58,67 @@ TEST(ChatTemplate, WritesConversations) {
             "[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\nHi [/INST] Hello </s><s>[INST] Bye [/INST]");
   EXPECT_EQ(rendered("mistral"), "[INST] Be kind.\n\nHi [/INST] Hello</s>[INST] Bye [/INST]");
   EXPECT_EQ(rendered("plain"), "Be kind.\n\nUser: Hi\nAssistant: Hello\nUser: Bye\nAssistant:");
-  EXPECT_FALSE(ChatTemplate::named("other").has_value());
+  EXPECT_FALSE(ChatTemplate::of("other", cause).has_value());
+  EXPECT_EQ(
+      cause,
+      "found 'other'; expected Jinja, or one of chatml llama2 llama3 gemma phi mistral plain");
+}
+
+TEST(ChatTemplate, SystemWithoutAQuestion) {
+  std::string cause;
+  const auto gemma = *ChatTemplate::of("gemma", cause);
+  EXPECT_EQ(gemma.render({{"system", "a"}, {"system", "b"}}, cause)->text,
+            "<start_of_turn>user\na\nb\n\n<end_of_turn>\n<start_of_turn>model\n");
 }
 
 TEST(ChatTemplate, ContinuesTheLastAnswer) {
-  const auto chatml = *ChatTemplate::named("chatml");
-  EXPECT_EQ(chatml.render({{"user", "Hi"}, {"assistant", "Hel"}}),
+  std::string cause;
+  const auto chatml = *ChatTemplate::of("chatml", cause);
+  EXPECT_EQ(chatml.render({{"user", "Hi"}, {"assistant", "Hel"}}, cause)->text,
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHel");
+  EXPECT_EQ(chatml.render({{"user", "Hi"}, {"assistant", ""}}, cause)->text,
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  const auto silent = *ChatTemplate::of("{{ messages[0].content }}", cause);
+  EXPECT_FALSE(silent.render({{"user", "Hi"}, {"assistant", "Hel"}}, cause).has_value());
 }
 
-TEST(ChatTemplate, IsRecognizedByItsMarks) {
-  const auto name = [](const char* jinja) {
-    const auto found = ChatTemplate::of(jinja);
-    return found.has_value() ? found->name() : "";
+TEST(ChatTemplate, WhatTheModelWritesBehindAnAnswer) {
+  const auto stop = [](const char* text) {
+    std::string cause;
+    const auto stops = ChatTemplate::of(text, cause, {"<s>", "</s>"})->stop_strings();
+    return stops.empty() ? "" : stops[0];
   };
-  EXPECT_EQ(name("{{'<|im_start|>' + message['role']}}"), "chatml");
-  EXPECT_EQ(name("{{ '<|start_header_id|>' }}"), "llama3");
-  EXPECT_EQ(name("{{ '<start_of_turn>' }}"), "gemma");
-  EXPECT_EQ(name("{{ '<|assistant|>' }}{{ '<|end|>' }}"), "phi");
-  EXPECT_EQ(name("[INST] <<SYS>>"), "llama2");
-  EXPECT_EQ(name("[INST] {{ x }}"), "mistral");
-  EXPECT_EQ(name("gemma"), "gemma");
-  EXPECT_EQ(name("{{ messages }}"), "");
+  EXPECT_EQ(stop("chatml"), "<|im_end|>");
+  EXPECT_EQ(stop("llama2"), "</s>");
+  EXPECT_EQ(stop("llama3"), "<|eot_id|>");
+  EXPECT_EQ(stop("gemma"), "<end_of_turn>");
+  EXPECT_EQ(stop("phi"), "<|end|>");
+  EXPECT_EQ(stop("mistral"), "</s>");
+  EXPECT_EQ(stop("plain"), "\nUser:");
+  EXPECT_EQ(stop("{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"), "</s>");
+  EXPECT_EQ(stop("{% for m in messages %}{{ m.content }}{% endfor %}"), "");
+  EXPECT_EQ(stop("{{ raise_exception('no') }}"), "");
+}
+
+TEST(ChatTemplate, TheBeginningIsATokenOfItsOwn) {
+  std::string cause;
+  const char* const jinja = "{{ bos_token }}{{ messages[0]['content'] }}";
+  const auto prompt = ChatTemplate::of(jinja, cause, {"<s>", ""})->render({{"user", "x"}}, cause);
+  EXPECT_TRUE(prompt->begins_with_bos);
+  EXPECT_EQ(prompt->text, "x");
+  const auto without = ChatTemplate::of(jinja, cause)->render({{"user", "x"}}, cause);
+  EXPECT_FALSE(without->begins_with_bos);
+  EXPECT_EQ(without->text, "x");
+}
+
+TEST(ChatTemplate, ErrorsSayWhatIsWrong) {
+  std::string cause;
+  EXPECT_FALSE(ChatTemplate::of("{% if %}", cause).has_value());
+  EXPECT_EQ(cause, "line 1: found %}; expected an expression");
+  const auto picky = *ChatTemplate::of("{{ raise_exception('no ' + messages[0].role) }}", cause);
+  EXPECT_EQ(picky.name(), "Jinja");
+  EXPECT_FALSE(picky.render({{"critic", "x"}}, cause).has_value());
+  EXPECT_EQ(cause, "line 1: no critic");
 }
 
 TEST(MultimodalInput, KnowsWhatItIs) {

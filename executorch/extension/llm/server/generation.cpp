@@ -97,12 +97,23 @@ bool ChatServer::generate(const HttpRequest& http, HttpConnection& connection, b
   return !generation.gone && connection.send(response, generation.keep_alive);
 }
 
+/// The text of a request; an error of the client's if the template refuses the conversation.
+ChatPrompt ChatServer::prompt_of(const ApiRequest& request) const {
+  if (!request.chat) return {request.prompt, false};
+  std::string cause;
+  auto prompt = model_.chat_template().render(request.messages, cause);
+  if (prompt.has_value()) return std::move(*prompt);
+  throw ApiError{400, "the chat template refuses these messages: " + cause, "messages",
+                 "invalid_value"};
+}
+
 void ChatServer::prepare(Generation& generation) {
   const ApiRequest& request = generation.request;
   const ChatTemplate& chat_template = model_.chat_template();
   if (request.prompt_tokens.empty()) {
-    const std::string text = request.chat ? chat_template.render(request.messages) : request.prompt;
-    auto tokens = model_.encode(text, !request.chat || chat_template.begins_with_bos());
+    const ChatPrompt prompt = prompt_of(request);
+    auto tokens = model_.encode(
+        prompt.text, request.chat ? int8_t{prompt.begins_with_bos} : model_.default_n_bos());
     if (!tokens.ok()) throw ApiError{400, "the prompt cannot be encoded", "", "invalid_value"};
     generation.prompt = std::move(*tokens);
   } else {

@@ -132,11 +132,12 @@ class ScriptedModel : public ServedModel {
     ++n_texts;
     return std::unique_ptr<ServedText>(std::make_unique<ScriptedText>(script_));
   }
-  runtime::Result<std::vector<uint64_t>> encode(const std::string& text, bool) const override {
+  runtime::Result<std::vector<uint64_t>> encode(const std::string& text, int8_t) const override {
     std::vector<uint64_t> tokens;
     for (const char c : text) tokens.push_back(static_cast<uint8_t>(c));
     return tokens;
   }
+  int8_t default_n_bos() const override { return 0; }
   std::string decode(uint64_t token) const override {
     return token == kScriptedEnd ? "" : std::string(1, static_cast<char>(token));
   }
@@ -155,7 +156,8 @@ class ScriptedModel : public ServedModel {
  private:
   const Script script_;
   const std::unordered_set<uint64_t> ends_{kScriptedEnd};
-  const ChatTemplate template_ = *ChatTemplate::named("chatml");
+  std::string cause_;
+  const ChatTemplate template_ = *ChatTemplate::of("chatml", cause_);
 };
 
 }  // namespace executorch::extension::llm::server

@@ -27,10 +27,11 @@ class ServedModel {
  public:
   virtual ~ServedModel() = default;
   virtual runtime::Result<std::unique_ptr<ServedText>> create_text() = 0;
-  /// Tokens of a prompt; with the token that begins a text if the model wants one and
-  /// `may_begin_text`.
+  /// Tokens of a prompt, after `n_bos` of those that begin a text.
   virtual runtime::Result<std::vector<uint64_t>> encode(const std::string& text,
-                                                        bool may_begin_text) const = 0;
+                                                        int8_t n_bos) const = 0;
+  /// How many of them the model wants before a text that is no conversation.
+  virtual int8_t default_n_bos() const = 0;
   virtual std::string decode(uint64_t token) const = 0;
   /// What each token adds to a text, for constraints; special tokens are empty.
   virtual std::vector<std::string> token_bytes() const = 0;

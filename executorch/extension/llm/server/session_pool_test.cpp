@@ -19,7 +19,7 @@ class SessionPoolTest : public testing::Test {
     return pool.take(tokens(prompt), std::chrono::steady_clock::now() + patience,
                      [] { return false; });
   }
-  std::vector<uint64_t> tokens(const std::string& text) { return *model.encode(text, false); }
+  std::vector<uint64_t> tokens(const std::string& text) { return *model.encode(text, 0); }
   /// Takes a text, and lets it remember `prompt`.
   void* use(const std::string& prompt) {
     const auto answer = take(prompt);

@@ -36,9 +36,10 @@ class EngineModel : public ServedModel {
   }
 
   runtime::Result<std::vector<uint64_t>> encode(const std::string& text,
-                                                bool may_begin_text) const override {
-    return engine_->encode(text, may_begin_text ? engine_->default_n_bos() : int8_t{0});
+                                                int8_t n_bos) const override {
+    return engine_->encode(text, n_bos);
   }
+  int8_t default_n_bos() const override { return engine_->default_n_bos(); }
 
   std::string decode(uint64_t token) const override {
     const auto bytes = engine_->tokenizer()->token_bytes(token);
@@ -68,11 +69,10 @@ std::unique_ptr<ServedModel> serve_engine(std::unique_ptr<TextEngine> engine,
     throw std::runtime_error("the program has no tokenizer inside: give one with --tokenizer");
   }
   const std::string& own = engine->chat_template();
-  auto chosen = ChatTemplate::of(chat_template.empty() ? own : chat_template);
-  if (!chosen && !chat_template.empty()) {
-    throw std::runtime_error("the chat template '" + chat_template + "' is not known");
-  }
-  if (!chosen) chosen = ChatTemplate::named("plain");
+  const std::string text = !chat_template.empty() ? chat_template : own.empty() ? "plain" : own;
+  std::string cause;
+  auto chosen = ChatTemplate::of(text, cause, special_tokens_of(engine->tokenizer()));
+  if (!chosen) throw std::runtime_error("the chat template cannot be used: " + cause);
   return std::make_unique<EngineModel>(std::move(engine), std::move(*chosen));
 }
 

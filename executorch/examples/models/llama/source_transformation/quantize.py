@@ -11,6 +11,7 @@ from torchao.quantization import (
 )
 from torchao.quantization.granularity import Granularity, PerAxis, PerGroup
 
+from executorch.examples.models.llama.lora import is_adapter
 from executorch.extension.llm.export.config.llm_config import QMODES
 
 _GROUP_SIZE = 128
@@ -56,7 +57,7 @@ def quantize_embeddings(model: nn.Module, settings: str) -> nn.Module:
 
 
 def _is_linear(module: nn.Module, name: str) -> bool:
-    return isinstance(module, nn.Linear)
+    return isinstance(module, nn.Linear) and not is_adapter(name)
 
 
 def _is_embedding(module: nn.Module, name: str) -> bool:
@@ -65,7 +66,7 @@ def _is_embedding(module: nn.Module, name: str) -> bool:
 
 def _require_groups(model: nn.Module, size: int, kind: type[nn.Module]) -> None:
     for name, module in model.named_modules():
-        if isinstance(module, kind) and module.weight.size(1) % size:
+        if isinstance(module, kind) and not is_adapter(name) and module.weight.size(1) % size:
             raise ValueError(
                 f"{name} has rows of {module.weight.size(1)} numbers, no multiple of the "
                 f"group size {size}"

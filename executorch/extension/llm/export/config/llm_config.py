@@ -108,12 +108,23 @@ class CoreMLComputeUnit(StrEnum):
 
 @dataclass
 class LoraConfig:
+    """An adapter of low rank for linear layers.
+
+    adapter_checkpoint  .safetensors or .pt, under PEFT's or Meta's names
+    adapter_config      PEFT's adapter_config.json; without it lora_rank, lora_alpha and
+                        target_modules (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj,
+                        down_proj) say the same
+    merge               into the weights; else the adapter is computed beside them, and its
+                        parameters can go into a file of their own (export.lora_weights_file)
+    """
+
     adapter_checkpoint: str
     adapter_config: str | None = None
     lora_rank: int = 0
     lora_alpha: int = 0
     target_modules: list[str] = field(default_factory=list)
     adapter_quant: str | None = None
+    merge: bool = False
 
 
 @dataclass

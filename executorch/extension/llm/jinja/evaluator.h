@@ -1,0 +1,152 @@
+#pragma once
+
+#include <executorch/extension/llm/jinja/syntax.h>
+#include <executorch/extension/llm/jinja/template.h>
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace executorch::extension::llm::jinja {
+
+/// Where a loop is. `loop` is no value, so that it cannot be kept longer than the loop runs.
+struct Loop {
+  const std::vector<Value>* items = nullptr;
+  size_t index = 0;
+  std::optional<std::vector<Value>> last_changed;
+};
+
+/// The variables of a block that has its own.
+struct Scope {
+  Scope* parent = nullptr;
+  Loop* loop = nullptr;
+  std::vector<std::pair<std::string_view, Value>> variables;
+};
+
+struct Arguments {
+  std::vector<Value> values;
+  std::vector<std::pair<std::string, Value>> named;
+};
+
+/// Renders one template once.
+class Evaluator {
+ public:
+  Evaluator(const Mapping& variables, const Limits& limits)
+      : variables_(variables), limits_(limits), budget_(limits.steps, limits.bytes) {}
+
+  /// Throws Failure, with the line.
+  std::string run(const Block& block);
+
+  Budget& budget() { return budget_; }
+  Value text(std::string value) {
+    budget_.bytes(value.size());
+    return Value::text(std::move(value));
+  }
+  Value list(std::vector<Value> items, SequenceKind kind = SequenceKind::List) {
+    budget_.bytes(items.size() * Budget::kElement);
+    return Value::sequence(std::move(items), kind);
+  }
+  std::string to_text(const Value& value) { return jinja::to_text(value, budget_); }
+
+  Value filter(const std::string& name, const Value& value, const Arguments& given);
+  bool test(const std::string& name, const Value& value, const Arguments& given);
+  /// `value.name`; undefined if there is none.
+  Value attribute(const Value& value, const std::string& name);
+  /// `value[key]`; undefined if there is none.
+  Value item(const Value& value, const Value& key);
+  Value make_namespace(Mapping mapping);
+
+ private:
+  enum class Flow : uint8_t { Next, Break, Continue };
+  /// Counts how deep evaluations are in each other, through macros too.
+  class Nested;
+
+  Flow execute(const Block& block, Scope& scope, std::string& output);
+  Flow execute(const Statement& statement, Scope& scope, std::string& output);
+  Flow execute_if(const Statement& statement, Scope& scope, std::string& output);
+  void execute_for(const Statement& statement, Scope& scope, std::string& output);
+  std::vector<Value> loop_items(const Statement& statement, Scope& scope);
+  void execute_set_block(const Statement& statement, Scope& scope);
+  void append(std::string& output, std::string_view text) const;
+  void assign(const Target& target, Value value, Scope& scope);
+  /// `name` is one of the template's.
+  void set(std::string_view name, Value value, Scope& scope);
+
+  Value evaluate(const Expression& expression, Scope& scope);
+  Value evaluate_list(const Expression& expression, Scope& scope);
+  Value evaluate_dict(const Expression& expression, Scope& scope);
+  Value evaluate_slice(const Expression& expression, Scope& scope);
+  Value evaluate_call(const Expression& expression, Scope& scope);
+  Value evaluate_filter(const Expression& expression, Scope& scope, const Value* block);
+  Value evaluate_concat(const Expression& expression, Scope& scope);
+  Value evaluate_compare(const Expression& expression, Scope& scope);
+  Value evaluate_conditional(const Expression& expression, Scope& scope);
+  Value evaluate_member(const Expression& expression, Scope& scope);
+  Value loop_member(Loop& loop, const std::string& name) const;
+  Value call_loop(Loop& loop, const std::string& name, const Arguments& given);
+  Value call_macro(const Macro& macro, const Arguments& given);
+  Arguments arguments_of(const Expression& expression, Scope& scope);
+  Value look_up(const std::string& name, const Scope& scope);
+  Loop* loop_of(const Expression& expression, Scope& scope) const;
+
+  const Mapping& variables_;
+  const Limits limits_;
+  Budget budget_;
+  Scope root_;
+  std::deque<Mapping> namespaces_;
+  uint32_t depth_ = 0;
+  uint32_t line_ = 0;
+};
+
+/// `a name b` for + - * / // % **. Fails as Python does.
+Value arithmetic(const std::string& name, const Value& a, const Value& b, Evaluator& evaluator);
+Value negative(const Value& value);
+/// `value in container`.
+bool contains(const Value& container, const Value& value, Evaluator& evaluator);
+/// value[start:stop:step]; none for what is left out.
+Value slice(const Value& value, const Value& start, const Value& stop, const Value& step,
+            Evaluator& evaluator);
+
+/// What a function of the language is given.
+class Call {
+ public:
+  Call(Evaluator& caller, const Value& on, const Arguments& arguments)
+      : evaluator(caller), self(on), given(arguments) {}
+  Evaluator& evaluator;
+  /// What a filter or test is about, or whose method it is.
+  const Value& self;
+  const Arguments& given;
+  /// In the order of the function's parameters.
+  std::vector<std::optional<Value>> at;
+
+  bool has(size_t i) const { return at[i].has_value() && !at[i]->is_none(); }
+  std::string text(size_t i, const std::string& otherwise = "") const;
+  int64_t integer(size_t i, int64_t otherwise) const;
+  bool boolean(size_t i, bool otherwise) const {
+    return at[i].has_value() ? is_true(*at[i]) : otherwise;
+  }
+};
+
+struct Function {
+  const char* name;
+  /// "*": any number of them, in `given`.
+  std::vector<const char*> parameters;
+  size_t n_required;
+  Value (*run)(const Call& call);
+};
+/// Null where there is none of the name.
+const Function* find_filter(std::string_view name);
+const Function* find_test(std::string_view name);
+const Function* find_global(std::string_view name);
+/// Fails for a method that Python has and this has not.
+const Function* find_method(const Value& self, std::string_view name);
+Value run(const Function& function, Evaluator& evaluator, const Value& self,
+          const Arguments& given);
+
+/// What a table of functions has under a name.
+const Function* find_in(const std::vector<Function>& table, std::string_view name);
+const std::vector<Function>& sequence_filters();
+std::string json_text(const Value& value, const Call& call);
+
+}  // namespace executorch::extension::llm::jinja

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <executorch/extension/llm/jinja/syntax.h>
+
+namespace executorch::extension::llm::jinja {
+
+/// The tokens of a template, and expressions in them.
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  uint32_t line() const { return peek().line; }
+
+ protected:
+  /// Counts how deep expressions or blocks are in each other while it lives.
+  class Nested {
+   public:
+    explicit Nested(ExpressionParser& parser) : nesting_(parser.nesting_) {
+      if (++nesting_ > kMostNesting) {
+        fail("expressions or blocks are nested more than " + std::to_string(kMostNesting) +
+             " deep");
+      }
+    }
+    ~Nested() { --nesting_; }
+
+   private:
+    uint32_t& nesting_;
+  };
+
+  const Token& peek(size_t offset = 0) const {
+    return tokens_[std::min(at_ + offset, tokens_.size() - 1)];
+  }
+  Token next() { return tokens_[std::min(at_++, tokens_.size() - 1)]; }
+  bool is(TokenKind kind) const { return peek().kind == kind; }
+  bool is_operator(std::string_view text) const {
+    return is(TokenKind::Operator) && peek().text == text;
+  }
+  bool is_name(std::string_view text) const { return is(TokenKind::Name) && peek().text == text; }
+  bool skip_operator(std::string_view text);
+  bool skip_name(std::string_view text);
+  void expect_operator(std::string_view text);
+  std::string expect_name(const char* what);
+  [[noreturn]] void fail_here(const std::string& expected) const;
+
+  /// `a` or `a, b`, which is a tuple. With `has_condition` false, an `if` behind it is left.
+  ExpressionPtr parse_tuple(bool has_condition = true);
+  ExpressionPtr parse_expression();
+  /// Filters behind something that is not written there: `{% filter trim %}`.
+  ExpressionPtr parse_filters(ExpressionPtr operand);
+
+ private:
+  ExpressionPtr make(Expression::Kind kind, std::vector<ExpressionPtr> operands = {},
+                     std::string name = "") const;
+  ExpressionPtr parse_or();
+  ExpressionPtr parse_and();
+  ExpressionPtr parse_not();
+  ExpressionPtr parse_compare();
+  ExpressionPtr parse_sum();
+  ExpressionPtr parse_concat();
+  ExpressionPtr parse_product();
+  ExpressionPtr parse_power();
+  ExpressionPtr parse_unary(bool has_filters = true);
+  ExpressionPtr parse_postfix(ExpressionPtr operand);
+  ExpressionPtr parse_subscript(ExpressionPtr operand);
+  ExpressionPtr parse_filter(ExpressionPtr operand);
+  ExpressionPtr parse_test(ExpressionPtr operand);
+  ExpressionPtr parse_primary();
+  ExpressionPtr parse_name();
+  ExpressionPtr parse_number();
+  ExpressionPtr parse_list();
+  ExpressionPtr parse_dict();
+  void parse_arguments(Expression& call);
+  /// Refuses trees that are too deep for those who walk them.
+  void measure(Expression& made) const;
+
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  uint32_t nesting_ = 0;
+};
+
+}  // namespace executorch::extension::llm::jinja

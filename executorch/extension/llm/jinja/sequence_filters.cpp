@@ -1,0 +1,244 @@
+// Filters of lists, texts and mappings by their elements.
+#include <executorch/extension/llm/jinja/evaluator.h>
+#include <executorch/extension/llm/jinja/text.h>
+
+#include <algorithm>
+
+namespace executorch::extension::llm::jinja {
+namespace {
+
+std::vector<Value> items_of(const Call& call) {
+  return elements(call.self, call.evaluator.budget());
+}
+
+Value generator(const Call& call, std::vector<Value> items) {
+  return call.evaluator.list(std::move(items), SequenceKind::Generator);
+}
+
+/// `a.b.0` of an element: items first, then attributes. `otherwise` stands for each part that is not
+/// there; null: nothing does.
+Value member(const Call& call, Value value, const Value& path, const Value* otherwise = nullptr) {
+  const auto item = [&](const Value& key) {
+    Value found = call.evaluator.item(value, key);
+    return found.is_undefined() && otherwise != nullptr ? *otherwise : found;
+  };
+  if (path.is_integer()) return item(path);
+  const std::string text = call.evaluator.to_text(path);
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('.', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const bool is_number =
+        !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
+    value = item(is_number ? Value::integer(std::stoll(part)) : Value::text(part));
+    begin = end + 1;
+  }
+  return value;
+}
+
+Value to_list(const Call& call) {
+  return call.evaluator.list(items_of(call));
+}
+
+Value first(const Call& call) {
+  const Sequence* const sequence = call.self.as_sequence();
+  if (sequence != nullptr && sequence->kind == SequenceKind::Generator) {
+    if (sequence->n_taken == sequence->items.size()) return Value::undefined();
+    return sequence->items[sequence->n_taken++];
+  }
+  const std::vector<Value> items = items_of(call);
+  return items.empty() ? Value::undefined() : items.front();
+}
+
+Value last(const Call& call) {
+  const Sequence* const sequence = call.self.as_sequence();
+  if (sequence != nullptr && sequence->kind == SequenceKind::Generator) {
+    fail("last is given a generator; expected a list");
+  }
+  const std::vector<Value> items = items_of(call);
+  return items.empty() ? Value::undefined() : items.back();
+}
+
+Value join(const Call& call) {
+  std::string joined;
+  bool is_first = true;
+  const std::string between = call.at[0].has_value() ? call.evaluator.to_text(*call.at[0]) : "";
+  for (const Value& item : items_of(call)) {
+    if (!is_first) joined += between;
+    is_first = false;
+    call.evaluator.budget().bytes(between.size());
+    joined += call.evaluator.to_text(call.has(1) ? member(call, item, *call.at[1]) : item);
+  }
+  return Value::text(std::move(joined));
+}
+
+Value items(const Call& call) {
+  if (call.self.is_undefined()) return generator(call, {});
+  const Mapping* const mapping = call.self.as_mapping();
+  if (mapping == nullptr) {
+    fail(std::string("items is given ") + call.self.type_name() + "; expected a mapping");
+  }
+  std::vector<Value> pairs;
+  for (const auto& [key, value] : mapping->items) {
+    pairs.push_back(call.evaluator.list({key, value}, SequenceKind::Tuple));
+  }
+  return generator(call, std::move(pairs));
+}
+
+Value reverse(const Call& call) {
+  std::vector<Value> items = items_of(call);
+  std::reverse(items.begin(), items.end());
+  if (call.self.as_text() != nullptr) {
+    std::string text;
+    for (const Value& item : items) text += *item.as_text();
+    return call.evaluator.text(std::move(text));
+  }
+  // What has no order by itself becomes a list first.
+  const Sequence* const sequence = call.self.as_sequence();
+  const bool is_generator = sequence != nullptr && sequence->kind == SequenceKind::Generator;
+  return is_generator ? call.evaluator.list(std::move(items)) : generator(call, std::move(items));
+}
+
+/// Texts without regard to case unless asked for.
+Value sort_key(const Call& call, const Value& value, bool case_sensitive) {
+  if (case_sensitive || value.as_text() == nullptr) return value;
+  return call.evaluator.text(lower(*value.as_text()));
+}
+
+Value sorted(const Call& call, std::vector<Value> items, std::vector<Value> keys, bool reversed) {
+  std::vector<size_t> order(items.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  Budget& budget = call.evaluator.budget();
+  const auto less = [&](size_t a, size_t b) { return is_less(keys[a], keys[b], budget); };
+  // Equal ones keep their order in either direction.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return reversed ? less(b, a) : less(a, b); });
+  std::vector<Value> result;
+  for (const size_t i : order) result.push_back(items[i]);
+  return call.evaluator.list(std::move(result));
+}
+
+Value sort(const Call& call) {
+  std::vector<Value> items = items_of(call);
+  std::vector<Value> keys;
+  for (const Value& item : items) {
+    if (call.has(2) && call.text(2).find(',') != std::string::npos) {
+      fail_unsupported("sorting by several attributes");
+    }
+    keys.push_back(sort_key(call, call.has(2) ? member(call, item, *call.at[2]) : item,
+                            call.boolean(1, false)));
+  }
+  return sorted(call, std::move(items), std::move(keys), call.boolean(0, false));
+}
+
+Value dictsort(const Call& call) {
+  const Mapping* const mapping = call.self.as_mapping();
+  if (mapping == nullptr) {
+    fail(std::string("dictsort is given ") + call.self.type_name() + "; expected a mapping");
+  }
+  const std::string by = call.text(1, "key");
+  if (by != "key" && by != "value") fail("dictsort is by '" + by + "'; expected key or value");
+  std::vector<Value> pairs, keys;
+  for (const auto& [key, value] : mapping->items) {
+    pairs.push_back(call.evaluator.list({key, value}, SequenceKind::Tuple));
+    keys.push_back(sort_key(call, by == "key" ? key : value, call.boolean(0, false)));
+  }
+  return sorted(call, std::move(pairs), std::move(keys), call.boolean(2, false));
+}
+
+Value unique(const Call& call) {
+  std::vector<Value> kept, keys;
+  for (Value& item : items_of(call)) {
+    Value key = sort_key(call, call.has(1) ? member(call, item, *call.at[1]) : item,
+                         call.boolean(0, false));
+    if (key.as_mapping() || (key.as_sequence() && key.as_sequence()->kind != SequenceKind::Tuple)) {
+      fail(std::string("unique is given ") + key.type_name() + "; expected texts or numbers");
+    }
+    const bool is_known = std::any_of(keys.begin(), keys.end(), [&](const Value& other) {
+      return are_equal(other, key, call.evaluator.budget());
+    });
+    if (is_known) continue;
+    kept.push_back(std::move(item));
+    keys.push_back(std::move(key));
+  }
+  return generator(call, std::move(kept));
+}
+
+Arguments behind(const Arguments& given, size_t n) {
+  Arguments rest;
+  for (size_t i = n; i < given.values.size(); ++i) rest.values.push_back(given.values[i]);
+  rest.named = given.named;
+  return rest;
+}
+
+Value map_attribute(const Call& call) {
+  const Value* path = nullptr;
+  const Value* otherwise = nullptr;
+  for (const auto& [name, value] : call.given.named) {
+    if (name != "attribute" && name != "default") fail("map has no parameter '" + name + "'");
+    (name == "attribute" ? path : otherwise) = &value;
+  }
+  if (otherwise != nullptr && otherwise->is_none()) otherwise = nullptr;
+  if (path == nullptr) fail("map is given neither a filter nor an attribute");
+  std::vector<Value> results;
+  for (const Value& item : items_of(call)) {
+    results.push_back(member(call, item, *path, otherwise));
+  }
+  return generator(call, std::move(results));
+}
+
+Value map(const Call& call) {
+  if (!is_true(call.self)) return generator(call, {});
+  if (call.given.values.empty()) return map_attribute(call);
+  const std::string* const name = call.given.values[0].as_text();
+  if (name == nullptr) fail("map is given no name of a filter");
+  const Arguments rest = behind(call.given, 1);
+  std::vector<Value> results;
+  for (const Value& item : items_of(call)) {
+    results.push_back(call.evaluator.filter(*name, item, rest));
+  }
+  return generator(call, std::move(results));
+}
+
+/// select, reject and those with attr.
+template <bool by_attribute, bool keeps>
+Value select(const Call& call) {
+  if (!is_true(call.self)) return generator(call, {});
+  const size_t n_before = by_attribute ? 1 : 0;
+  if (call.given.values.size() < n_before) fail("selectattr is given no attribute");
+  const Value* const name =
+      call.given.values.size() > n_before ? &call.given.values[n_before] : nullptr;
+  if (name != nullptr && name->as_text() == nullptr) fail("the name of a test is no text");
+  const Arguments rest = behind(call.given, n_before + 1);
+  std::vector<Value> kept;
+  for (Value& item : items_of(call)) {
+    const Value value = by_attribute ? member(call, item, call.given.values[0]) : item;
+    const bool holds =
+        name == nullptr ? is_true(value) : call.evaluator.test(*name->as_text(), value, rest);
+    if (holds == keeps) kept.push_back(std::move(item));
+  }
+  return generator(call, std::move(kept));
+}
+
+}  // namespace
+
+const std::vector<Function>& sequence_filters() {
+  static const std::vector<Function> table = {
+      {"list", {}, 0, to_list},
+      {"first", {}, 0, first},
+      {"last", {}, 0, last},
+      {"join", {"d", "attribute"}, 0, join},
+      {"items", {}, 0, items},
+      {"reverse", {}, 0, reverse},
+      {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},
+      {"dictsort", {"case_sensitive", "by", "reverse"}, 0, dictsort},
+      {"unique", {"case_sensitive", "attribute"}, 0, unique},
+      {"map", {"*"}, 0, map},
+      {"select", {"*"}, 0, select<false, true>},
+      {"reject", {"*"}, 0, select<false, false>},
+      {"selectattr", {"*"}, 0, select<true, true>},
+      {"rejectattr", {"*"}, 0, select<true, false>},
+  };
+  return table;
+}
+
+}  // namespace executorch::extension::llm::jinja

@@ -1,0 +1,133 @@
+/// Templates as trees.
+#pragma once
+
+#include <executorch/extension/llm/jinja/value.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace executorch::extension::llm::jinja {
+
+enum class TokenKind : uint8_t {
+  Data,
+  OutputBegin,
+  OutputEnd,
+  BlockBegin,
+  BlockEnd,
+  Name,
+  Text,
+  Integer,
+  Float,
+  Operator,
+  End
+};
+
+struct Token {
+  TokenKind kind;
+  /// Data, names, operators; of a text what is between its quotes, escapes resolved.
+  std::string text;
+  uint32_t line;
+};
+
+/// White space is removed as transformers' settings say (trim_blocks, lstrip_blocks), and where a
+/// `-` asks for it. Throws Failure.
+std::vector<Token> tokens_of(std::string_view source);
+
+/// Expressions within expressions, and blocks within blocks.
+inline constexpr uint32_t kMostNesting = 100;
+
+struct Expression;
+using ExpressionPtr = std::unique_ptr<Expression>;
+
+struct Expression {
+  enum class Kind : uint8_t {
+    Literal,      // value
+    Name,         // name
+    List,         // operands
+    Tuple,        // operands
+    Dict,         // operands: key, value, key, value ...
+    Attribute,    // operands[0] . name
+    Item,         // operands[0] [ operands[1] ]
+    Slice,        // operands[0] [ 1 : 2 : 3 ], each of which may be null
+    Call,         // operands[0] ( the other operands, keywords )
+    Filter,       // operands[0] | name ( the other operands, keywords ); null: what a block wrote
+    Test,         // operands[0] is name ( the other operands )
+    Not,          // operands[0]
+    Negative,     // operands[0]
+    Positive,     // operands[0]
+    Arithmetic,   // operands[0] name operands[1]
+    Concat,       // the texts of all operands
+    Compare,      // operands[0] names[0] operands[1] names[1] ...
+    And,          // operands[0], operands[1]
+    Or,           // operands[0], operands[1]
+    Conditional,  // operands[0] if operands[1] else operands[2], which may be null
+  };
+  Kind kind;
+  uint32_t line = 0;
+  /// Of the tree below it.
+  uint32_t depth = 1;
+  std::string name;
+  Value value;
+  std::vector<ExpressionPtr> operands;
+  std::vector<std::string> names;
+  std::vector<std::pair<std::string, ExpressionPtr>> keywords;
+};
+
+struct Statement;
+using Block = std::vector<Statement>;
+
+/// What a loop or `set` assigns to: names, or one attribute of a namespace.
+struct Target {
+  std::vector<std::string> names;
+  /// Several values are taken apart, even for one name.
+  bool is_tuple = false;
+  std::string attribute;
+};
+
+struct Branch;
+struct Macro;
+
+struct Statement {
+  enum class Kind : uint8_t {
+    Text,      // text
+    Output,    // expression
+    If,        // branches
+    For,       // target, expression, condition (or null), body, otherwise
+    Set,       // target, expression
+    SetBlock,  // target, body, expression: filters around it, or null
+    Group,     // body: blocks that say something to trainers only
+    Macro,     // macro
+    Break,
+    Continue
+  };
+  Kind kind;
+  uint32_t line = 0;
+  std::string text;
+  Target target;
+  ExpressionPtr expression, condition;
+  Block body, otherwise;
+  std::vector<Branch> branches;
+  std::unique_ptr<Macro> macro;
+};
+
+struct Branch {
+  /// Null: else.
+  ExpressionPtr condition;
+  Block body;
+};
+
+struct Macro {
+  std::string name;
+  std::vector<std::string> parameters;
+  /// Of the last parameters.
+  std::vector<ExpressionPtr> defaults;
+  Block body;
+};
+
+/// Throws Failure.
+Block parse(std::string_view source);
+
+}  // namespace executorch::extension::llm::jinja

@@ -1,0 +1,84 @@
+// Limits and messages; what templates mean is compared with the Python package in tests/chat_templates.
+#include <executorch/extension/llm/jinja/template.h>
+#include <gtest/gtest.h>
+
+using namespace executorch::extension::llm::jinja;
+
+namespace {
+
+/// The text, or what is wrong.
+std::string rendered(const std::string& source, const Limits& limits = Limits()) {
+  std::string cause;
+  const auto read = Template::parse(source, cause);
+  if (!read) return "unread: " + cause;
+  const auto text = read->render(Mapping{}, cause, limits);
+  return text.has_value() ? *text : cause;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+}  // namespace
+
+TEST(Template, ErrorsSayLineFoundAndExpected) {
+  EXPECT_EQ(rendered("a\n{% if x %}\nb"),
+            "unread: line 3: found the template's end; expected {% endif %}");
+  EXPECT_EQ(rendered("\n\n{{ 1 + }}"), "unread: line 3: found }}; expected an expression");
+  EXPECT_EQ(rendered("{{ 'a' + \n 1 }}"), "line 2: found str + int, which has no meaning");
+  EXPECT_EQ(rendered("{{ (1 }}"), "unread: line 1: found }; expected )");
+  EXPECT_EQ(rendered("{% include 'x' %}"), "unread: line 1: not supported: the block include");
+  EXPECT_EQ(rendered("{{ 1 | nonsense }}"), "line 1: not supported: the filter nonsense");
+  EXPECT_EQ(rendered("\n{{ x.y }}"), "line 2: 'x' is undefined and has no 'y'");
+  EXPECT_EQ(rendered("{% set x = 1 %}{{ raise_exception('roles ' ~ x) }}"), "line 1: roles 1");
+}
+
+TEST(Template, NestingIsBounded) {
+  const auto repeated = [](const std::string& text, int n) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  EXPECT_TRUE(
+      has(rendered("{{ " + repeated("(", 100000) + "1" + repeated(")", 100000) + " }}"), "deep"));
+  EXPECT_TRUE(has(rendered("{{ " + repeated("not ", 100000) + "1 }}"), "deep"));
+  EXPECT_TRUE(has(rendered("{{ " + repeated("-", 100000) + "1 }}"), "deep"));
+  EXPECT_TRUE(has(rendered("{{ 1" + repeated("+1", 100000) + " }}"), "deep"));
+  EXPECT_TRUE(has(rendered("{{ x" + repeated(".y", 100000) + " }}"), "deep"));
+  EXPECT_TRUE(has(rendered(repeated("{% if 1 %}", 100000)), "deep"));
+  EXPECT_TRUE(has(rendered("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), "too deep"));
+  EXPECT_TRUE(has(rendered("{% set n = namespace(x=[]) %}{% for i in range(1000) %}"
+                           "{% set n.x = [n.x] %}{% endfor %}"),
+                  "nested more than"));
+  EXPECT_EQ(rendered("{% set n = namespace() %}{% set n.n = [n] %}ok"), "ok");
+}
+
+TEST(Template, WorkIsBounded) {
+  const std::string many =
+      "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}"
+      "{% endfor %}";
+  EXPECT_TRUE(has(rendered(many), "than it may"));
+  const std::string doubled =
+      "{% set n = namespace(x='xxxxxxxx') %}{% for i in range(60) %}"
+      "{% set n.x = n.x + n.x %}{% endfor %}";
+  EXPECT_TRUE(has(rendered(doubled), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ 'x' * 9223372036854775807 }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ [1] * 9223372036854775807 }}"), "more bytes"));
+  Limits limits;
+  limits.output_bytes = 10;
+  EXPECT_EQ(rendered("0123456789", limits), "0123456789");
+  EXPECT_TRUE(has(rendered("0123456789a", limits), "more than 10 bytes"));
+  EXPECT_TRUE(has(rendered(std::string(2 << 20, 'x')), "unread"));
+}
+
+TEST(Template, NumbersThatDoNotFit) {
+  EXPECT_TRUE(has(rendered("{{ 9223372036854775808 }}"), "not supported"));
+  EXPECT_TRUE(has(rendered("{{ 9223372036854775807 + 1 }}"), "not supported"));
+  EXPECT_TRUE(has(rendered("{{ (-9223372036854775807 - 1) // -1 }}"), "not supported"));
+  EXPECT_TRUE(has(rendered("{{ (-9223372036854775807 - 1) % -1 }}"), "not supported"));
+  EXPECT_EQ(rendered("{{ 1 // 0 }}"), "line 1: found a division by zero");
+}
+
+TEST(Template, TimeOfTheRendering) {
+  EXPECT_EQ(rendered("{{ strftime_now('%Y')|length }}{{ strftime_now('%%') }}"), "4%");
+}

@@ -1,0 +1,154 @@
+/// Values of templates, with the meaning that they have in Python.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace executorch::extension::llm::jinja {
+
+struct Macro;
+class Value;
+
+/// What a template does wrong, found while it is read or rendered; never leaves Template.
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  /// 0: where the reader or renderer is.
+  uint32_t line = 0;
+};
+[[noreturn]] inline void fail(const std::string& what) {
+  throw Failure(what);
+}
+/// What Python's library has and this one has not.
+[[noreturn]] inline void fail_unsupported(const std::string& what) {
+  throw Failure("not supported: " + what);
+}
+
+/// A view (of a mapping's keys) has a length and no elements by number; a generator has neither, is
+/// always true, and gives each element once.
+enum class SequenceKind : uint8_t { List, Tuple, Range, View, Generator };
+struct Sequence;
+struct Mapping;
+/// A function of the language, a method of `self`, or a macro.
+struct Callable;
+
+class Value {
+ public:
+  struct Undefined {
+    /// What was looked for, or empty.
+    std::shared_ptr<const std::string> name;
+  };
+  struct None {};
+  using Text = std::shared_ptr<const std::string>;
+  using SequencePtr = std::shared_ptr<const Sequence>;
+  using MappingPtr = std::shared_ptr<const Mapping>;
+  using CallablePtr = std::shared_ptr<const Callable>;
+  /// A namespace: the one value that changes. Owned by what renders, so that none can own itself.
+  using Space = Mapping*;
+
+  Value() : data_(None{}) {}
+  static Value undefined(std::string name = "");
+  static Value boolean(bool value) { return Value(Data(value)); }
+  static Value integer(int64_t value) { return Value(Data(value)); }
+  static Value number(double value) { return Value(Data(value)); }
+  static Value text(std::string value) {
+    return Value(Data(std::make_shared<const std::string>(std::move(value))));
+  }
+  /// Fails where containers are nested too deeply.
+  static Value sequence(std::vector<Value> items, SequenceKind kind = SequenceKind::List);
+  static Value mapping(std::vector<std::pair<Value, Value>> items);
+  static Value space(Space space) { return Value(Data(space)); }
+  static Value callable(Callable callable);
+
+  template <typename T>
+  const T* get() const {
+    return std::get_if<T>(&data_);
+  }
+  bool is_undefined() const { return get<Undefined>() != nullptr; }
+  bool is_none() const { return get<None>() != nullptr; }
+  /// Null if it is something else.
+  const std::string* as_text() const { return get<Text>() ? get<Text>()->get() : nullptr; }
+  const Sequence* as_sequence() const {
+    return get<SequencePtr>() ? get<SequencePtr>()->get() : nullptr;
+  }
+  const Mapping* as_mapping() const {
+    return get<MappingPtr>() ? get<MappingPtr>()->get() : nullptr;
+  }
+  const Callable* as_callable() const {
+    return get<CallablePtr>() ? get<CallablePtr>()->get() : nullptr;
+  }
+  /// A boolean is a whole number, as in Python.
+  bool is_integer() const { return get<int64_t>() != nullptr || get<bool>() != nullptr; }
+  bool is_number() const { return is_integer() || get<double>() != nullptr; }
+  int64_t to_integer() const { return get<bool>() ? *get<bool>() : *get<int64_t>(); }
+  double to_number() const {
+    return get<double>() ? *get<double>() : static_cast<double>(to_integer());
+  }
+  /// How Python names its type, for errors.
+  const char* type_name() const;
+
+ private:
+  using Data = std::variant<None, Undefined, bool, int64_t, double, Text, SequencePtr, MappingPtr,
+                            Space, CallablePtr>;
+  explicit Value(Data data) : data_(std::move(data)) {}
+  Data data_;
+};
+
+struct Sequence {
+  SequenceKind kind = SequenceKind::List;
+  std::vector<Value> items;
+  /// Containers within containers, itself included.
+  uint32_t depth = 1;
+  /// Of a generator: how many were taken.
+  mutable size_t n_taken = 0;
+};
+
+struct Mapping {
+  /// In the order in which they were added.
+  std::vector<std::pair<Value, Value>> items;
+  uint32_t depth = 1;
+};
+
+struct Callable {
+  std::string name;
+  Value self;
+  const Macro* macro = nullptr;
+};
+
+/// How much a rendering may do; Failure beyond it.
+class Budget {
+ public:
+  Budget(uint64_t steps, uint64_t bytes) : steps_(steps), bytes_(bytes) {}
+  void steps(uint64_t n) { take(steps_, n, "steps"); }
+  /// Bytes of new values; elements of containers count as kElement.
+  void bytes(uint64_t n) { take(bytes_, n, "bytes of values"); }
+  static constexpr uint64_t kElement = 32;
+
+ private:
+  static void take(uint64_t& left, uint64_t n, const char* what);
+  uint64_t steps_, bytes_;
+};
+
+bool is_true(const Value& value);
+/// Python's ==. Takes steps for what it looks at.
+bool are_equal(const Value& a, const Value& b, Budget& budget);
+/// Python's <; fails for types that have no order.
+bool is_less(const Value& a, const Value& b, Budget& budget);
+/// Null where there is none.
+const Value* find(const Mapping& mapping, const Value& key, Budget& budget);
+const Value* find(const Mapping& mapping, std::string_view key);
+/// Adds or replaces.
+void put(Mapping& mapping, Value key, Value value, Budget& budget);
+/// What a loop over it sees; what a generator has left is taken. Fails for what has no elements.
+std::vector<Value> elements(const Value& value, Budget& budget);
+/// Python's str().
+std::string to_text(const Value& value, Budget& budget);
+/// How many: of characters, elements, members. Fails for what has no length.
+int64_t length(const Value& value);
+
+}  // namespace executorch::extension::llm::jinja
