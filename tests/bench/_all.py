@@ -1,7 +1,7 @@
 """Every case by its name."""
 
-from _cases import MODELS, QUANTIZED
+from _cases import BROWSER, MODELS, QUANTIZED
 from _operators import KERNELS
 from _streams import STREAMS
 
-CASES = {case.name: case for case in (*MODELS, *QUANTIZED, *KERNELS, *STREAMS)}
+CASES = {case.name: case for case in (*MODELS, *QUANTIZED, *BROWSER, *KERNELS, *STREAMS)}

@@ -107,6 +107,36 @@ MODELS = (
 )
 
 
+class SmallGPT(LastLogits):
+    """6 layers, 384 wide, a vocabulary of 8192."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
+        from model import GPT, GPTConfig
+
+        sizes = {"n_layer": 6, "n_head": 6, "n_embd": 384}
+        self.gpt = GPT(GPTConfig(block_size=256, vocab_size=8192, **sizes))
+
+
+# What a page may download.
+BROWSER = (
+    Case("mlp", "mlp", _nets.MLP, ((1, 784),)),
+    *(case for case in MODELS if case.name == "mobilenet_v2"),
+    *(
+        Case(
+            f"small gpt {n} tokens",
+            "small_gpt",
+            SmallGPT,
+            ((1, n),),
+            torch.int64,
+            high=8192,
+            example=(1, 256),
+        )
+        for n in (1, 16, 128)
+    ),
+)
+
+
 def quantized(case: Case, quantize: str) -> Case:
     """The same, in its own program."""
     name, program = f"{case.name} {quantize}", f"{case.program}_{quantize}"

@@ -15,6 +15,15 @@ def conv_norm(
     return nn.Sequential(conv, nn.BatchNorm2d(c_out))
 
 
+class MLP(nn.Sequential):
+    """float [b, 784] to [b, 10]."""
+
+    def __init__(self) -> None:
+        wide = 512
+        hidden = (nn.Linear(784, wide), nn.ReLU(), nn.Linear(wide, wide), nn.ReLU())
+        super().__init__(*hidden, nn.Linear(wide, 10))
+
+
 class InvertedResidual(nn.Module):
     """Widen by `expand`, depthwise 3x3, narrow; added to the input where the shape stays."""
 

@@ -13,6 +13,7 @@ if(NOT TARGET executorch_private_flags)
     executorch_private_flags
     INTERFACE -Wall -Wextra -Wno-psabi $<$<BOOL:${EXECUTORCH_WERROR}>:-Werror> -ffunction-sections
               -fdata-sections -fvisibility-inlines-hidden
+              $<$<CXX_COMPILER_ID:AppleClang,Clang>:-Wno-unknown-pragmas> # GCC ivdep
               $<$<BOOL:${EXECUTORCH_OPTIMIZE_SIZE}>:-Os;-fno-asynchronous-unwind-tables>)
 endif()
 # The runtime needs neither; what talks to std containers of a user may opt out with EXCEPTIONS.
@@ -35,6 +36,8 @@ function(et_library name)
     set_target_properties(${name} PROPERTIES EXECUTORCH_REGISTERS ${ARG_REGISTERS})
     if(APPLE)
       target_link_options(${name} INTERFACE "LINKER:-u,_${ARG_REGISTERS}")
+    elseif(EMSCRIPTEN) # whose linker else drops initialisers of what nothing refers to
+      target_link_options(${name} INTERFACE "LINKER:--export=${ARG_REGISTERS}")
     else()
       target_link_options(${name} INTERFACE "LINKER:--undefined=${ARG_REGISTERS}")
     endif()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dev.arm64 import setup_arm64
+from dev.browser import copy_page, install_peer, setup_browser
 from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, link_checkout, setup
 from dev.steps import ROOT, StepFailed, show, step
 from dev.wheel import build_wheel
@@ -169,6 +170,30 @@ def verb_arm64(args: list[str]) -> int:
     folder = build("arm64", *tests)
     pattern = f"^({'|'.join(tests)})$"
     return show(["ctest", "--output-on-failure", "--verbose", "-R", pattern], cwd=folder)
+
+
+def verb_browser(args: list[str]) -> int:
+    """Build for WebAssembly, test under Node and in Chromium, and print size and speed beside
+    onnxruntime-web: ./dev browser [--tests]. Makes output/browser, a page that runs programs."""
+    options = argparse.ArgumentParser("./dev browser", description=verb_browser.__doc__)
+    options.add_argument("--tests", action="store_true", help="do not measure")
+    chosen = options.parse_args(args)
+    setup()
+    setup_browser()
+    build("dev", *PYTHON_TARGETS)
+    build("wasm", "executorch_wasm_package")
+    print(f"{copy_page() / 'index.html'}")
+    tests = python("-m", "pytest", "tests/wasm", "-n", "0")
+    if chosen.tests:
+        return tests
+    environment = []
+    try:
+        _peers()
+        environment = ["--peers-python", str(PEERS / "bin" / "python")]
+    except StepFailed as e:  # the sizes and this side's times can still be had
+        print(f"browser: {PEERS.name} is missing: {e}", file=sys.stderr)
+    peer = ["--onnxruntime-web", str(install_peer(PEERS / "web"))]
+    return python("tests/bench/_browser.py", *environment, *peer) or tests
 
 
 def verb_fuzz(args: list[str]) -> int:

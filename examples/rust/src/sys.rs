@@ -28,7 +28,8 @@ pub struct executorch_value {
     pub n_bytes: u64,
     pub as_int: i64,
     pub as_double: f64,
-    pub reserved: [u64; 4],
+    pub is_dynamic: u64,
+    pub reserved: [u64; 3],
 }
 
 extern "C" {

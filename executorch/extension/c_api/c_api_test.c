@@ -125,7 +125,7 @@ static void test_linear(const char* path) {
   EXPECT(value.kind == EXECUTORCH_KIND_TENSOR && value.dtype == EXECUTORCH_FLOAT &&
          value.rank == 2);
   EXPECT(value.sizes[0] == 1 && value.sizes[1] == 3 && value.dim_order[1] == 1);
-  EXPECT(value.data == NULL && value.n_bytes == sizeof x);
+  EXPECT(value.data == NULL && value.n_bytes == sizeof x && value.is_dynamic == 0);
   EXPECT(executorch_method_output_info(method, 0, &value) == EXECUTORCH_OK && value.sizes[1] == 2);
   EXPECT_REFUSED(executorch_method_input_info(method, 7, &value), "input 7 of 1");
   EXPECT_REFUSED(executorch_method_output_info(method, 7, &value), "output 7 of 1");

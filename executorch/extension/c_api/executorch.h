@@ -107,7 +107,8 @@ typedef struct executorch_value {
   /* EXECUTORCH_KIND_INT and EXECUTORCH_KIND_BOOL (0 or 1); EXECUTORCH_KIND_DOUBLE */
   int64_t as_int;
   double as_double;
-  uint64_t reserved[4];
+  uint64_t is_dynamic; /* a declared tensor: 1 if its sizes may be smaller, 0 if they may not */
+  uint64_t reserved[3];
 } executorch_value;
 
 /* A program, and its constants. */

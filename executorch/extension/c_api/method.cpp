@@ -59,6 +59,7 @@ Error declared(const Result<Tag>& tag, const Result<TensorInfo>& tensor, executo
     ET_CHECK_OK_OR_RETURN_ERROR(tensor.error());
     describe(value, tensor->scalar_type(), tensor->sizes(), tensor->dim_order());
     value.n_bytes = tensor->nbytes();
+    value.is_dynamic = tensor->is_dynamic() ? 1 : 0;
   }
   *info = value;
   return Error::Ok;

@@ -38,8 +38,7 @@ void forward_copies(Graph& graph) {
 /// that the graph's end does not take back.
 class Rewriter {
  public:
-  explicit Rewriter(const MethodDraft& draft)
-      : draft_(draft), arena_(draft.allocator), graph_(draft) {}
+  explicit Rewriter(const MethodDraft& draft) : arena_(draft.allocator), graph_(draft) {}
 
   void run() {
     if (!graph_.ok()) return;
@@ -173,7 +172,6 @@ class Rewriter {
     instruction.args = call.args;
   }
 
-  const MethodDraft& draft_;
   Arena arena_;
   Graph graph_;
   std::vector<Prepared> prepared_;  // in the order of nodes

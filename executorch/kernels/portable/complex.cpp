@@ -23,9 +23,6 @@ using Complex = executorch::aten::complex<C>;
 
 constexpr int64_t kChunk = 256;  // elements that are brought into the type computed in at once
 
-template <class C>
-constexpr ScalarType kComplexOf =
-    std::is_same_v<C, double> ? ScalarType::ComplexDouble : ScalarType::ComplexFloat;
 template <class R>
 constexpr ScalarType kResultOf = std::is_same_v<R, float>             ? ScalarType::Float
                                  : std::is_same_v<R, double>          ? ScalarType::Double

@@ -113,7 +113,9 @@ bool is_view_of(const Tensor& self, const Shape& shape, const Tensor& out) {
     while (b >= 0 && shape[b] == 1);
     return b >= 0;
   };
-  while (next_a() & next_b()) {
+  for (;;) {
+    const bool more_a = next_a(), more_b = next_b();
+    if (!more_a || !more_b) break;
     const int64_t step = self.strides()[static_cast<size_t>(a)];
     if (step != place[b]) return false;
     int64_t n_a = self.size(a), n_b = shape[b];

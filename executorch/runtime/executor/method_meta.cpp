@@ -72,6 +72,7 @@ Result<TensorInfo> TensorInfo::from(const fb::Tensor& tensor) {
   info.sizes_ = {tensor.sizes()->data(), tensor.sizes()->size()};
   info.dim_order_ = {tensor.dim_order()->data(), tensor.dim_order()->size()};
   info.scalar_type_ = static_cast<aten::ScalarType>(tensor.scalar_type());
+  info.is_dynamic_ = tensor.shape_dynamism() != fb::TensorShapeDynamism::STATIC;
   info.is_memory_planned_ = tensor.allocation_info() != nullptr || tensor.data_buffer_idx() != 0;
   const auto* extra = tensor.extra_tensor_info();
   if (extra != nullptr && extra->fully_qualified_name() != nullptr) {

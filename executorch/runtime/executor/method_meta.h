@@ -30,6 +30,8 @@ class TensorInfo final {
 
   /// Upper bounds where the shape is dynamic.
   Span<const int32_t> sizes() const { return sizes_; }
+  /// Whether a call may have other sizes than those above.
+  bool is_dynamic() const { return is_dynamic_; }
   /// Dimensions from the outermost to the innermost in memory.
   Span<const uint8_t> dim_order() const { return dim_order_; }
   aten::ScalarType scalar_type() const { return scalar_type_; }
@@ -51,6 +53,7 @@ class TensorInfo final {
   size_t nbytes_ = 0;
   aten::ScalarType scalar_type_ = aten::ScalarType::Undefined;
   bool is_memory_planned_ = false;
+  bool is_dynamic_ = false;
 };
 
 /// A view of the program, which must outlive it. Every accessor with an index returns

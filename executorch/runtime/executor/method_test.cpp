@@ -483,12 +483,22 @@ TEST(MethodMeta, TellsShapesMemoryAndInstructions) {
   EXPECT_EQ(input->nbytes(), 24u);
   EXPECT_EQ(input->scalar_type(), ScalarType::Float);
   EXPECT_TRUE(input->is_memory_planned());
+  EXPECT_TRUE(input->is_dynamic());
   ASSERT_EQ(meta.num_memory_planned_buffers(), 1u);
   EXPECT_EQ(*meta.memory_planned_buffer_size(0), 64);
   EXPECT_TRUE(meta.memory_planned_buffer_device(0)->is_cpu());
   EXPECT_EQ(meta.memory_planned_buffer_size(1).error(), Error::InvalidArgument);
   EXPECT_FALSE(meta.uses_backend("Any"));
   EXPECT_EQ(meta.num_attributes(), 0u);
+}
+
+TEST(MethodMeta, TellsThatSizesAreFixed) {
+  ProgramBuilder builder;
+  add_constant(builder, /*dynamism=*/0);
+  LoadedMethod loaded = load(builder);
+  const auto input = loaded.method->method_meta().input_tensor_meta(0);
+  ASSERT_TRUE(input.ok());
+  EXPECT_FALSE(input->is_dynamic());
 }
 
 }  // namespace
