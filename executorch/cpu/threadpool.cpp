@@ -1,5 +1,5 @@
-#include <executorch/cpu/machine.h>
 #include <executorch/cpu/loop_reads.h>
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/team.h>
 #include <executorch/cpu/threadpool.h>
 

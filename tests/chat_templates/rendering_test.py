@@ -43,8 +43,12 @@ class Generation(Extension):
 
 
 def environment() -> ImmutableSandboxedEnvironment:
+    # Without the optimizer, which turns what goes wrong in constants into undefined values.
     made = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+        trim_blocks=True,
+        lstrip_blocks=True,
+        optimized=False,
+        extensions=[Generation, loopcontrols],
     )
 
     def tojson(

@@ -151,6 +151,7 @@ bool contains(const Value& container, const Value& value, Evaluator& evaluator) 
     if (sequence->kind == SequenceKind::Generator) sequence->n_taken = i + 1;
     if (are_equal(sequence->items[i], value, evaluator.budget())) return true;
   }
+  if (sequence->failure != nullptr) throw Failure(*sequence->failure);
   return false;
 }
 

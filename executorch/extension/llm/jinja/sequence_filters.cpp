@@ -11,8 +11,19 @@ std::vector<Value> items_of(const Call& call) {
   return elements(call.self, call.evaluator.budget());
 }
 
-Value generator(const Call& call, std::vector<Value> items) {
-  return call.evaluator.list(std::move(items), SequenceKind::Generator);
+/// Of what `fill` puts into the list that it is given. What it throws is kept: Python's generators
+/// compute an element when it is asked for, so nobody learns of what goes wrong further on.
+template <typename Fill>
+Value generator(const Call& call, const Fill& fill) {
+  std::vector<Value> items;
+  std::shared_ptr<const Failure> failure;
+  try {
+    fill(items);
+  } catch (const Failure& found) {
+    failure = std::make_shared<const Failure>(found);
+  }
+  call.evaluator.budget().bytes(items.size() * Budget::kElement);
+  return Value::generator(std::move(items), std::move(failure));
 }
 
 /// `a.b.0` of an element: items first, then attributes. `otherwise` stands for each part that is not
@@ -42,7 +53,10 @@ Value to_list(const Call& call) {
 Value first(const Call& call) {
   const Sequence* const sequence = call.self.as_sequence();
   if (sequence != nullptr && sequence->kind == SequenceKind::Generator) {
-    if (sequence->n_taken == sequence->items.size()) return Value::undefined();
+    if (sequence->n_taken == sequence->items.size()) {
+      if (sequence->failure != nullptr) throw Failure(*sequence->failure);
+      return Value::undefined();
+    }
     return sequence->items[sequence->n_taken++];
   }
   const std::vector<Value> items = items_of(call);
@@ -72,16 +86,16 @@ Value join(const Call& call) {
 }
 
 Value items(const Call& call) {
-  if (call.self.is_undefined()) return generator(call, {});
-  const Mapping* const mapping = call.self.as_mapping();
-  if (mapping == nullptr) {
-    fail(std::string("items is given ") + call.self.type_name() + "; expected a mapping");
-  }
-  std::vector<Value> pairs;
-  for (const auto& [key, value] : mapping->items) {
-    pairs.push_back(call.evaluator.list({key, value}, SequenceKind::Tuple));
-  }
-  return generator(call, std::move(pairs));
+  return generator(call, [&](std::vector<Value>& pairs) {
+    if (call.self.is_undefined()) return;
+    const Mapping* const mapping = call.self.as_mapping();
+    if (mapping == nullptr) {
+      fail(std::string("items is given ") + call.self.type_name() + "; expected a mapping");
+    }
+    for (const auto& [key, value] : mapping->items) {
+      pairs.push_back(call.evaluator.list({key, value}, SequenceKind::Tuple));
+    }
+  });
 }
 
 Value reverse(const Call& call) {
@@ -95,7 +109,8 @@ Value reverse(const Call& call) {
   // What has no order by itself becomes a list first.
   const Sequence* const sequence = call.self.as_sequence();
   const bool is_generator = sequence != nullptr && sequence->kind == SequenceKind::Generator;
-  return is_generator ? call.evaluator.list(std::move(items)) : generator(call, std::move(items));
+  if (is_generator) return call.evaluator.list(std::move(items));
+  return generator(call, [&](std::vector<Value>& reversed) { reversed = std::move(items); });
 }
 
 /// Texts without regard to case unless asked for.
@@ -146,21 +161,23 @@ Value dictsort(const Call& call) {
 }
 
 Value unique(const Call& call) {
-  std::vector<Value> kept, keys;
-  for (Value& item : items_of(call)) {
-    Value key = sort_key(call, call.has(1) ? member(call, item, *call.at[1]) : item,
-                         call.boolean(0, false));
-    if (key.as_mapping() || (key.as_sequence() && key.as_sequence()->kind != SequenceKind::Tuple)) {
-      fail(std::string("unique is given ") + key.type_name() + "; expected texts or numbers");
+  return generator(call, [&](std::vector<Value>& kept) {
+    std::vector<Value> keys;
+    for (Value& item : items_of(call)) {
+      Value key = sort_key(call, call.has(1) ? member(call, item, *call.at[1]) : item,
+                           call.boolean(0, false));
+      if (key.as_mapping() ||
+          (key.as_sequence() && key.as_sequence()->kind != SequenceKind::Tuple)) {
+        fail(std::string("unique is given ") + key.type_name() + "; expected texts or numbers");
+      }
+      const bool is_known = std::any_of(keys.begin(), keys.end(), [&](const Value& other) {
+        return are_equal(other, key, call.evaluator.budget());
+      });
+      if (is_known) continue;
+      kept.push_back(std::move(item));
+      keys.push_back(std::move(key));
     }
-    const bool is_known = std::any_of(keys.begin(), keys.end(), [&](const Value& other) {
-      return are_equal(other, key, call.evaluator.budget());
-    });
-    if (is_known) continue;
-    kept.push_back(std::move(item));
-    keys.push_back(std::move(key));
-  }
-  return generator(call, std::move(kept));
+  });
 }
 
 Arguments behind(const Arguments& given, size_t n) {
@@ -170,7 +187,7 @@ Arguments behind(const Arguments& given, size_t n) {
   return rest;
 }
 
-Value map_attribute(const Call& call) {
+void map_attribute(const Call& call, std::vector<Value>& results) {
   const Value* path = nullptr;
   const Value* otherwise = nullptr;
   for (const auto& [name, value] : call.given.named) {
@@ -179,44 +196,42 @@ Value map_attribute(const Call& call) {
   }
   if (otherwise != nullptr && otherwise->is_none()) otherwise = nullptr;
   if (path == nullptr) fail("map is given neither a filter nor an attribute");
-  std::vector<Value> results;
   for (const Value& item : items_of(call)) {
     results.push_back(member(call, item, *path, otherwise));
   }
-  return generator(call, std::move(results));
 }
 
 Value map(const Call& call) {
-  if (!is_true(call.self)) return generator(call, {});
-  if (call.given.values.empty()) return map_attribute(call);
-  const std::string* const name = call.given.values[0].as_text();
-  if (name == nullptr) fail("map is given no name of a filter");
-  const Arguments rest = behind(call.given, 1);
-  std::vector<Value> results;
-  for (const Value& item : items_of(call)) {
-    results.push_back(call.evaluator.filter(*name, item, rest));
-  }
-  return generator(call, std::move(results));
+  return generator(call, [&](std::vector<Value>& results) {
+    if (!is_true(call.self)) return;
+    if (call.given.values.empty()) return map_attribute(call, results);
+    const std::string* const name = call.given.values[0].as_text();
+    if (name == nullptr) fail("map is given no name of a filter");
+    const Arguments rest = behind(call.given, 1);
+    for (const Value& item : items_of(call)) {
+      results.push_back(call.evaluator.filter(*name, item, rest));
+    }
+  });
 }
 
 /// select, reject and those with attr.
 template <bool by_attribute, bool keeps>
 Value select(const Call& call) {
-  if (!is_true(call.self)) return generator(call, {});
-  const size_t n_before = by_attribute ? 1 : 0;
-  if (call.given.values.size() < n_before) fail("selectattr is given no attribute");
-  const Value* const name =
-      call.given.values.size() > n_before ? &call.given.values[n_before] : nullptr;
-  if (name != nullptr && name->as_text() == nullptr) fail("the name of a test is no text");
-  const Arguments rest = behind(call.given, n_before + 1);
-  std::vector<Value> kept;
-  for (Value& item : items_of(call)) {
-    const Value value = by_attribute ? member(call, item, call.given.values[0]) : item;
-    const bool holds =
-        name == nullptr ? is_true(value) : call.evaluator.test(*name->as_text(), value, rest);
-    if (holds == keeps) kept.push_back(std::move(item));
-  }
-  return generator(call, std::move(kept));
+  return generator(call, [&](std::vector<Value>& kept) {
+    if (!is_true(call.self)) return;
+    const size_t n_before = by_attribute ? 1 : 0;
+    if (call.given.values.size() < n_before) fail("selectattr is given no attribute");
+    const Value* const name =
+        call.given.values.size() > n_before ? &call.given.values[n_before] : nullptr;
+    if (name != nullptr && name->as_text() == nullptr) fail("the name of a test is no text");
+    const Arguments rest = behind(call.given, n_before + 1);
+    for (Value& item : items_of(call)) {
+      const Value value = by_attribute ? member(call, item, call.given.values[0]) : item;
+      const bool holds =
+          name == nullptr ? is_true(value) : call.evaluator.test(*name->as_text(), value, rest);
+      if (holds == keeps) kept.push_back(std::move(item));
+    }
+  });
 }
 
 }  // namespace

@@ -19,6 +19,14 @@ uint32_t depth_around(uint32_t depth, const Value& item) {
   return depth;
 }
 
+std::shared_ptr<Sequence> sequence_of(std::vector<Value> items, SequenceKind kind) {
+  auto made = std::make_shared<Sequence>();
+  for (const Value& item : items) made->depth = depth_around(made->depth, item);
+  made->kind = kind;
+  made->items = std::move(items);
+  return made;
+}
+
 std::string representation(const Value& value, Budget& budget);
 
 std::string list_text(const Sequence& list, Budget& budget) {
@@ -75,6 +83,14 @@ bool are_equal(const Mapping& a, const Mapping& b, Budget& budget) {
 
 }  // namespace
 
+void fail(const std::string& what) {
+  throw Failure(what);
+}
+
+void fail_unsupported(const std::string& what) {
+  throw Failure("not supported: " + what);
+}
+
 void Budget::take(uint64_t& left, uint64_t n, const char* what) {
   if (n > left) fail(std::string("the template needs more ") + what + " than it may");
   left -= n;
@@ -85,10 +101,12 @@ Value Value::undefined(std::string name) {
 }
 
 Value Value::sequence(std::vector<Value> items, SequenceKind kind) {
-  auto made = std::make_shared<Sequence>();
-  for (const Value& item : items) made->depth = depth_around(made->depth, item);
-  made->kind = kind;
-  made->items = std::move(items);
+  return Value(Data(SequencePtr(sequence_of(std::move(items), kind))));
+}
+
+Value Value::generator(std::vector<Value> items, std::shared_ptr<const Failure> failure) {
+  auto made = sequence_of(std::move(items), SequenceKind::Generator);
+  made->failure = std::move(failure);
   return Value(Data(SequencePtr(std::move(made))));
 }
 
@@ -218,6 +236,7 @@ std::vector<Value> elements(const Value& value, Budget& budget) {
     budget.bytes(static_cast<uint64_t>(sequence->items.end() - first) * Budget::kElement);
     found.assign(first, sequence->items.end());
     if (sequence->kind == SequenceKind::Generator) sequence->n_taken = sequence->items.size();
+    if (sequence->failure != nullptr) throw Failure(*sequence->failure);
   } else {
     fail(std::string("found ") + value.type_name() + "; expected something with elements");
   }

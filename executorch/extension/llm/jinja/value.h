@@ -21,13 +21,9 @@ struct Failure : std::runtime_error {
   /// 0: where the reader or renderer is.
   uint32_t line = 0;
 };
-[[noreturn]] inline void fail(const std::string& what) {
-  throw Failure(what);
-}
+[[noreturn]] void fail(const std::string& what);
 /// What Python's library has and this one has not.
-[[noreturn]] inline void fail_unsupported(const std::string& what) {
-  throw Failure("not supported: " + what);
-}
+[[noreturn]] void fail_unsupported(const std::string& what);
 
 /// A view (of a mapping's keys) has a length and no elements by number; a generator has neither, is
 /// always true, and gives each element once.
@@ -61,6 +57,8 @@ class Value {
   }
   /// Fails where containers are nested too deeply.
   static Value sequence(std::vector<Value> items, SequenceKind kind = SequenceKind::List);
+  /// See Sequence::failure.
+  static Value generator(std::vector<Value> items, std::shared_ptr<const Failure> failure);
   static Value mapping(std::vector<std::pair<Value, Value>> items);
   static Value space(Space space) { return Value(Data(space)); }
   static Value callable(Callable callable);
@@ -106,6 +104,9 @@ struct Sequence {
   uint32_t depth = 1;
   /// Of a generator: how many were taken.
   mutable size_t n_taken = 0;
+  /// Of a generator: what went wrong after its last element, thrown to whoever asks for more.
+  /// Null: nothing.
+  std::shared_ptr<const Failure> failure;
 };
 
 struct Mapping {

@@ -1,10 +1,16 @@
 #include <executorch/kernels/portable/internal/check.h>
 
+#include <bit>
 #include <cinttypes>
 
 namespace torch::executor::native::internal {
 
 using executorch::cpu::Size;
+
+void tell_comparisons(executorch::runtime::KernelRuntimeContext& ctx, int64_t n) {
+  const int64_t rounds = std::bit_width(static_cast<uint64_t>(n));
+  ctx.add_steps(steps_of(Size(n) * rounds));
+}
 
 bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx, const char* op, Size steps,
                         Size elements) {

@@ -6,7 +6,6 @@
 #include <executorch/runtime/kernel/kernel_includes.h>
 #include <executorch/runtime/platform/log.h>
 
-#include <bit>
 #include <limits>
 
 /// Unless `condition` holds: logs the printf-style message, fails the kernel's `ctx` with
@@ -28,14 +27,12 @@ constexpr uint64_t steps_of(executorch::cpu::Size steps) {
 }
 
 /// Tells the context what it costs to sort `n` elements.
-inline void tell_comparisons(executorch::runtime::KernelRuntimeContext& ctx, int64_t n) {
-  const int64_t rounds = std::bit_width(static_cast<uint64_t>(n));
-  ctx.add_steps(steps_of(executorch::cpu::Size(n) * rounds));
-}
+void tell_comparisons(executorch::runtime::KernelRuntimeContext& ctx, int64_t n);
 
 /// Whether scalar loops of `steps` steps may run for operands that hold `elements` elements in all
 /// (see cpu::is_affordable). Where they may not, or `steps` is invalid: false, the context failed
-/// with InvalidArgument. Where they may, the context is told. To be asked wherever arguments, not elements, say how long a loop is:
+/// with InvalidArgument. Where they may, the context is told of the steps. To be asked wherever
+/// arguments, not elements, say how long a loop is:
 ///
 ///   if (!require_affordable(ctx, kOp, Size(windows) * window, elements_of(self, out))) return out;
 [[nodiscard]] bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx,
