@@ -31,4 +31,4 @@ def free(spec: TensorSpec) -> None:
 
 def view(base: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     """`base` in the shape `size`; shares memory."""
-    return base.view(*size)
+    return base.view(list(size))

@@ -178,7 +178,17 @@ def _computed(node: Node) -> Any:
                 stack.enter_context(mode.shape_env.ignore_fresh_unbacked_symbols())
         stack.enter_context(enable_python_dispatcher())
         stack.enter_context(torch.no_grad())
+        if node.target is memory.view:
+            args = (_dense(args[0]), *args[1:])
         return node.target(*args, **kwargs)  # type: ignore[operator]
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """What a program holds for `tensor`: the same order of dims, without gaps between elements."""
+    order = _order(tensor)
+    if order is None:
+        return tensor
+    return torch.empty_permuted(tensor.shape, order, dtype=tensor.dtype, device=tensor.device)
 
 
 def _alike(a: Tensor, b: Tensor) -> bool:

@@ -263,9 +263,16 @@ ExpressionPtr ExpressionParser::parse_filters(ExpressionPtr operand) {
   }
 }
 
+/// `a.b`: names of filters and tests may have dots, so methods of their results need parentheses.
+std::string ExpressionParser::expect_path(const char* what) {
+  std::string path = expect_name(what);
+  while (skip_operator(".")) path += "." + expect_name(what);
+  return path;
+}
+
 ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr operand) {
   expect_operator("|");
-  auto made = make(Kind::Filter, list(std::move(operand)), expect_name("a filter's name"));
+  auto made = make(Kind::Filter, list(std::move(operand)), expect_path("a filter's name"));
   if (is_operator("(")) parse_arguments(*made);
   return made;
 }
@@ -273,7 +280,7 @@ ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr operand) {
 ExpressionPtr ExpressionParser::parse_test(ExpressionPtr operand) {
   next();
   const bool is_negated = skip_name("not");
-  auto made = make(Kind::Test, list(std::move(operand)), expect_name("a test's name"));
+  auto made = make(Kind::Test, list(std::move(operand)), expect_path("a test's name"));
   const bool is_word = is(TokenKind::Name) && !is_name("else") && !is_name("or") && !is_name("and");
   if (is_operator("(")) {
     parse_arguments(*made);

@@ -39,6 +39,7 @@ class ExpressionParser {
   bool skip_name(std::string_view text);
   void expect_operator(std::string_view text);
   std::string expect_name(const char* what);
+  std::string expect_path(const char* what);
   [[noreturn]] void fail_here(const std::string& expected) const;
 
   /// `a` or `a, b`, which is a tuple. With `has_condition` false, an `if` behind it is left.

@@ -139,8 +139,9 @@ Value sort(const Call& call) {
     if (call.has(2) && call.text(2).find(',') != std::string::npos) {
       fail_unsupported("sorting by several attributes");
     }
-    keys.push_back(sort_key(call, call.has(2) ? member(call, item, *call.at[2]) : item,
-                            call.boolean(1, false)));
+    // Jinja compares lists of attributes, here of one, so equal values need no order.
+    keys.push_back(call.evaluator.list({sort_key(
+        call, call.has(2) ? member(call, item, *call.at[2]) : item, call.boolean(1, false))}));
   }
   return sorted(call, std::move(items), std::move(keys), call.boolean(0, false));
 }
