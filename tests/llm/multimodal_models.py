@@ -20,7 +20,7 @@ END = 49
 
 
 class Embedding(nn.Module):
-    """tokens int64 [1, t] -> [1, t, d]"""
+    """tokens int64 or int32 [1, t] -> [1, t, d]"""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,6 +85,7 @@ class Decoder(nn.Module):
 
     def forward(self, x: Tensor, position: Tensor) -> Tensor:
         t = x.shape[1]
+        position = position.to(torch.int64)
         places = position if self.each_position else position + torch.arange(t)
         x = x + self.places(places)
         q, k, v = (
@@ -109,10 +110,12 @@ class Multimodal:
         sound: str | None = None,
         each_position: bool = False,
         most_tokens: int = 32,
-        seed: int = 0,
+        integers: torch.dtype = torch.int64,
+        vision_name: str = "vision_encoder",
     ) -> None:
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         self.pixels, self.sound, self.most_tokens = pixels, sound, most_tokens
+        self.integers, self.vision_name = integers, vision_name
         self.embedding, self.vision, self.decoder = Embedding(), Vision(), Decoder(each_position)
         self.hearing = RawHearing() if sound == "raw" else Hearing()
         for module in (self.embedding, self.vision, self.decoder, self.hearing):
@@ -147,9 +150,10 @@ class Multimodal:
     def methods(self) -> dict[str, ExportedProgram]:
         t = Dim("t", max=self.most_tokens)
         place = torch.arange(3) if self.decoder.each_position else torch.tensor([0])
+        place = place.to(self.integers)
         found = {
             "token_embedding": export(
-                self.embedding, (torch.zeros(1, 3, dtype=torch.int64),), dynamic_shapes=({1: t},)
+                self.embedding, (torch.zeros(1, 3, dtype=self.integers),), dynamic_shapes=({1: t},)
             ),
             "text_decoder": export(
                 self.decoder,
@@ -159,7 +163,7 @@ class Multimodal:
         }
         if self.pixels is not None:
             shape = (3, 8, 8) if self.pixels == torch.uint8 else (1, 3, 8, 8)
-            found["vision_encoder"] = export(self.vision, (torch.zeros(shape, dtype=self.pixels),))
+            found[self.vision_name] = export(self.vision, (torch.zeros(shape, dtype=self.pixels),))
         n = Dim("n", max=4)
         if self.sound == "raw":
             found["audio_encoder"] = export(

@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from executorch.extension.llm.packaging import with_tokenizer
 from tests.llm.multimodal_models import CONTEXT, END, LETTERS, Multimodal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +77,7 @@ def pieces_of(prompt: str, media: Sequence[Tensor], place: str) -> list[str | Te
 
 
 @needs_command
-@pytest.mark.parametrize("pixels", [torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("pixels", [torch.uint8, torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("each_position", [False, True])
 @pytest.mark.parametrize("most_tokens", [32, 3])
 def test_prompts_with_images_go_on_as_in_eager(
@@ -90,7 +91,9 @@ def test_prompts_with_images_go_on_as_in_eager(
         images = [image(seed, pixels) for seed in seeds]
         options: list[object] = []
         for seed, values in zip(seeds, images, strict=True):
-            np.save(tmp_path / f"{seed}.npy", values.numpy())
+            # NumPy has no bfloat16; these numbers are the same as floats.
+            held = values.float() if pixels == torch.bfloat16 else values
+            np.save(tmp_path / f"{seed}.npy", held.numpy())
             options += ["--image", f"{seed}.npy"]
         expected = model.greedy(pieces_of(prompt, images, "<image>"), 20)
         assert (
@@ -137,6 +140,19 @@ def test_bytes_are_the_same_numbers_as_floats(tmp_path: Path) -> None:
     np.save(tmp_path / "image.npy", values.numpy())
     options = ("--prompt", "A<image>B", "--bos", 0, "--image", "image.npy", "--tokens", 10)
     assert generated(tmp_path, *options) == model.greedy(["A", values[None].float(), "B"], 10)
+
+
+@needs_command
+@pytest.mark.parametrize("each_position", [False, True])
+def test_narrow_integers_and_an_older_name(each_position: bool, tmp_path: Path) -> None:
+    model = Multimodal(
+        each_position=each_position, integers=torch.int32, vision_name="image_encoder"
+    )
+    prepared(tmp_path, model)
+    values = image(9, torch.uint8)
+    np.save(tmp_path / "image.npy", values.numpy())
+    options = ("--prompt", "A<image>B", "--bos", 0, "--image", "image.npy", "--tokens", 10)
+    assert generated(tmp_path, *options) == model.greedy(["A", values, "B"], 10)
 
 
 @needs_command
@@ -204,10 +220,30 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "text.wav is no sound" in complaint("--audio", "text.wav")
     np.save(tmp_path / "sound.npy", np.zeros((8, 4), dtype=np.float32))
     assert "no method 'audio_encoder'" in complaint("--audio", "sound.npy")
-    assert "beyond the context, whose length is 48" in complaint(*["--image", "good.npy"] * 12)
+    assert f"beyond the context, whose length is {CONTEXT}" in complaint(
+        *["--image", "good.npy"] * 12
+    )
     assert "more places <image>" in complaint("--image", "good.npy", prompt="<image><image>")
     assert "--top-k" in complaint("--image", "good.npy", "--top-k", 3)
-    assert CONTEXT == 48
+
+
+@needs_command
+def test_the_tokenizer_may_be_inside(tmp_path: Path) -> None:
+    model = Multimodal()
+    prepared(tmp_path, model)
+    whole = with_tokenizer((tmp_path / "model.pte").read_bytes(), tmp_path / "vocab.json")
+    (tmp_path / "whole.pte").write_bytes(whole)
+    values = image(4, torch.uint8)
+    np.save(tmp_path / "image.npy", values.numpy())
+    options = ["--prompt", "A<image>", "--bos", 0, "--image", "image.npy", "--tokens", 8]
+    done = subprocess.run(
+        [COMMAND, "generate", "whole.pte", "--temperature", "0", "--echo", *map(str, options)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "A<image>" + model.greedy(["A", values], 8) + "\n", done.stderr
 
 
 @pytest.mark.skipif(not RUNNER.exists(), reason="needs the target extension_llm_multimodal_test")

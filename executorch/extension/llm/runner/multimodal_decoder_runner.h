@@ -46,9 +46,3 @@ class MultimodalDecoderRunner : public TextDecoderRunner {
 }  // namespace llm
 }  // namespace extension
 }  // namespace executorch
-
-namespace torch {
-namespace executor {
-using ::executorch::extension::llm::MultimodalDecoderRunner;
-}  // namespace executor
-}  // namespace torch

@@ -2,7 +2,7 @@
 #include <executorch/extension/llm/runner/metadata.h>
 #include <executorch/extension/llm/runner/multimodal_prefiller.h>
 #include <executorch/extension/llm/runner/util.h>
-#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
@@ -28,9 +28,11 @@ Result<TensorPtr> as_rows(const std::string& method, const EValue& value) {
   const Tensor tensor = value.toTensor();
   const auto sizes = tensor.sizes();
   const bool is_batch = sizes.size() == 3 && sizes[0] == 1;
-  if ((sizes.size() != 2 && !is_batch) || tensor.numel() == 0) {
-    ET_LOG(Error, "method '%s' gives %s; expected embeddings [1, n, d]", method.c_str(),
-           described(tensor.scalar_type(), {sizes.data(), sizes.size()}).c_str());
+  const bool is_in_order =
+      runtime::is_contiguous_dim_order(tensor.dim_order().data(), tensor.dim_order().size());
+  if ((sizes.size() != 2 && !is_batch) || tensor.numel() == 0 || !is_in_order) {
+    ET_LOG(Error, "method '%s' gives %s; expected embeddings [1, n, d], row after row",
+           method.c_str(), described(tensor.scalar_type(), {sizes.data(), sizes.size()}).c_str());
     return Error::InvalidArgument;
   }
   if (is_batch) return make_tensor_ptr(tensor);

@@ -72,9 +72,3 @@ class MultimodalPrefiller {
 }  // namespace llm
 }  // namespace extension
 }  // namespace executorch
-
-namespace torch {
-namespace executor {
-using ::executorch::extension::llm::MultimodalPrefiller;
-}  // namespace executor
-}  // namespace torch

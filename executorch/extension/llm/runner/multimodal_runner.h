@@ -97,9 +97,3 @@ class MultimodalRunner : public IRunner {
 }  // namespace llm
 }  // namespace extension
 }  // namespace executorch
-
-namespace torch {
-namespace executor {
-using ::executorch::extension::llm::MultimodalRunner;
-}  // namespace executor
-}  // namespace torch
