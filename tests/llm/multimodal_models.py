@@ -175,7 +175,8 @@ class Multimodal:
             )
         return found
 
-    def program(self) -> bytes:
+    def program(self, without: str = "") -> bytes:
+        """A .pte file, without one of the methods if that is named."""
         constants = {
             "get_max_seq_len": CONTEXT,
             "get_max_context_len": CONTEXT,
@@ -184,4 +185,5 @@ class Multimodal:
             "get_eos_ids": [END],
             "use_kv_cache": True,
         }
-        return to_edge(self.methods(), constant_methods=constants).to_executorch().buffer
+        methods = {name: method for name, method in self.methods().items() if name != without}
+        return to_edge(methods, constant_methods=constants).to_executorch().buffer

@@ -228,6 +228,17 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 @needs_command
+@pytest.mark.parametrize("missing", ["token_embedding", "text_decoder", "vision_encoder"])
+def test_a_missing_method_is_named(missing: str, tmp_path: Path) -> None:
+    prepared(tmp_path, Multimodal())
+    (tmp_path / "model.pte").write_bytes(Multimodal().program(without=missing))
+    np.save(tmp_path / "image.npy", image(0, torch.uint8).numpy())
+    done = run(tmp_path, "--prompt", "A", "--image", "image.npy")
+    assert done.returncode != 0
+    assert f"'{missing}'" in done.stderr
+
+
+@needs_command
 def test_the_tokenizer_may_be_inside(tmp_path: Path) -> None:
     model = Multimodal()
     prepared(tmp_path, model)
