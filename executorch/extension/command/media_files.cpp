@@ -110,7 +110,7 @@ llm::MultimodalInput read_sound(const std::string& path) {
     return llm::make_audio_input(llm::Audio(floats_of(array.data), sizes[0], sizes[1], sizes[2]));
   }
   const auto header = llm::load_wav_header(file.data(), file.size());
-  const std::vector<float> samples = llm::load_wav_audio_data(path);
+  const auto samples = llm::detail::read_wav_samples(file.data(), file.size(), path.c_str());
   if (header == nullptr || header->NumOfChan == 0 || samples.empty()) {
     fail(path + " is no sound that can be read; expected .wav or .npy");
   }

@@ -168,6 +168,7 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
     ET_LOG(Error, "generate: there are no inputs, and nothing was read before");
     return Error::InvalidState;
   }
+  should_stop_ = false;
   stats_->reset();
   stats_->inference_start_ms = time_in_ms();
   const auto grammar = grammars_.processor(config, *tokenizer_, text_token_generator_->eos_ids());
@@ -182,7 +183,8 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
   stats_->token_encode_end_ms = stats_->prompt_eval_end_ms = time_in_ms();
   stats_->num_prompt_tokens = position_;
   if (*grammar != nullptr) text_token_generator_->add_logit_processor(*grammar);
-  error = continue_text(config, token_callback);
+  // The generator forgets what came before it began.
+  if (!should_stop_) error = continue_text(config, token_callback);
   if (*grammar != nullptr) text_token_generator_->remove_last_logit_processor();
   if (error != Error::Ok) return error;
   stats_->inference_end_ms = time_in_ms();
@@ -192,6 +194,7 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
 }
 
 void MultimodalRunner::stop() {
+  should_stop_ = true;
   text_token_generator_->stop();
 }
 

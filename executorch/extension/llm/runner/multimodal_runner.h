@@ -12,6 +12,7 @@
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/extension/module/module.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -86,6 +87,7 @@ class MultimodalRunner : public IRunner {
   std::unique_ptr<TextTokenGenerator> text_token_generator_;
 
   Grammars grammars_;
+  std::atomic<bool> should_stop_{false};
   /// What the program has read.
   int64_t position_ = 0;
   /// Behind that: a token which is part of the text, and which the program has not read yet ...

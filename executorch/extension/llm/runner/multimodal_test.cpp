@@ -301,6 +301,23 @@ TEST_F(Program, TellsWhatItDid) {
   EXPECT_TRUE(runner->is_loaded());
 }
 
+TEST_F(Program, StopsBeforeTheFirstToken) {
+  const Inputs prompt = {image, make_text_input("AB")};
+  const Tokens expected = generated(prompt, 3);
+  runner->reset();
+  GenerationConfig config = greedy(3);
+  config.echo = true;
+  std::string text;
+  EXPECT_EQ(runner->generate(prompt, config,
+                             [&](const std::string& piece) {
+                               text += piece;
+                               runner->stop();
+                             }),
+            Error::Ok);
+  EXPECT_EQ(text, "AB");
+  EXPECT_EQ(generated({}, 3), expected);
+}
+
 TEST_F(Program, WhatIsNoProgramHasNoRunner) {
   EXPECT_EQ(create_multimodal_runner("no such file.pte", std::make_unique<Letters>()), nullptr);
   EXPECT_EQ(create_multimodal_runner(path_, nullptr), nullptr);

@@ -161,6 +161,40 @@ inline std::unique_ptr<WavHeader> load_wav_header(const std::string& fp) {
   return load_wav_header(bytes.data(), bytes.size());
 }
 
+namespace detail {
+
+/// The samples of a file in memory; `fp` names it in the log.
+inline std::vector<float> read_wav_samples(const char* data, size_t data_size, const char* fp) {
+  const auto header = load_wav_header(data, data_size);
+  if (header == nullptr) return {};
+  const int bits = header->bitsPerSample;
+  const bool is_pcm =
+      header->AudioFormat == kWavFormatPcm && (bits == 16 || bits == 24 || bits == 32);
+  const bool is_float = header->AudioFormat == kWavFormatIeeeFloat && bits == 32;
+  if (!is_pcm && !is_float) {
+    ET_LOG(Error, "wav: %s has format 0x%04X of %d bits; expected 1 of 16, 24 or 32, or 3 of 32",
+           fp, static_cast<unsigned>(header->AudioFormat), bits);
+    return {};
+  }
+  const size_t n_there = data_size - header->dataOffset;
+  const bool is_stream = header->Subchunk2Size == UINT32_MAX;
+  if (!is_stream && header->Subchunk2Size > n_there) {
+    ET_LOG(Error, "wav: %s is cut off: it has %zu bytes of samples, and says %u", fp, n_there,
+           static_cast<unsigned>(header->Subchunk2Size));
+    return {};
+  }
+  const auto width = static_cast<size_t>(bits / 8);
+  std::vector<float> samples((is_stream ? n_there : header->Subchunk2Size) / width);
+  const char* p = data + header->dataOffset;
+  for (float& sample : samples) {
+    sample = is_float ? read_float_sample(p) : read_pcm_sample(p, bits);
+    p += width;
+  }
+  return samples;
+}
+
+}  // namespace detail
+
 /// The samples of a file, channel after channel for each moment: integers as fractions of the
 /// largest one, floats as they are. Empty if there are none, or the file cannot be read: other
 /// formats, and fewer bytes than it says, are errors. A file that was written as a stream ends
@@ -171,32 +205,7 @@ inline std::vector<float> load_wav_audio_data(const std::string& fp) {
     ET_LOG(Error, "wav: cannot read %s", fp.c_str());
     return {};
   }
-  const auto header = load_wav_header(bytes.data(), bytes.size());
-  if (header == nullptr) return {};
-  const int bits = header->bitsPerSample;
-  const bool is_pcm =
-      header->AudioFormat == kWavFormatPcm && (bits == 16 || bits == 24 || bits == 32);
-  const bool is_float = header->AudioFormat == kWavFormatIeeeFloat && bits == 32;
-  if (!is_pcm && !is_float) {
-    ET_LOG(Error, "wav: %s has format 0x%04X of %d bits; expected 1 of 16, 24 or 32, or 3 of 32",
-           fp.c_str(), static_cast<unsigned>(header->AudioFormat), bits);
-    return {};
-  }
-  const size_t n_there = bytes.size() - header->dataOffset;
-  const bool is_stream = header->Subchunk2Size == UINT32_MAX;
-  if (!is_stream && header->Subchunk2Size > n_there) {
-    ET_LOG(Error, "wav: %s is cut off: it has %zu bytes of samples, and says %u", fp.c_str(),
-           n_there, static_cast<unsigned>(header->Subchunk2Size));
-    return {};
-  }
-  const auto width = static_cast<size_t>(bits / 8);
-  std::vector<float> samples((is_stream ? n_there : header->Subchunk2Size) / width);
-  const char* p = bytes.data() + header->dataOffset;
-  for (float& sample : samples) {
-    sample = is_float ? detail::read_float_sample(p) : detail::read_pcm_sample(p, bits);
-    p += width;
-  }
-  return samples;
+  return detail::read_wav_samples(bytes.data(), bytes.size(), fp.c_str());
 }
 
 }  // namespace llm
