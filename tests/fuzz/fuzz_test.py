@@ -52,7 +52,7 @@ def test_damaged_texts_only_fail(tmp_path: Path) -> None:
     write_text_seeds(tmp_path)
     done = finish(FUZZ / "text_fuzz", "--rounds", 20000, "--seed", 7, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "7 readers, 20000 variations" in done.stdout
+    assert "8 readers, 20000 variations" in done.stdout
     assert ": 0 refused" not in done.stdout and " 0 taken" not in done.stdout
 
 

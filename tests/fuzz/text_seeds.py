@@ -1,4 +1,4 @@
-"""Write small valid texts for the readers of text_fuzz: a folder for each of them.
+"""Write small valid texts and sounds for the readers of text_fuzz: a folder for each of them.
 
 python -m tests.fuzz.text_seeds FOLDER
 """
@@ -266,6 +266,26 @@ HTTP = [
 ]
 
 
+def wavs() -> dict[str, bytes]:
+    """Sound files of every format that is read."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return name + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
+
+    subformat = b"\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71"
+    found = {}
+    for kind, bits, extensible in [(1, 16, False), (1, 24, True), (1, 32, False), (3, 32, True)]:
+        size = bits // 8
+        fields = struct.pack("<HIIHH", 2, 16000, 32000 * size, 2 * size, bits)
+        extension = struct.pack("<HHIH", 22, bits, 3, kind) + subformat
+        format = struct.pack("<H", 0xFFFE if extensible else kind) + fields
+        body = b"WAVE" + chunk(b"LIST", b"odd")
+        body += chunk(b"fmt ", format + (extension if extensible else b""))
+        body += chunk(b"data", bytes(range(2 * size * 3))) + chunk(b"id3 ", b"x")
+        found[f"{kind}-{bits}.wav"] = b"RIFF" + struct.pack("<I", len(body)) + body
+    return found
+
+
 def text_seeds() -> dict[str, dict[str, bytes]]:
     """Names of readers to names of files to bytes."""
 
@@ -286,6 +306,7 @@ def text_seeds() -> dict[str, dict[str, bytes]]:
         "regex": {str(i): text.encode() for i, text in enumerate(REGEXES)},
         "schema": encoded(SCHEMAS),
         "request": encoded(requests()),
+        "wav": wavs(),
         "http": {str(i): text for i, text in enumerate(HTTP)},
         "chat_template": {
             **{name: text.encode() for name, text in FAMILIES.items()},

@@ -2,6 +2,7 @@
 
 #include <executorch/extension/llm/jinja/template.h>
 #include <executorch/extension/llm/runner/chat_template.h>
+#include <executorch/extension/llm/runner/wav_loader.h>
 #include <executorch/extension/llm/sampler/constraint/constraint.h>
 #include <executorch/extension/llm/server/api.h>
 #include <executorch/extension/llm/server/http_connection.h>
@@ -227,12 +228,21 @@ bool use_http(const std::string& bytes, Random& random) {
   return taken;
 }
 
+bool use_wav(const std::string& bytes, Random&) {
+  const auto header = load_wav_header(bytes.data(), bytes.size());
+  if (header != nullptr && header->dataOffset > bytes.size()) fail("samples begin behind the end");
+  const auto samples = detail::read_wav_samples(bytes.data(), bytes.size(), "wav");
+  if (samples.size() > bytes.size() / 2) fail("there are more samples than bytes for them");
+  return !samples.empty();
+}
+
 constexpr TextTarget kTargets[] = {{"tokenizer", use_tokenizer},
                                    {"pattern", use_pattern},
                                    {"regex", use_regex},
                                    {"schema", use_schema},
                                    {"request", use_request},
                                    {"http", use_http},
+                                   {"wav", use_wav},
                                    {"chat_template", use_chat_template}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// Readers of text that comes from outside, each given bytes and then used.
+/// Readers of text, and of sound, that comes from outside, each given bytes and then used.
 #pragma once
 
 #include <string>
@@ -22,6 +22,7 @@ struct TextTarget {
 /// request      the body of a request to the server; a constraint in it is compiled
 /// chat_template  Jinja, read and rendered with a conversation
 /// http         what a client sends: requests are read until the end
+/// wav          a sound file: its header and its samples
 /// Null where there is none of the name.
 const TextTarget* find_text_target(const std::string& name);
 

@@ -23,6 +23,7 @@ NATIVE = (
     "executorch.backends.xnnpack.serialization._native",
     "executorch.extension.pybindings._C",
     "executorch.extension.llm.tokenizers._tokenizers",
+    "executorch.extension.llm.runner._llm_runner",
 )
 
 

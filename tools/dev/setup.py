@@ -22,6 +22,7 @@ PYTHON_TARGETS = (
     "devtools_native",
     "operators_txt",
     "tokenizers_native",
+    "llm_runner_native",
 )
 TORCH = "torch==2.13.0"  # any other spelling pulls gigabytes of GPU packages
 

@@ -205,6 +205,22 @@ void add_generate(CLI::App& app) {
                   "Begin with this many tokens that mark a beginning. Default: one, if the program "
                   "names it")
       ->check(CLI::Range(0, 127));
+  CLI::Option* const image = verb.add_option("--image", options.images,
+                                             "Stands for the next <image> in the prompt, or before "
+                                             "it: .ppm, .pgm, or .npy with bytes or "
+                                             "floats [channels, height, width]; may be repeated")
+                                 ->allow_extra_args(false);
+  CLI::Option* const sound =
+      verb.add_option(
+              "--audio", options.sounds,
+              "The same for <audio>: .wav, or .npy with the floats [bins, frames] of a spectrogram")
+          ->allow_extra_args(false);
+  for (const char* name : {"--method", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
+                           "--presence-penalty", "--frequency-penalty", "--bias", "--seed",
+                           "--stop", "--stop-token", "--window", "--draft"}) {
+    image->excludes(verb.get_option(name));
+    sound->excludes(verb.get_option(name));
+  }
   verb.add_flag("--echo", options.echo, "Print the prompt, too");
   verb.add_flag("--json", options.text.json, "Print one JSON object with text and rates instead");
 }

@@ -1,4 +1,5 @@
 #include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/media_run.h>
 #include <executorch/extension/command/text_run.h>
 #include <executorch/extension/command/verbs.h>
 
@@ -35,6 +36,10 @@ void print_rates(const llm::GenerationResult& result) {
 }  // namespace
 
 void generate(const GenerateVerb& verb) {
+  if (!verb.images.empty() || !verb.sounds.empty()) {
+    continue_media(verb, read_prompt(verb));
+    return;
+  }
   TextRun run(verb.text);
   const std::string prompt = read_prompt(verb);
   const int n_bos = verb.n_bos >= 0 ? verb.n_bos : run.engine().default_n_bos();

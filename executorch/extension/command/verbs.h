@@ -113,6 +113,8 @@ struct GenerateVerb {
   TextOptions text;
   /// Neither: stdin.
   std::optional<std::string> prompt, prompt_file;
+  /// Files, for a program that reads images or sound, too.
+  std::vector<std::string> images, sounds;
   /// -1: one, if the program names it.
   int32_t n_bos = -1;
   bool echo = false;

@@ -61,3 +61,9 @@ class Audio final : public internal::MediaValues {
 }  // namespace llm
 }  // namespace extension
 }  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::extension::llm::Audio;
+}  // namespace executor
+}  // namespace torch

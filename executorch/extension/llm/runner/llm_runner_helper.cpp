@@ -1,5 +1,6 @@
 #include <executorch/extension/llm/runner/llm_runner_helper.h>
 #include <executorch/extension/llm/runner/metadata.h>
+#include <executorch/extension/llm/runner/multimodal_runner.h>
 #include <executorch/extension/llm/runner/text_llm_runner.h>
 #include <executorch/extension/llm/tokenizers/tokenizer_file.h>
 #include <executorch/runtime/platform/log.h>
@@ -96,6 +97,37 @@ std::unique_ptr<TextLLMRunner> create_text_llm_runner(
       std::move(metadata), std::move(tokenizer), std::move(module), std::move(decoder),
       std::move(prefiller), std::move(io_manager), std::move(generator), std::move(stats),
       temperature, std::move(second_decoder));
+}
+
+std::unique_ptr<MultimodalRunner> create_multimodal_runner(
+    const std::string& model_path, std::unique_ptr<::tokenizers::Tokenizer> tokenizer,
+    std::optional<const std::string> data_path, Module::LoadMode load_mode) {
+  if (tokenizer == nullptr || !tokenizer->is_loaded()) {
+    ET_LOG(Error, "a runner of %s needs a tokenizer that is loaded", model_path.c_str());
+    return nullptr;
+  }
+  std::vector<std::string> data_files;
+  if (data_path.has_value()) data_files.push_back(*data_path);
+  auto module = std::make_unique<Module>(model_path, std::move(data_files), load_mode);
+  auto io_manager = std::make_unique<IOManager>(*module);
+  auto decoder = std::make_unique<MultimodalDecoderRunner>(module.get(), io_manager.get());
+  const Error error = decoder->load();
+  if (error != Error::Ok) {
+    ET_LOG(Error, "cannot run %s with methods '%s' and '%s': %s", model_path.c_str(),
+           kTokenEmbeddingMethod, kTextModelMethod, runtime::to_string(error));
+    return nullptr;
+  }
+  auto metadata = read_metadata(*module, decoder->form(), tokenizer.get());
+  auto stats = std::make_unique<Stats>();
+  auto prefiller = std::make_unique<MultimodalPrefiller>(module.get(), decoder.get(),
+                                                         tokenizer.get(), io_manager.get());
+  auto generator = std::make_unique<TextTokenGenerator>(
+      tokenizer.get(), decoder.get(), true,
+      std::make_unique<std::unordered_set<uint64_t>>(read_eos_ids(*module, tokenizer.get())),
+      stats.get());
+  return std::make_unique<MultimodalRunner>(
+      std::move(metadata), std::move(tokenizer), std::move(module), std::move(decoder),
+      std::move(prefiller), std::move(io_manager), std::move(generator), std::move(stats));
 }
 
 }  // namespace llm

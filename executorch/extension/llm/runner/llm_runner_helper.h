@@ -20,6 +20,7 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
+class MultimodalRunner;
 class TextLLMRunner;
 
 /// The tokenizer in a file, whichever kind that is; the special tokens and the pattern are those of
@@ -54,6 +55,14 @@ std::unique_ptr<TextLLMRunner> create_text_llm_runner(
     std::unique_ptr<runtime::EventTracer> event_tracer = nullptr,
     const std::string& method_name = kForwardMethod,
     Module::LoadMode load_mode = Module::LoadMode::MmapUseMlockIgnoreErrors);
+
+/// A runner of a program that reads images or sound, too: of methods token_embedding, text_decoder
+/// and encoders (program_form.h), with its tokenizer. Null, with the cause in the log, if there is
+/// no tokenizer or the program is none of that kind.
+std::unique_ptr<MultimodalRunner> create_multimodal_runner(
+    const std::string& model_path, std::unique_ptr<::tokenizers::Tokenizer> tokenizer,
+    std::optional<const std::string> data_path = std::nullopt,
+    Module::LoadMode load_mode = Module::LoadMode::File);
 
 }  // namespace llm
 }  // namespace extension

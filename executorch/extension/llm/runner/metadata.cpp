@@ -1,6 +1,8 @@
 #include <executorch/extension/llm/runner/constants.h>
 #include <executorch/extension/llm/runner/metadata.h>
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
+#include <executorch/extension/llm/tokenizers/tokenizer_file.h>
+#include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
 #include <limits>
@@ -107,6 +109,18 @@ std::optional<std::string> named_data(Module& module, const std::string& key) {
   const auto data = (*map)->get_data(key.c_str());
   if (!data.ok()) return std::nullopt;
   return std::string(static_cast<const char*>(data->data()), data->size());
+}
+
+Result<std::unique_ptr<::tokenizers::Tokenizer>> named_tokenizer(Module& module) {
+  const auto bytes = named_data(module, "tokenizer");
+  if (!bytes.has_value()) return std::unique_ptr<::tokenizers::Tokenizer>();
+  std::string cause;
+  auto tokenizer = ::tokenizers::load_tokenizer_bytes(
+      *bytes, &cause, {}, named_data(module, "tokenizer_merges").value_or(""),
+      named_data(module, "tokenizer_config").value_or(""));
+  if (tokenizer != nullptr) return tokenizer;
+  ET_LOG(Error, "the tokenizer inside of the program cannot be read: %s", cause.c_str());
+  return runtime::Error::InvalidProgram;
 }
 
 }  // namespace llm

@@ -6,6 +6,7 @@
 #include <executorch/runtime/core/result.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -34,6 +35,10 @@ std::unordered_set<uint64_t> read_eos_ids(Module& module, const ::tokenizers::To
 
 /// An entry of the program's named data; empty if there is none.
 std::optional<std::string> named_data(Module& module, const std::string& key);
+
+/// The tokenizer that a program carries (packaging.py); null if it carries none. InvalidProgram, and
+/// the cause in the log, if it cannot be read.
+runtime::Result<std::unique_ptr<::tokenizers::Tokenizer>> named_tokenizer(Module& module);
 
 }  // namespace llm
 }  // namespace extension

@@ -13,16 +13,13 @@ using runtime::MethodMeta;
 using runtime::Result;
 using runtime::TensorInfo;
 
-std::string described(ScalarType type, runtime::Span<const int32_t> sizes) {
-  std::string text = std::string(runtime::toString(type)) + " [";
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
-  }
-  return text + "]";
-}
-
 bool is_integer(ScalarType type) {
   return type == ScalarType::Long || type == ScalarType::Int;
+}
+
+bool is_float(ScalarType type) {
+  return type == ScalarType::Float || type == ScalarType::Double || type == ScalarType::Half ||
+         type == ScalarType::BFloat16;
 }
 
 /// Logs what is wrong with a method.
@@ -51,6 +48,27 @@ Error read_tokens(const MethodMeta& meta, const std::string& method, ProgramForm
   return Error::Ok;
 }
 
+Error read_embeddings(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
+  constexpr char kExpected[] = "embeddings [1, t, d], of float, half or bfloat16, and positions";
+  if (meta.num_inputs() != 2) {
+    return refuse(method, "it has " + std::to_string(meta.num_inputs()) + " inputs", kExpected);
+  }
+  const Result<TensorInfo> input = meta.input_tensor_meta(0);
+  if (!input.ok()) return refuse(method, "its first input is no tensor", kExpected);
+  const auto sizes = input->sizes();
+  const bool fits = is_float(input->scalar_type()) && sizes.size() == 3 && sizes[0] == 1 &&
+                    sizes[1] > 0 && sizes[2] > 0;
+  if (!fits) {
+    return refuse(method, "its first input is " + described(input->scalar_type(), sizes),
+                  kExpected);
+  }
+  form.token_type = input->scalar_type();
+  form.token_dims = 3;
+  form.max_tokens = sizes[1];
+  form.embedding_width = sizes[2];
+  return Error::Ok;
+}
+
 Error read_positions(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
   constexpr char kExpected[] = "tokens, and their position or positions, int64 or int32 [1] or [t]";
   if (meta.num_inputs() == 1) return Error::Ok;
@@ -76,11 +94,9 @@ Error read_logits_output(const MethodMeta& meta, const std::string& method, Prog
     if (!output.ok()) continue;
     const auto sizes = output->sizes();
     const ScalarType type = output->scalar_type();
-    const bool is_float = type == ScalarType::Float || type == ScalarType::Double ||
-                          type == ScalarType::Half || type == ScalarType::BFloat16;
     int64_t n_rows = 1;  // sizes are checked at load: their product is an int64
     for (size_t d = 0; d + 1 < sizes.size(); ++d) n_rows *= sizes[d];
-    const bool fits = is_float && sizes.size() >= 1 && sizes.size() <= 3 &&
+    const bool fits = is_float(type) && sizes.size() >= 1 && sizes.size() <= 3 &&
                       sizes[sizes.size() - 1] > 0 && (n_rows == 1 || n_rows == form.max_tokens);
     if (!fits) {
       return refuse(method, "output " + std::to_string(i) + " is " + described(type, sizes),
@@ -94,36 +110,66 @@ Error read_logits_output(const MethodMeta& meta, const std::string& method, Prog
   return refuse(method, "no output is a tensor", kExpected);
 }
 
-/// Whether the number of tokens is dynamic, which only the loaded method knows.
-Result<bool> takes_any_number(Module& module, const std::string& method_name) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  const Result<runtime::Method*> method = module.method(method_name);
-  if (!method.ok()) return method.error();
-  const aten::Tensor tokens = (*method)->get_input(0).toTensor();
-#pragma GCC diagnostic pop
-  return tokens.unsafeGetTensorImpl()->shape_dynamism() != aten::TensorShapeDynamism::STATIC;
-}
+using Reader = Error (*)(const MethodMeta&, const std::string&, ProgramForm&);
 
-}  // namespace
-
-Result<ProgramForm> program_form(Module& module, const std::string& method_name) {
+/// `one_suffices`: what takes exactly one token can be called for one after the other.
+Result<ProgramForm> form_of(Module& module, const std::string& method_name, Reader read_first,
+                            bool one_suffices) {
   const Result<MethodMeta> meta = module.method_meta(method_name);
   if (!meta.ok()) return meta.error();
   ProgramForm form;
-  for (const auto read : {read_tokens, read_positions, read_logits_output}) {
+  for (const Reader read : {read_first, read_positions, read_logits_output}) {
     const Error error = read(*meta, method_name, form);
     if (error != Error::Ok) return error;
   }
-  const Result<bool> any_number = takes_any_number(module, method_name);
+  const Result<bool> any_number = is_input_dynamic(module, method_name, 0);
   if (!any_number.ok()) return any_number.error();
-  const bool one_at_a_time = form.position != ProgramForm::Position::None && form.max_tokens == 1;
+  one_suffices |= form.position != ProgramForm::Position::None;
+  const bool one_at_a_time = one_suffices && form.max_tokens == 1;
   if (!*any_number && !one_at_a_time) {
     return refuse(method_name, "it takes exactly " + std::to_string(form.max_tokens) + " tokens",
                   "any number up to a maximum: export it with a dynamic shape, as in "
                   "dynamic_shapes=({1: torch.export.Dim(\"tokens\", max=1024)},)");
   }
   return form;
+}
+
+}  // namespace
+
+std::string described(ScalarType type, runtime::Span<const int32_t> sizes) {
+  std::string text = std::string(runtime::toString(type)) + " [";
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
+  }
+  return text + "]";
+}
+
+Result<bool> is_input_dynamic(Module& module, const std::string& method_name, size_t i) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const Result<runtime::Method*> method = module.method(method_name);
+  if (!method.ok()) return method.error();
+  const aten::Tensor input = (*method)->get_input(i).toTensor();
+#pragma GCC diagnostic pop
+  return input.unsafeGetTensorImpl()->shape_dynamism() != aten::TensorShapeDynamism::STATIC;
+}
+
+Result<ProgramForm> program_form(Module& module, const std::string& method_name) {
+  return form_of(module, method_name, read_tokens, false);
+}
+
+Result<ProgramForm> token_embedding_form(Module& module, const std::string& method_name) {
+  Result<ProgramForm> form = form_of(module, method_name, read_tokens, true);
+  if (!form.ok()) return form;
+  if (form->position != ProgramForm::Position::None) {
+    return refuse(method_name, "it has 2 inputs", "token ids only");
+  }
+  form->embedding_width = form->vocabulary_size;
+  return form;
+}
+
+Result<ProgramForm> embeddings_form(Module& module, const std::string& method_name) {
+  return form_of(module, method_name, read_embeddings, true);
 }
 
 }  // namespace llm

@@ -4,11 +4,17 @@
 ///   forward(tokens [1, t], positions [t]) -> logits    caches that the program keeps
 /// with tokens int64 or int32, also [t]; logits [v], [1, v] or [1, t, v] of float, double, Half or
 /// BFloat16, the first tensor among the outputs. t must be dynamic, or 1 over caches.
+///
+/// A program whose text may have images and sound in it has the parts of that method as methods:
+///   token_embedding(tokens [1, t]) -> embeddings [1, t, d]
+///   text_decoder(embeddings [1, t, d], start [1] | positions [t]) -> logits, over its caches
+/// and encoders of anything into embeddings [1, t, d].
 #pragma once
 
 #include <executorch/extension/module/module.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/result.h>
+#include <executorch/runtime/core/span.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,9 +32,12 @@ struct ProgramForm {
   };
   Position position = Position::None;
   aten::ScalarType position_type = aten::ScalarType::Long;
+  /// Of tokens, or of embeddings.
   aten::ScalarType token_type = aten::ScalarType::Long;
-  /// 1 or 2 dims.
+  /// 1 or 2 dims; 3 of embeddings.
   size_t token_dims = 2;
+  /// Of embeddings: how many numbers stand for a token. 0: the method takes tokens.
+  int64_t embedding_width = 0;
   /// In one call.
   int64_t max_tokens = 0;
   int64_t vocabulary_size = 0;
@@ -40,6 +49,19 @@ struct ProgramForm {
 /// The form of a method, which is loaded for it. InvalidArgument, and in the log what was found and
 /// what was expected, if it is none of a language model.
 runtime::Result<ProgramForm> program_form(Module& module, const std::string& method_name);
+
+/// The same of a method that takes embeddings, and positions.
+runtime::Result<ProgramForm> embeddings_form(Module& module, const std::string& method_name);
+
+/// The same of a method that gives embeddings of tokens: `embedding_width` numbers for each.
+runtime::Result<ProgramForm> token_embedding_form(Module& module, const std::string& method_name);
+
+/// Whether a tensor input of a method, which is loaded for it, may have other sizes than its
+/// upper bound.
+runtime::Result<bool> is_input_dynamic(Module& module, const std::string& method_name, size_t i);
+
+/// As in "Float [1, 3, 224, 224]".
+std::string described(aten::ScalarType type, runtime::Span<const int32_t> sizes);
 
 }  // namespace llm
 }  // namespace extension

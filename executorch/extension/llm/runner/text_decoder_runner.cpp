@@ -23,9 +23,18 @@ TensorPtr copied(const Tensor& tensor, std::vector<aten::SizesType> sizes) {
   return make_tensor_ptr(std::move(sizes), std::vector<To>(values, values + tensor.numel()));
 }
 
-/// `tensor`, int64 or int32, with another element type and number of dims (1 or 2), if it has not
-/// those already.
-Result<TensorPtr> as_input(const TensorPtr& tensor, ScalarType type, size_t dims) {
+}  // namespace
+
+TextDecoderRunner::TextDecoderRunner(Module* module, IOManager* io_manager, std::string method_name,
+                                     std::unique_ptr<Sampler> sampler, Stats* stats)
+    : module_(module),
+      io_manager_(io_manager),
+      method_name_(std::move(method_name)),
+      sampler_(std::move(sampler)),
+      stats_(stats) {}
+
+Result<TensorPtr> TextDecoderRunner::as_input(const TensorPtr& tensor, ScalarType type,
+                                              size_t dims) {
   const ScalarType found = tensor->scalar_type();
   if (found != ScalarType::Long && found != ScalarType::Int) {
     ET_LOG(Error, "tokens and positions are int64 or int32, found %s", runtime::toString(found));
@@ -43,21 +52,15 @@ Result<TensorPtr> as_input(const TensorPtr& tensor, ScalarType type, size_t dims
   return copied<int32_t, int64_t>(*tensor, std::move(sizes));
 }
 
-}  // namespace
-
-TextDecoderRunner::TextDecoderRunner(Module* module, IOManager* io_manager, std::string method_name,
-                                     std::unique_ptr<Sampler> sampler, Stats* stats)
-    : module_(module),
-      io_manager_(io_manager),
-      method_name_(std::move(method_name)),
-      sampler_(std::move(sampler)),
-      stats_(stats) {}
-
 Error TextDecoderRunner::load() {
+  return load_as(program_form);
+}
+
+Error TextDecoderRunner::load_as(Result<ProgramForm> (*find_form)(Module&, const std::string&)) {
   if (is_form_known_) return Error::Ok;
   const Error error = module_->load_method(method_name_);
   if (error != Error::Ok) return error;
-  const Result<ProgramForm> form = program_form(*module_, method_name_);
+  const Result<ProgramForm> form = find_form(*module_, method_name_);
   if (!form.ok()) return form.error();
   form_ = *form;
   is_form_known_ = true;
@@ -68,13 +71,14 @@ bool TextDecoderRunner::is_method_loaded() {
   return is_form_known_ && module_->is_method_loaded(method_name_);
 }
 
-Result<std::vector<EValue>> TextDecoderRunner::run(const TensorPtr& tokens, int64_t start_pos) {
+Result<std::vector<EValue>> TextDecoderRunner::execute(const TensorPtr& tokens, int64_t n,
+                                                       int64_t start_pos) {
   std::vector<EValue> inputs = {tokens};
   std::vector<int64_t> positions;
   TensorPtr position;
   if (form_.position != ProgramForm::Position::None) {
     const auto made = populate_start_pos_or_cache_position(
-        module_, start_pos, positions, static_cast<int>(tokens->numel()), method_name_.c_str());
+        module_, start_pos, positions, static_cast<int>(n), method_name_.c_str());
     if (!made.ok()) return made.error();
     const auto typed = as_input(*made, form_.position_type, 1);
     if (!typed.ok()) return typed.error();
@@ -96,6 +100,14 @@ Result<std::vector<EValue>> TextDecoderRunner::run(const TensorPtr& tokens, int6
   return outputs;
 }
 
+Result<Tensor> TextDecoderRunner::run(const TensorPtr& tokens, int64_t n, int64_t start_pos) {
+  const auto outputs = execute(tokens, n, start_pos);
+  if (!outputs.ok()) return outputs.error();
+  const EValue& logits = outputs->at(form_.logits_output);
+  if (!logits.isTensor()) return Error::InvalidProgram;
+  return logits.toTensor();
+}
+
 Result<Tensor> TextDecoderRunner::step(TensorPtr& input, int64_t start_pos) {
   const Error error = load();
   if (error != Error::Ok) return error;
@@ -107,11 +119,7 @@ Result<Tensor> TextDecoderRunner::step(TensorPtr& input, int64_t start_pos) {
   }
   const Result<TensorPtr> tokens = as_input(input, form_.token_type, form_.token_dims);
   if (!tokens.ok()) return tokens.error();
-  const auto outputs = run(*tokens, start_pos);
-  if (!outputs.ok()) return outputs.error();
-  const EValue& logits = outputs->at(form_.logits_output);
-  if (!logits.isTensor()) return Error::InvalidProgram;
-  return logits.toTensor();
+  return run(*tokens, (*tokens)->numel(), start_pos);
 }
 
 int32_t TextDecoderRunner::logits_to_token(const Tensor& logits_tensor, const float temperature) {

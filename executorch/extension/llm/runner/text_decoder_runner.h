@@ -49,11 +49,23 @@ class TextDecoderRunner {
   std::string method_name_;
   std::unique_ptr<Sampler> sampler_;
   Stats* stats_;
+  /// Loads the method, whose form `find_form` then reads.
+  ET_NODISCARD runtime::Error load_as(
+      runtime::Result<ProgramForm> (*find_form)(Module&, const std::string&));
+  /// Logits of a call with `n` tokens, or their embeddings, in the type that the method takes.
+  runtime::Result<aten::Tensor> run(const TensorPtr& tokens, int64_t n, int64_t start_pos);
+
+  /// `tensor`, int64 or int32, with another element type and number of dims (1 or 2), if it has not
+  /// those already.
+  static runtime::Result<TensorPtr> as_input(const TensorPtr& tensor, aten::ScalarType type,
+                                             size_t dims);
+
   /// load() finds it out.
   ProgramForm form_;
 
  private:
-  runtime::Result<std::vector<runtime::EValue>> run(const TensorPtr& tokens, int64_t start_pos);
+  runtime::Result<std::vector<runtime::EValue>> execute(const TensorPtr& tokens, int64_t n,
+                                                        int64_t start_pos);
 
   bool is_form_known_ = false;
 };

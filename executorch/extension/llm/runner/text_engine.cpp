@@ -4,7 +4,7 @@
 #include <executorch/extension/llm/runner/text_generation.h>
 #include <executorch/extension/llm/runner/text_session.h>
 #include <executorch/extension/llm/runner/text_session_state.h>
-#include <executorch/extension/llm/tokenizers/tokenizer_file.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
@@ -57,16 +57,10 @@ Error TextEngine::State::load_tokenizer() {
     tokenizer = llm::load_tokenizer(options.tokenizer_path);
     return tokenizer == nullptr ? Error::InvalidArgument : Error::Ok;
   }
-  const auto bytes = named_data(*base, "tokenizer");
-  if (!bytes.has_value()) return Error::Ok;
-  std::string cause;
-  tokenizer = ::tokenizers::load_tokenizer_bytes(
-      *bytes, &cause, {}, named_data(*base, "tokenizer_merges").value_or(""),
-      named_data(*base, "tokenizer_config").value_or(""));
-  if (tokenizer != nullptr) return Error::Ok;
-  ET_LOG(Error, "the tokenizer inside of %s cannot be read: %s", options.model_path.c_str(),
-         cause.c_str());
-  return Error::InvalidProgram;
+  auto found = named_tokenizer(*base);
+  if (!found.ok()) return failed(options.model_path, "read the tokenizer of", found.error());
+  tokenizer = std::move(*found);
+  return Error::Ok;
 }
 
 Error TextEngine::State::read_memory_plan() {

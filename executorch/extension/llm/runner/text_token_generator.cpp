@@ -39,7 +39,11 @@ Result<uint64_t> TextTokenGenerator::next_token(std::vector<uint64_t>& tokens, i
                 aten::ScalarType::Long);
   const auto logits = text_decoder_runner_->step(input, use_kv_cache_ ? start_pos : 0);
   if (!logits.ok()) return logits.error();
-  aten::Tensor changed = *logits;
+  return choose(*logits, temperature);
+}
+
+Result<uint64_t> TextTokenGenerator::choose(const aten::Tensor& logits, float temperature) {
+  aten::Tensor changed = logits;
   Error error = apply_logit_processors(changed);
   if (error != Error::Ok) return error;
   const int32_t token = text_decoder_runner_->logits_to_token(changed, temperature);

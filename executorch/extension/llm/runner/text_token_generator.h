@@ -42,6 +42,10 @@ class TextTokenGenerator {
   /// Calls them in order; the first error ends it.
   ET_NODISCARD runtime::Error apply_logit_processors(aten::Tensor& logits);
 
+  /// The next token, by the last row of logits, which the processors change first, and which they
+  /// are told.
+  runtime::Result<uint64_t> choose(const aten::Tensor& logits, float temperature);
+
   /// Goes on after `tokens`, whose last one the program has not seen, at position `start_pos`.
   /// `token_callback` is given whole characters. Returns how many tokens were chosen, with the one
   /// that ended the text.
