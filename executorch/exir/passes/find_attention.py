@@ -259,9 +259,9 @@ class _Numbers:
 
     def __init__(self, program: ExportedProgram) -> None:
         self._constants = {
-            node.name: float(tensor)
+            node.name: float(tensor.detach())
             for node, tensor in ProgramView(program).stored.items()
-            if tensor.numel() == 1
+            if tensor.numel() == 1 and not tensor.is_complex()
         }
 
     def of(self, value: Any) -> float | None:
