@@ -15,7 +15,7 @@ from dev.steps import ROOT, StepFailed, show, step
 
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "wheel"
-LARGEST_BYTES = 15 << 20
+LARGEST_BYTES = 15_000_000
 
 PROGRAM = """
 import torch
@@ -33,12 +33,12 @@ def build_wheel(with_torch: bool) -> int:
     built = _build_offline()
     path = {"PATH": f"{tools.parent}:/usr/local/bin:/usr/bin:/bin"}
     audit = [str(tools), "-m", "auditwheel"]
-    step("portable wheel", [*audit, "repair", "-w", str(DIST), str(built)], env=path)
+    step("portable wheel", [*audit, "repair", "-z", "9", "-w", str(DIST), str(built)], env=path)
     (wheel,) = DIST.glob("*.whl")
     show([*audit, "show", str(wheel)], env=path)
     print(f"{wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.1f} MB")
     if wheel.stat().st_size > LARGEST_BYTES:
-        raise StepFailed(f"{wheel.name} is larger than {LARGEST_BYTES >> 20} MiB")
+        raise StepFailed(f"{wheel.name} is larger than {LARGEST_BYTES / 1e6:g} MB")
     return _try(wheel, with_torch)
 
 
