@@ -40,7 +40,7 @@ def test_a_worker_dies_and_each_row_is_there_once(task: Task, tmp_path: Path) ->
         before = n_written(results)
         run.until("another worker", lambda: set(run.workers(task.program)) - {killed, other})
         assert f"{results}: {len(task.x)} rows" in run.finish()
-        left = run.pids()
+        left = run.left()
     assert 0 < before < len(task.x) - LIMIT  # it was mid-way
     assert left == []
     table = pq.read_table(results)

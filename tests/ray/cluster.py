@@ -75,16 +75,20 @@ class Example:
         assert self.process.returncode == 0, self.said()
         return self.said()
 
+    def left(self) -> list[int]:
+        """What is left after the cluster's time to end, which begins with the driver's end."""
+        end = time.monotonic() + 10
+        while self.pids() and time.monotonic() < end:
+            time.sleep(0.1)
+        return self.pids()
+
     def stop(self) -> None:
         """End it like Ctrl-C does, then what is left of it by force."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(30)
-        end = time.monotonic() + 10  # the cluster ends with its driver
-        while self.pids() and time.monotonic() < end:
-            time.sleep(0.1)
-        for pid in self.pids():
+        for pid in self.left():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(10)
