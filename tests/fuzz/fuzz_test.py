@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from tests.fuzz.model_seeds import exported
 from tests.fuzz.text_seeds import write_text_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +39,15 @@ def test_mutants_of_programs_only_fail(seeds: list[Path], tmp_path: Path) -> Non
     done = finish(FUZZ / "program_fuzz", *options, "--slow", 60, *seeds)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "program_fuzz: 6000 mutants" in done.stdout
+
+
+def test_models_whose_programs_the_long_run_damages_compute() -> None:
+    names = set()
+    for name, module, inputs, _ in exported():
+        with torch.no_grad():
+            module.eval()(*inputs)
+        names.add(name)
+    assert {"gpt", "vit", "convolutions_SiLU", "images"} <= names
 
 
 def test_mutants_of_payloads_only_fail(seeds: list[Path]) -> None:

@@ -19,6 +19,7 @@ from torch.export import Dim, export
 from torch.nn import functional as F
 
 from executorch.exir import schema, to_edge
+from executorch.kernels.optimized import fusion_images_test as images
 from executorch.kernels.optimized import fusion_test as models
 from tests.fuzz.operator_seeds import ROOT, add_kernel, is_current, stamp_of
 from tests.ops.program import Builder
@@ -70,12 +71,12 @@ def exported() -> Iterator[tuple[str, nn.Module, tuple[Tensor, ...], Any]]:
     yield "grouped_queries", models.Grouped("expand"), (rows,), (length,)
     yield "half_block", models.Block().half(), (rows.half(),), (length,)
     yield "bert", models.Bert(), (rows, torch.ones(1, 5)), None
-    yield "vit", models.Vit(), (torch.randn(2, 3, 16, 16),), None
+    yield "vit", images.Vit(), (torch.randn(2, 3, 16, 16),), None
     dim = {2: Dim("t", max=LENGTH - 1)}
     yield "triangle", models.Hand(), tuple(torch.randn(1, 2, 5, 4) for _ in range(3)), (dim,) * 3
     for act in (nn.ReLU6(), nn.SiLU()):
         name = f"convolutions_{type(act).__name__}"
-        yield name, models.Convolutions(act), (torch.randn(2, 6, 9, 9),), (batch,)
+        yield name, images.Convolutions(act), (torch.randn(2, 6, 9, 9),), (batch,)
     yield "elementwise", Elementwise(), (torch.randn(3, 40), torch.randn(40)), None
     image = {2: Dim("h", max=16), 3: Dim("w", max=16)}
     yield "images", Images(), (torch.randn(1, 3, 8, 8),), None
@@ -109,7 +110,12 @@ def loop() -> bytes:
 
 def write(folder: Path) -> None:
     warnings.simplefilter("ignore")
-    wanted = stamp_of(Path(__file__), Path(models.__file__), ROOT / "tests/fuzz/operator_seeds.py")
+    wanted = stamp_of(
+        Path(__file__),
+        Path(images.__file__),
+        Path(models.__file__),
+        ROOT / "tests/fuzz/operator_seeds.py",
+    )
     if is_current(folder, wanted):
         return
     torch.manual_seed(0)
