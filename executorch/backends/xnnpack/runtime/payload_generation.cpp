@@ -1,5 +1,6 @@
 /// Payloads made from nothing: a few nodes whose kinds, types and shapes go together.
 #include <executorch/backends/xnnpack/runtime/payload_values.h>
+#include <executorch/cpu/size.h>
 
 #include <algorithm>
 #include <array>
@@ -256,15 +257,17 @@ class Maker : PayloadValues {
   }
 
   static uint32_t reach(const WindowAxis& axis, int64_t in) {
-    const auto of = [](const uint32_t* field) { return field == nullptr ? 1 : int64_t{*field}; };
-    const auto pad = [](const uint32_t* field) { return field == nullptr ? 0 : int64_t{*field}; };
-    const int64_t window = of(axis.dilation) * (of(axis.size) - 1) + 1;
-    const int64_t padding = pad(axis.before) + pad(axis.after);
-    const int64_t stride = axis.stride == nullptr ? of(axis.size) : of(axis.stride);
-    const int64_t out = axis.transposed
-                            ? (in - 1) * stride + pad(axis.adjustment) + window - padding
-                            : (in + padding - window) / std::max<int64_t>(stride, 1) + 1;
-    return static_cast<uint32_t>(std::clamp<int64_t>(out, 0, 1 << 20));
+    using cpu::Size;
+    const auto of = [](const uint32_t* field) { return Size(field == nullptr ? 1 : *field); };
+    const auto pad = [](const uint32_t* field) { return Size(field == nullptr ? 0 : *field); };
+    const Size window = of(axis.dilation) * (of(axis.size) - 1) + 1;
+    const Size padding = pad(axis.before) + pad(axis.after);
+    const Size stride = axis.stride == nullptr ? of(axis.size) : of(axis.stride);
+    const Size out = axis.transposed
+                         ? (Size(in) - 1) * stride + pad(axis.adjustment) + window - padding
+                         : (Size(in) + padding - window) / max(stride, 1) + 1;
+    constexpr int64_t kMost = 1 << 20;
+    return static_cast<uint32_t>(std::clamp<int64_t>(out.value_or(kMost), 0, kMost));
   }
 
   Result add_pooling(const Result& x) {
