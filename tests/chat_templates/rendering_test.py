@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 SAMPLE = BUILD / "executorch" / "extension" / "llm" / "jinja" / "template_sample"
 COUNT = int(os.environ.get("TEMPLATES", "4000"))
-pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="needs the target template_sample")
+pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="template_sample is not built")
 
 
 class Generation(Extension):

@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
 RUNNER = BUILD / "executorch" / "extension" / "llm" / "runner" / "extension_llm_multimodal_test"
-needs_command = pytest.mark.skipif(
-    not COMMAND.exists(), reason="needs the target executorch_command"
-)
+needs_command = pytest.mark.skipif(not COMMAND.exists(), reason="executorch_command is not built")
 
 
 def write_vocabulary(folder: Path) -> None:
@@ -257,7 +255,7 @@ def test_the_tokenizer_may_be_inside(tmp_path: Path) -> None:
     assert done.stdout == "A<image>" + model.greedy(["A", values], 8) + "\n", done.stderr
 
 
-@pytest.mark.skipif(not RUNNER.exists(), reason="needs the target extension_llm_multimodal_test")
+@pytest.mark.skipif(not RUNNER.exists(), reason="extension_llm_multimodal_test is not built")
 @pytest.mark.parametrize("each_position", [False, True])
 def test_the_runner_of_cpp(each_position: bool, tmp_path: Path) -> None:
     model = Multimodal(sound="features", each_position=each_position, most_tokens=5)

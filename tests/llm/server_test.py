@@ -27,7 +27,7 @@ from tests.browser import Browser, needs_chromium
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 SCRIPTED = BUILD / "executorch" / "extension" / "llm" / "server" / "scripted_server"
-pytestmark = pytest.mark.skipif(not SCRIPTED.exists(), reason="needs the target scripted_server")
+pytestmark = pytest.mark.skipif(not SCRIPTED.exists(), reason="scripted_server is not built")
 
 
 class Server:
