@@ -13,11 +13,9 @@ import pytest
 import torch
 from torch import Tensor
 
+import executorch.extension.llm.runner as runners
 from tests.llm.multimodal_models import END, LETTERS, VOCABULARY, Multimodal
 
-runners = pytest.importorskip(
-    "executorch.extension.llm.runner", reason="needs the target llm_runner_native"
-)
 SPEC = Path(__file__).resolve().parents[3] / "shared" / "spec" / "api-python.md"
 
 

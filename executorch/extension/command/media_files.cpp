@@ -73,14 +73,9 @@ llm::Image parse_pixmap(std::string_view file, const std::string& path) {
     fail(path + " is cut off: " + std::to_string(width) + " x " + std::to_string(height) +
          " pixels are not in " + std::to_string(file.size()) + " bytes");
   }
-  const auto n = static_cast<size_t>(n_pixels.value());
-  const auto n_channels = static_cast<size_t>(channels);
-  std::vector<uint8_t> planes(n * n_channels);
-  for (size_t c = 0; c < n_channels; ++c) {
-    for (size_t i = 0; i < n; ++i) {
-      planes[c * n + i] = static_cast<uint8_t>(file[at + i * n_channels + c]);
-    }
-  }
+  const auto* const pixels = reinterpret_cast<const uint8_t*>(file.data()) + at;
+  auto planes = llm::internal::planes_of(pixels, static_cast<size_t>(n_bytes.value()),
+                                         static_cast<size_t>(channels));
   return llm::Image(std::move(planes), width, height, channels);
 }
 
@@ -115,14 +110,11 @@ llm::MultimodalInput read_sound(const std::string& path) {
     fail(path + " is no sound that can be read; expected .wav or .npy");
   }
   const size_t n_channels = header->NumOfChan;
-  const size_t n = samples.size() / n_channels;
-  std::vector<float> planes(n * n_channels);
-  for (size_t i = 0; i < planes.size(); ++i)
-    planes[i % n_channels * n + i / n_channels] = samples[i];
+  const auto planes = llm::internal::planes_of(samples.data(), samples.size(), n_channels);
   llm::RawAudio audio;
   audio.batch_size = 1;
   audio.n_channels = static_cast<int32_t>(n_channels);
-  audio.n_samples = static_cast<int32_t>(n);
+  audio.n_samples = static_cast<int32_t>(planes.size() / n_channels);
   audio.data.resize(planes.size() * sizeof(float));
   std::memcpy(audio.data.data(), planes.data(), audio.data.size());
   return llm::make_raw_audio_input(std::move(audio));

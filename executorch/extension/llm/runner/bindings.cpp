@@ -142,11 +142,7 @@ struct Media {
 /// [h, w, c] as [c, h, w].
 template <class T>
 std::vector<T> channels_first(const std::vector<T>& values, size_t n_channels) {
-  const size_t n = values.size() / n_channels;
-  std::vector<T> planes(values.size());
-  for (size_t i = 0; i < values.size(); ++i)
-    planes[i % n_channels * n + i / n_channels] = values[i];
-  return planes;
+  return internal::planes_of(values.data(), values.size(), n_channels);
 }
 
 MultimodalInput image_of(const Array& array) {

@@ -2,6 +2,7 @@
 
 #include <executorch/extension/tensor/tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <variant>
@@ -11,6 +12,18 @@ namespace executorch {
 namespace extension {
 namespace llm {
 namespace internal {
+
+/// Interleaved values [n, n_channels] as planes [n_channels, n]; n_channels > 0. Values that are not
+/// part of a whole row are left out.
+template <class T>
+std::vector<T> planes_of(const T* interleaved, size_t count, size_t n_channels) {
+  const size_t n = count / n_channels;
+  std::vector<T> planes(n * n_channels);
+  for (size_t i = 0; i < planes.size(); ++i) {
+    planes[i % n_channels * n + i / n_channels] = interleaved[i];
+  }
+  return planes;
+}
 
 /// The values of an image or of a sound: bytes, or floats.
 class MediaValues {

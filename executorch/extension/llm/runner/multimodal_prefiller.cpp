@@ -72,8 +72,8 @@ bool MultimodalPrefiller::is_method_loaded() {
 Result<std::vector<uint64_t>> MultimodalPrefiller::tokens_of(const MultimodalInput& input,
                                                              int32_t bos, int32_t eos) const {
   if (const auto* const tokens = input.try_get_tokens()) return std::vector<uint64_t>(*tokens);
-  const auto count = [](int32_t n) { return static_cast<int8_t>(std::clamp(n, 0, 127)); };
-  return ET_UNWRAP_TOKENIZER(tokenizer_->encode(*input.try_get_text(), count(bos), count(eos)));
+  return ET_UNWRAP_TOKENIZER(
+      tokenizer_->encode(*input.try_get_text(), token_count(bos), token_count(eos)));
 }
 
 /// Calls `part` for at most `chunk` of `n` rows at a time; it gives the logits after them.

@@ -54,7 +54,7 @@ Error MultimodalRunner::read_bos(int32_t num_bos) {
            static_cast<int>(num_bos), kBosId);
     return Error::InvalidArgument;
   }
-  const std::vector<uint64_t> tokens(static_cast<size_t>(std::clamp(num_bos, 0, 127)),
+  const std::vector<uint64_t> tokens(static_cast<size_t>(token_count(num_bos)),
                                      static_cast<uint64_t>(bos->second));
   return multimodal_prefiller_->prefill(make_token_input(tokens), position_).error();
 }

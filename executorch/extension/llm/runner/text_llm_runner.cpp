@@ -62,8 +62,7 @@ int64_t TextLLMRunner::metadata(const char* name, int64_t otherwise) const {
 
 Result<std::vector<uint64_t>> TextLLMRunner::encode(const std::string& text, int32_t num_bos,
                                                     int32_t num_eos) const {
-  const auto count = [](int32_t n) { return static_cast<int8_t>(std::clamp(n, 0, 127)); };
-  return ET_UNWRAP_TOKENIZER(tokenizer_->encode(text, count(num_bos), count(num_eos)));
+  return ET_UNWRAP_TOKENIZER(tokenizer_->encode(text, token_count(num_bos), token_count(num_eos)));
 }
 
 Error TextLLMRunner::append(const std::vector<uint64_t>& tokens) {

@@ -56,6 +56,11 @@ size_t utf8_safe_prefix_len(const std::string& s, size_t len);
 size_t stop_safe_prefix_len(const std::string& text, const std::vector<std::string>& stops,
                             bool& stop_hit);
 
+/// How many tokens of a kind a tokenizer is to add: at least none, and at most 127.
+constexpr int8_t token_count(int32_t n) {
+  return static_cast<int8_t>(n < 0 ? 0 : n > 127 ? 127 : n);
+}
+
 /// Since an arbitrary time.
 long time_in_ms();
 
