@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.fx.passes.operator_support import OperatorSupportBase
 
 from executorch.exir import to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.canonical_partitioners.config_partitioner import (
@@ -117,6 +118,13 @@ def test_listed_weights_are_in_the_partition_of_their_first_reader():
     found = [sorted(n.name for n in p.nodes if n.op == "placeholder") for p in partitions]
     assert found == [["p_0_bias", "p_0_weight"], ["p_2_bias", "p_2_weight"]]
     assert all(any("conv" in n.name for n in p.nodes) for p in partitions)
+
+    class Supported(OperatorSupportBase):
+        def is_node_supported(self, submodules, node):
+            return node in listed
+
+    supported = generate_pattern_op_partitions(program.graph_module, op_support=Supported())
+    assert [set(p.nodes) for p in supported] == [set(p.nodes) for p in partitions]
 
 
 def test_constants_are_duplicated_for_every_reader():

@@ -26,8 +26,8 @@ def generate_partitions_from_list_of_nodes(
     pattern_list: list[list[Node]] | None = None,
     op_support: OperatorSupportBase | None = None,
 ) -> list[Partition]:
-    """Connected partitions of the listed nodes and of those that `op_support` supports. Listed
-    weights are in the partition that reads them first."""
+    """Connected partitions of the listed nodes and of those that `op_support` supports. Weights
+    among them are in the partition that reads them first."""
     return _propose(graph_module, pattern_list, op_support, grouped=False)
 
 
@@ -81,8 +81,11 @@ def _propose(
     )
     partitions = partitioner.propose_partitions()
     partition_of = {node: partition for partition in partitions for node in partition.nodes}
-    for node in dict.fromkeys(n for group in pattern_list or () for n in group):
-        reader = next((partition_of[user] for user in node.users if user in partition_of), None)
-        if node.op != "call_function" and reader is not None:
-            reader.add_node(node)
+    wanted = any_chain(support, _Listed({n for group in pattern_list or () for n in group}))
+    modules = dict(graph_module.named_modules())
+    for node in graph_module.graph.nodes:
+        readers = [partition_of[user] for user in node.users if user in partition_of]
+        weight = node.op in ("placeholder", "get_attr") and readers
+        if weight and wanted.is_node_supported(modules, node):
+            readers[0].add_node(node)
     return partitions
