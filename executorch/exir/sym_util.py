@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import sympy
 import torch
 
 from executorch.exir.torch_internals import bounds_version, hint_of
@@ -53,11 +54,23 @@ def _bounds_of(shape_env: Any) -> dict[Any, int | None]:
 _bounds: WeakKeyDictionary[Any, tuple[int, dict[Any, int | None]]] = WeakKeyDictionary()
 
 
+def largest_seen(symint: SymIntLike) -> int | None:
+    """`upper_bound`, or the hint where there is none; None without either."""
+    bound = upper_bound(symint)
+    return eval_expr(symint) if bound is None else bound
+
+
+def is_multiple(symint: SymIntLike, of: SymIntLike) -> bool:
+    """Whether `symint` divided by `of` leaves no remainder whatever their symbols are."""
+    number, divisor = (
+        s.node.expr if isinstance(s, torch.SymInt) else sympy.Integer(s) for s in (symint, of)
+    )
+    return bool(sympy.Mod(number, divisor) == 0)
+
+
 def eval_upper_bound(maybe_symint: SymIntLike) -> int:
     """`upper_bound`, or the hint where there is none; ValueError without either."""
-    bound = upper_bound(maybe_symint)
-    if bound is None:
-        bound = eval_expr(maybe_symint)
+    bound = largest_seen(maybe_symint)
     if bound is None:
         raise ValueError(f"{maybe_symint} has no upper bound and no trace-time value")
     return bound

@@ -8,6 +8,7 @@ dynamism    STATIC; DYNAMIC_BOUND: sizes are upper bounds; DYNAMIC_UNBOUND: no b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cmp_to_key
 from typing import Any
 
 import torch
@@ -105,19 +106,33 @@ def stride_from_dim_order(sizes: Sequence[Any], dim_order: Sequence[int]) -> lis
 def dim_order_from_stride(stride: Sequence[Any]) -> tuple[int, ...]:
     """Dimensions by descending stride; equal strides keep ascending dimension order.
 
-    Symbolic strides compare by their upper bounds, or hints where there are none. ValueError for
-    stride 0: the memory of an expanded tensor is in no order.
+    Symbolic strides compare by their upper bounds, or hints where there are none. Without either, a
+    multiple of another stride is larger, and what is none cannot be compared (torch's error for
+    conditions on unknown sizes). RuntimeError for stride 0: the memory of an expanded tensor is in
+    no order.
     """
     numbers = list(stride)
     if any(not isinstance(s, int) for s in numbers):
-        from executorch.exir.sym_util import eval_upper_bound
+        from executorch.exir.sym_util import largest_seen
 
-        numbers = [eval_upper_bound(s) for s in numbers]
-    if 0 in numbers:
-        raise ValueError(
+        known = [largest_seen(s) for s in numbers]
+        numbers = numbers if None in known else known
+    if any(isinstance(s, int) and s == 0 for s in numbers):
+        raise RuntimeError(
             f"strides {tuple(numbers)} contain 0 (an expanded tensor); call .contiguous() first"
         )
-    return tuple(sorted(range(len(numbers)), key=lambda dim: -numbers[dim]))
+    if all(isinstance(s, int) for s in numbers):
+        return tuple(sorted(range(len(numbers)), key=lambda dim: -numbers[dim]))
+    larger_first = cmp_to_key(_order)
+    return tuple(sorted(range(len(numbers)), key=lambda dim: larger_first(numbers[dim])))
+
+
+def _order(a: Any, b: Any) -> int:
+    """-1 where stride a is the larger one, 1 where b is, 0 for equal strides."""
+    from executorch.exir.sym_util import is_multiple
+
+    smaller, larger = is_multiple(b, a), is_multiple(a, b)
+    return smaller - larger if smaller or larger else int(bool(a < b)) - int(bool(b < a))
 
 
 def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:

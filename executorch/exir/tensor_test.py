@@ -2,6 +2,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 from executorch.exir.tensor import (
     AddressSpaceOverflowException,
@@ -40,8 +41,20 @@ def test_dim_order_of_a_tensor(tensor, order):
 
 
 def test_expanded_tensors_are_refused():
-    with pytest.raises(ValueError, match="contiguous"):
+    with pytest.raises(RuntimeError, match="contiguous"):
         TensorSpec.from_tensor(torch.empty(3, 1).expand(3, 4))
+
+
+def test_strides_of_unknown_sizes_are_ordered_where_one_is_a_multiple():
+    environment = ShapeEnv()
+    u, v = environment.create_unbacked_symint(), environment.create_unbacked_symint()
+    assert dim_order_from_stride((1, u)) == (1, 0)
+    assert dim_order_from_stride((u, 2 * u, u)) == (1, 0, 2)
+    assert dim_order_from_stride((4 * u * v, 1, 4 * u, 4)) == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="contain 0"):
+        dim_order_from_stride((u, 0))
+    with pytest.raises(GuardOnDataDependentSymNode):
+        dim_order_from_stride((u, v))
 
 
 def test_offsets_are_split_into_words():

@@ -99,6 +99,7 @@ _LATE = {
     "GraphModuleDeserializer": ("torch._export.serde.serialize", "GraphModuleDeserializer"),
     "GraphModuleSerializer": ("torch._export.serde.serialize", "GraphModuleSerializer"),
     "reconstruct_fake_tensor": ("torch._export.serde.serialize", "_reconstruct_fake_tensor"),
+    "serialized_dtypes": ("torch._export.serde.serialize", "_TORCH_TO_SERIALIZE_DTYPE"),
     "dataclass_to_dict": ("torch._export.serde.serialize", "_dataclass_to_dict"),
     "dict_to_dataclass": ("torch._export.serde.serialize", "_dict_to_dataclass"),
     "reduce_fake_tensor": ("torch._export.serde.serialize", "_reduce_fake_tensor"),
@@ -125,8 +126,9 @@ def __getattr__(name: str) -> Any:
 
 
 @contextmanager
-def fake_tensors_read_into(mode: FakeTensorMode) -> Iterator[None]:
-    """`torch.load` makes the fake tensors of an archive ones of `mode`."""
+def fake_tensors_read_into(mode: FakeTensorMode, *makers: Any) -> Iterator[None]:
+    """`torch.load` makes the fake tensors of an archive ones of `mode`, by torch's function or by
+    one of `makers`."""
     from torch._export.serde import serialize
 
     reader = serialize.GraphModuleDeserializer()
@@ -134,7 +136,8 @@ def fake_tensors_read_into(mode: FakeTensorMode) -> Iterator[None]:
     make = serialize._reconstruct_fake_tensor
     outer = serialize._CURRENT_DESERIALIZER
     # The context would end an allowance of the caller's.
-    new: list[Any] = [] if make in torch.serialization.get_safe_globals() else [make]
+    known = torch.serialization.get_safe_globals()
+    new = [each for each in (make, *makers) if each not in known]
     serialize._CURRENT_DESERIALIZER = reader
     try:
         with torch.serialization.safe_globals(new):

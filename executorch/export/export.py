@@ -239,7 +239,8 @@ class ExportSession:
         raise RuntimeError(f"{what}: none of the stages {stages} has run; call export() first")
 
     def get_stage_artifacts(self) -> dict[StageType, PipelineArtifact]:
-        return dict(self._stage_to_artifacts)
+        """Of the newest run: the next one empties it first, and fills it again."""
+        return self._stage_to_artifacts
 
     def get_exported_program(self, method_name: str = "forward") -> ExportedProgram:
         if StageType.TORCH_EXPORT not in self._stage_to_artifacts and isinstance(

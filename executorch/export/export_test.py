@@ -277,10 +277,28 @@ def test_what_is_exported_needs_no_inputs_and_no_stage_before() -> None:
         export(program, export_recipe=recipe)
 
 
+def test_a_run_that_fails_leaves_no_results_of_the_run_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = export(torch.nn.ReLU(), [(torch.ones(2),)])
+    artifacts = session.get_stage_artifacts()
+    assert StageType.TO_EXECUTORCH in artifacts
+
+    def fail(artifact: object) -> None:
+        raise RuntimeError("no memory")
+
+    stage = session.get_all_registered_stages()[StageType.TO_EXECUTORCH]
+    monkeypatch.setattr(stage, "run", fail)
+    with pytest.raises(RuntimeError, match="no memory"):
+        session.export()
+    assert StageType.TO_EXECUTORCH not in artifacts
+    assert StageType.TORCH_EXPORT in artifacts
+
+
 def test_a_refused_pipeline_leaves_the_results_of_the_run_before() -> None:
     model, inputs, _ = example()
     session = export(model, inputs)
-    before = session.get_stage_artifacts()
+    before = dict(session.get_stage_artifacts())
     session._pipeline_stages = [StageType.TO_EXECUTORCH]
     with pytest.raises(ValueError, match="cannot start a pipeline"):
         session.export()

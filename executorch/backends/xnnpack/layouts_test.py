@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -16,7 +18,9 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     XNNPACKQuantizer,
     get_symmetric_quantization_config,
 )
+from executorch.backends.xnnpack.serialization import _native
 from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.lowered_backend_module import get_lowered_backend_modules
 from executorch.runtime import Runtime
 
 NHWC = torch.channels_last
@@ -114,15 +118,44 @@ def test_copies_into_another_dim_order_stay() -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 2], ids=["full", "depthwise"])
-@pytest.mark.parametrize("kernel", [(4, 4), (2, 3)], ids=str)
-def test_padding_of_an_even_window_is_the_convolutions(kernel: tuple[int, int], groups) -> None:
+@pytest.mark.parametrize("kernel", [(4, 4), (2, 3), (2,), (4,)], ids=str)
+def test_padding_of_an_even_window_is_the_convolutions(kernel: tuple[int, ...], groups) -> None:
     torch.manual_seed(0)
-    conv, x = nn.Conv2d(2, 4, kernel, padding="same", groups=groups).eval(), torch.randn(1, 2, 7, 8)
+    layer, x = (nn.Conv1d, nn.Conv2d)[len(kernel) - 1], torch.randn(1, 2, 7, 8)
+    x = x if len(kernel) == 2 else x[..., 0]
+    conv = layer(2, 4, kernel, padding="same", groups=groups).eval()
     model = quantized(conv, (x,))
     edge = lowered(model, (x,), strict=True)
     assert called(edge) == ["executorch_call_delegate"]
     y = model(x)
     torch.testing.assert_close(run(edge, x)[0], y, rtol=0, atol=1.01 * step(y), check_stride=False)
+
+
+class Clamped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.linear = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(6, 5)
+
+    def forward(self, x):
+        y = self.conv(x)
+        return self.linear((y + y).relu()), y
+
+
+@pytest.mark.parametrize("bounds", [(-127, 127), (-100, 90)], ids=str)
+def test_results_in_a_part_of_the_range_are_computed_in_integers(bounds: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    low, high = bounds
+    module, x = Clamped().eval(), torch.randn(2, 3, 5, 6)
+    model = quantized(module, (x,), act_qmin=low, act_qmax=high)
+    edge = lowered(model, (x,), strict=True)
+    assert called(edge) == ["executorch_call_delegate"]
+    (module,) = get_lowered_backend_modules(edge.exported_program().graph_module)
+    nodes = json.loads(_native.read_payload(module.processed_bytes))["xnodes"]
+    assert [node["xnode_union_type"] for node in nodes].count("XNNConvert") == 3
+    large = 4 * x  # beyond what was seen, so that the ends of the range are met
+    for want, got in zip(model(large), run(edge, large), strict=True):
+        width = float(want.max() - want.min()) / (high - low)
+        torch.testing.assert_close(got, want, rtol=0, atol=1.01 * width, check_stride=False)
 
 
 def test_transposed_filters_with_one_output_channel_are_taken() -> None:

@@ -169,8 +169,10 @@ class Lowering:
         self.quantized: dict[tuple[Node, int], int] = {}
         self.static: dict[Node, StaticCall] = {}
         self.rows: dict[Node, Rows] = {}  # around products
-        # While a call in integers is lowered: the integers that stand for its operands and result.
+        # While a call in integers is lowered: the integers that stand for its operands and result,
+        # and the bounds of the range that the result is quantized to.
         self._aliases: dict[Node, Node] = {}
+        self._range: Bounds = None
         n_inputs = 0
         for node in graph.find_nodes(op="placeholder"):
             if node.name in owned:
@@ -240,9 +242,11 @@ class Lowering:
         if (
             rule is not None
         ):  # others are part of a quantized layer, or converted when they are read
-            self._aliases = self.static[node].aliases if node in self.static else {}
+            if node in self.static:
+                self._aliases = self.static[node].aliases
+                self._range = bounds_of(self.static[node].behind[-1])
             rule.lower(self, node)
-            self._aliases = {}
+            self._aliases, self._range = {}, None
 
     def _convert(self, node: Node) -> None:
         """Quantize or dequantize, in the layout that the operand has."""
@@ -349,14 +353,15 @@ class Lowering:
         }
 
     def with_activation(self, node: Node) -> tuple[Node, Bounds]:
-        """Whose result to write, and within which bounds: the clamp behind it, if there is one."""
+        """Whose result to write, and within which bounds: those of the clamp behind it, if there is
+        one, and of the range of its integers."""
         if FUSED_ACTIVATION in node.meta:
-            return node, node.meta[FUSED_ACTIVATION]
+            return node, _within(node.meta[FUSED_ACTIVATION], self._range)
         user = self.only_user(node)
         if user is None or user.target not in CLAMPS:
-            return node, None
+            return node, self._range
         self.skip(user)
-        return user, clamp_bounds(user)
+        return user, _within(clamp_bounds(user), self._range)
 
     def unary(
         self, node: Node, kind: str, *before: Field, bounds: Bounds = None, nhwc: bool | None = None
@@ -369,6 +374,13 @@ class Lowering:
 
 
 CLAMPS = (aten.relu.default, aten.hardtanh.default, aten.clamp.default)
+
+
+def _within(bounds: Bounds, outer: Bounds) -> Bounds:
+    if bounds is None or outer is None:
+        return bounds or outer
+    low, high = outer
+    return (min(max(bounds[0], low), high), min(max(bounds[1], low), high))
 
 
 def clamp_bounds(node: Node) -> Bounds:

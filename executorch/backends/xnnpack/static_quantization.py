@@ -173,15 +173,16 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
 
 
 def _pads_image(x: Node, reader: Node) -> bool:
-    """Whether `x` only adds zeros around the images of a convolution, as torch.export writes
-    padding="same" of an even window: the convolution can."""
+    """Whether `x` only adds zeros around the images or signals of a convolution, as torch.export
+    writes padding="same" of an even window: the convolution can."""
     if (
         x.target is not aten.constant_pad_nd.default
         or reader.target is not aten.convolution.default
     ):
         return False
     widths, value = cast("list[Any]", x.args[1]), x.args[2] if len(x.args) > 2 else 0
-    image = cast("Tensor", x.meta["val"]).dim() == 4 and len(widths) <= 4 and not reader.args[6]
+    dim = cast("Tensor", x.meta["val"]).dim()
+    image = dim in (3, 4) and len(widths) <= 2 * (dim - 2) and not reader.args[6]
     plain = all(isinstance(n, int) and n >= 0 for n in widths)
     return image and plain and value == 0 and list(x.users) == [reader]
 
@@ -198,7 +199,9 @@ def _quantized_result(node: Node, rows: Rows | None) -> list[Node] | None:
     if user is not None and user.target in _CLAMPS and node.target in _WEIGHTED | _BINARY:
         ends.append(user)
         user = _only_user(user)
-    if user is None or not is_quantize(user) or scheme_of(user) is None or bounds_of(user):
+    if user is None or not is_quantize(user) or scheme_of(user) is None:
+        return None
+    if bounds_of(user) and node.target not in _WEIGHTED | _BINARY:  # which take bounds
         return None
     return [*ends, user]
 

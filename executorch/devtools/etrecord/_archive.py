@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from executorch.exir.serde.export_serialize import save_tensors
 from executorch.exir.serde.program_json import program_from_json, program_to_json
-from executorch.exir.serde.serialize import save_tensors
 from executorch.exir.torch_internals import SpecViolationError
 
 IDENTIFIER = "ETRECORD_V0"

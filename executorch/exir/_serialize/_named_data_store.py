@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import copy
 import hashlib
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 
@@ -19,6 +20,11 @@ class NamedDataStoreOutput:
     buffers: list[Bytes | FileBackedData]
     pte_data: dict[str, DataEntry]
     external_data: dict[str, dict[str, DataEntry]]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NamedDataStoreOutput:
+        """Nobody changes the buffers, so copies share them."""
+        keys = copy.deepcopy((self.pte_data, self.external_data), memo)
+        return NamedDataStoreOutput(list(self.buffers), *keys)
 
 
 class NamedDataStore:

@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import io
 import os
 
@@ -338,3 +339,13 @@ def test_named_data_keys_are_unique():
     store.add_named_data("k", b"1")
     with pytest.raises(ValueError, match="'k'"):
         store.add_named_data("k", b"2")
+
+
+def test_copies_of_named_data_have_keys_of_their_own_and_share_buffers():
+    store = NamedDataStore()
+    store.add_named_data("inline", torch.arange(3))
+    store.add_named_data("outside", b"ext", 8, "file")
+    kept = copy.deepcopy(store.get_named_data_store_output())
+    assert kept == store.get_named_data_store_output()
+    store.externalize_pte_data(64, "moved")
+    assert list(kept.pte_data) == ["inline"] and list(kept.external_data) == ["file"]

@@ -118,7 +118,7 @@ def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
             order = dim_order_of(value)
             spec.dim_order = order if order == CHANNELS_LAST else spec.dim_order
         return spec
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         op = overload_of(node.target) or node.target
         raise ExportError(
             ExportErrorType.NOT_SUPPORTED,

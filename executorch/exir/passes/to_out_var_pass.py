@@ -26,8 +26,8 @@ class ToOutVarPass(Pass):
     Before    y = aten.add.Tensor(a, b)
     After     m = memory.alloc(((2, 3), float32)); y = aten.add.out(a, b, out=m)
     Requires  specs with numbers for extents.
-    Ensures   m and y share one spec; a result that is a list has one alloc of a list, one that is
-              None an empty tensor.
+    Ensures   m and y share one spec; a result that is a list has one alloc of a list, whose parts
+              are read where the operator returns nothing; one that is None is an empty tensor.
     Leaves    in-place operators, views, getitem, control flow, delegate calls and operators on
               numbers. An operator without an out variant is an ExportError, or left too with
               `ignore_to_out_var_failure`.
@@ -100,6 +100,10 @@ def _convert(node: Node, out_variant: Any) -> None:
     _check_positional(node, arguments)
     node.target = out_variant
     node.kwargs = {**kwargs, **allocations}
+    if not schema_of(out_variant).returns:
+        (alloc,) = allocations.values()
+        node.replace_all_uses_with(alloc)
+        node.kwargs = {**node.kwargs, **allocations}
 
 
 def _check_positional(node: Node, arguments: Any) -> None:

@@ -1,7 +1,8 @@
 """Exported programs as the JSON text of ETRecords, weights apart.
 
 It is version 5.4 of torch.export's schema, with what that leaves out: edge operators by module
-path, debug handles in the metadata of nodes, delegate calls with their lowered modules as text.
+path, debug handles in the metadata of nodes, delegate calls with their lowered modules as text, and
+the memory of planned programs.
 """
 
 from __future__ import annotations
@@ -25,14 +26,22 @@ from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.backend.backend_details import copy_program
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.delegate import delegate_calls, executorch_call_delegate
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.scalar_type import ScalarType
+from executorch.exir.serde.memory_calls import (
+    calls_to_operators,
+    fields_to_operators,
+    operators_to_calls,
+    operators_to_fields,
+)
 from executorch.exir.serde.serialize import register_edge_operators
 from executorch.exir.tensor_layout import TensorLayout
 from executorch.exir.torch_internals import (
     ExportedProgramFields,
     SerializeError,
+    Verifier,
     dataclass_to_dict,
     dict_to_dataclass,
     set_parts,
@@ -55,12 +64,25 @@ class _NoRules:
         pass
 
 
+class _Planned(Verifier):
+    """A verifier of programs with operators that write into memory."""
+
+    dialect = "EXECUTORCH_PLANNED"
+
+    def __init__(self) -> None:
+        self.dialect = "TRAINING"  # the one in which torch allows that
+
+    def allowed_op_types(self) -> tuple[type[Any], ...]:
+        return (*super().allowed_op_types(), EdgeOpOverload)
+
+
 def program_to_json(program: ExportedProgram) -> bytes:
     """Everything of a program but state, constants and example inputs."""
     register_edge_operators()
     copied = copy_program(program)
     for gm in all_graph_modules(copied.graph_module):
         _lowered_modules_to_text(gm)
+        calls_to_operators(gm.graph)
     dialects = [verifier.dialect for verifier in program.verifiers]
     set_parts(copied, verifiers=[_NoRules])
     stored = (
@@ -82,6 +104,7 @@ def program_to_json(program: ExportedProgram) -> bytes:
             handle = nodes[node["name"]].meta.get("debug_handle")
             if handle is not None:
                 node["metadata"]["debug_handle"] = str(handle)
+        operators_to_fields(graph)
     _to_schema_5(fields)
     return json.dumps(fields, cls=torch_serde.EnumEncoder, allow_nan=False).encode()
 
@@ -97,9 +120,12 @@ def program_from_json(
     try:
         fields = json.loads(text)
         _from_schema_5(fields)
+        dialects = fields["verifiers"]
         handles: dict[str, Any] = {}
         for node in _stored_nodes(fields["graph_module"]["graph"]):
             node["target"] = _operator_from_path(node["target"])
+            if fields_to_operators(node):
+                fields["verifiers"] = [_Planned.dialect]
             if "debug_handle" in node["metadata"]:
                 handles[_name_of(node)] = json.loads(
                     node["metadata"]["debug_handle"].translate(_TUPLE_TO_LIST)
@@ -115,12 +141,15 @@ def program_from_json(
             example_inputs or ((), {}),
             _unsafe_skip_version_check=True,
         )
+        verifiers = [torch_serde.load_verifier(dialect) for dialect in dialects]
     except _DAMAGE as error:
         raise ValueError(f"no serialized exported program: {_first_line(error)}") from error
     for gm in all_graph_modules(program.graph_module):
         for graph_node in gm.graph.nodes:
             _restore_handle(graph_node, handles)
+        operators_to_calls(gm.graph)
         _lowered_modules_from_text(gm)
+    set_parts(program, verifiers=verifiers)
     return program
 
 
@@ -312,6 +341,7 @@ def _lowered_fields(lowered: LoweredBackendModule) -> dict[str, Any]:
         "original_state_dict": _saved(original.state_dict),
         "original_constants": _saved(original.constants),
         "named_data_store": _named_data_text(lowered.named_data_store_output),
+        "debug_handle_map": list((lowered.meta.get("debug_handle_map") or {}).items()),
     }
 
 
@@ -322,13 +352,17 @@ def _lowered_from_fields(fields: dict[str, Any]) -> LoweredBackendModule:
         _loaded(fields["original_constants"]),
     )
     specs = [CompileSpec(s["key"], _bytes(s["value"])) for s in fields["compile_specs"]]
-    return LoweredBackendModule(
+    lowered = LoweredBackendModule(
         original,
         fields["backend_id"],
         _bytes(fields["processed_bytes"]),
         specs,
         _named_data(fields.get("named_data_store")),
     )
+    handles = fields.get("debug_handle_map")
+    if handles:
+        lowered.meta["debug_handle_map"] = {key: tuple(value) for key, value in handles}
+    return lowered
 
 
 def _named_data_text(data: NamedDataStoreOutput | None) -> str | None:

@@ -1,14 +1,14 @@
-"""Exported programs, whose operators may be edge operators, as files and as bytes.
+"""Exported programs of any dialect, as files and as bytes.
 
-The file of `save` is torch.export's; edge operators are `edge:<namespace>.<op>.<overload>` there.
-`serialize` makes the parts of an ETRecord: programs that call delegates are possible.
+`serialize` makes the parts of an ETRecord, and `save` a zip archive of them. Files of torch.export
+name edge operators `edge:<namespace>.<op>.<overload>`.
 """
 
 from __future__ import annotations
 
-import copyreg
 import io
 import os
+import zipfile
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -16,17 +16,23 @@ import torch
 from torch.export import ExportedProgram
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload, edge_op_named
+from executorch.exir.serde.export_serialize import load_tensors, save_tensors
 from executorch.exir.torch_internals import (
     ExtensionHandler,
-    FakeTensor,
-    FakeTensorMode,
-    fake_tensors_read_into,
-    reduce_fake_tensor,
     register_extension,
     registered_extension_types,
     schema_of,
 )
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
+
+_PARTS = {
+    "exported_program": "serialized_exported_program.json",
+    "state_dict": "serialized_state_dict.pt",
+    "constants": "serialized_constants.pt",
+    "example_inputs": "serialized_example_inputs.pt",
+}
+_EXTRA = "extra_files/"
+_VERSION = "5.4"
 
 
 class _EdgeOperators(ExtensionHandler):
@@ -56,27 +62,45 @@ def register_edge_operators() -> None:
 
 def save(
     ep_save: ExportedProgram,
-    f: str | os.PathLike[str] | io.BytesIO,
+    f: str | os.PathLike[str] | IO[bytes],
     *,
     extra_files: dict[str, Any] | None = None,
     opset_version: dict[str, int] | None = None,
 ) -> None:
-    """Write an exported program, of the ATen or edge dialect, to a file."""
-    register_edge_operators()
-    torch.export.save(ep_save, f, extra_files=extra_files, opset_version=opset_version)
+    """Write an exported program of any dialect, with or without delegates, to a file."""
+    if opset_version is not None:
+        raise ValueError("opset_version: a file names no versions of operators")
+    artifact = serialize(ep_save)
+    with zipfile.ZipFile(f, "w") as archive:  # type: ignore[arg-type]
+        for part, name in _PARTS.items():
+            archive.writestr(name, getattr(artifact, part))
+        archive.writestr("version", _VERSION)
+        for name, content in (extra_files or {}).items():
+            archive.writestr(f"{_EXTRA}{name}", content)
 
 
 def load(
-    f: str | os.PathLike[str] | io.BytesIO,
+    f: str | os.PathLike[str] | IO[bytes],
     *,
     extra_files: dict[str, Any] | None = None,
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:
-    """Read what `save` wrote."""
+    """Read what `save` wrote, or `torch.export.save`. Texts that were written as `extra_files` come
+    into the entries of the dict that have their names."""
+    if expected_opset_version is not None:
+        raise ValueError("expected_opset_version: a file names no versions of operators")
+    with zipfile.ZipFile(f) as archive:  # type: ignore[arg-type]
+        if _PARTS["exported_program"] in archive.namelist():
+            wanted = extra_files if extra_files is not None else {}
+            for name in wanted:
+                wanted[name] = archive.read(f"{_EXTRA}{name}").decode()
+            return deserialize(
+                SerializedArtifact(**{part: archive.read(name) for part, name in _PARTS.items()})
+            )
+    if not isinstance(f, (str, os.PathLike)):
+        f.seek(0)
     register_edge_operators()
-    return torch.export.load(
-        f, extra_files=extra_files, expected_opset_version=expected_opset_version
-    )
+    return torch.export.load(f, extra_files=extra_files)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -90,7 +114,7 @@ class SerializedArtifact:
 
 
 def serialize(exported_program: ExportedProgram) -> SerializedArtifact:
-    """The parts of a program of the ATen or edge dialect, with or without delegates."""
+    """The parts of a program of any dialect, with or without delegates."""
     from executorch.exir.serde.program_json import program_to_json
 
     parts = []
@@ -114,21 +138,3 @@ def deserialize(artifact: SerializedArtifact) -> ExportedProgram:
         for part in (artifact.state_dict, artifact.constants, artifact.example_inputs)
     )
     return program_from_json(artifact.exported_program, state_dict, constants, example_inputs)
-
-
-def load_tensors(archive: bytes, mode: FakeTensorMode | None = None) -> Any:
-    """What `save_tensors` wrote; fake tensors become ones of `mode`, by default a new one."""
-    with fake_tensors_read_into(mode or FakeTensorMode(allow_non_fake_inputs=True)):
-        return torch.load(io.BytesIO(archive), weights_only=True)
-
-
-def save_tensors(value: Any, file: IO[bytes]) -> None:
-    """`torch.save`, also of fake tensors, of which only shape and type are kept."""
-    taken = FakeTensor in copyreg.dispatch_table
-    if not taken:
-        copyreg.pickle(FakeTensor, reduce_fake_tensor)
-    try:
-        torch.save(value, file)
-    finally:
-        if not taken:
-            del copyreg.dispatch_table[FakeTensor]

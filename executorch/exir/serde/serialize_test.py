@@ -1,10 +1,11 @@
 import io
+import json
 
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from executorch.exir import load, save, to_edge
+from executorch.exir import load, memory, save, to_edge
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
@@ -33,10 +34,61 @@ def test_edge_program_survives_saving():
     torch.testing.assert_close(program.module()(x), model(x))
 
 
+def test_a_file_of_torch_export_is_read():
+    program = to_edge(torch.export.export(torch.nn.GELU(), (torch.ones(2),))).exported_program()
+    file, extra = io.BytesIO(), {"note": ""}
+    torch.export.save(program, file, extra_files={"note": "of torch"})
+    file.seek(0)
+    assert load(file, extra_files=extra).dialect == "EDGE"
+    assert extra == {"note": "of torch"}
+
+
+class Halves(torch.nn.Module):
+    def forward(self, x):
+        left, right = torch.split(x + 1, 2)
+        return (left * right).view(-1) * 2, right, torch.topk(x, 1)[0]
+
+
+def test_a_planned_program_survives_saving_and_runs(tmp_path):
+    x = torch.randn(4, 3)
+    manager = to_edge(torch.export.export(Halves(), (x,))).to_executorch()
+    program, extra = manager.exported_program(), {"note": ""}
+    save(program, tmp_path / "planned", extra_files={"note": "planned"})
+    again = load(tmp_path / "planned", extra_files=extra)
+    assert extra == {"note": "planned"}
+    assert again.dialect == program.dialect
+    given, read = (
+        [n.args[-1] for n in p.graph.nodes if n.target in (memory.alloc, memory.view)]
+        for p in (program, again)
+    )
+    assert read == given
+    targets = [spec.target for spec in program.graph_signature.input_specs if spec.target]
+    stored = {**program.state_dict, **program.constants}
+    weights = [stored[target] for target in targets]
+    for kept in (program, again):
+        results = torch.fx.Interpreter(kept.graph_module).run(
+            *weights, x, enable_io_processing=False
+        )
+        torch.testing.assert_close(tuple(results), Halves()(x))
+
+
+def test_texts_of_memory_are_those_of_1_5_1():
+    program = to_edge(torch.export.export(Halves(), (torch.ones(4, 3),))).to_executorch()
+    text = json.loads(serialize(program.exported_program()).exported_program)
+    nodes = text["graph_module"]["graph"]["nodes"]
+    allocs = [node for node in nodes if node["target"] == "memory.alloc"]
+    (several,) = [node for node in allocs if node["inputs"][0]["name"] == "alloc_list"]
+    assert [i["arg"]["as_string"] for i in several["inputs"]] == ["(2, 3);7", "(2, 3);7"]
+    assert len(several["outputs"]) == 2
+    assert [i["arg"]["as_string"] for n in allocs for i in n["inputs"]].count("(4, 1);5") == 1
+    (view,) = [node for node in nodes if node["target"] == "executorch.exir.memory.view"]
+    assert view["inputs"][1] == {"name": "", "arg": {"as_ints": [-1]}}
+
+
 class OfTwoBytes(BackendDetails):
     @staticmethod
     def preprocess(edge_program, compile_specs):
-        return PreprocessResult(b"ab")
+        return PreprocessResult(b"ab", debug_handle_map={7: (1, 2)})
 
 
 class Activations(Partitioner):
@@ -64,6 +116,7 @@ def test_a_program_survives_as_bytes(stage):
     torch.testing.assert_close(again.module()(x), model(x))
     lowered = get_lowered_backend_modules(again.graph_module)
     assert [m.processed_bytes for m in lowered] == [b"ab"] * (stage == "delegated")
+    assert all(m.meta["debug_handle_map"] == {7: (1, 2)} for m in lowered)
 
 
 def test_damaged_text_is_refused():
@@ -87,3 +140,16 @@ def test_fake_tensors_keep_shape_and_type_and_join_the_current_mode() -> None:
     assert (read["w"].shape, read["w"].dtype) == ((4, 8), torch.float16)
     assert torch.equal(read["x"], torch.arange(3))
     assert deserialize_torch_artifact(serialize_torch_artifact(None)) == {}
+
+
+def test_a_fake_parameter_of_integers_is_read():
+    codes = torch.nn.Parameter(torch.zeros(4, 8, dtype=torch.uint8), requires_grad=False)
+    scales = torch.nn.Parameter(torch.ones(4))
+    mode = FakeTensorMode()
+    given = {"codes": mode.from_tensor(codes), "scales": mode.from_tensor(scales)}
+    written = serialize_torch_artifact(given)
+    assert b"executorch.exir.serde.export_serialize" in written
+    read = deserialize_torch_artifact(written)
+    assert all(isinstance(tensor, torch.nn.Parameter) for tensor in read.values())
+    assert (read["codes"].dtype, read["codes"].requires_grad) == (torch.uint8, False)
+    assert read["scales"].requires_grad

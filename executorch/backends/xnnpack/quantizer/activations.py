@@ -28,6 +28,22 @@ def constant_of(node: Node) -> Tensor | None:
     return value if isinstance(value, Tensor) else None
 
 
+def is_dequantization(node: Node) -> bool:
+    return node.op == "call_function" and "dequantize" in str(node.target)
+
+
+def find_weights(graph_module: GraphModule) -> set[Node]:
+    """Nodes that read a tensor, or are computed from such alone, so that their integers can be
+    computed ahead of time. What has integers already is none."""
+    found: set[Node] = set()
+    for node in graph_module.graph.nodes:
+        inputs = node.all_input_nodes
+        computed = node.op == "call_function" and inputs and not is_dequantization(node)
+        if constant_of(node) is not None or (computed and found.issuperset(inputs)):
+            found.add(node)
+    return found
+
+
 Types = Collection[torch.dtype]
 FLOAT32: Types = (torch.float32,)
 
@@ -65,7 +81,8 @@ def is_number(node: Node) -> bool:
 
 
 def find_activations(graph_module: GraphModule, types: Types = FLOAT32) -> set[Node]:
-    """Float values that carry signal: inputs, weights, and what is computed from them.
+    """Float values that carry signal: inputs, weights, what is computed from them, and what was
+    quantized before.
 
     Left out is arithmetic of masks: floats made from integers or comparisons alone, constants like
     minus infinity, and what such a mask has been added to, until a softmax bounds it again. One
@@ -85,7 +102,7 @@ def find_activations(graph_module: GraphModule, types: Types = FLOAT32) -> set[N
 
 
 def _carries_signal(node: Node, found: set[Node], types: Types) -> bool:
-    if node.target in _BOUNDED:
+    if node.target in _BOUNDED or is_dequantization(node):
         return True
     inputs = (n for n in node.all_input_nodes if _has_floats(n, types) and not is_number(n))
     known = [n in found for n in inputs]

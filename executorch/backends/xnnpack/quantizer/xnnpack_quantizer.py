@@ -183,9 +183,8 @@ class XNNPACKQuantizer(Quantizer):
                 OP_TO_ANNOTATOR[name](
                     model, rule.config, lambda node, rule=rule: rule_of.get(node) is rule
                 )
-        propagate_annotation(
-            model, lambda node: (rule := rule_of.get(node)) is None or rule.config is not None
-        )
+        kept = {node for node, rule in rule_of.items() if rule in rules[:-1] and not rule.config}
+        propagate_annotation(model, lambda node: node not in kept)
         return model
 
     def validate(self, model: GraphModule) -> None:

@@ -137,6 +137,54 @@ def test_parts_of_a_cat_and_what_only_moves_values_share_parameters() -> None:
     assert annotation(permute).output_qspec == SharedQuantizationSpec(cat)
 
 
+def test_what_only_moves_values_needs_no_setting_of_its_own() -> None:
+    module, x = nn.Sequential(nn.Linear(4, 6), nn.Flatten()), torch.randn(2, 3, 4)
+    quantizer = XNNPACKQuantizer().set_operator_type(aten.linear.default, STATIC)
+    graph = annotated(module, x, quantizer=quantizer)
+    (linear,), (flat,) = calls(graph, aten.linear.default), calls(graph, aten.flatten.using_ints)
+    assert annotation(flat).output_qspec == SharedQuantizationSpec(linear)
+    quantizer.set_operator_type(aten.flatten.using_ints, None)
+    (flat,) = calls(annotated(module, x, quantizer=quantizer), aten.flatten.using_ints)
+    assert annotation(flat) is None
+
+
+class Derived(nn.Module):
+    """A weight that is computed from a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(4, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.rows.t() * 2)
+
+
+def test_a_weight_may_be_computed_from_parameters() -> None:
+    x = torch.randn(2, 4)
+    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config())
+    prepared = prepare_pt2e(torch.export.export(Derived(), (x,)).module(), quantizer)
+    want = prepared(x)
+    converted = convert_pt2e(prepared)
+    (linear,) = calls(converted, aten.linear.default)
+    (weight,) = linear.args[1].all_input_nodes
+    assert getattr(converted, str(weight.target)).dtype == torch.int8
+    step = converted(x).abs().max() / 127
+    torch.testing.assert_close(converted(x), want, rtol=0, atol=float(12 * step))
+
+
+def test_a_model_of_which_a_part_is_quantized_can_be_quantized_again() -> None:
+    x = torch.randn(2, 4)
+    model = Layer()
+    quantizer = XNNPACKQuantizer().set_module_name("up", STATIC)
+    once = prepare_pt2e(torch.export.export(model, (x,)).module(), quantizer)
+    once(x)
+    once = convert_pt2e(once)
+    graph = torch.export.export(once, (x,)).module()
+    XNNPACKQuantizer().set_global(STATIC).annotate(graph)
+    up, down = calls(graph, aten.linear.default)
+    assert annotation(up) is None and annotation(down) is not None
+
+
 def test_padding_with_other_than_zero_is_left() -> None:
     graph = annotated(Function(lambda x: F.pad(x + x, (1, 1), value=7.0)), torch.randn(4))
     assert [n.target for n in graph.graph.nodes if annotation(n)] == [aten.add.Tensor]

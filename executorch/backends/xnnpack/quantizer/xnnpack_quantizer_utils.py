@@ -33,6 +33,7 @@ from executorch.backends.xnnpack.quantizer.activations import (
     aten,
     constant_of,
     find_activations,
+    find_weights,
     is_float,
     is_moderate,
     is_number,
@@ -94,6 +95,7 @@ class Site:
     node: Node
     config: QuantizationConfig
     activations: set[Node]
+    weights: set[Node]
     wanted: Callable[[Node], bool]
     types: Types = FLOAT32
 
@@ -123,13 +125,15 @@ def annotates(
                 return []
             at_run_time = getattr(config.input_activation, "is_dynamic", False)
             types = dynamic_types if at_run_time else FLOAT32
-            activations = find_activations(gm, types)
+            activations, weights = find_activations(gm, types), find_weights(gm)
             wanted = filter_fn or (lambda node: True)
             found = []
             for node in gm.graph.nodes:
                 if node.target not in ops or not is_float(node, types) or is_annotated(node):
                     continue
-                site = Site(node, config, activations, wanted, types)
+                if node in weights:  # folded
+                    continue
+                site = Site(node, config, activations, weights, wanted, types)
                 if wanted(node) and (covered := annotate_node(site)):
                     found.append(covered)
             return found
@@ -163,7 +167,7 @@ def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
     """node(x, weight, bias), with the batch norm (in training) and the relu after it."""
     node, config = site.node, site.config
     x, weight, *rest = node.args
-    if x not in site.activations or not isinstance(weight, Node) or constant_of(weight) is None:
+    if x not in site.activations or weight not in site.weights:
         return None
     if not is_float(weight, site.types):
         return None

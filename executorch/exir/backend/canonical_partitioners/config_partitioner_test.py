@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.fx.passes.operator_support import OperatorSupportBase
 
 from executorch.exir import to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.canonical_partitioners.config_partitioner import (
@@ -11,6 +12,7 @@ from executorch.exir.backend.canonical_partitioners.duplicate_constant_node_pass
     duplicate_constant_node,
 )
 from executorch.exir.backend.canonical_partitioners.pattern_op_partitioner import (
+    generate_partitions_from_list_of_nodes,
     generate_pattern_op_partitions,
 )
 from executorch.exir.backend.partitioner import DelegationSpec
@@ -106,6 +108,23 @@ def test_patterns_are_found_and_joined():
     assert [sorted(n.target.__name__ for n in p.nodes) for p in partitions] == [
         ["aten.add.Tensor", "aten.sin.default"]
     ] * 2
+
+
+def test_listed_weights_are_in_the_partition_of_their_first_reader():
+    model = torch.nn.Sequential(torch.nn.Conv1d(1, 1, 1), torch.nn.Tanh(), torch.nn.Conv1d(1, 1, 1))
+    program = to_edge(torch.export.export(model, (torch.randn(1, 3),))).exported_program()
+    listed = [n for n in program.graph.nodes if n.name.startswith("p_") or "conv" in n.name]
+    partitions = generate_partitions_from_list_of_nodes(program.graph_module, [listed])
+    found = [sorted(n.name for n in p.nodes if n.op == "placeholder") for p in partitions]
+    assert found == [["p_0_bias", "p_0_weight"], ["p_2_bias", "p_2_weight"]]
+    assert all(any("conv" in n.name for n in p.nodes) for p in partitions)
+
+    class Supported(OperatorSupportBase):
+        def is_node_supported(self, submodules, node):
+            return node in listed
+
+    supported = generate_pattern_op_partitions(program.graph_module, op_support=Supported())
+    assert [set(p.nodes) for p in supported] == [set(p.nodes) for p in partitions]
 
 
 def test_constants_are_duplicated_for_every_reader():

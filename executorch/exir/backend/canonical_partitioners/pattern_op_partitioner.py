@@ -26,7 +26,8 @@ def generate_partitions_from_list_of_nodes(
     pattern_list: list[list[Node]] | None = None,
     op_support: OperatorSupportBase | None = None,
 ) -> list[Partition]:
-    """Connected partitions of the listed nodes and of those that `op_support` supports."""
+    """Connected partitions of the listed nodes and of those that `op_support` supports. Weights
+    among them are in the partition that reads them first."""
     return _propose(graph_module, pattern_list, op_support, grouped=False)
 
 
@@ -78,4 +79,13 @@ def _propose(
         allows_single_node_partition=True,
         node_groups=groups if grouped else None,
     )
-    return partitioner.propose_partitions()
+    partitions = partitioner.propose_partitions()
+    partition_of = {node: partition for partition in partitions for node in partition.nodes}
+    wanted = any_chain(support, _Listed({n for group in pattern_list or () for n in group}))
+    modules = dict(graph_module.named_modules())
+    for node in graph_module.graph.nodes:
+        readers = [partition_of[user] for user in node.users if user in partition_of]
+        weight = node.op in ("placeholder", "get_attr") and readers
+        if weight and wanted.is_node_supported(modules, node):
+            readers[0].add_node(node)
+    return partitions
