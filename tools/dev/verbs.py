@@ -444,7 +444,10 @@ def verb_help() -> int:
     for name, verb in VERBS.items():
         print(
             textwrap.fill(
-                verb.__doc__ or "", 100, initial_indent=f"  {name:12}", subsequent_indent=" " * 14
+                " ".join((verb.__doc__ or "").split()),
+                100,
+                initial_indent=f"  {name:12}",
+                subsequent_indent=" " * 14,
             )
         )
     return 0
