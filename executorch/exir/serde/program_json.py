@@ -142,12 +142,13 @@ def program_from_json(
             _unsafe_skip_version_check=True,
         )
         verifiers = [torch_serde.load_verifier(dialect) for dialect in dialects]
+        for gm in all_graph_modules(program.graph_module):
+            operators_to_calls(gm.graph)
     except _DAMAGE as error:
         raise ValueError(f"no serialized exported program: {_first_line(error)}") from error
     for gm in all_graph_modules(program.graph_module):
         for graph_node in gm.graph.nodes:
             _restore_handle(graph_node, handles)
-        operators_to_calls(gm.graph)
         _lowered_modules_from_text(gm)
     set_parts(program, verifiers=verifiers)
     return program

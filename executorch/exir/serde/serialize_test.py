@@ -85,6 +85,14 @@ def test_texts_of_memory_are_those_of_1_5_1():
     assert view["inputs"][1] == {"name": "", "arg": {"as_ints": [-1]}}
 
 
+def test_memory_of_no_known_type_is_damage():
+    program = to_edge(torch.export.export(Halves(), (torch.ones(4, 3),))).to_executorch()
+    artifact = serialize(program.exported_program())
+    artifact.exported_program = artifact.exported_program.replace(b"(4, 1);5", b"(4, 1);99")
+    with pytest.raises(ValueError, match="no serialized exported program"):
+        deserialize(artifact)
+
+
 class OfTwoBytes(BackendDetails):
     @staticmethod
     def preprocess(edge_program, compile_specs):

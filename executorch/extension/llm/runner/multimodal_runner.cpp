@@ -2,7 +2,6 @@
 #include <executorch/extension/llm/runner/multimodal_runner.h>
 #include <executorch/extension/llm/runner/util.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
