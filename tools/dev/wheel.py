@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import tomllib
@@ -73,14 +74,16 @@ def _build_offline() -> Path:
 def _try(wheel: Path, with_torch: bool) -> int:
     shutil.rmtree(WORK / "empty", ignore_errors=True)
     python = _environment(WORK / "empty", *([TORCH, "numpy", "rich", "tabulate"] * with_torch))
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
-    step("install", [*pip, "install", "--no-deps", str(wheel)])
     place = WORK / "elsewhere"  # no checkout is in the path of a Python that runs here
     place.mkdir(exist_ok=True)
     step("program", [str(PYTHON), "-c", PROGRAM], cwd=place)
     check = shutil.copy(ROOT / "tests" / "wheel" / "check.py", place)
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
+    begun = str(time.time())
+    step("install", [*pip, "install", "--no-deps", str(wheel)])
+    failed = show([str(python), str(check), "linear.pte", begun], cwd=place)
     _try_cpp(python)
-    failed = show([*pip, "check"]) or show([str(python), str(check), "linear.pte"], cwd=place)
+    failed = failed or show([*pip, "check"])
     if with_torch and not failed:
         pages = shutil.copy(ROOT / "tests" / "readme" / "pages.py", place)
         step("README", [str(python), str(pages), str(ROOT / "README.md")], cwd=place)
