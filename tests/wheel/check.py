@@ -11,6 +11,7 @@ import importlib.util
 import json
 import re
 import signal
+import string
 import subprocess
 import sys
 import time
@@ -87,8 +88,9 @@ def _export(begun: str, command: Path) -> None:
 
 def _serve(begun: str, command: Path) -> None:
     """A language model, from its module to the server's answer."""
-    characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.,!?':\u0120"  # the last: a space
-    vocabulary = {text: token for token, text in enumerate([*characters, "<|endoftext|>"])}
+    space = "\u0120"
+    characters = ["<|endoftext|>", space, *string.ascii_letters, *".,!?':"]
+    vocabulary = {text: token for token, text in enumerate(characters)}
     Path("vocab.json").write_text(json.dumps(vocabulary))
     _export_text_model("text.pte", len(vocabulary))
     arguments = ["serve", "text.pte", "--tokenizer", "vocab.json", "--port", "0"]
@@ -129,7 +131,7 @@ def _export_text_model(path: str, words: int) -> None:
             self.words, self.places = torch.nn.Embedding(words, 16), torch.nn.Embedding(40, 16)
             self.qkv, self.head = torch.nn.Linear(16, 48), torch.nn.Linear(16, words)
             with torch.no_grad():
-                self.head.bias[-1] = -1e4
+                self.head.bias[0] = -1e4
 
         def forward(self, tokens: torch.Tensor) -> torch.Tensor:
             x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
@@ -140,7 +142,7 @@ def _export_text_model(path: str, words: int) -> None:
     torch.manual_seed(0)
     tokens = torch.zeros(1, 40, dtype=torch.int64)
     exported = export(Text().eval(), (tokens,), dynamic_shapes=({1: Dim("t", max=40)},))
-    lengths = {"get_max_context_len": 40, "get_max_seq_len": 40, "get_eos_ids": [words - 1]}
+    lengths = {"get_max_context_len": 40, "get_max_seq_len": 40, "get_eos_ids": [0]}
     manager = to_edge(make_incremental(exported), constant_methods=lengths).to_executorch()
     Path(path).write_bytes(manager.buffer)
 
