@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from tests.fuzz import llm_operator_seeds
 from tests.ops import (  # noqa: F401  (they add their rows)
     samples_beyond_core,
     samples_of_gradients,
@@ -161,7 +162,7 @@ def programs_of(name: str) -> Iterator[tuple[str, bytes]]:
         yield f"prim--{i}", builder.program()
     if (made := tensor_prim(name)) is not None:
         yield "prim--0", made.program()
-    for calls in (table_calls, other_calls):
+    for calls in (table_calls, other_calls, llm_operator_seeds.llm_calls):
         for label, call in calls(name):
             builder = Builder()
             builder.call(call)
@@ -192,7 +193,8 @@ def write(folder: Path) -> None:
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    wanted = stamp_of(OPERATORS, Path(__file__), *sorted((ROOT / "tests" / "ops").glob("*.py")))
+    sources = [Path(__file__), Path(llm_operator_seeds.__file__)]
+    wanted = stamp_of(OPERATORS, *sources, *sorted((ROOT / "tests" / "ops").glob("*.py")))
     if is_current(folder, wanted):
         return
     names = OPERATORS.read_text().split()
@@ -207,10 +209,9 @@ def write(folder: Path) -> None:
             missing.append(name)
         if sys.stdout.isatty():
             print(f"\r\x1b[K{i + 1} of {len(names)} operators, {count} programs", end="")
-    print(
-        f"\roperator seeds: {count} programs of {len(names) - len(missing)} operators of "
-        f"{len(names)}; without any: {', '.join(missing) or 'none'}"
-    )
+    print(f"\roperator seeds: {count} programs of {len(names)} operators")
+    if missing:
+        raise SystemExit(f"operator seeds: no samples of {', '.join(missing)}")
     (folder / "stamp.txt").write_text(wanted)
 
 
