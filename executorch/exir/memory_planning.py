@@ -1,18 +1,12 @@
-"""Where tensors lie in the arenas of a method.
-
-A planning algorithm is a function (alignment, specs, graph_module, graph_signature, extra_padding)
-that gives each spec a memory id (1-based) and a byte offset and returns the size of every arena:
-[0, bytes of arena 1, ...]. `smallest` is the default, `greedy` and `naive` have the conventional
-results. A spec may come with a memory id; each arena is planned for itself.
+"""Where tensors lie in the arenas of a method: lifetimes, sub-graphs and devices around the
+algorithms of exir/memory_algorithms.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
@@ -22,6 +16,14 @@ from executorch.exir import memory
 from executorch.exir.device_arenas import has_devices, place_by_device
 from executorch.exir.error import InternalError
 from executorch.exir.graph.operator_kind import is_inplace, overload_of
+from executorch.exir.memory_algorithms import (
+    MemoryAlgoResult,
+    SpecAllocResult,
+    by_arena,
+    greedy,
+    naive,
+    smallest,
+)
 from executorch.exir.share_storage import (
     extend_lifetimes_of_bases as _extend_storage_base_lifetimes,
 )
@@ -73,8 +75,6 @@ __all__ = [
     "update_tensor_lifetime",
 ]
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass
 class AllocationSpec:
@@ -94,126 +94,6 @@ class SharedObject:
     first_used_index: int
     last_used_index: int
     allocations: list[AllocationSpec] = field(default_factory=list)
-
-
-@dataclass
-class SpecAllocResult:
-    mem_id: int
-    mem_obj_id: int
-    mem_offset: int
-
-
-@dataclass
-class MemoryAlgoResult:
-    """What an algorithm decided, before it is written into the specs."""
-
-    spec_dict: dict[TensorSpec, SpecAllocResult]
-    bufsizes: list[int]
-
-
-def _by_arena(specs: Iterable[TensorSpec]) -> dict[int, list[TensorSpec]]:
-    arenas: dict[int, list[TensorSpec]] = defaultdict(list)
-    for spec in specs:
-        arenas[1 if spec.mem_id is None else spec.mem_id].append(spec)
-    return arenas
-
-
-def _blocks(specs: Iterable[TensorSpec], alignment: int) -> list[tuple[int, int, int]]:
-    """(bytes, first node, last node) of every spec."""
-    return [(spec.realign(alignment), *spec.lifetime) for spec in specs]
-
-
-def _bufsizes(totals: dict[int, int], extra_padding: int) -> list[int]:
-    sizes = [0] * (max(totals, default=1) + 1)
-    if len(sizes) < 2:
-        sizes.append(0)
-    for mem_id, total in totals.items():
-        sizes[mem_id] = total + extra_padding if total else 0
-    return sizes
-
-
-def _with_nested(algo: Callable[..., MemoryAlgoResult]) -> Callable[..., MemoryAlgoResult]:
-    """Let `algo` place what has memory of its own; what lies in others follows its base."""
-
-    @wraps(algo)
-    def place(
-        alignment: int, specs: Iterable[TensorSpec], *rest: Any, **options: Any
-    ) -> MemoryAlgoResult:
-        owners, nested = owners_and_nested(specs)
-        result = algo(alignment, owners, *rest, **options)
-        for spec in nested:
-            base = result.spec_dict[spec.storage_base]  # type: ignore[index]
-            offset = base.mem_offset + spec.storage_base_offset
-            result.spec_dict[spec] = SpecAllocResult(base.mem_id, base.mem_obj_id, offset)
-        return result
-
-    return place
-
-
-@_with_nested
-def naive(
-    alignment: int,
-    specs: Iterable[TensorSpec],
-    graph_module: GraphModule,
-    graph_signature: ExportGraphSignature | None,
-    extra_padding: int = 0,
-) -> MemoryAlgoResult:
-    """Every spec behind the one before it; nothing is used twice."""
-    found: dict[TensorSpec, SpecAllocResult] = {}
-    totals: dict[int, int] = {}
-    for mem_id, group in _by_arena(specs).items():
-        offset = 0
-        for i, spec in enumerate(group):
-            found[spec] = SpecAllocResult(mem_id, i, offset)
-            offset += spec.realign(alignment)
-        totals[mem_id] = offset
-    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
-
-
-@_with_nested
-def greedy(
-    alignment: int,
-    specs: Iterable[TensorSpec],
-    graph_module: GraphModule,
-    graph_signature: ExportGraphSignature | None,
-    extra_padding: int = 0,
-    *,
-    allow_overlapping_allocations: bool = True,
-) -> MemoryAlgoResult:
-    """By descending size into shared objects: into the first that is free during the spec's life,
-    else (if allowed) behind its neighbours in the first with room, else into a new one."""
-    from executorch.exir import _native
-
-    found: dict[TensorSpec, SpecAllocResult] = {}
-    totals: dict[int, int] = {}
-    for mem_id, group in _by_arena(specs).items():
-        blocks = _blocks(group, alignment)
-        offsets, total, objects = _native.plan_greedy(blocks, allow_overlapping_allocations)
-        totals[mem_id] = total
-        for spec, offset, obj in zip(group, offsets, objects, strict=True):
-            found[spec] = SpecAllocResult(mem_id, obj, offset)
-    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
-
-
-@_with_nested
-def smallest(
-    alignment: int,
-    specs: Iterable[TensorSpec],
-    graph_module: GraphModule,
-    graph_signature: ExportGraphSignature | None,
-    extra_padding: int = 0,
-) -> MemoryAlgoResult:
-    """The smallest of several placements (exir/native/offset_planner.h), never above `greedy`."""
-    from executorch.exir import _native
-
-    found: dict[TensorSpec, SpecAllocResult] = {}
-    totals: dict[int, int] = {}
-    for mem_id, group in _by_arena(specs).items():
-        offsets, totals[mem_id], strategy = _native.plan_best(_blocks(group, alignment))
-        _log.debug("arena %d: %d tensors placed %s", mem_id, len(group), strategy)
-        for i, (spec, offset) in enumerate(zip(group, offsets, strict=True)):
-            found[spec] = SpecAllocResult(mem_id, i, offset)
-    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
 
 
 def pick_shared_obj(
@@ -392,7 +272,7 @@ def check_no_conflict(specs: Iterable[TensorSpec]) -> None:
     """InternalError if two specs that are alive together overlap in memory."""
     from executorch.exir import _native
 
-    for mem_id, group in _by_arena(specs).items():
+    for mem_id, group in by_arena(specs).items():
         placed = [s for s in owners_and_nested(group)[0] if s.mem_offset is not None]
         blocks = [(s.allocated_memory, *s.lifetime) for s in placed]
         found = _native.find_conflict(blocks, [s.mem_offset or 0 for s in placed])
@@ -461,22 +341,35 @@ def apply_algo(
     if enable_non_cpu_memory_planning and has_devices(planned):
         sizes, devices = place_by_device(planned, regions, place)
         graph_module.meta["non_const_buffer_device"] = devices
+    elif reuse_storage:
+        sizes = _place_sharing(graph_module, graph_signature, planned, place)
     else:
         sizes = place(planned)
-        shared = share_storage(graph_module, planned) if reuse_storage else []
-        if shared:
-            smaller = place([s for s in planned if s.storage_base is None])
-            if sum(smaller) < sum(sizes):
-                sizes = smaller
-            else:
-                unshare(shared)
-                update_all_tensors_lifetime(graph_module, graph_signature)
-                sizes = place(planned)
     resolve_regions(regions)
     place_shared(graph_module)
     graph_module.meta["regions"] = regions
     insert_calls_to_free(graph_module, specs)
     return sizes
+
+
+def _place_sharing(
+    graph_module: GraphModule,
+    graph_signature: ExportGraphSignature | None,
+    planned: list[TensorSpec],
+    place: Callable[[list[TensorSpec]], list[int]],
+) -> list[int]:
+    """The smaller of two placements: each result in memory of its own, or some where operands
+    lie."""
+    sizes = place(planned)
+    shared = share_storage(graph_module, planned)
+    if not shared:
+        return sizes
+    smaller = place([s for s in planned if s.storage_base is None])
+    if sum(smaller) < sum(sizes):
+        return smaller
+    unshare(shared)
+    update_all_tensors_lifetime(graph_module, graph_signature)
+    return place(planned)
 
 
 def _plan_sub_graph(
