@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,9 +108,7 @@ def check_parity(
     loaded = Runtime.get().load_program(data)
     if method not in loaded.method_names:
         raise ValueError(f"method {method!r}: the program has {sorted(loaded.method_names)}")
-    given = [inputs] if isinstance(inputs, tuple) else list(inputs)
-    if not given or not all(isinstance(i, tuple) for i in given):
-        raise ValueError("inputs: expected a tuple of arguments, or a list of such tuples")
+    given = _tuples(inputs)
     report = ParityReport(method)
     exported = model if isinstance(model, ExportedProgram) else None
     if exported is None and dynamic_shapes is not None:
@@ -133,10 +132,8 @@ def check_parity(
         progress("search for the operator")
         replay = Replay.of(data, method)
         origins = Origins(replay.plan, runner(), exported, model, failed)
-        for suspect in replay.suspects(runner(), tree_flatten(failed)[0]):
-            report.suspects.append(origins.place(suspect))
-            if len(report.suspects) == max_suspects:
-                break
+        found = replay.suspects(runner(), tree_flatten(failed)[0])
+        report.suspects = [origins.place(s) for s in islice(found, max_suspects)]
         report.checked, report.unchecked = replay.checked, replay.unchecked
     return report
 
@@ -145,6 +142,13 @@ def _bytes(program: Any) -> bytes:
     if isinstance(program, (str, Path)):
         return Path(program).read_bytes()
     return bytes(program if isinstance(program, (bytes, bytearray)) else program.buffer)
+
+
+def _tuples(inputs: tuple[Any, ...] | Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    given = [inputs] if isinstance(inputs, tuple) else list(inputs)
+    if not given or not all(isinstance(i, tuple) for i in given):
+        raise ValueError("inputs: expected a tuple of arguments, or a list of such tuples")
+    return given
 
 
 def _cases(
