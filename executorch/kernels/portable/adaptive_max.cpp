@@ -15,8 +15,6 @@ using executorch::runtime::toString;
 
 namespace {
 
-using Pair = std::tuple<Tensor&, Tensor&>;
-
 /// Up to three spatial dims; those missing have extent one.
 struct Planes {
   int64_t in[kSpatial] = {1, 1, 1}, out[kSpatial] = {1, 1, 1};
@@ -55,9 +53,10 @@ struct Planes {
   }
 };
 
-Pair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Tensor& self,
-                       IntArrayRef output_size, Tensor& out, Tensor& indices) {
-  const Pair result(out, indices);
+TensorPair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
+                             const Tensor& self, IntArrayRef output_size, Tensor& out,
+                             Tensor& indices) {
+  const TensorPair result(out, indices);
   const int64_t lead = self.dim() - n_spatial;
   int64_t sizes[kSpatial];
   if (!read_spatial_list(ctx, op, "output_size", output_size, n_spatial, 0, nullptr, sizes)) {
@@ -111,13 +110,13 @@ Pair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
 
 }  // namespace
 
-Pair adaptive_max_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef output_size,
-                             Tensor& out, Tensor& indices) {
+TensorPair adaptive_max_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                   IntArrayRef output_size, Tensor& out, Tensor& indices) {
   return adaptive_max_pool(ctx, "adaptive_max_pool2d.out", 2, self, output_size, out, indices);
 }
 
-Pair adaptive_max_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef output_size,
-                             Tensor& out, Tensor& indices) {
+TensorPair adaptive_max_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                   IntArrayRef output_size, Tensor& out, Tensor& indices) {
   return adaptive_max_pool(ctx, "adaptive_max_pool3d.out", 3, self, output_size, out, indices);
 }
 

@@ -371,14 +371,16 @@ bool require_gradients(KernelRuntimeContext& ctx, const char* op, const Tensor& 
 
 }  // namespace
 
-std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
-    KernelRuntimeContext& ctx, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-    std::optional<IntArrayRef> bias_sizes, IntArrayRef stride, IntArrayRef padding,
-    IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
-    ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2) {
+TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
+                                      const Tensor& input, const Tensor& weight,
+                                      std::optional<IntArrayRef> bias_sizes, IntArrayRef stride,
+                                      IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                                      IntArrayRef output_padding, int64_t groups,
+                                      ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1,
+                                      Tensor& out2) {
   constexpr const char* kOp = "convolution_backward.out";
   (void)bias_sizes;  // the channels of grad_output
-  std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
+  TensorTriple result(out0, out1, out2);
   ET_REQUIRE(ctx, output_mask.size() == 3, InvalidArgument, result,
              "%s: output_mask must have 3 values; it has %zu", kOp, output_mask.size());
   Geometry c;

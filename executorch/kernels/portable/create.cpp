@@ -266,10 +266,9 @@ Tensor& randint_low_out(KernelRuntimeContext& ctx, int64_t low, int64_t high, In
   if (!shape_of(ctx, kOp, size, shape) || !resize_out(ctx, kOp, out, shape)) return out;
   Random random;
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  char* data = static_cast<char*>(out.mutable_data_ptr());
   for (int64_t i = 0; i < out.numel(); ++i) {
     const uint64_t value = static_cast<uint64_t>(low) + random.below(range);
-    store_one(static_cast<int64_t>(value), data + i * out.element_size(), out.scalar_type());
+    store_at(static_cast<int64_t>(value), out, i);
   }
   return out;
 }
@@ -302,11 +301,10 @@ Tensor& randperm_out(KernelRuntimeContext& ctx, int64_t n, Tensor& out) {
   return out;
 }
 
-std::tuple<Tensor&, Tensor&> native_dropout_out(KernelRuntimeContext& ctx, const Tensor& input,
-                                                double p, std::optional<bool> train, Tensor& out0,
-                                                Tensor& out1) {
+TensorPair native_dropout_out(KernelRuntimeContext& ctx, const Tensor& input, double p,
+                              std::optional<bool> train, Tensor& out0, Tensor& out1) {
   constexpr const char* kOp = "native_dropout.out";
-  std::tuple<Tensor&, Tensor&> result(out0, out1);
+  TensorPair result(out0, out1);
   ET_REQUIRE(ctx, p >= 0 && p <= 1, InvalidArgument, result,
              "%s: p must lie in [0, 1]; the value is %g", kOp, p);
   ET_REQUIRE(ctx, out1.scalar_type() == ScalarType::Bool, InvalidArgument, result,
@@ -324,13 +322,10 @@ std::tuple<Tensor&, Tensor&> native_dropout_out(KernelRuntimeContext& ctx, const
              kOp, toString(input.scalar_type()));
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   Random random;
-  char* data = static_cast<char*>(out0.mutable_data_ptr());
   bool* mask = out1.mutable_data_ptr<bool>();
   for (int64_t i = 0; i < out0.numel(); ++i) {
-    char* at = data + i * static_cast<int64_t>(out0.element_size());
     mask[i] = random.uniform() >= p;
-    const double value = mask[i] ? load_one<double>(at, out0.scalar_type()) * scale : 0.0;
-    store_one(value, at, out0.scalar_type());
+    store_at(mask[i] ? load_at<double>(out0, i) * scale : 0.0, out0, i);
   }
   return result;
 }

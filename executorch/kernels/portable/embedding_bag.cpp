@@ -17,8 +17,6 @@ using executorch::runtime::toString;
 
 namespace {
 
-using Results = std::tuple<Tensor&, Tensor&, Tensor&, Tensor&>;
-
 enum class Mode : int64_t { Sum = 0, Mean = 1, Max = 2 };
 
 struct Bags {
@@ -27,15 +25,56 @@ struct Bags {
   const Tensor& offsets;
   Mode mode;
   const std::optional<Tensor>& factors;
-  int64_t n_bags, padding_idx;
+  bool include_last_offset;
+  int64_t padding_idx;
 
+  int64_t count() const { return offsets.size(0) - include_last_offset; }
   IndexValues values() const { return IndexValues(indices); }
   int64_t begin(int64_t bag) const {
     return bag < offsets.size(0) ? IndexValues(offsets)[bag] : indices.numel();
   }
-  int64_t end(int64_t bag) const { return bag + 1 < n_bags ? begin(bag + 1) : last_end(); }
-  int64_t last_end() const { return offsets.size(0) > n_bags ? begin(n_bags) : indices.numel(); }
+  int64_t end(int64_t bag) const { return bag + 1 < count() ? begin(bag + 1) : last_end(); }
+  int64_t last_end() const { return include_last_offset ? begin(count()) : indices.numel(); }
+  /// Where eager keeps no map from indices to bags, `map`; its fake results have one for BFloat16.
+  bool are_simple(const Tensor& map) const {
+    const ScalarType type = weight.scalar_type();
+    return mode == Mode::Sum && padding_idx < 0 &&
+           (type == ScalarType::Float || type == ScalarType::Half || map.numel() < indices.numel());
+  }
 };
+
+/// Shapes and types, and that what is written lies apart from the indices.
+bool require_operands(KernelRuntimeContext& ctx, const char* op, const Bags& bags,
+                      const TensorQuadruple& results) {
+  const auto& [weight, indices, offsets, mode, factors, include_last_offset, padding_idx] = bags;
+  const auto& [out, offset2bag, bag_size, max_indices] = results;
+  ET_REQUIRE(ctx,
+             weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1 && mode >= Mode::Sum &&
+                 mode <= Mode::Max && offsets.size(0) >= include_last_offset &&
+                 is_contiguous(indices) && is_contiguous(offsets),
+             InvalidArgument, false,
+             "%s: a table [n, d], 1-d indices and offsets and a mode from 0 to 2 were expected; "
+             "found %s, %s, %s and %" PRId64,
+             op, ShapeText(weight).c_str(), ShapeText(indices).c_str(), ShapeText(offsets).c_str(),
+             static_cast<int64_t>(mode));
+  ET_REQUIRE(ctx,
+             is_float(weight.scalar_type()) && out.scalar_type() == weight.scalar_type() &&
+                 (!factors.has_value() ||
+                  (factors->scalar_type() == weight.scalar_type() && mode == Mode::Sum &&
+                   factors->numel() == indices.numel() && is_contiguous(*factors))),
+             InvalidArgument, false,
+             "%s: one floating dtype was expected, and per-sample weights only for sums", op);
+  for (const Tensor* t : {&indices, &offsets}) {
+    if (!require_index_dtype(ctx, op, *t)) return false;
+    for (const Tensor* written : {&out, &offset2bag, &bag_size, &max_indices}) {
+      if (!require_apart(ctx, op, *t, *written)) return false;
+    }
+  }
+  for (const Tensor* t : {&offset2bag, &bag_size, &max_indices}) {
+    if (!require_index_dtype(ctx, op, *t)) return false;
+  }
+  return true;
+}
 
 /// Offsets begin at zero, rise, and indices are rows of the table.
 bool require_bags(KernelRuntimeContext& ctx, const char* op, const Bags& bags) {
@@ -102,83 +141,58 @@ void fold_bag(const Bags& bags, int64_t bag, int64_t count, int64_t first, int64
   }
 }
 
-Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& weight,
-                      const Tensor& indices, const Tensor& offsets, int64_t mode,
-                      const std::optional<Tensor>& per_sample_weights, bool include_last_offset,
-                      int64_t padding_idx, Tensor& out, Tensor& offset2bag, Tensor& bag_size,
-                      Tensor& max_indices) {
-  const Results results(out, offset2bag, bag_size, max_indices);
-  ET_REQUIRE(ctx,
-             weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1 && mode >= 0 &&
-                 mode <= 2 && offsets.size(0) >= include_last_offset && is_contiguous(indices) &&
-                 is_contiguous(offsets),
-             InvalidArgument, results,
-             "%s: a table [n, d], 1-d indices and offsets and a mode from 0 to 2 were expected; "
-             "found %s, %s, %s and %" PRId64,
-             op, ShapeText(weight).c_str(), ShapeText(indices).c_str(), ShapeText(offsets).c_str(),
-             mode);
-  ET_REQUIRE(
-      ctx,
-      is_float(weight.scalar_type()) && out.scalar_type() == weight.scalar_type() &&
-          (!per_sample_weights.has_value() ||
-           (per_sample_weights->scalar_type() == weight.scalar_type() && mode == 0 &&
-            per_sample_weights->numel() == indices.numel() && is_contiguous(*per_sample_weights))),
-      InvalidArgument, results,
-      "%s: one floating dtype was expected, and per-sample weights only for sums", op);
-  for (const Tensor* t : {&indices, &offsets}) {
-    if (!require_index_dtype(ctx, op, *t)) return results;
-    for (const Tensor* written : {&out, &offset2bag, &bag_size, &max_indices}) {
-      if (!require_apart(ctx, op, *t, *written)) return results;
-    }
-  }
-  for (const Tensor* t : {&offset2bag, &bag_size, &max_indices}) {
-    if (!require_index_dtype(ctx, op, *t)) return results;
-  }
-  const int64_t n_bags = offsets.size(0) - include_last_offset, width = weight.size(1);
-  const Bags bags{weight, indices,    offsets, static_cast<Mode>(mode), per_sample_weights,
-                  n_bags, padding_idx};
-  // Where eager keeps no map from indices to bags; its fake results have one for BFloat16.
-  const bool simple =
-      bags.mode == Mode::Sum && padding_idx < 0 &&
-      (weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half ||
-       offset2bag.numel() < indices.numel());
-  Shape shape, index_shape, bag_shape;
-  shape.push(n_bags);
-  shape.push(width);
-  index_shape.push(simple ? 0 : indices.numel());
+/// Gives the results their shapes, and zeros where rows of them may be left.
+bool prepare_results(KernelRuntimeContext& ctx, const char* op, const Bags& bags, bool simple,
+                     const TensorQuadruple& results) {
+  const auto& [out, offset2bag, bag_size, max_indices] = results;
   // Some of eager's fake results count the last offset as a bag of its own.
+  const int64_t n_offsets = bags.offsets.size(0);
   const auto bags_of = [&](const Tensor& t) {
-    return t.dim() > 0 && t.size(0) == offsets.size(0) ? offsets.size(0) : n_bags;
+    return t.dim() > 0 && t.size(0) == n_offsets ? n_offsets : bags.count();
   };
+  Shape shape, index_shape, bag_shape, best_shape;
+  shape.push(bags.count());
+  shape.push(bags.weight.size(1));
+  index_shape.push(simple ? 0 : bags.indices.numel());
   bag_shape.push(bags_of(bag_size));
-  Shape best_shape;
   best_shape.push(bags_of(max_indices));
-  if (bags.mode == Mode::Max) best_shape.push(width);
-  if (!require_bags(ctx, op, bags) || !resize_out(ctx, op, out, shape) ||
-      !resize_out(ctx, op, offset2bag, index_shape) || !resize_out(ctx, op, bag_size, bag_shape) ||
-      !resize_out(ctx, op, max_indices, best_shape)) {
-    return results;
+  if (bags.mode == Mode::Max) best_shape.push(bags.weight.size(1));
+  if (!resize_out(ctx, op, out, shape) || !resize_out(ctx, op, offset2bag, index_shape) ||
+      !resize_out(ctx, op, bag_size, bag_shape) || !resize_out(ctx, op, max_indices, best_shape)) {
+    return false;
   }
-  ET_REQUIRE(ctx, is_contiguous(out) && is_contiguous(max_indices), InvalidArgument, results,
+  ET_REQUIRE(ctx, is_contiguous(out) && is_contiguous(max_indices), InvalidArgument, false,
              "%s: a contiguous out was expected", op);
   fill(Scalar(0), bag_size);
   fill(Scalar(0), max_indices);
-  for (int64_t bag = 0; bag < n_bags; ++bag) {
+  return true;
+}
+
+TensorQuadruple embedding_bag(KernelRuntimeContext& ctx, const char* op, const Bags& bags,
+                              const TensorQuadruple& results) {
+  const auto& [out, offset2bag, bag_size, max_indices] = results;
+  if (!require_operands(ctx, op, bags, results)) return results;
+  const bool simple = bags.are_simple(offset2bag);
+  if (!require_bags(ctx, op, bags) || !prepare_results(ctx, op, bags, simple, results)) {
+    return results;
+  }
+  const int64_t width = bags.weight.size(1);
+  Tensor* const rows = bags.mode == Mode::Max ? &max_indices : nullptr;
+  for (int64_t bag = 0; bag < bags.count(); ++bag) {
     int64_t count = 0;
     for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) {
-      count += bags.values()[i] != padding_idx;
+      count += bags.values()[i] != bags.padding_idx;
       if (!simple) put(offset2bag, i, bag);
     }
     put(bag_size, bag, count);
-    if (bags.mode != Mode::Max) put(max_indices, bag, count);
-    with_dtype(weight.scalar_type(), [&](auto tag) {
+    if (rows == nullptr) put(max_indices, bag, count);
+    with_dtype(bags.weight.scalar_type(), [&, &result = out](auto tag) {
       using T = decltype(tag);
       if constexpr (!std::is_integral_v<T>) {
         using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
         for (int64_t first = 0; first < width; first += kColumns) {
           fold_bag<T, C>(bags, bag, count, first, std::min(kColumns, width - first),
-                         out.mutable_data_ptr<T>() + bag * width,
-                         bags.mode == Mode::Max ? &max_indices : nullptr);
+                         result.template mutable_data_ptr<T>() + bag * width, rows);
         }
       }
     });
@@ -188,27 +202,29 @@ Results embedding_bag(KernelRuntimeContext& ctx, const char* op, const Tensor& w
 
 }  // namespace
 
-Results _embedding_bag_out(KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices,
-                           const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
-                           bool sparse, const std::optional<Tensor>& per_sample_weights,
-                           bool include_last_offset, int64_t padding_idx, Tensor& out0,
-                           Tensor& out1, Tensor& out2, Tensor& out3) {
-  (void)scale_grad_by_freq, (void)sparse;  // matter to gradients only
-  return embedding_bag(ctx, "_embedding_bag.out", weight, indices, offsets, mode,
-                       per_sample_weights, include_last_offset, padding_idx, out0, out1, out2,
-                       out3);
+// Frequencies and sparsity matter to gradients only.
+TensorQuadruple _embedding_bag_out(KernelRuntimeContext& ctx, const Tensor& weight,
+                                   const Tensor& indices, const Tensor& offsets, bool, int64_t mode,
+                                   bool, const std::optional<Tensor>& per_sample_weights,
+                                   bool include_last_offset, int64_t padding_idx, Tensor& out0,
+                                   Tensor& out1, Tensor& out2, Tensor& out3) {
+  return embedding_bag(ctx, "_embedding_bag.out",
+                       {weight, indices, offsets, static_cast<Mode>(mode), per_sample_weights,
+                        include_last_offset, padding_idx},
+                       {out0, out1, out2, out3});
 }
 
-Results _embedding_bag_forward_only_out(KernelRuntimeContext& ctx, const Tensor& weight,
-                                        const Tensor& indices, const Tensor& offsets,
-                                        bool scale_grad_by_freq, int64_t mode, bool sparse,
-                                        const std::optional<Tensor>& per_sample_weights,
-                                        bool include_last_offset, int64_t padding_idx, Tensor& out0,
-                                        Tensor& out1, Tensor& out2, Tensor& out3) {
-  (void)scale_grad_by_freq, (void)sparse;
-  return embedding_bag(ctx, "_embedding_bag_forward_only.out", weight, indices, offsets, mode,
-                       per_sample_weights, include_last_offset, padding_idx, out0, out1, out2,
-                       out3);
+TensorQuadruple _embedding_bag_forward_only_out(KernelRuntimeContext& ctx, const Tensor& weight,
+                                                const Tensor& indices, const Tensor& offsets, bool,
+                                                int64_t mode, bool,
+                                                const std::optional<Tensor>& per_sample_weights,
+                                                bool include_last_offset, int64_t padding_idx,
+                                                Tensor& out0, Tensor& out1, Tensor& out2,
+                                                Tensor& out3) {
+  return embedding_bag(ctx, "_embedding_bag_forward_only.out",
+                       {weight, indices, offsets, static_cast<Mode>(mode), per_sample_weights,
+                        include_last_offset, padding_idx},
+                       {out0, out1, out2, out3});
 }
 
 namespace {

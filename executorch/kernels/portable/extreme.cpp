@@ -94,15 +94,10 @@ void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint
   if (indices == nullptr && values->scalar_type() == self.scalar_type() &&
       reduce_by_engine(ctx, r, *values, largest ? Op::Max : Op::Min, 1))
     return;
-  const ScalarType type = values != nullptr ? values->scalar_type() : self.scalar_type();
-  const int64_t size = static_cast<int64_t>(elementSize(type));
   with_compute(compute_of(self.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
     const auto finish = [&](const auto& state, const int64_t* at) {
-      if (values != nullptr) {
-        store_one(static_cast<C>(state.value),
-                  static_cast<char*>(values->mutable_data_ptr()) + at[0] * size, type);
-      }
+      if (values != nullptr) store_at(static_cast<C>(state.value), *values, at[0]);
       if (indices != nullptr) {
         indices->mutable_data_ptr<int64_t>()[at[values != nullptr ? 1 : 0]] = state.index;
       }
@@ -164,8 +159,8 @@ Tensor& min_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out
   return over_dims<false>(ctx, "min.unary_out", self, std::nullopt, false, true, out);
 }
 
-std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                     bool keepdim, Tensor& max, Tensor& max_values) {
+TensorPair max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,
+                   Tensor& max, Tensor& max_values) {
   uint32_t mask;
   if (dim_mask(ctx, "max.dim_max", IntArrayRef(&dim, 1), self.dim(), false, mask)) {
     extreme<true>(ctx, "max.dim_max", self, mask, keepdim, &max, &max_values);
@@ -173,8 +168,8 @@ std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& se
   return {max, max_values};
 }
 
-std::tuple<Tensor&, Tensor&> min_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                     bool keepdim, Tensor& min, Tensor& min_indices) {
+TensorPair min_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,
+                   Tensor& min, Tensor& min_indices) {
   uint32_t mask;
   if (dim_mask(ctx, "min.dim_min", IntArrayRef(&dim, 1), self.dim(), false, mask)) {
     extreme<false>(ctx, "min.dim_min", self, mask, keepdim, &min, &min_indices);

@@ -23,6 +23,11 @@ using executorch::aten::Tensor;
 using executorch::aten::TensorList;
 using executorch::runtime::KernelRuntimeContext;
 
+using TensorPair = std::tuple<Tensor&, Tensor&>;
+using TensorTriple = std::tuple<Tensor&, Tensor&, Tensor&>;
+using TensorQuadruple = std::tuple<Tensor&, Tensor&, Tensor&, Tensor&>;
+
+// Operators of one signature are declared by its type.
 using UnaryOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out);
 using BinaryOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                           Tensor& out);
@@ -34,10 +39,12 @@ BinaryOut atan2_out, div_out, fill_tensor_out, floor_divide_out, fmod_Tensor_out
     minimum_out, mul_out, pow_Tensor_Tensor_out, remainder_Tensor_out;
 ScalarOut div_scalar_out, fill_scalar_out, fmod_Scalar_out, mul_scalar_out, pow_Tensor_Scalar_out,
     remainder_Scalar_out;
-Tensor& add_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
-                const Scalar& alpha, Tensor& out);
-Tensor& add_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
-                       const Scalar& alpha, Tensor& out);
+using ScaledBinaryOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
+                                const Scalar& alpha, Tensor& out);
+ScaledBinaryOut add_out, sub_out;
+using ScaledScalarOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
+                                const Scalar& alpha, Tensor& out);
+ScaledScalarOut add_scalar_out, rsub_scalar_out, sub_scalar_out;
 Tensor& clamp_out(KernelRuntimeContext& ctx, const Tensor& self, const std::optional<Scalar>& min,
                   const std::optional<Scalar>& max, Tensor& out);
 Tensor& clamp_tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
@@ -51,12 +58,6 @@ Tensor& masked_fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, co
                                const Scalar& value, Tensor& out);
 Tensor& pow_Scalar_out(KernelRuntimeContext& ctx, const Scalar& self, const Tensor& exponent,
                        Tensor& out);
-Tensor& rsub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
-                        const Scalar& alpha, Tensor& out);
-Tensor& sub_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
-                const Scalar& alpha, Tensor& out);
-Tensor& sub_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
-                       const Scalar& alpha, Tensor& out);
 Tensor& where_out(KernelRuntimeContext& ctx, const Tensor& condition, const Tensor& self,
                   const Tensor& other, Tensor& out);
 
@@ -90,78 +91,76 @@ Tensor& logit_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<d
 
 // Reductions and scans (reduce.cpp, extreme.cpp, scan.cpp).
 UnaryOut any_all_out, max_unary_out, min_unary_out;
-Tensor& amax_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
-                 Tensor& out);
-Tensor& amin_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim, bool keepdim,
-                 Tensor& out);
+using DimsOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
+                        bool keepdim, Tensor& out);
+DimsOut amax_out, amin_out;
 Tensor& any_dims_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
                      bool keepdim, Tensor& out);
 Tensor& any_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,
                 Tensor& out);
-Tensor& argmax_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<int64_t> dim,
-                   bool keepdim, Tensor& out);
-Tensor& argmin_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<int64_t> dim,
-                   bool keepdim, Tensor& out);
-std::tuple<Tensor&, Tensor&> cummax_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                        Tensor& values, Tensor& indices);
-std::tuple<Tensor&, Tensor&> cummin_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                        Tensor& values, Tensor& indices);
-Tensor& cumprod_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                    std::optional<ScalarType> dtype, Tensor& out);
-Tensor& cumsum_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                   std::optional<ScalarType> dtype, Tensor& out);
+using IndexOfDimOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self,
+                              std::optional<int64_t> dim, bool keepdim, Tensor& out);
+IndexOfDimOut argmax_out, argmin_out;
+using RunningExtremeOut = TensorPair(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                     Tensor& values, Tensor& indices);
+RunningExtremeOut cummax_out, cummin_out;
+using RunningOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                           std::optional<ScalarType> dtype, Tensor& out);
+RunningOut cumprod_out, cumsum_out;
 Tensor& logcumsumexp_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& out);
-std::tuple<Tensor&, Tensor&> max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                     bool keepdim, Tensor& max, Tensor& max_values);
-Tensor& mean_dim_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
-                     bool keepdim, std::optional<ScalarType> dtype, Tensor& out);
-Tensor& mean_dtype_out(KernelRuntimeContext& ctx, const Tensor& self,
-                       std::optional<ScalarType> dtype, Tensor& out);
-std::tuple<Tensor&, Tensor&> min_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                     bool keepdim, Tensor& min, Tensor& min_indices);
+using DimExtremeOut = TensorPair(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                                 bool keepdim, Tensor& values, Tensor& indices);
+DimExtremeOut max_out, min_out;
+using DimsDtypeOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self,
+                             std::optional<IntArrayRef> dim, bool keepdim,
+                             std::optional<ScalarType> dtype, Tensor& out);
+DimsDtypeOut mean_dim_out, sum_dim_out;
+using DtypeOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self,
+                         std::optional<ScalarType> dtype, Tensor& out);
+DtypeOut mean_dtype_out, prod_out;
 Tensor& prod_int_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,
                      std::optional<ScalarType> dtype, Tensor& out);
-Tensor& prod_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<ScalarType> dtype,
-                 Tensor& out);
-Tensor& sum_dim_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
-                    bool keepdim, std::optional<ScalarType> dtype, Tensor& out);
 Tensor& var_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
                            std::optional<IntArrayRef> dim, const std::optional<Scalar>& correction,
                            bool keepdim, Tensor& out);
-std::tuple<Tensor&, Tensor&> var_mean_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                                     std::optional<IntArrayRef> dim,
-                                                     const std::optional<Scalar>& correction,
-                                                     bool keepdim, Tensor& out0, Tensor& out1);
+TensorPair var_mean_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                   std::optional<IntArrayRef> dim,
+                                   const std::optional<Scalar>& correction, bool keepdim,
+                                   Tensor& out0, Tensor& out1);
 Tensor& var_out(KernelRuntimeContext& ctx, const Tensor& self, std::optional<IntArrayRef> dim,
                 bool unbiased, bool keepdim, Tensor& out);
 
 // Softmax (softmax.cpp).
-Tensor& log_softmax_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                        bool half_to_float, Tensor& out);
-Tensor& softmax_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool half_to_float,
-                    Tensor& out);
+using SoftmaxOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                           bool half_to_float, Tensor& out);
+SoftmaxOut log_softmax_out, softmax_out;
 
 // Normalisation (norm.cpp).
-std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_out(
-    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& bias, Tensor& running_mean, Tensor& running_var, bool training,
-    double momentum, double eps, Tensor& out, Tensor& save_mean, Tensor& save_invstd);
-std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_stats_out(
-    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& bias, bool training, double momentum, double eps, Tensor& out,
-    Tensor& save_mean, Tensor& save_invstd);
-std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_training_out(
+TensorTriple _native_batch_norm_legit_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                          const std::optional<Tensor>& weight,
+                                          const std::optional<Tensor>& bias, Tensor& running_mean,
+                                          Tensor& running_var, bool training, double momentum,
+                                          double eps, Tensor& out, Tensor& save_mean,
+                                          Tensor& save_invstd);
+TensorTriple _native_batch_norm_legit_no_stats_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                                   const std::optional<Tensor>& weight,
+                                                   const std::optional<Tensor>& bias, bool training,
+                                                   double momentum, double eps, Tensor& out,
+                                                   Tensor& save_mean, Tensor& save_invstd);
+TensorTriple _native_batch_norm_legit_no_training_out(
     KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
     const std::optional<Tensor>& bias, const Tensor& running_mean, const Tensor& running_var,
     double momentum, double eps, Tensor& out0, Tensor& out1, Tensor& out2);
-std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
-    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& bias, int64_t N, int64_t C, int64_t HxW, int64_t group, double eps,
-    Tensor& out0, Tensor& out1, Tensor& out2);
-std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
-    KernelRuntimeContext& ctx, const Tensor& input, IntArrayRef normalized_shape,
-    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps,
-    Tensor& out0, Tensor& out1, Tensor& out2);
+TensorTriple native_group_norm_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                   const std::optional<Tensor>& weight,
+                                   const std::optional<Tensor>& bias, int64_t N, int64_t C,
+                                   int64_t HxW, int64_t group, double eps, Tensor& out0,
+                                   Tensor& out1, Tensor& out2);
+TensorTriple native_layer_norm_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                   IntArrayRef normalized_shape,
+                                   const std::optional<Tensor>& weight,
+                                   const std::optional<Tensor>& bias, double eps, Tensor& out0,
+                                   Tensor& out1, Tensor& out2);
 
 // Matrix products (matmul.cpp).
 BinaryOut bmm_out, mm_out;
@@ -175,60 +174,49 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
                         const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
                         IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
                         int64_t groups, Tensor& out);
-std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
-    KernelRuntimeContext& ctx, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-    std::optional<IntArrayRef> bias_sizes, IntArrayRef stride, IntArrayRef padding,
-    IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
-    ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2);
+TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
+                                      const Tensor& input, const Tensor& weight,
+                                      std::optional<IntArrayRef> bias_sizes, IntArrayRef stride,
+                                      IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                                      IntArrayRef output_padding, int64_t groups,
+                                      ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1,
+                                      Tensor& out2);
 
 // Pooling (pool.cpp).
-Tensor& _adaptive_avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                 IntArrayRef output_size, Tensor& out);
-Tensor& adaptive_avg_pool1d_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                IntArrayRef output_size, Tensor& out);
+using AdaptiveAverageOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self,
+                                   IntArrayRef output_size, Tensor& out);
+AdaptiveAverageOut _adaptive_avg_pool3d_out, _adaptive_avg_pool2d_out, adaptive_avg_pool1d_out;
 Tensor& avg_pool1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
                        IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                        bool count_include_pad, Tensor& out);
-Tensor& avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
-                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                       bool count_include_pad, std::optional<int64_t> divisor_override,
-                       Tensor& out);
-std::tuple<Tensor&, Tensor&> max_pool3d_with_indices_out(
-    KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-    IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices);
-Tensor& _adaptive_avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                 IntArrayRef output_size, Tensor& out);
-Tensor& avg_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size,
-                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                       bool count_include_pad, std::optional<int64_t> divisor_override,
-                       Tensor& out);
-std::tuple<Tensor&, Tensor&> adaptive_max_pool2d_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                                     IntArrayRef output_size, Tensor& out,
-                                                     Tensor& indices);
-std::tuple<Tensor&, Tensor&> adaptive_max_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                                     IntArrayRef output_size, Tensor& out,
-                                                     Tensor& indices);
-std::tuple<Tensor&, Tensor&> max_pool2d_with_indices_out(
-    KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-    IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices);
+using AveragePoolOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self,
+                               IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                               bool ceil_mode, bool count_include_pad,
+                               std::optional<int64_t> divisor_override, Tensor& out);
+AveragePoolOut avg_pool3d_out, avg_pool2d_out;
+using MaxPoolOut = TensorPair(KernelRuntimeContext& ctx, const Tensor& self,
+                              IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                              IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices);
+MaxPoolOut max_pool3d_with_indices_out, max_pool2d_with_indices_out;
+using AdaptiveMaxOut = TensorPair(KernelRuntimeContext& ctx, const Tensor& self,
+                                  IntArrayRef output_size, Tensor& out, Tensor& indices);
+AdaptiveMaxOut adaptive_max_pool2d_out, adaptive_max_pool3d_out;
 Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
                                              const Tensor& self, IntArrayRef kernel_size,
                                              IntArrayRef stride, IntArrayRef padding,
                                              IntArrayRef dilation, bool ceil_mode,
                                              const Tensor& indices, Tensor& grad_input);
 
-/// Windows put together to an image (fold.cpp).
+// Windows put together to an image (fold.cpp).
 Tensor& col2im_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef output_size,
                    IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
                    IntArrayRef stride, Tensor& out);
 
 // Resampling (resize.cpp, grid.cpp, shape.cpp).
-Tensor& grid_sampler_2d_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
-                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
-                            Tensor& out);
-Tensor& grid_sampler_3d_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
-                            int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
-                            Tensor& out);
+using GridSamplerOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& grid,
+                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                               Tensor& out);
+GridSamplerOut grid_sampler_2d_out, grid_sampler_3d_out;
 Tensor& pixel_shuffle_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t upscale_factor,
                           Tensor& out);
 Tensor& pixel_unshuffle_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t downscale_factor,
@@ -247,18 +235,10 @@ Tensor& upsample_nearest2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inpu
 // Padding (pad.cpp).
 Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef pad,
                             const Scalar& value, Tensor& out);
-Tensor& reflection_pad1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                             Tensor& out);
-Tensor& reflection_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                             Tensor& out);
-Tensor& reflection_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                             Tensor& out);
-Tensor& replication_pad1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                              Tensor& out);
-Tensor& replication_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                              Tensor& out);
-Tensor& replication_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                              Tensor& out);
+using PadOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
+                       Tensor& out);
+PadOut reflection_pad1d_out, reflection_pad2d_out, reflection_pad3d_out, replication_pad1d_out,
+    replication_pad2d_out, replication_pad3d_out;
 
 // Indexing, gathering, scattering (index.cpp, gather.cpp, masked.cpp, scatter.cpp,
 // embedding_bag.cpp).
@@ -275,28 +255,24 @@ Tensor& index_put_out(KernelRuntimeContext& ctx, const Tensor& self,
                       bool accumulate, Tensor& out);
 Tensor& index_put_(KernelRuntimeContext& ctx, Tensor& self, ArrayRef<std::optional<Tensor>> indices,
                    const Tensor& values, bool accumulate);
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _embedding_bag_out(
-    KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-    bool scale_grad_by_freq, int64_t mode, bool sparse,
-    const std::optional<Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx,
-    Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3);
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _embedding_bag_forward_only_out(
-    KernelRuntimeContext& ctx, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-    bool scale_grad_by_freq, int64_t mode, bool sparse,
-    const std::optional<Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx,
-    Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3);
+using EmbeddingBagOut = TensorQuadruple(KernelRuntimeContext& ctx, const Tensor& weight,
+                                        const Tensor& indices, const Tensor& offsets,
+                                        bool scale_grad_by_freq, int64_t mode, bool sparse,
+                                        const std::optional<Tensor>& per_sample_weights,
+                                        bool include_last_offset, int64_t padding_idx, Tensor& out0,
+                                        Tensor& out1, Tensor& out2, Tensor& out3);
+EmbeddingBagOut _embedding_bag_out, _embedding_bag_forward_only_out;
 Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                          const Tensor& index, Tensor& out);
 Tensor& masked_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mask,
                            const Tensor& source, Tensor& out);
 Tensor& repeat_interleave_Tensor_out(KernelRuntimeContext& ctx, const Tensor& repeats,
                                      std::optional<int64_t> output_size, Tensor& out);
-Tensor& scatter_src_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                        const Tensor& index, const Tensor& src, Tensor& out);
+using ScatterOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
+                           const Tensor& index, const Tensor& src, Tensor& out);
+ScatterOut scatter_src_out, scatter_add_out;
 Tensor& scatter_value_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                           const Tensor& index, const Scalar& value, Tensor& out);
-Tensor& scatter_add_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                        const Tensor& index, const Tensor& src, Tensor& out);
 Tensor& scatter_reduce_two_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
                                const Tensor& index, const Tensor& src, std::string_view reduce,
                                bool include_self, Tensor& out);
@@ -318,33 +294,29 @@ Tensor& full_out(KernelRuntimeContext& ctx, IntArrayRef size, const Scalar& fill
                  Tensor& out);
 Tensor& full_like_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& fill_value,
                       std::optional<MemoryFormat> memory_format, Tensor& out);
-std::tuple<Tensor&, Tensor&> native_dropout_out(KernelRuntimeContext& ctx, const Tensor& input,
-                                                double p, std::optional<bool> train, Tensor& out0,
-                                                Tensor& out1);
-Tensor& ones_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
-Tensor& rand_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
-Tensor& randn_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
-Tensor& rand_like_out(KernelRuntimeContext& ctx, const Tensor& self,
-                      std::optional<MemoryFormat> memory_format, Tensor& out);
+TensorPair native_dropout_out(KernelRuntimeContext& ctx, const Tensor& input, double p,
+                              std::optional<bool> train, Tensor& out0, Tensor& out1);
+using SizeOut = Tensor&(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
+SizeOut ones_out, rand_out, randn_out, zeros_out;
+using LikeOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self,
+                        std::optional<MemoryFormat> memory_format, Tensor& out);
+LikeOut rand_like_out, randn_like_out;
 Tensor& randint_out(KernelRuntimeContext& ctx, int64_t high, IntArrayRef size, Tensor& out);
 Tensor& randint_low_out(KernelRuntimeContext& ctx, int64_t low, int64_t high, IntArrayRef size,
                         Tensor& out);
-Tensor& randn_like_out(KernelRuntimeContext& ctx, const Tensor& self,
-                       std::optional<MemoryFormat> memory_format, Tensor& out);
 Tensor& randperm_out(KernelRuntimeContext& ctx, int64_t n, Tensor& out);
 Tensor& scalar_tensor_out(KernelRuntimeContext& ctx, const Scalar& s, Tensor& out);
-Tensor& tril_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal, Tensor& out);
-Tensor& triu_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal, Tensor& out);
-Tensor& zeros_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out);
+using TriangleOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, int64_t diagonal,
+                            Tensor& out);
+TriangleOut tril_out, triu_out;
 Tensor& _empty_dim_order_out(KernelRuntimeContext& ctx, IntArrayRef size,
                              std::optional<IntArrayRef> dim_order, Tensor& out);
 
 // Ordering (sort.cpp).
-std::tuple<Tensor&, Tensor&> sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
-                                         bool descending, Tensor& values, Tensor& indices);
-std::tuple<Tensor&, Tensor&> topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k,
-                                         int64_t dim, bool largest, bool sorted, Tensor& values,
-                                         Tensor& indices);
+TensorPair sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool descending,
+                       Tensor& values, Tensor& indices);
+TensorPair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64_t dim,
+                       bool largest, bool sorted, Tensor& values, Tensor& indices);
 
 // Distances (distance.cpp).
 Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Tensor& x2, double p,
@@ -373,17 +345,16 @@ BinaryOut copysign_out, fmax_out, fmin_out, gcd_out, hypot_out, igamma_out, igam
 Tensor& polygamma_out(KernelRuntimeContext& ctx, int64_t n, const Tensor& self, Tensor& out);
 Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
                      const std::optional<Tensor>& weights, int64_t minlength, Tensor& out);
-std::tuple<Tensor&, Tensor&, Tensor&> _unique2_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                                   bool sorted, bool return_inverse,
-                                                   bool return_counts, Tensor& out0, Tensor& out1,
-                                                   Tensor& out2);
-std::tuple<Tensor&, Tensor&, Tensor&> unique_consecutive_out(
-    KernelRuntimeContext& ctx, const Tensor& self, bool return_inverse, bool return_counts,
-    std::optional<int64_t> dim, Tensor& out0, Tensor& out1, Tensor& out2);
-std::tuple<Tensor&, Tensor&, Tensor&> unique_dim_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                                     int64_t dim, bool sorted, bool return_inverse,
-                                                     bool return_counts, Tensor& out0, Tensor& out1,
-                                                     Tensor& out2);
+TensorTriple _unique2_out(KernelRuntimeContext& ctx, const Tensor& self, bool sorted,
+                          bool return_inverse, bool return_counts, Tensor& out0, Tensor& out1,
+                          Tensor& out2);
+TensorTriple unique_consecutive_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                    bool return_inverse, bool return_counts,
+                                    std::optional<int64_t> dim, Tensor& out0, Tensor& out1,
+                                    Tensor& out2);
+TensorTriple unique_dim_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool sorted,
+                            bool return_inverse, bool return_counts, Tensor& out0, Tensor& out1,
+                            Tensor& out2);
 Tensor& round_decimals_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t decimals,
                            Tensor& out);
 Tensor& bucketize_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
@@ -394,34 +365,27 @@ Tensor& searchsorted_Tensor_out(KernelRuntimeContext& ctx, const Tensor& sorted_
                                 const std::optional<Tensor>& sorter, Tensor& out);
 
 // Factorizations and what they solve (linalg.cpp).
-std::tuple<Tensor&, Tensor&, Tensor&> _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A,
-                                                         Tensor& value, Tensor& LU, Tensor& pivots);
-std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,
-                                                      std::string_view UPLO, bool compute_v,
-                                                      Tensor& eigenvalues, Tensor& eigenvectors);
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_slogdet_sign(KernelRuntimeContext& ctx,
-                                                                    const Tensor& A, Tensor& sign,
-                                                                    Tensor& logabsdet, Tensor& LU,
-                                                                    Tensor& pivots);
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
-    KernelRuntimeContext& ctx, const Tensor& A, const Tensor& B, bool left, bool check_errors,
-    Tensor& X, Tensor& LU, Tensor& pivots, Tensor& info);
-std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A,
-                                                    bool full_matrices, bool compute_uv,
-                                                    std::optional<std::string_view> driver,
-                                                    Tensor& U, Tensor& S, Tensor& Vh);
-std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self,
-                                                  bool upper, bool check_errors, Tensor& L,
-                                                  Tensor& info);
-std::tuple<Tensor&, Tensor&> linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A,
-                                                   bool check_errors, Tensor& inverse,
-                                                   Tensor& info);
-std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(KernelRuntimeContext& ctx,
-                                                              const Tensor& A, bool pivot,
-                                                              bool check_errors, Tensor& LU,
-                                                              Tensor& pivots, Tensor& info);
-std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A,
-                                           std::string_view mode, Tensor& Q, Tensor& R);
+TensorTriple _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A, Tensor& value,
+                                Tensor& LU, Tensor& pivots);
+TensorPair _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,
+                                    std::string_view UPLO, bool compute_v, Tensor& eigenvalues,
+                                    Tensor& eigenvectors);
+TensorQuadruple _linalg_slogdet_sign(KernelRuntimeContext& ctx, const Tensor& A, Tensor& sign,
+                                     Tensor& logabsdet, Tensor& LU, Tensor& pivots);
+TensorQuadruple _linalg_solve_ex_result(KernelRuntimeContext& ctx, const Tensor& A, const Tensor& B,
+                                        bool left, bool check_errors, Tensor& X, Tensor& LU,
+                                        Tensor& pivots, Tensor& info);
+TensorTriple _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A, bool full_matrices,
+                           bool compute_uv, std::optional<std::string_view> driver, Tensor& U,
+                           Tensor& S, Tensor& Vh);
+TensorPair linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self, bool upper,
+                                bool check_errors, Tensor& L, Tensor& info);
+TensorPair linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A, bool check_errors,
+                                 Tensor& inverse, Tensor& info);
+TensorTriple linalg_lu_factor_ex_out(KernelRuntimeContext& ctx, const Tensor& A, bool pivot,
+                                     bool check_errors, Tensor& LU, Tensor& pivots, Tensor& info);
+TensorPair linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A, std::string_view mode,
+                         Tensor& Q, Tensor& R);
 Tensor& linalg_solve_triangular_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& B,
                                     bool upper, bool left, bool unitriangular, Tensor& out);
 
@@ -435,15 +399,19 @@ Tensor& avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_ou
 Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
                                      const Tensor& indices, int64_t num_weights,
                                      int64_t padding_idx, bool scale_grad_by_freq, Tensor& out);
-std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_backward_out(
-    KernelRuntimeContext& ctx, const Tensor& grad_out, const Tensor& input, const Tensor& mean,
-    const Tensor& rstd, const std::optional<Tensor>& weight, int64_t N, int64_t C, int64_t HxW,
-    int64_t group, ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2);
-std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_backward_out(
-    KernelRuntimeContext& ctx, const Tensor& grad_out, const Tensor& input,
-    IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
-    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-    ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1, Tensor& out2);
+TensorTriple native_group_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_out,
+                                            const Tensor& input, const Tensor& mean,
+                                            const Tensor& rstd, const std::optional<Tensor>& weight,
+                                            int64_t N, int64_t C, int64_t HxW, int64_t group,
+                                            ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1,
+                                            Tensor& out2);
+TensorTriple native_layer_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_out,
+                                            const Tensor& input, IntArrayRef normalized_shape,
+                                            const Tensor& mean, const Tensor& rstd,
+                                            const std::optional<Tensor>& weight,
+                                            const std::optional<Tensor>& bias,
+                                            ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1,
+                                            Tensor& out2);
 
 // Copies and views (shape.cpp).
 UnaryOut alias_copy_out, detach_copy_out, lift_fresh_copy_out, t_copy_out, view_as_real_copy_out,
@@ -452,7 +420,9 @@ Tensor& to_copy_out(KernelRuntimeContext& ctx, const Tensor& self, bool non_bloc
                     std::optional<MemoryFormat> memory_format, Tensor& out);
 Tensor& as_strided_copy_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef size,
                             IntArrayRef stride, std::optional<int64_t> storage_offset, Tensor& out);
-Tensor& cat_out(KernelRuntimeContext& ctx, TensorList tensors, int64_t dim, Tensor& out);
+using ConcatenationOut = Tensor&(KernelRuntimeContext& ctx, TensorList tensors, int64_t dim,
+                                 Tensor& out);
+ConcatenationOut cat_out, stack_out;
 Tensor& clone_out(KernelRuntimeContext& ctx, const Tensor& self,
                   std::optional<MemoryFormat> memory_format, Tensor& out);
 Tensor& copy_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& src,
@@ -484,7 +454,6 @@ Tensor& squeeze_copy_dim_out(KernelRuntimeContext& ctx, const Tensor& self, int6
                              Tensor& out);
 Tensor& squeeze_copy_dims_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
                               Tensor& out);
-Tensor& stack_out(KernelRuntimeContext& ctx, TensorList tensors, int64_t dim, Tensor& out);
 Tensor& transpose_copy_int_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim0,
                                int64_t dim1, Tensor& out);
 void unbind_copy_int_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
@@ -495,9 +464,8 @@ Tensor& unsqueeze_copy_out(KernelRuntimeContext& ctx, const Tensor& self, int64_
 Tensor& view_copy_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef size, Tensor& out);
 Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, ScalarType dtype,
                             Tensor& out);
-Tensor& _to_dim_order_copy_out(KernelRuntimeContext& ctx, const Tensor& self, bool non_blocking,
-                               std::optional<IntArrayRef> dim_order, Tensor& out);
-Tensor& _clone_dim_order_out(KernelRuntimeContext& ctx, const Tensor& self, bool non_blocking,
-                             std::optional<IntArrayRef> dim_order, Tensor& out);
+using DimOrderOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, bool non_blocking,
+                            std::optional<IntArrayRef> dim_order, Tensor& out);
+DimOrderOut _to_dim_order_copy_out, _clone_dim_order_out;
 
 }  // namespace torch::executor::native

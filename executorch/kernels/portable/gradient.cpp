@@ -22,8 +22,6 @@ using executorch::runtime::toString;
 
 namespace {
 
-using Triple = std::tuple<Tensor&, Tensor&, Tensor&>;
-
 bool require_one_float(KernelRuntimeContext& ctx, const char* op,
                        std::initializer_list<const Tensor*> tensors) {
   const ScalarType type = (*tensors.begin())->scalar_type();
@@ -167,6 +165,69 @@ Tensor& avg_pool2d_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_ou
   return grad_input;
 }
 
+namespace {
+
+/// The rows of weights that an embedding's indices name, and where their gradients lie.
+struct EmbeddedRows {
+  KernelRuntimeContext& ctx;
+  const char* op;
+  const Tensor &grad, &indices;
+  int64_t n_rows, padding_idx;
+
+  /// f(row, offset of its gradient) for all but the padding, up to an index that names no row.
+  template <class F>
+  void each(const F& f) const {
+    const IndexValues values(indices);
+    Loop loop(indices.sizes());
+    loop.add(Layout(indices).strides).add(Layout(grad).strides);
+    int64_t position = 0;
+    for_each_run(loop, [&](const int64_t* at, int64_t n) {
+      for (int64_t i = 0; i < n; ++i, ++position) {
+        const int64_t row = values[at[0] + i * loop.inner_stride(0)];
+        if (row == padding_idx) continue;
+        if (row < 0 || row >= n_rows) {
+          if (ctx.failure_state() == executorch::runtime::Error::Ok) {
+            fail_index(ctx, op, row, position, 0, n_rows, 0);
+          }
+          return;
+        }
+        f(row, at[1] + i * loop.inner_stride(1));
+      }
+    });
+  }
+
+  /// How often each row is named, in scratch memory; nullptr if there is none.
+  int64_t* count() const {
+    const Size bytes = Size(n_rows) * sizeof(int64_t);
+    auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(int64_t));
+    ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, nullptr,
+               "%s: no scratch memory for %" PRId64 " counts", op, n_rows);
+    auto* const counts = static_cast<int64_t*>(memory.get());
+    std::fill_n(counts, n_rows, int64_t{0});
+    each([&](int64_t row, int64_t) { ++counts[row]; });
+    return counts;
+  }
+
+  /// to[row] += its gradients, divided by the row's count if there are counts.
+  template <class T>
+  void add_to(const Tensor& out, const int64_t* counts) const {
+    using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const Layout from(grad), to(out);
+    const int64_t width = out.size(1), step = from.strides[grad.dim() - 1];
+    const T* src = grad.const_data_ptr<T>();
+    T* dst = out.mutable_data_ptr<T>();
+    each([&](int64_t row, int64_t offset) {
+      const C scale = counts == nullptr ? C(1) : C(1) / static_cast<C>(counts[row]);
+      for (int64_t i = 0; i < width; ++i) {
+        T& sum = dst[row * to.strides[0] + i * to.strides[1]];
+        sum = static_cast<T>(static_cast<C>(sum) + scale * static_cast<C>(src[offset + i * step]));
+      }
+    });
+  }
+};
+
+}  // namespace
+
 Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_output,
                                      const Tensor& indices, int64_t num_weights,
                                      int64_t padding_idx, bool scale_grad_by_freq, Tensor& out) {
@@ -181,57 +242,16 @@ Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& gr
       !require_index(ctx, kOp, indices, out)) {
     return out;
   }
-  const int64_t width = grad_output.size(rank - 1);
   Shape shape;
   shape.push(num_weights);
-  shape.push(width);
+  shape.push(grad_output.size(rank - 1));
   if (!resize_out(ctx, kOp, out, shape)) return out;
   fill(Scalar(0), out);
-  int64_t* counts = nullptr;
-  if (scale_grad_by_freq) {
-    const Size bytes = Size(num_weights) * sizeof(int64_t);
-    auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(int64_t));
-    ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, out,
-               "%s: no scratch memory for %" PRId64 " counts", kOp, num_weights);
-    counts = static_cast<int64_t*>(memory.get());
-    std::fill_n(counts, num_weights, int64_t{0});
-  }
-  const Layout from(grad_output), to(out);
-  const IndexValues values(indices);
-  Loop loop(indices.sizes());
-  loop.add(Layout(indices).strides).add(from.strides);
-  const auto each = [&](auto&& f) {  // f(row of weights, offset of its gradient)
-    int64_t position = 0;
-    for_each_run(loop, [&](const int64_t* at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i, ++position) {
-        const int64_t row = values[at[0] + i * loop.inner_stride(0)];
-        if (row == padding_idx) continue;
-        if (row < 0 || row >= num_weights) {
-          if (ctx.failure_state() == executorch::runtime::Error::Ok) {
-            fail_index(ctx, kOp, row, position, 0, num_weights, 0);
-          }
-          return;
-        }
-        f(row, at[1] + i * loop.inner_stride(1));
-      }
-    });
-  };
-  if (counts != nullptr) each([&](int64_t row, int64_t) { ++counts[row]; });
+  const EmbeddedRows rows{ctx, kOp, grad_output, indices, num_weights, padding_idx};
+  const int64_t* const counts = scale_grad_by_freq ? rows.count() : nullptr;
+  if (scale_grad_by_freq && counts == nullptr) return out;
   with_dtype(out.scalar_type(), [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (!std::is_integral_v<T>) {
-      using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      const T* src = grad_output.const_data_ptr<T>();
-      T* dst = out.mutable_data_ptr<T>();
-      each([&](int64_t row, int64_t offset) {
-        const C scale = counts == nullptr ? C(1) : C(1) / static_cast<C>(counts[row]);
-        for (int64_t i = 0; i < width; ++i) {
-          T& sum = dst[row * to.strides[0] + i * to.strides[1]];
-          sum = static_cast<T>(static_cast<C>(sum) +
-                               scale * static_cast<C>(src[offset + i * from.strides[rank - 1]]));
-        }
-      });
-    }
+    if constexpr (!std::is_integral_v<decltype(tag)>) rows.add_to<decltype(tag)>(out, counts);
   });
   return out;
 }
@@ -283,7 +303,7 @@ class NormGradient {
       });
       const C a = static_cast<C>(sum / static_cast<double>(groups_.n));
       const C b = static_cast<C>(product / static_cast<double>(groups_.n));
-      const C rstd = statistic(rstd_, g);
+      const C rstd = load_at<C>(rstd_, g);
       chunks(g, [&](int64_t pos, int64_t n, const C* x, const C* gw, C* y) {
         for (int64_t i = 0; i < n; ++i) y[i] = rstd * (gw[i] - a - x[i] * b);
         to.write(pos, n, y);
@@ -299,7 +319,7 @@ class NormGradient {
       const int64_t end = groups_.n == 0 ? 0 : groups_.n_groups;
       for (int64_t g = w / groups_.n_weights; g < end; g += groups_.n_kinds) {
         const int64_t first = w % groups_.n_weights * groups_.n_per_weight;
-        const C mean = statistic(mean_, g), rstd = statistic(rstd_, g);
+        const C mean = load_at<C>(mean_, g), rstd = load_at<C>(rstd_, g);
         C x[kChunk], dy[kChunk];
         for (int64_t i = 0; i < groups_.n_per_weight; i += kChunk) {
           const int64_t n = std::min(kChunk, groups_.n_per_weight - i);
@@ -312,25 +332,16 @@ class NormGradient {
           }
         }
       }
-      put(weight, w, gx);
-      put(bias, w, gs);
+      if (weight != nullptr) store_at(gx, *weight, w);
+      if (bias != nullptr) store_at(gs, *bias, w);
     }
   }
 
  private:
-  static C statistic(const Tensor& t, int64_t g) {
-    return load_one<C>(static_cast<const char*>(t.const_data_ptr()) + g * t.element_size(),
-                       t.scalar_type());
-  }
-  static void put(Tensor* t, int64_t i, double value) {
-    if (t == nullptr) return;
-    store_one(value, static_cast<char*>(t->mutable_data_ptr()) + i * t->element_size(),
-              t->scalar_type());
-  }
   /// f(position, n, x', g w, room for n) for the chunks of run g.
   template <class F>
   void chunks(int64_t g, F&& f) const {
-    const C mean = statistic(mean_, g), rstd = statistic(rstd_, g);
+    const C mean = load_at<C>(mean_, g), rstd = load_at<C>(rstd_, g);
     C x[kChunk], dy[kChunk], room[kChunk];
     for (int64_t i = 0; i < groups_.n; i += kChunk) {
       const int64_t n = std::min(kChunk, groups_.n - i), pos = g * groups_.n + i;
@@ -339,7 +350,7 @@ class NormGradient {
       for (int64_t j = 0; j < n; ++j) x[j] = (x[j] - mean) * rstd;
       if (weight_.has_value()) {
         for (int64_t j = 0; j < n; ++j) {
-          dy[j] *= statistic(
+          dy[j] *= load_at<C>(
               *weight_, g % groups_.n_kinds * groups_.n_weights + (i + j) / groups_.n_per_weight);
         }
       }
@@ -354,12 +365,12 @@ class NormGradient {
 };
 
 /// The gradients that `mask` asks for; the others become empty.
-Triple norm_gradient(KernelRuntimeContext& ctx, const char* op, const Groups& groups,
-                     const Tensor& grad, const Tensor& input, const Tensor& mean,
-                     const Tensor& rstd, const std::optional<Tensor>& weight,
-                     ArrayRef<SizesType> parameter_shape, ArrayRef<bool> mask, Tensor& out0,
-                     Tensor& out1, Tensor& out2) {
-  const Triple result(out0, out1, out2);
+TensorTriple norm_gradient(KernelRuntimeContext& ctx, const char* op, const Groups& groups,
+                           const Tensor& grad, const Tensor& input, const Tensor& mean,
+                           const Tensor& rstd, const std::optional<Tensor>& weight,
+                           ArrayRef<SizesType> parameter_shape, ArrayRef<bool> mask, Tensor& out0,
+                           Tensor& out1, Tensor& out2) {
+  const TensorTriple result(out0, out1, out2);
   ET_REQUIRE(ctx,
              grad.sizes().equals(input.sizes()) && mean.numel() == groups.n_groups &&
                  rstd.numel() == groups.n_groups && mask.size() == 3 && is_contiguous(mean) &&
@@ -393,12 +404,13 @@ Triple norm_gradient(KernelRuntimeContext& ctx, const char* op, const Groups& gr
 
 }  // namespace
 
-Triple native_layer_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_out,
-                                      const Tensor& input, IntArrayRef normalized_shape,
-                                      const Tensor& mean, const Tensor& rstd,
-                                      const std::optional<Tensor>& weight,
-                                      const std::optional<Tensor>& bias, ArrayRef<bool> output_mask,
-                                      Tensor& out0, Tensor& out1, Tensor& out2) {
+TensorTriple native_layer_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_out,
+                                            const Tensor& input, IntArrayRef normalized_shape,
+                                            const Tensor& mean, const Tensor& rstd,
+                                            const std::optional<Tensor>& weight,
+                                            const std::optional<Tensor>& bias,
+                                            ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1,
+                                            Tensor& out2) {
   constexpr const char* kOp = "native_layer_norm_backward.out";
   (void)bias;
   const int64_t n_dims = static_cast<int64_t>(normalized_shape.size()), rank = input.dim();
@@ -408,7 +420,7 @@ Triple native_layer_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& g
     fits = input.size(d) == normalized_shape[static_cast<size_t>(d - (rank - n_dims))];
     shape.push(input.size(d));
   }
-  ET_REQUIRE(ctx, fits, InvalidArgument, Triple(out0, out1, out2),
+  ET_REQUIRE(ctx, fits, InvalidArgument, TensorTriple(out0, out1, out2),
              "%s: normalized_shape %s is not the end of the input's shape %s", kOp,
              ShapeText(normalized_shape).c_str(), ShapeText(input).c_str());
   const int64_t n = shape.numel().value();  // a part of the input's shape
@@ -418,18 +430,19 @@ Triple native_layer_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& g
                        out0, out1, out2);
 }
 
-Triple native_group_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_out,
-                                      const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                                      const std::optional<Tensor>& weight, int64_t N, int64_t C,
-                                      int64_t HxW, int64_t group, ArrayRef<bool> output_mask,
-                                      Tensor& out0, Tensor& out1, Tensor& out2) {
+TensorTriple native_group_norm_backward_out(KernelRuntimeContext& ctx, const Tensor& grad_out,
+                                            const Tensor& input, const Tensor& mean,
+                                            const Tensor& rstd, const std::optional<Tensor>& weight,
+                                            int64_t N, int64_t C, int64_t HxW, int64_t group,
+                                            ArrayRef<bool> output_mask, Tensor& out0, Tensor& out1,
+                                            Tensor& out2) {
   constexpr const char* kOp = "native_group_norm_backward.out";
   ET_REQUIRE(ctx,
              input.dim() >= 2 && input.size(0) == N && input.size(1) == C &&
                  (Size(N) * C * HxW).within(INT64_MAX) &&
                  input.numel() == (Size(N) * C * HxW).value() && HxW >= 0 && group > 0 &&
                  C % group == 0 && (Size(N) * group).ok(),
-             InvalidArgument, Triple(out0, out1, out2),
+             InvalidArgument, TensorTriple(out0, out1, out2),
              "%s: an input of shape %s does not have N=%" PRId64 ", C=%" PRId64 " and HxW=%" PRId64
              " in %" PRId64 " groups",
              kOp, ShapeText(input).c_str(), N, C, HxW, group);

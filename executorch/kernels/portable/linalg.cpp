@@ -29,6 +29,20 @@ bool check_info(KernelRuntimeContext& ctx, const char* op, bool wanted, int64_t 
   return true;
 }
 
+/// to = from, or its transpose.
+void copy(const Matrix& from, bool transposed, const Matrix& to) {
+  for (int64_t r = 0; r < to.rows; ++r) {
+    for (int64_t c = 0; c < to.columns; ++c) to[r][c] = transposed ? from[c][r] : from[r][c];
+  }
+}
+
+/// shape_like() of what is `wanted`; what is not has one dim of size 0.
+bool shape_if(bool wanted, KernelRuntimeContext& ctx, const char* op, const Tensor& t,
+              std::initializer_list<int64_t> inner, Tensor& out) {
+  const SizesType none = 0;
+  return wanted ? shape_like(ctx, op, t, inner, out) : resize_out(ctx, op, out, {&none, 1});
+}
+
 double parity(const double* pivots, int64_t n) {
   double sign = 1;
   for (int64_t k = 0; k < n; ++k) {
@@ -39,11 +53,10 @@ double parity(const double* pivots, int64_t n) {
 
 }  // namespace
 
-std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self,
-                                                  bool upper, bool check_errors, Tensor& L,
-                                                  Tensor& info) {
+TensorPair linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self, bool upper,
+                                bool check_errors, Tensor& L, Tensor& info) {
   constexpr const char* kOp = "linalg_cholesky_ex.L";
-  const std::tuple<Tensor&, Tensor&> result(L, info);
+  const TensorPair result(L, info);
   if (!require_matrices(ctx, kOp, self, true)) return result;
   const Batch from{self, 2}, to{L, 2}, infos{info, 0};
   const int64_t n = from.rows();
@@ -99,12 +112,10 @@ void with_lu(Workspace& space, const Tensor& A, bool transposed, Tensor& LU, Ten
 
 }  // namespace
 
-std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(KernelRuntimeContext& ctx,
-                                                              const Tensor& A, bool pivot,
-                                                              bool check_errors, Tensor& LU,
-                                                              Tensor& pivots, Tensor& info) {
+TensorTriple linalg_lu_factor_ex_out(KernelRuntimeContext& ctx, const Tensor& A, bool pivot,
+                                     bool check_errors, Tensor& LU, Tensor& pivots, Tensor& info) {
   constexpr const char* kOp = "linalg_lu_factor_ex.out";
-  const std::tuple<Tensor&, Tensor&, Tensor&> result(LU, pivots, info);
+  const TensorTriple result(LU, pivots, info);
   ET_REQUIRE(ctx, pivot, NotSupported, result, "%s: without pivoting is not implemented", kOp);
   if (!require_matrices(ctx, kOp, A, false) || !shape_like(ctx, kOp, A, {}, info)) return result;
   Workspace space{ctx, kOp};
@@ -116,11 +127,10 @@ std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(KernelRuntimeConte
   return result;
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&> _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A,
-                                                         Tensor& value, Tensor& LU,
-                                                         Tensor& pivots) {
+TensorTriple _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A, Tensor& value,
+                                Tensor& LU, Tensor& pivots) {
   constexpr const char* kOp = "_linalg_det.result";
-  const std::tuple<Tensor&, Tensor&, Tensor&> result(value, LU, pivots);
+  const TensorTriple result(value, LU, pivots);
   if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, value)) return result;
   Workspace space{ctx, kOp};
   // As eager, whose matrices lie in columns: the transpose has the same determinant.
@@ -134,12 +144,10 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_det_result(KernelRuntimeContext& c
   return result;
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_slogdet_sign(KernelRuntimeContext& ctx,
-                                                                    const Tensor& A, Tensor& sign,
-                                                                    Tensor& logabsdet, Tensor& LU,
-                                                                    Tensor& pivots) {
+TensorQuadruple _linalg_slogdet_sign(KernelRuntimeContext& ctx, const Tensor& A, Tensor& sign,
+                                     Tensor& logabsdet, Tensor& LU, Tensor& pivots) {
   constexpr const char* kOp = "_linalg_slogdet.sign";
-  const std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> result(sign, logabsdet, LU, pivots);
+  const TensorQuadruple result(sign, logabsdet, LU, pivots);
   if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, sign) ||
       !shape_like(ctx, kOp, A, {}, logabsdet)) {
     return result;
@@ -159,11 +167,10 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_slogdet_sign(KernelRuntim
   return result;
 }
 
-std::tuple<Tensor&, Tensor&> linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A,
-                                                   bool check_errors, Tensor& inverse,
-                                                   Tensor& info) {
+TensorPair linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A, bool check_errors,
+                                 Tensor& inverse, Tensor& info) {
   constexpr const char* kOp = "linalg_inv_ex.inverse";
-  const std::tuple<Tensor&, Tensor&> result(inverse, info);
+  const TensorPair result(inverse, info);
   if (!require_matrices(ctx, kOp, A, true)) return result;
   const Batch from{A, 2}, to{inverse, 2}, infos{info, 0};
   const int64_t n = from.rows();
@@ -185,11 +192,11 @@ std::tuple<Tensor&, Tensor&> linalg_inv_ex_inverse(KernelRuntimeContext& ctx, co
   return result;
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
-    KernelRuntimeContext& ctx, const Tensor& A, const Tensor& B, bool left, bool check_errors,
-    Tensor& X, Tensor& LU, Tensor& pivots, Tensor& info) {
+TensorQuadruple _linalg_solve_ex_result(KernelRuntimeContext& ctx, const Tensor& A, const Tensor& B,
+                                        bool left, bool check_errors, Tensor& X, Tensor& LU,
+                                        Tensor& pivots, Tensor& info) {
   constexpr const char* kOp = "_linalg_solve_ex.result";
-  const std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> result(X, LU, pivots, info);
+  const TensorQuadruple result(X, LU, pivots, info);
   if (!require_matrices(ctx, kOp, A, true) || !shape_like(ctx, kOp, A, {}, info)) return result;
   bool vectors = B.dim() == 1 || B.dim() == A.dim() - 1;
   for (int64_t d = 0; vectors && d < A.dim() - 1; ++d) {
@@ -223,14 +230,10 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> _linalg_solve_ex_result(
     right.read(i, to, b);
     const bool transposed = vectors || !left;  // x A = b is A^T x^T = b^T
     if (!left) transpose(a);
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t c = 0; c < other; ++c) x[r][c] = transposed ? b[c][r] : b[r][c];
-    }
+    copy(b, transposed, x);
     factor_lu(a, swaps.data);
     solve_lu(a, swaps.data, x);
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t c = 0; c < other; ++c) (transposed ? b[c][r] : b[r][c]) = x[r][c];
-    }
+    copy(x, transposed, b);
     to.write(i, b);
   }
   return result;
@@ -258,24 +261,20 @@ Tensor& linalg_solve_triangular_out(KernelRuntimeContext& ctx, const Tensor& sel
     if (left) {
       solve_triangle(a, upper, unitriangular, b);
     } else {  // x A = b is A^T x^T = b^T
-      for (int64_t r = 0; r < n; ++r) {
-        for (int64_t c = 0; c < r; ++c) std::swap(a[r][c], a[c][r]);
-        for (int64_t c = 0; c < rows; ++c) x[r][c] = b[c][r];
-      }
+      transpose(a);
+      copy(b, true, x);
       solve_triangle(a, !upper, unitriangular, x);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t c = 0; c < n; ++c) b[r][c] = x[c][r];
-      }
+      copy(x, true, b);
     }
     to.write(i, b);
   }
   return out;
 }
 
-std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A,
-                                           std::string_view mode, Tensor& Q, Tensor& R) {
+TensorPair linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A, std::string_view mode,
+                         Tensor& Q, Tensor& R) {
   constexpr const char* kOp = "linalg_qr.out";
-  const std::tuple<Tensor&, Tensor&> result(Q, R);
+  const TensorPair result(Q, R);
   ET_REQUIRE(ctx, mode == "reduced" || mode == "complete" || mode == "r", InvalidArgument, result,
              "%s: mode is '%.*s', expected 'reduced', 'complete' or 'r'", kOp,
              static_cast<int>(mode.size()), mode.data());
@@ -283,9 +282,7 @@ std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tens
   const Batch from{A, 2}, qs{Q, 2}, rs{R, 2};
   const int64_t rows = from.rows(), columns = from.columns();
   const int64_t n = mode == "complete" ? rows : std::min(rows, columns);
-  Shape none;
-  none.push(0);
-  if (!(mode == "r" ? resize_out(ctx, kOp, Q, none) : shape_like(ctx, kOp, A, {rows, n}, Q)) ||
+  if (!shape_if(mode != "r", ctx, kOp, A, {rows, n}, Q) ||
       !shape_like(ctx, kOp, A, {n, columns}, R) || are_empty({&Q, &R})) {
     return result;
   }
@@ -302,20 +299,16 @@ std::tuple<Tensor&, Tensor&> linalg_qr_out(KernelRuntimeContext& ctx, const Tens
   return result;
 }
 
-std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,
-                                                      std::string_view UPLO, bool compute_v,
-                                                      Tensor& eigenvalues, Tensor& eigenvectors) {
+TensorPair _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,
+                                    std::string_view UPLO, bool compute_v, Tensor& eigenvalues,
+                                    Tensor& eigenvectors) {
   constexpr const char* kOp = "_linalg_eigh.eigenvalues";
-  const std::tuple<Tensor&, Tensor&> result(eigenvalues, eigenvectors);
+  const TensorPair result(eigenvalues, eigenvectors);
   if (!require_matrices(ctx, kOp, A, true)) return result;
   const Batch from{A, 2}, values{eigenvalues, 1}, vectors{eigenvectors, 2};
   const int64_t n = from.rows();
-  Shape none;
-  none.push(0);
   if (!shape_like(ctx, kOp, A, {n}, eigenvalues) ||
-      !(compute_v ? shape_like(ctx, kOp, A, {n, n}, eigenvectors)
-                  : resize_out(ctx, kOp, eigenvectors, none)) ||
-      eigenvalues.numel() == 0) {
+      !shape_if(compute_v, ctx, kOp, A, {n, n}, eigenvectors) || eigenvalues.numel() == 0) {
     return result;
   }
   const bool lower = !UPLO.empty() && (UPLO[0] == 'L' || UPLO[0] == 'l');
@@ -340,32 +333,56 @@ std::tuple<Tensor&, Tensor&> _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx,
     }
     values.write(i, sorted_values);
     if (!compute_v) continue;
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t k = 0; k < n; ++k) sorted[r][k] = v[k][r];
-    }
+    copy(v, true, sorted);
     vectors.write(i, sorted);
   }
   return result;
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A,
-                                                    bool full_matrices, bool compute_uv,
-                                                    std::optional<std::string_view> driver,
-                                                    Tensor& U, Tensor& S, Tensor& Vh) {
+namespace {
+
+/// Lengths of the rows of u, which are sorted by them, largest first, and with them those of v,
+/// unless it has no data.
+void sort_by_length(const Matrix& u, const Matrix& v, double* lengths) {
+  const int64_t n = u.rows, m = u.columns;
+  for (int64_t k = 0; k < n; ++k) {
+    double sum = 0;
+    for (int64_t r = 0; r < m; ++r) sum += u[k][r] * u[k][r];
+    lengths[k] = std::sqrt(sum);
+  }
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t best = std::max_element(lengths + k, lengths + n) - lengths;
+    if (best == k) continue;
+    std::swap(lengths[k], lengths[best]);
+    std::swap_ranges(u[k], u[k] + m, u[best]);
+    if (v.data != nullptr) std::swap_ranges(v[k], v[k] + n, v[best]);
+  }
+}
+
+/// Rows of u by their sorted lengths as the first columns of `basis`; how many are more than
+/// rounding.
+int64_t read_directions(const Matrix& u, const double* lengths, const Matrix& basis) {
+  for (int64_t k = 0; k < u.rows; ++k) {
+    if (!(lengths[k] > 1e-15 * lengths[0])) return k;
+    for (int64_t r = 0; r < u.columns; ++r) basis[r][k] = u[k][r] / lengths[k];
+  }
+  return u.rows;
+}
+
+}  // namespace
+
+TensorTriple _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A, bool full_matrices,
+                           bool compute_uv, std::optional<std::string_view> driver, Tensor& U,
+                           Tensor& S, Tensor& Vh) {
   constexpr const char* kOp = "_linalg_svd.U";
   (void)driver;  // of other devices
-  const std::tuple<Tensor&, Tensor&, Tensor&> result(U, S, Vh);
+  const TensorTriple result(U, S, Vh);
   if (!require_matrices(ctx, kOp, A, false)) return result;
   const Batch from{A, 2};
   const int64_t rows = from.rows(), columns = from.columns(), n = std::min(rows, columns);
   const int64_t left = full_matrices ? rows : n, right = full_matrices ? columns : n;
-  Shape none;
-  none.push(0);
-  if (!shape_like(ctx, kOp, A, {n}, S) ||
-      !(compute_uv ? shape_like(ctx, kOp, A, {rows, left}, U) : resize_out(ctx, kOp, U, none)) ||
-      !(compute_uv ? shape_like(ctx, kOp, A, {right, columns}, Vh)
-                   : resize_out(ctx, kOp, Vh, none)) ||
-      are_empty({&U, &S, &Vh})) {
+  if (!shape_like(ctx, kOp, A, {n}, S) || !shape_if(compute_uv, ctx, kOp, A, {rows, left}, U) ||
+      !shape_if(compute_uv, ctx, kOp, A, {right, columns}, Vh) || are_empty({&U, &S, &Vh})) {
     return result;
   }
   // Of the matrix or its transpose, whichever is not wider than high: high = long_ * S * short_^T.
@@ -384,38 +401,16 @@ std::tuple<Tensor&, Tensor&, Tensor&> _linalg_svd_U(KernelRuntimeContext& ctx, c
   }
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
-    for (int64_t r = 0; r < m; ++r) {
-      for (int64_t c = 0; c < n; ++c) u[c][r] = transposed ? a[c][r] : a[r][c];
-    }
+    copy(a, !transposed, u);
     if (compute_uv) set_identity(v);
     orthogonalize(u, v, gram, turn, room.data);
-    for (int64_t k = 0; k < n; ++k) {
-      double sum = 0;
-      for (int64_t r = 0; r < m; ++r) sum += u[k][r] * u[k][r];
-      s.data[k] = std::sqrt(sum);
-    }
-    for (int64_t k = 0; k < n; ++k) {  // by size, largest first
-      const int64_t best = std::max_element(s.data + k, s.data + n) - s.data;
-      if (best == k) continue;
-      std::swap(s.data[k], s.data[best]);
-      std::swap_ranges(u[k], u[k] + m, u[best]);
-      if (compute_uv) std::swap_ranges(v[k], v[k] + n, v[best]);
-    }
+    sort_by_length(u, v, s.data);
     Batch{S, 1}.write(i, s);
     if (!compute_uv) continue;
-    int64_t rank = 0;
-    for (int64_t k = 0; k < n; ++k) {
-      if (!(s.data[k] > 1e-15 * s.data[0])) break;
-      for (int64_t r = 0; r < m; ++r) basis[r][k] = u[k][r] / s.data[k];
-      ++rank;
-    }
+    const int64_t rank = read_directions(u, s.data, basis);
     complete_basis(basis, rank, u.data, room.data);  // u is not read again
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t k = 0; k < left; ++k) u_out[r][k] = transposed ? v[k][r] : basis[r][k];
-    }
-    for (int64_t k = 0; k < right; ++k) {
-      for (int64_t c = 0; c < columns; ++c) v_out[k][c] = transposed ? basis[c][k] : v[k][c];
-    }
+    copy(transposed ? v : basis, transposed, u_out);
+    copy(transposed ? basis : v, transposed, v_out);
     Batch{U, 2}.write(i, u_out);
     Batch{Vh, 2}.write(i, v_out);
   }

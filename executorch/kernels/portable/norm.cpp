@@ -101,7 +101,7 @@ class Parameters {
 };
 
 /// Rows of `n` elements by the engine, where it can: false for Double and other than row-major.
-bool normalize_rows(executorch::cpu::Scratch& scratch, const Tensor& in, int64_t rows, int64_t n,
+bool normalize_rows(KernelRuntimeContext& ctx, const Tensor& in, int64_t rows, int64_t n,
                     int64_t inner, int64_t period, const std::optional<Tensor>& weight,
                     const std::optional<Tensor>& bias, double eps, Tensor& out, Tensor& mean,
                     Tensor& rstd) {
@@ -110,6 +110,7 @@ bool normalize_rows(executorch::cpu::Scratch& scratch, const Tensor& in, int64_t
       !is_contiguous(out)) {
     return false;
   }
+  EngineScratch scratch(ctx);
   Parameters parameters(scratch, std::max(rows, period * (n / inner)));
   if (!parameters) return false;
   executorch::cpu::NormalizeRows a;
@@ -133,7 +134,7 @@ Moments<C> moments_of(const Rows<C>& rows, int64_t pos, int64_t n) {
   C chunk[kChunk];
   Moments<C> moments;
   for (int64_t i = 0; i < n; i += kChunk) {
-    const int64_t m = n - i < kChunk ? n - i : kChunk;
+    const int64_t m = std::min(kChunk, n - i);
     moments.fold(rows.read(pos + i, m, chunk), m, i);
   }
   return moments;
@@ -149,7 +150,7 @@ template <class C>
 void affine(const Rows<C>& rows, int64_t pos, int64_t n, C scale, C shift) {
   C in_chunk[kChunk], out_chunk[kChunk];
   for (int64_t i = 0; i < n; i += kChunk) {
-    const int64_t m = n - i < kChunk ? n - i : kChunk;
+    const int64_t m = std::min(kChunk, n - i);
     const C* x = rows.read(pos + i, m, in_chunk);
     C* y = rows.room(pos + i, out_chunk);
 #pragma GCC ivdep
@@ -162,16 +163,14 @@ template <class C>
 void layer_norm(const Rows<C>& rows, int64_t n_rows, int64_t n, const Vector<C>& weight,
                 const Vector<C>& bias, double eps, Tensor& mean_out, Tensor& rstd_out) {
   C in_chunk[kChunk], out_chunk[kChunk], w_chunk[kChunk], b_chunk[kChunk];
-  char* means = static_cast<char*>(mean_out.mutable_data_ptr());
-  char* rstds = static_cast<char*>(rstd_out.mutable_data_ptr());
   for (int64_t row = 0; row < n_rows; ++row) {
     const Moments<C> moments = moments_of(rows, row * n, n);
     const C mean = static_cast<C>(moments.mean);
     const C rstd = rstd_of(moments, eps);
-    store_one(mean, means + row * mean_out.element_size(), mean_out.scalar_type());
-    store_one(rstd, rstds + row * rstd_out.element_size(), rstd_out.scalar_type());
+    store_at(mean, mean_out, row);
+    store_at(rstd, rstd_out, row);
     for (int64_t i = 0; i < n; i += kChunk) {
-      const int64_t m = n - i < kChunk ? n - i : kChunk;
+      const int64_t m = std::min(kChunk, n - i);
       const C* x = rows.read(row * n + i, m, in_chunk);
       const C* w = weight.read(i, m, w_chunk);
       const C* b = bias.read(i, m, b_chunk);
@@ -206,12 +205,74 @@ bool check_floats(KernelRuntimeContext& ctx, const char* op,
   return true;
 }
 
-/// Normalises each channel (dim 1) by its mean and spread; `spread` holds variances, or values of
-/// rstd if `is_rstd`.
+/// Checks the operands of a norm of rows, of `n` weights, and gives its results their shapes.
+bool prepare_rows(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
+                  const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n,
+                  const Shape& stats, const TensorTriple& results) {
+  const auto& [out, mean, rstd] = results;
+  return check_floats(ctx, op, {&in, &out, &mean, &rstd}) &&
+         check_parameter(ctx, op, "weight", get(weight), n) &&
+         check_parameter(ctx, op, "bias", get(bias), n) && resize_out(ctx, op, out, in.sizes()) &&
+         resize_out(ctx, op, mean, stats) && resize_out(ctx, op, rstd, stats);
+}
+
+/// The same of a batch norm; its saved statistics are left.
+bool prepare_channels(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
+                      std::initializer_list<const Tensor*> parameters, Tensor& out) {
+  if (!check_floats(ctx, op, {&in, &out})) return false;
+  ET_REQUIRE(ctx, in.dim() >= 2, InvalidArgument, false,
+             "%s: the input has shape %s, expected at least 2 dims", op, ShapeText(in).c_str());
+  for (const Tensor* t : parameters) {
+    if (!check_parameter(ctx, op, "a parameter", t, in.size(1))) return false;
+  }
+  return resize_out(ctx, op, out, in.sizes());
+}
+
+/// A channel's normalisation as x * scale + shift. `spread` holds variances, or values of rstd if
+/// `is_rstd`.
 template <class C>
-void normalize_channels(executorch::cpu::Scratch& scratch, const Tensor& in, const Tensor& out,
-                        const Vector<C>& mean, const Vector<C>& spread, bool is_rstd, double eps,
-                        const Vector<C>& weight, const Vector<C>& bias) {
+struct Channels {
+  Vector<C> mean, spread;
+  bool is_rstd;
+  double eps;
+  Vector<C> weight, bias;
+
+  void coefficients(int64_t first, int64_t n, C* scale, C* shift) const {
+    for (int64_t i = 0; i < n; ++i) {
+      const C s = spread.at(first + i);
+      scale[i] = (is_rstd ? s : 1 / std::sqrt(s + static_cast<C>(eps))) * weight.at(first + i);
+      shift[i] = bias.at(first + i) - mean.at(first + i) * scale[i];
+    }
+  }
+};
+
+/// By the engine, where it can: false where types or layouts differ, and without memory.
+bool scale_channels(KernelRuntimeContext& ctx, const Tensor& in, const Tensor& out,
+                    const Channels<float>& channels) {
+  const auto type = engine_type(in.scalar_type());
+  if (!type.has_value() || in.scalar_type() != out.scalar_type() || !same_layout(in, out)) {
+    return false;
+  }
+  const int64_t n = in.size(1), inner = n == 1 ? in.numel() : in.strides()[1];
+  EngineScratch scratch(ctx);
+  Parameters parameters(scratch, n);
+  if (!parameters) return false;
+  float *const scale = parameters.room(0), *const shift = parameters.room(1);
+  channels.coefficients(0, n, scale, shift);
+  const int64_t batch = in.numel() / std::max<int64_t>(n * inner, 1);
+  executorch::cpu::ScaleChannels{
+      *type, batch, n, inner, in.const_data_ptr(), out.mutable_data_ptr(), scale, shift}
+      .run();
+  return true;
+}
+
+/// Normalises each channel (dim 1).
+template <class C>
+void normalize_channels(KernelRuntimeContext& ctx, const Tensor& in, const Tensor& out,
+                        const Channels<C>& channels) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (scale_channels(ctx, in, out, channels)) return;
+  }
   Loop loop(out.sizes());
   int64_t channel[kTensorDimensionLimit] = {};
   channel[1] = 1;
@@ -222,32 +283,6 @@ void normalize_channels(executorch::cpu::Scratch& scratch, const Tensor& in, con
   const bool per_element = inner >= 0 && loop.strides[2][inner] != 0;
   const char* from = static_cast<const char*>(in.const_data_ptr());
   char* to = static_cast<char*>(out.mutable_data_ptr());
-  const auto coefficients = [&](int64_t c, int64_t n, C* scale, C* shift) {
-    for (int64_t i = 0; i < n; ++i) {
-      const C s = spread.at(c + i);
-      scale[i] = (is_rstd ? s : 1 / std::sqrt(s + static_cast<C>(eps))) * weight.at(c + i);
-      shift[i] = bias.at(c + i) - mean.at(c + i) * scale[i];
-    }
-  };
-  const auto type = engine_type(in.scalar_type());
-  if (type.has_value() && in.scalar_type() == out.scalar_type() && same_layout(in, out)) {
-    if constexpr (std::is_same_v<C, float>) {
-      const int64_t n = in.size(1), inner_size = n == 1 ? in.numel() : in.strides()[1];
-      if (Parameters parameters(scratch, n); parameters) {
-        coefficients(0, n, parameters.room(0), parameters.room(1));
-        executorch::cpu::ScaleChannels{*type,
-                                       in.numel() / std::max<int64_t>(n * inner_size, 1),
-                                       n,
-                                       inner_size,
-                                       from,
-                                       to,
-                                       parameters.room(0),
-                                       parameters.room(1)}
-            .run();
-        return;
-      }
-    }
-  }
   C x[kChunk], scale[kChunk], shift[kChunk];
   const auto run = [&](const int64_t* at, int64_t first, int64_t n) {
     load(from + (at[1] + first * step) * in.element_size(), in.scalar_type(), step, n, x);
@@ -262,29 +297,16 @@ void normalize_channels(executorch::cpu::Scratch& scratch, const Tensor& in, con
   if (per_element) {  // the channel dim is innermost: the same coefficients for every run
     const int64_t n_channels = loop.sizes[inner];
     for (int64_t c = 0; c < n_channels; c += kChunk) {
-      const int64_t n = n_channels - c < kChunk ? n_channels - c : kChunk;
-      coefficients(c, n, scale, shift);
+      const int64_t n = std::min(kChunk, n_channels - c);
+      channels.coefficients(c, n, scale, shift);
       for_each_run(loop, [&](const int64_t* at, int64_t) { run(at, c, n); });
     }
     return;
   }
   for_each_run(loop, [&](const int64_t* at, int64_t length) {
-    coefficients(at[2], 1, scale, shift);
-    for (int64_t i = 0; i < length; i += kChunk) {
-      run(at, i, length - i < kChunk ? length - i : kChunk);
-    }
+    channels.coefficients(at[2], 1, scale, shift);
+    for (int64_t i = 0; i < length; i += kChunk) run(at, i, std::min(kChunk, length - i));
   });
-}
-
-bool check_batch_norm(KernelRuntimeContext& ctx, const char* op, const Tensor& in,
-                      std::initializer_list<const Tensor*> parameters, const Tensor& out) {
-  if (!check_floats(ctx, op, {&in, &out})) return false;
-  ET_REQUIRE(ctx, in.dim() >= 2, InvalidArgument, false,
-             "%s: the input has shape %s, expected at least 2 dims", op, ShapeText(in).c_str());
-  for (const Tensor* t : parameters) {
-    if (!check_parameter(ctx, op, "a parameter", t, in.size(1))) return false;
-  }
-  return true;
 }
 
 /// Batch norm with the statistics of `mean` and `variance`; the saved statistics are empty.
@@ -293,17 +315,15 @@ void batch_norm_inference(KernelRuntimeContext& ctx, const char* op, const Tenso
                           const Tensor& mean, const Tensor& variance, double eps, Tensor& out,
                           Tensor& saved_mean, Tensor& saved_rstd) {
   const SizesType none = 0;
-  if (!check_batch_norm(ctx, op, in, {get(weight), get(bias), &mean, &variance}, out) ||
-      !resize_out(ctx, op, out, in.sizes()) ||
-      !resize_out(ctx, op, saved_mean, ArrayRef<SizesType>(&none, 1)) ||
-      !resize_out(ctx, op, saved_rstd, ArrayRef<SizesType>(&none, 1)) || out.numel() == 0) {
+  if (!prepare_channels(ctx, op, in, {get(weight), get(bias), &mean, &variance}, out) ||
+      !resize_out(ctx, op, saved_mean, {&none, 1}) ||
+      !resize_out(ctx, op, saved_rstd, {&none, 1}) || out.numel() == 0) {
     return;
   }
   with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
-    EngineScratch scratch(ctx);
-    normalize_channels<C>(scratch, in, out, Vector<C>(mean), Vector<C>(variance), false, eps,
-                          Vector<C>(weight, 1), Vector<C>(bias, 0));
+    normalize_channels<C>(
+        ctx, in, out, {Vector<C>(mean), Vector<C>(variance), false, eps, {weight, 1}, {bias, 0}});
   });
 }
 
@@ -314,8 +334,8 @@ void batch_norm_training(KernelRuntimeContext& ctx, const char* op, const Tensor
                          Tensor* running_mean, Tensor* running_var, double momentum, double eps,
                          Tensor& out, Tensor& saved_mean, Tensor& saved_rstd) {
   Reduction r;
-  if (!check_batch_norm(ctx, op, in, {get(weight), get(bias), running_mean, running_var}, out) ||
-      !check_floats(ctx, op, {&saved_mean, &saved_rstd}) || !resize_out(ctx, op, out, in.sizes()) ||
+  if (!prepare_channels(ctx, op, in, {get(weight), get(bias), running_mean, running_var}, out) ||
+      !check_floats(ctx, op, {&saved_mean, &saved_rstd}) ||
       !prepare(ctx, op, in, ((uint32_t{1} << in.dim()) - 1) & ~uint32_t{2}, false, false,
                {&saved_mean, &saved_rstd}, r)) {
     return;
@@ -324,40 +344,34 @@ void batch_norm_training(KernelRuntimeContext& ctx, const char* op, const Tensor
              "%s: an input of shape %s has no values per channel", op, ShapeText(in).c_str());
   const auto blend = [&](Tensor* running, int64_t c, double value) {
     if (running == nullptr) return;
-    char* at = static_cast<char*>(running->mutable_data_ptr()) + c * running->element_size();
-    const double old = load_one<double>(at, running->scalar_type());
-    store_one((1 - momentum) * old + momentum * value, at, running->scalar_type());
+    store_at((1 - momentum) * load_at<double>(*running, c) + momentum * value, *running, c);
   };
   with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
     reduce<C>(r, Moments<C>(), [&](const Moments<C>& moments, const int64_t* at) {
-      char* mean = static_cast<char*>(saved_mean.mutable_data_ptr());
-      char* rstd = static_cast<char*>(saved_rstd.mutable_data_ptr());
-      store_one(static_cast<C>(moments.mean), mean + at[0] * saved_mean.element_size(),
-                saved_mean.scalar_type());
-      store_one(rstd_of(moments, eps), rstd + at[1] * saved_rstd.element_size(),
-                saved_rstd.scalar_type());
+      store_at(static_cast<C>(moments.mean), saved_mean, at[0]);
+      store_at(rstd_of(moments, eps), saved_rstd, at[1]);
       blend(running_mean, at[0], moments.mean);
       blend(running_var, at[0], moments.squares / static_cast<double>(moments.n - 1));
     });
-    EngineScratch scratch(ctx);
-    normalize_channels<C>(scratch, in, out, Vector<C>(saved_mean), Vector<C>(saved_rstd), true, eps,
-                          Vector<C>(weight, 1), Vector<C>(bias, 0));
+    normalize_channels<C>(
+        ctx, in, out,
+        {Vector<C>(saved_mean), Vector<C>(saved_rstd), true, eps, {weight, 1}, {bias, 0}});
   });
 }
 
 }  // namespace
 
-std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
-    KernelRuntimeContext& ctx, const Tensor& input, IntArrayRef normalized_shape,
-    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps,
-    Tensor& out0, Tensor& out1, Tensor& out2) {
+TensorTriple native_layer_norm_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                   IntArrayRef normalized_shape,
+                                   const std::optional<Tensor>& weight,
+                                   const std::optional<Tensor>& bias, double eps, Tensor& out0,
+                                   Tensor& out1, Tensor& out2) {
   constexpr const char* kOp = "native_layer_norm.out";
-  const std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
+  const TensorTriple result(out0, out1, out2);
   const int64_t rank = input.dim(), n_dims = static_cast<int64_t>(normalized_shape.size());
-  Shape stats;
+  Shape stats, outside, inside;
   bool matches = n_dims >= 1 && n_dims <= rank;
-  Shape outside, inside;
   for (int64_t d = 0; matches && d < rank; ++d) {
     const bool inner = d >= rank - n_dims;
     matches = !inner || input.size(d) == normalized_shape[static_cast<size_t>(d - (rank - n_dims))];
@@ -369,16 +383,9 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
              ShapeText(normalized_shape).c_str(), ShapeText(input).c_str());
   // One of them may be beyond int64 where the other is 0, and then nothing is done.
   const int64_t n_rows = outside.numel().value_or(0), n = inside.numel().value_or(0);
-  if (!check_floats(ctx, kOp, {&input, &out0, &out1, &out2}) ||
-      !check_parameter(ctx, kOp, "weight", get(weight), n) ||
-      !check_parameter(ctx, kOp, "bias", get(bias), n) ||
-      !resize_out(ctx, kOp, out0, input.sizes()) || !resize_out(ctx, kOp, out1, stats) ||
-      !resize_out(ctx, kOp, out2, stats)) {
-    return result;
-  }
-  EngineScratch scratch(ctx);
+  if (!prepare_rows(ctx, kOp, input, weight, bias, n, stats, result)) return result;
   if (n_rows > 0 && n > 0 &&
-      normalize_rows(scratch, input, n_rows, n, 1, 1, weight, bias, eps, out0, out1, out2)) {
+      normalize_rows(ctx, input, n_rows, n, 1, 1, weight, bias, eps, out0, out1, out2)) {
     return result;
   }
   with_float_compute(compute_of(input.scalar_type()), [&](auto tag) {
@@ -389,12 +396,13 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_layer_norm_out(
   return result;
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
-    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& bias, int64_t N, int64_t C, int64_t HxW, int64_t group, double eps,
-    Tensor& out0, Tensor& out1, Tensor& out2) {
+TensorTriple native_group_norm_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                   const std::optional<Tensor>& weight,
+                                   const std::optional<Tensor>& bias, int64_t N, int64_t C,
+                                   int64_t HxW, int64_t group, double eps, Tensor& out0,
+                                   Tensor& out1, Tensor& out2) {
   constexpr const char* kOp = "native_group_norm.out";
-  const std::tuple<Tensor&, Tensor&, Tensor&> result(out0, out1, out2);
+  const TensorTriple result(out0, out1, out2);
   ET_REQUIRE(ctx,
              input.dim() >= 2 && input.size(0) == N && input.size(1) == C && HxW >= 0 &&
                  (Size(N) * C * HxW).value_or(-1) == input.numel() && group > 0 && C % group == 0,
@@ -405,16 +413,9 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
   Shape stats;
   stats.push(N);
   stats.push(group);
-  if (!check_floats(ctx, kOp, {&input, &out0, &out1, &out2}) ||
-      !check_parameter(ctx, kOp, "weight", get(weight), C) ||
-      !check_parameter(ctx, kOp, "bias", get(bias), C) ||
-      !resize_out(ctx, kOp, out0, input.sizes()) || !resize_out(ctx, kOp, out1, stats) ||
-      !resize_out(ctx, kOp, out2, stats)) {
-    return result;
-  }
+  if (!prepare_rows(ctx, kOp, input, weight, bias, C, stats, result)) return result;
   const int64_t per_group = C / group;
-  EngineScratch scratch(ctx);
-  if (input.numel() > 0 && normalize_rows(scratch, input, N * group, per_group * HxW, HxW, group,
+  if (input.numel() > 0 && normalize_rows(ctx, input, N * group, per_group * HxW, HxW, group,
                                           weight, bias, eps, out0, out1, out2)) {
     return result;
   }
@@ -427,10 +428,8 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
       const Moments<T> moments = moments_of(rows, first, per_group * HxW);
       const T mean = static_cast<T>(moments.mean);
       const T rstd = rstd_of(moments, eps);
-      store_one(mean, static_cast<char*>(out1.mutable_data_ptr()) + i * out1.element_size(),
-                out1.scalar_type());
-      store_one(rstd, static_cast<char*>(out2.mutable_data_ptr()) + i * out2.element_size(),
-                out2.scalar_type());
+      store_at(mean, out1, i);
+      store_at(rstd, out2, i);
       for (int64_t c = 0; c < per_group; ++c) {
         const int64_t channel = i % group * per_group + c;
         const T scale = rstd * w.at(channel);
@@ -441,7 +440,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> native_group_norm_out(
   return result;
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_training_out(
+TensorTriple _native_batch_norm_legit_no_training_out(
     KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
     const std::optional<Tensor>& bias, const Tensor& running_mean, const Tensor& running_var,
     double, double eps, Tensor& out0, Tensor& out1, Tensor& out2) {
@@ -450,10 +449,12 @@ std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_training_out(
   return {out0, out1, out2};
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_out(
-    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& bias, Tensor& running_mean, Tensor& running_var, bool training,
-    double momentum, double eps, Tensor& out, Tensor& save_mean, Tensor& save_invstd) {
+TensorTriple _native_batch_norm_legit_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                          const std::optional<Tensor>& weight,
+                                          const std::optional<Tensor>& bias, Tensor& running_mean,
+                                          Tensor& running_var, bool training, double momentum,
+                                          double eps, Tensor& out, Tensor& save_mean,
+                                          Tensor& save_invstd) {
   constexpr const char* kOp = "_native_batch_norm_legit.out";
   if (training) {
     batch_norm_training(ctx, kOp, input, weight, bias, &running_mean, &running_var, momentum, eps,
@@ -465,12 +466,13 @@ std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_out(
   return {out, save_mean, save_invstd};
 }
 
-std::tuple<Tensor&, Tensor&, Tensor&> _native_batch_norm_legit_no_stats_out(
-    KernelRuntimeContext& ctx, const Tensor& input, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& bias, bool training, double momentum, double eps, Tensor& out,
-    Tensor& save_mean, Tensor& save_invstd) {
+TensorTriple _native_batch_norm_legit_no_stats_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                                   const std::optional<Tensor>& weight,
+                                                   const std::optional<Tensor>& bias, bool training,
+                                                   double momentum, double eps, Tensor& out,
+                                                   Tensor& save_mean, Tensor& save_invstd) {
   constexpr const char* kOp = "_native_batch_norm_legit.no_stats_out";
-  const std::tuple<Tensor&, Tensor&, Tensor&> result(out, save_mean, save_invstd);
+  const TensorTriple result(out, save_mean, save_invstd);
   ET_REQUIRE(ctx, training, InvalidArgument, result,
              "%s: without running statistics training must be true", kOp);
   batch_norm_training(ctx, kOp, input, weight, bias, nullptr, nullptr, momentum, eps, out,

@@ -51,12 +51,10 @@ float no_divisor(int, const Axis&, int64_t, int64_t) {
   return 1.0f;
 }
 
-using Pair = std::tuple<Tensor&, Tensor&>;
-
-Pair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Tensor& self,
-              IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-              IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices) {
-  Pair result(out, indices);
+TensorPair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const Tensor& self,
+                    IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                    IntArrayRef dilation, bool ceil_mode, Tensor& out, Tensor& indices) {
+  TensorPair result(out, indices);
   Pooling p{.op = op, .n_spatial = n_spatial};
   Shape shape;
   ET_REQUIRE(
@@ -294,10 +292,10 @@ Tensor& avg_pool3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRe
                   count_include_pad, divisor_override, out);
 }
 
-Pair max_pool2d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                 IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                                 IntArrayRef dilation, bool ceil_mode, Tensor& out,
-                                 Tensor& indices) {
+TensorPair max_pool2d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                       IntArrayRef kernel_size, IntArrayRef stride,
+                                       IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                       Tensor& out, Tensor& indices) {
   return max_pool(ctx, "max_pool2d_with_indices.out", 2, self, kernel_size, stride, padding,
                   dilation, ceil_mode, out, indices);
 }
@@ -317,10 +315,10 @@ bool internal::max_pool2d_values(KernelRuntimeContext& ctx, const Tensor& self,
   if (!require_affordable_windows(ctx, p, self, out, kEngineLanes, most_inside)) return false;
   return pool_by_engine(ctx, p, self, out, true, nullptr, nullptr, true, clip, no_divisor);
 }
-Pair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                 IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                                 IntArrayRef dilation, bool ceil_mode, Tensor& out,
-                                 Tensor& indices) {
+TensorPair max_pool3d_with_indices_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                       IntArrayRef kernel_size, IntArrayRef stride,
+                                       IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                       Tensor& out, Tensor& indices) {
   return max_pool(ctx, "max_pool3d_with_indices.out", 3, self, kernel_size, stride, padding,
                   dilation, ceil_mode, out, indices);
 }

@@ -43,14 +43,6 @@ struct Any {
   }
 };
 
-template <class C>
-void store_at(C value, const Tensor& out, int64_t offset) {
-  store_one(value,
-            static_cast<char*>(out.mutable_data_ptr()) +
-                offset * static_cast<int64_t>(elementSize(out.scalar_type())),
-            out.scalar_type());
-}
-
 /// The type elements are cast to before they are reduced: `dtype` if given, else the output's.
 bool check_dtype(KernelRuntimeContext& ctx, const char* op, std::optional<ScalarType> dtype,
                  const Tensor& out) {
@@ -245,10 +237,10 @@ Tensor& var_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
   return out;
 }
 
-std::tuple<Tensor&, Tensor&> var_mean_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
-                                                     std::optional<IntArrayRef> dim,
-                                                     const std::optional<Scalar>& correction,
-                                                     bool keepdim, Tensor& out0, Tensor& out1) {
+TensorPair var_mean_correction_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                   std::optional<IntArrayRef> dim,
+                                   const std::optional<Scalar>& correction, bool keepdim,
+                                   Tensor& out0, Tensor& out1) {
   variance(ctx, "var_mean.correction_out", self, dim,
            correction.has_value() ? scalar_as<double>(*correction) : 1, keepdim, out0, &out1);
   return {out0, out1};

@@ -148,13 +148,11 @@ Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int6
   return out;
 }
 
-using Pair = std::tuple<Tensor&, Tensor&>;
-
 /// The extreme so far and where it was last: NaN, once met, stays.
 template <class Better>
-Pair running_extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t dim,
-                     const Better& better, Tensor& values, Tensor& indices) {
-  const Pair result(values, indices);
+TensorPair running_extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
+                           int64_t dim, const Better& better, Tensor& values, Tensor& indices) {
+  const TensorPair result(values, indices);
   ET_REQUIRE(
       ctx, values.scalar_type() == self.scalar_type() && indices.scalar_type() == ScalarType::Long,
       InvalidArgument, result, "%s: outputs of dtypes %s and Long were expected; found %s and %s",
@@ -199,14 +197,14 @@ Tensor& cumprod_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim,
       out);
 }
 
-Pair cummax_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& values,
-                Tensor& indices) {
+TensorPair cummax_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& values,
+                      Tensor& indices) {
   return running_extreme(
       ctx, "cummax.out", self, dim, [](auto x, auto best) { return x >= best; }, values, indices);
 }
 
-Pair cummin_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& values,
-                Tensor& indices) {
+TensorPair cummin_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, Tensor& values,
+                      Tensor& indices) {
   return running_extreme(
       ctx, "cummin.out", self, dim, [](auto x, auto best) { return x <= best; }, values, indices);
 }

@@ -73,26 +73,21 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
   const bool floats = is_float(sorted.scalar_type()) || is_float(values.scalar_type());
   const auto search_in = [&](auto tag) {
     using C = decltype(tag);
-    const auto read = [](const Tensor& t, int64_t at) {
-      return load_one<C>(static_cast<const char*>(t.const_data_ptr()) + at * t.element_size(),
-                         t.scalar_type());
-    };
     for (int64_t i = 0; i < loop.numel; ++i) {
       const int64_t first = loop.offset(2, i), first_order = loop.offset(3, i);
       bool valid = true;
-      const int64_t place = place_of(read(values, loop.offset(1, i)), n, how.right, [&](int64_t k) {
-        if (how.sorter != nullptr) {
-          k = how.sorter->const_data_ptr<int64_t>()[first_order + k * order_step];
-          valid &= k >= 0 && k < n;
-          if (!valid) return C{0};
-        }
-        return read(sorted, first + k * step);
-      });
+      const int64_t place =
+          place_of(load_at<C>(values, loop.offset(1, i)), n, how.right, [&](int64_t k) {
+            if (how.sorter != nullptr) {
+              k = how.sorter->const_data_ptr<int64_t>()[first_order + k * order_step];
+              valid &= k >= 0 && k < n;
+              if (!valid) return C{0};
+            }
+            return load_at<C>(sorted, first + k * step);
+          });
       ET_REQUIRE(ctx, valid, InvalidArgument, ,
                  "%s: the sorter has values outside [0, %" PRId64 ")", how.op, n);
-      store_one(place,
-                static_cast<char*>(out.mutable_data_ptr()) + loop.offset(0, i) * out.element_size(),
-                out.scalar_type());
+      store_at(place, out, loop.offset(0, i));
     }
   };
   floats ? search_in(double{}) : search_in(int64_t{});

@@ -19,8 +19,6 @@ using executorch::runtime::toString;
 
 namespace {
 
-using Pair = std::tuple<Tensor&, Tensor&>;
-
 template <class T>
 bool is_nan(T value) {
   if constexpr (std::is_integral_v<T>) {
@@ -134,11 +132,11 @@ void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
 
 }  // namespace
 
-Pair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64_t dim,
-                 bool largest, bool sorted, Tensor& values, Tensor& indices) {
+TensorPair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64_t dim,
+                       bool largest, bool sorted, Tensor& values, Tensor& indices) {
   constexpr const char* kOp = "topk.values";
   (void)sorted;  // sorted is one of the orders allowed without it
-  Pair result(values, indices);
+  TensorPair result(values, indices);
   if (!normalize_dim(ctx, kOp, dim, self.dim())) return result;
   const int64_t extent = self.dim() == 0 ? 1 : self.size(dim);
   if (self.dim() == 0 && k == 0) k = 1;  // a 0-d result has an element
@@ -149,10 +147,10 @@ Pair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64
   return result;
 }
 
-Pair sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool descending,
-                 Tensor& values, Tensor& indices) {
+TensorPair sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool descending,
+                       Tensor& values, Tensor& indices) {
   constexpr const char* kOp = "sort.values";
-  Pair result(values, indices);
+  TensorPair result(values, indices);
   if (!normalize_dim(ctx, kOp, dim, self.dim())) return result;
   const int64_t extent = self.dim() == 0 ? 1 : self.size(dim);
   order_along(ctx, kOp, self, dim, extent, descending, values, indices);

@@ -20,8 +20,6 @@ using executorch::runtime::toString;
 
 namespace {
 
-using Triple = std::tuple<Tensor&, Tensor&, Tensor&>;
-
 /// What is compared: the elements of a tensor, or its slices along a dim.
 struct Items {
   Loop which;
@@ -81,7 +79,7 @@ struct Unique {
 /// `order` has room for the items of self.
 template <class T>
 void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
-          std::optional<int64_t> dim, int64_t* order, const Triple& out) {
+          std::optional<int64_t> dim, int64_t* order, const TensorTriple& out) {
   auto [values, inverse, counts] = out;
   const Items items(self, dim);
   const int64_t n = items.which.numel;
@@ -135,8 +133,8 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   if (how.counts && group >= 0) counts.mutable_data_ptr<int64_t>()[group] = n - begin;
 }
 
-Triple unique(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
-              std::optional<int64_t> dim, const Triple& out) {
+TensorTriple unique(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
+                    std::optional<int64_t> dim, const TensorTriple& out) {
   auto [values, inverse, counts] = out;
   ET_REQUIRE(ctx,
              values.scalar_type() == self.scalar_type() &&
@@ -164,26 +162,29 @@ Triple unique(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
 
 }  // namespace
 
-Triple _unique2_out(KernelRuntimeContext& ctx, const Tensor& self, bool sorted, bool return_inverse,
-                    bool return_counts, Tensor& out0, Tensor& out1, Tensor& out2) {
+TensorTriple _unique2_out(KernelRuntimeContext& ctx, const Tensor& self, bool sorted,
+                          bool return_inverse, bool return_counts, Tensor& out0, Tensor& out1,
+                          Tensor& out2) {
   (void)sorted;  // sorted is one of the orders allowed without it
   const Unique how{"_unique2.out", true, return_inverse, return_counts};
-  return unique(ctx, how, self, std::nullopt, Triple(out0, out1, out2));
+  return unique(ctx, how, self, std::nullopt, TensorTriple(out0, out1, out2));
 }
 
-Triple unique_consecutive_out(KernelRuntimeContext& ctx, const Tensor& self, bool return_inverse,
-                              bool return_counts, std::optional<int64_t> dim, Tensor& out0,
-                              Tensor& out1, Tensor& out2) {
+TensorTriple unique_consecutive_out(KernelRuntimeContext& ctx, const Tensor& self,
+                                    bool return_inverse, bool return_counts,
+                                    std::optional<int64_t> dim, Tensor& out0, Tensor& out1,
+                                    Tensor& out2) {
   const bool all = dim.has_value();  // as export declares
   const Unique how{"unique_consecutive.out", false, return_inverse || all, return_counts || all};
-  return unique(ctx, how, self, dim, Triple(out0, out1, out2));
+  return unique(ctx, how, self, dim, TensorTriple(out0, out1, out2));
 }
 
-Triple unique_dim_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool sorted,
-                      bool return_inverse, bool return_counts, Tensor& out0, Tensor& out1,
-                      Tensor& out2) {
+TensorTriple unique_dim_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool sorted,
+                            bool return_inverse, bool return_counts, Tensor& out0, Tensor& out1,
+                            Tensor& out2) {
   (void)sorted, (void)return_inverse, (void)return_counts;  // eager always returns both
-  return unique(ctx, {"unique_dim.out", true, true, true}, self, dim, Triple(out0, out1, out2));
+  return unique(ctx, {"unique_dim.out", true, true, true}, self, dim,
+                TensorTriple(out0, out1, out2));
 }
 
 Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
@@ -200,9 +201,7 @@ Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
              InvalidArgument, out, "%s: real weights of shape %s were expected", kOp,
              ShapeText(self).c_str());
   const auto element = [](const Tensor& t, int64_t i, auto tag) {
-    const int64_t at = i * t.strides()[0] * static_cast<int64_t>(t.element_size());
-    return load_one<decltype(tag)>(static_cast<const char*>(t.const_data_ptr()) + at,
-                                   t.scalar_type());
+    return load_at<decltype(tag)>(t, i * t.strides()[0]);
   };
   const int64_t n = self.numel();
   int64_t length = minlength;  // no more than an extent: the shape is checked

@@ -17,8 +17,6 @@ using executorch::runtime::Span;
 
 namespace {
 
-using Pair = std::tuple<Tensor&, Tensor&>;
-
 constexpr int64_t kLanes = 16;
 
 struct Extremes {
@@ -92,11 +90,8 @@ struct Elements {
 };
 
 void put(const Parameters& p, int64_t i, Tensor& scale, Tensor& zero_point) {
-  store_one(p.scale, static_cast<char*>(scale.mutable_data_ptr()) + i * scale.element_size(),
-            scale.scalar_type());
-  store_one(p.zero_point,
-            static_cast<char*>(zero_point.mutable_data_ptr()) + i * zero_point.element_size(),
-            zero_point.scalar_type());
+  store_at(p.scale, scale, i);
+  store_at(p.zero_point, zero_point, i);
 }
 
 /// For each of `n_rows` runs of the input, in logical order, choose(extremes) -> Parameters. A
@@ -133,10 +128,10 @@ void choose_rows(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
   ET_REQUIRE(ctx, !has_nan, InvalidArgument, , "%s: the input contains NaN", op);
 }
 
-Pair choose_for_tensor(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
-                       int64_t quant_min, int64_t quant_max, double eps, bool symmetric,
-                       ScalarType dtype, Tensor& scale_out, Tensor& zero_point_out) {
-  const Pair result(scale_out, zero_point_out);
+TensorPair choose_for_tensor(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
+                             int64_t quant_min, int64_t quant_max, double eps, bool symmetric,
+                             ScalarType dtype, Tensor& scale_out, Tensor& zero_point_out) {
+  const TensorPair result(scale_out, zero_point_out);
   const SizesType one = 1;
   ET_REQUIRE(ctx, quant_min < quant_max && input.numel() > 0, InvalidArgument, result,
              "%s: the range [%lld, %lld] or the input of shape %s is empty", op,
@@ -177,25 +172,26 @@ int64_t prepare_tokens(KernelRuntimeContext& ctx, const char* op, const Tensor& 
 
 }  // namespace
 
-Pair choose_qparams_tensor_out(KernelRuntimeContext& ctx, const Tensor& input, int64_t quant_min,
-                               int64_t quant_max, double eps, ScalarType dtype, Tensor& scale_out,
-                               Tensor& zero_point_out) {
+TensorPair choose_qparams_tensor_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                     int64_t quant_min, int64_t quant_max, double eps,
+                                     ScalarType dtype, Tensor& scale_out, Tensor& zero_point_out) {
   return choose_for_tensor(ctx, "choose_qparams.Tensor_out", input, quant_min, quant_max, eps,
                            false, dtype, scale_out, zero_point_out);
 }
 
-Pair choose_qparams_symmetric_tensor_out(KernelRuntimeContext& ctx, const Tensor& input,
-                                         int64_t quant_min, int64_t quant_max, double eps,
-                                         ScalarType dtype, Tensor& scale_out,
-                                         Tensor& zero_point_out) {
+TensorPair choose_qparams_symmetric_tensor_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                               int64_t quant_min, int64_t quant_max, double eps,
+                                               ScalarType dtype, Tensor& scale_out,
+                                               Tensor& zero_point_out) {
   return choose_for_tensor(ctx, "choose_qparams_symmetric.Tensor_out", input, quant_min, quant_max,
                            eps, true, dtype, scale_out, zero_point_out);
 }
 
-Pair choose_qparams_per_token_out(KernelRuntimeContext& ctx, const Tensor& input, ScalarType dtype,
-                                  Tensor& scale_out, Tensor& zero_point_out) {
+TensorPair choose_qparams_per_token_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                        ScalarType dtype, Tensor& scale_out,
+                                        Tensor& zero_point_out) {
   constexpr const char* kOp = "choose_qparams_per_token.out";
-  const Pair result(scale_out, zero_point_out);
+  const TensorPair result(scale_out, zero_point_out);
   ET_REQUIRE(ctx, dtype == ScalarType::Char, InvalidArgument, result,
              "%s: dtype is %s; Char was expected", kOp, toString(dtype));
   const int64_t n_rows = prepare_tokens(ctx, kOp, input, scale_out, zero_point_out);
@@ -207,12 +203,12 @@ Pair choose_qparams_per_token_out(KernelRuntimeContext& ctx, const Tensor& input
   return result;
 }
 
-Pair choose_qparams_per_token_asymmetric_out(KernelRuntimeContext& ctx, const Tensor& input,
-                                             ScalarType dtype, Tensor& scale_out,
-                                             Tensor& zero_point_out) {
+TensorPair choose_qparams_per_token_asymmetric_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                                   ScalarType dtype, Tensor& scale_out,
+                                                   Tensor& zero_point_out) {
   constexpr const char* kOp = "choose_qparams_per_token_asymmetric.out";
   (void)dtype;  // eager computes for Char whatever it is
-  const Pair result(scale_out, zero_point_out);
+  const TensorPair result(scale_out, zero_point_out);
   const int64_t n_rows = prepare_tokens(ctx, kOp, input, scale_out, zero_point_out);
   if (n_rows < 0) return result;
   choose_rows(

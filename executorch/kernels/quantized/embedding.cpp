@@ -60,16 +60,11 @@ struct Table {
     return true;
   }
 
-  static float number(const Tensor& t, int64_t i) {
-    return load_one<float>(static_cast<const char*>(t.const_data_ptr()) + i * t.element_size(),
-                           t.scalar_type());
-  }
-
   /// n dequantized elements of a row from `begin`, in one group.
   void read(int64_t row, int64_t begin, int64_t n, float* to) const {
     const int64_t group = row * groups() + begin / (width() / groups());
-    const float scale = number(scales, group);
-    const float zero = zero_points == nullptr ? 0.0f : number(*zero_points, group);
+    const float scale = load_at<float>(scales, group);
+    const float zero = zero_points == nullptr ? 0.0f : load_at<float>(*zero_points, group);
     const uint8_t* data = weight.const_data_ptr<uint8_t>() + row * weight.size(1);
     const auto fill = [&](const auto& value) {
       for (int64_t i = 0; i < n; ++i) {

@@ -73,23 +73,19 @@ Tensor& convert_element_type_no_fuse_out(KernelRuntimeContext& ctx, const Tensor
                                          ScalarType dtype, Tensor& out);
 
 // Scales and zero points from the data's range (choose_qparams.cpp).
-std::tuple<Tensor&, Tensor&> choose_qparams_tensor_out(KernelRuntimeContext& ctx,
-                                                       const Tensor& input, int64_t quant_min,
-                                                       int64_t quant_max, double eps,
-                                                       ScalarType dtype, Tensor& scale_out,
-                                                       Tensor& zero_point_out);
-std::tuple<Tensor&, Tensor&> choose_qparams_symmetric_tensor_out(
-    KernelRuntimeContext& ctx, const Tensor& input, int64_t quant_min, int64_t quant_max,
-    double eps, ScalarType dtype, Tensor& scale_out, Tensor& zero_point_out);
-std::tuple<Tensor&, Tensor&> choose_qparams_per_token_out(KernelRuntimeContext& ctx,
-                                                          const Tensor& input, ScalarType dtype,
-                                                          Tensor& scale_out,
-                                                          Tensor& zero_point_out);
-std::tuple<Tensor&, Tensor&> choose_qparams_per_token_asymmetric_out(KernelRuntimeContext& ctx,
-                                                                     const Tensor& input,
-                                                                     ScalarType dtype,
-                                                                     Tensor& scale_out,
-                                                                     Tensor& zero_point_out);
+TensorPair choose_qparams_tensor_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                     int64_t quant_min, int64_t quant_max, double eps,
+                                     ScalarType dtype, Tensor& scale_out, Tensor& zero_point_out);
+TensorPair choose_qparams_symmetric_tensor_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                               int64_t quant_min, int64_t quant_max, double eps,
+                                               ScalarType dtype, Tensor& scale_out,
+                                               Tensor& zero_point_out);
+TensorPair choose_qparams_per_token_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                        ScalarType dtype, Tensor& scale_out,
+                                        Tensor& zero_point_out);
+TensorPair choose_qparams_per_token_asymmetric_out(KernelRuntimeContext& ctx, const Tensor& input,
+                                                   ScalarType dtype, Tensor& scale_out,
+                                                   Tensor& zero_point_out);
 
 // Rows of a table of 8, 4 or 2 bits per value, dequantized (embedding.cpp). Scales are [rows] or
 // [rows, groups]. Four bits: a byte's high half first, less 8; two bits: its low pair first,

@@ -31,12 +31,8 @@ struct Weight {
   float at(int64_t row, int64_t column) const {
     const int64_t place = row * columns() + column;
     const int64_t parameter = row * groups + column / group_size;
-    const auto number = [](const Tensor& t, int64_t i) {
-      return load_one<float>(static_cast<const char*>(t.const_data_ptr()) + i * t.element_size(),
-                             t.scalar_type());
-    };
-    const float zero = zero_points == nullptr ? 0.0f : number(*zero_points, parameter);
-    return (number(weight, place) - zero) * number(scales, parameter);
+    const float zero = zero_points == nullptr ? 0.0f : load_at<float>(*zero_points, parameter);
+    return (load_at<float>(weight, place) - zero) * load_at<float>(scales, parameter);
   }
 
   static void produce(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,

@@ -35,6 +35,18 @@ void store_one(C value, void* dst, ScalarType type) {
   store(&value, 1, dst, type, 1);
 }
 
+/// The element of a tensor that lies `offset` elements from its first.
+template <class C>
+C load_at(const Tensor& t, int64_t offset) {
+  const char* data = static_cast<const char*>(t.const_data_ptr());
+  return load_one<C>(data + offset * t.element_size(), t.scalar_type());
+}
+template <class C>
+void store_at(C value, const Tensor& t, int64_t offset) {
+  char* data = static_cast<char*>(t.mutable_data_ptr());
+  store_one(value, data + offset * t.element_size(), t.scalar_type());
+}
+
 /// values[i] = what values[i] becomes when stored as `type`.
 template <class C>
 void round_through(ScalarType type, C* values, int64_t n);
