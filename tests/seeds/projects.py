@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.seeds.row_types import Cut, Project, Script
 
 SHOW = "print(open('inspector_out.txt').read())"
@@ -19,6 +21,16 @@ _SOURCE_B = (
 )
 _BUILD_B = (Cut(72, "B", 493, 495, "(rm -rf cmake-out"),)
 _CONSOLE_B = Cut(74, "B", 503, 504, "Enter model prompt: Hello world!")
+_project_b = partial(
+    Project,
+    seed="B",
+    folder="et-nanogpt",
+    executorch="third-party/executorch",
+    source="main.cpp",
+    source_cuts=_SOURCE_B,
+    builds=(_BUILD_B,),
+    console=_CONSOLE_B,
+)
 
 _SOURCE_D = (
     Cut(
@@ -61,6 +73,23 @@ _BUILD_D = (
     Cut(73, "D", 268, 268, "./cmake-out/nanogpt_runner"),
 )
 _CONSOLE_D = Cut(74, "D", 272, 273, "prompt: Hello world!")
+_ETDUMP = ("    etdump", "executorch/devtools/etdump")
+_CMAKE_XNNPACK_D = (
+    Cut(69, "D", 220, 239, "cmake_minimum_required"),
+    Cut(70, "D", 341, 348, "add_executable", awaits=_ETDUMP),
+)
+_project_d = partial(
+    Project,
+    seed="D",
+    folder="nanogpt",
+    executorch="../executorch",
+    source="nanogpt_runner.cpp",
+    source_cuts=_SOURCE_D,
+    builds=(_BUILD_D,),
+    console=_CONSOLE_D,
+    prompt_tokens=8,
+    n_tokens=20,
+)
 
 
 def _traced_b(
@@ -68,13 +97,10 @@ def _traced_b(
 ) -> Project:
     """The project of release 0.4 with the page's lines for an ETDump: include, module, dump."""
     include, module, dump = record
-    return Project(
+    return _project_b(
         name=f"traced, page {seed}",
         seed=seed,
-        folder="et-nanogpt",
-        executorch="third-party/executorch",
         program=("B", "portable.pte"),
-        source="main.cpp",
         source_cuts=(
             Cut(58, "B", 160, 178, "// main.cpp"),
             include,
@@ -100,14 +126,9 @@ def _traced_b(
 _OTHERS = ("# ... omit existing ones", "nanogpt_runner PRIVATE")
 
 PROJECTS = (
-    Project(
+    _project_b(
         name="release 0.4",
-        seed="B",
-        folder="et-nanogpt",
-        executorch="third-party/executorch",
         program=("B", "portable.pte"),
-        source="main.cpp",
-        source_cuts=_SOURCE_B,
         cmake_cuts=(Cut(66, "B", 297, 326, "# CMakeLists.txt"),),
         builds=(
             (
@@ -125,64 +146,28 @@ PROJECTS = (
         console=Cut(74, "B", 359, 360, "Enter model prompt: Hello world!"),
         files=(Cut(78, "B", 330, 344, "  • CMakeLists.txt"),),
     ),
-    Project(
+    _project_b(
         name="release 0.4 with XNNPACK",
-        seed="B",
-        folder="et-nanogpt",
-        executorch="third-party/executorch",
         program=("B", "delegated.pte"),
-        source="main.cpp",
-        source_cuts=_SOURCE_B,
         cmake_cuts=(Cut(67, "B", 436, 465, "cmake_minimum_required"),),
-        builds=(_BUILD_B,),
-        console=_CONSOLE_B,
         files=(Cut(78, "B", 471, 483, "  • CMakeLists.txt"),),
     ),
-    Project(
+    _project_b(
         name="release 0.4, the shorter list of libraries",
-        seed="B",
-        folder="et-nanogpt",
-        executorch="third-party/executorch",
         program=("B", "delegated.pte"),
-        source="main.cpp",
-        source_cuts=_SOURCE_B,
         cmake_cuts=(
             Cut(67, "B", 436, 454, "cmake_minimum_required"),
             Cut(68, "B", 565, 572, "add_executable"),
         ),
-        builds=(_BUILD_B,),
-        console=_CONSOLE_B,
     ),
-    Project(
+    _project_d(
         name="release 0.2",
-        seed="D",
-        folder="nanogpt",
-        executorch="../executorch",
         program=("D", "portable.pte"),
-        source="nanogpt_runner.cpp",
-        source_cuts=_SOURCE_D,
-        cmake_cuts=(
-            Cut(
-                69,
-                "D",
-                220,
-                246,
-                "cmake_minimum_required",
-                awaits=("    etdump", "executorch/devtools/etdump"),
-            ),
-        ),
-        builds=(_BUILD_D,),
-        console=_CONSOLE_D,
-        prompt_tokens=8,
-        n_tokens=20,
+        cmake_cuts=(Cut(69, "D", 220, 246, "cmake_minimum_required", awaits=_ETDUMP),),
     ),
-    Project(
+    _project_d(
         name="release 0.2, traced",
-        seed="D",
-        folder="nanogpt",
-        executorch="../executorch",
         program=("D", "portable.pte"),
-        source="nanogpt_runner.cpp",
         source_cuts=(
             Cut(45, "D", 465, 465, "#include  <executorch/sdk/etdump/etdump_flatcc.h>"),
             *_SOURCE_D[:5],
@@ -195,10 +180,6 @@ PROJECTS = (
             Cut(69, "D", 220, 246, "cmake_minimum_required"),
             Cut(51, "D", 494, 495, "target_compile_options(executorch PUBLIC"),
         ),
-        builds=(_BUILD_D,),
-        console=_CONSOLE_D,
-        prompt_tokens=8,
-        n_tokens=20,
         files=(Cut(57, "D", 497, 497, "Run the runner, you will see"),),
         takes=("etrecord.bin",),
         parses=Script(
@@ -254,66 +235,19 @@ PROJECTS = (
         Cut(52, "A", 304, 306, "(rm -rf cmake-out"),
         Cut(53, "A", 309, 313, "from", "00001", after=SHOW, expects=EVENTS),
     ),
-    Project(
+    _project_b(
         name="release 0.4 with XNNPACK, quantized",
-        seed="B",
-        folder="et-nanogpt",
-        executorch="third-party/executorch",
         program=("B", "quantized.pte"),
-        source="main.cpp",
-        source_cuts=_SOURCE_B,
         cmake_cuts=(Cut(67, "B", 436, 465, "cmake_minimum_required"),),
-        builds=(_BUILD_B,),
-        console=_CONSOLE_B,
         takes=("quantized.json",),
     ),
-    Project(
+    _project_d(
         name="release 0.2 with XNNPACK, quantized",
-        seed="D",
-        folder="nanogpt",
-        executorch="../executorch",
         program=("D", "quantized.pte"),
-        source="nanogpt_runner.cpp",
-        source_cuts=_SOURCE_D,
-        cmake_cuts=(
-            Cut(69, "D", 220, 239, "cmake_minimum_required"),
-            Cut(
-                70,
-                "D",
-                341,
-                348,
-                "add_executable",
-                awaits=("    etdump", "executorch/devtools/etdump"),
-            ),
-        ),
-        builds=(_BUILD_D,),
-        console=_CONSOLE_D,
-        prompt_tokens=8,
-        n_tokens=20,
+        cmake_cuts=_CMAKE_XNNPACK_D,
         takes=("quantized.json",),
     ),
-    Project(
-        name="release 0.2 with XNNPACK",
-        seed="D",
-        folder="nanogpt",
-        executorch="../executorch",
-        program=("D", "delegated.pte"),
-        source="nanogpt_runner.cpp",
-        source_cuts=_SOURCE_D,
-        cmake_cuts=(
-            Cut(69, "D", 220, 239, "cmake_minimum_required"),
-            Cut(
-                70,
-                "D",
-                341,
-                348,
-                "add_executable",
-                awaits=("    etdump", "executorch/devtools/etdump"),
-            ),
-        ),
-        builds=(_BUILD_D,),
-        console=_CONSOLE_D,
-        prompt_tokens=8,
-        n_tokens=20,
+    _project_d(
+        name="release 0.2 with XNNPACK", program=("D", "delegated.pte"), cmake_cuts=_CMAKE_XNNPACK_D
     ),
 )

@@ -134,13 +134,7 @@ SCRIPTS = (
         "A",
         (
             Cut(
-                3,
-                "A",
-                20,
-                52,
-                "# export_nanogpt.py",
-                "0" * 24 + "110000001",
-                keeps="portable.pte",
+                3, "A", 20, 52, "# export_nanogpt.py", "0" * 24 + "110000001", keeps="portable.pte"
             ),
             Cut(18, "A", 76, 114, "# export_nanogpt.py", "0" * 31 + "11" + "0" * 6),
             _counts(
@@ -406,15 +400,7 @@ SCRIPTS = (
                 "0122120122212222" + "0" * 11,
                 after=RUN_COMPOSED,
             ),
-            Cut(
-                90,
-                "E",
-                358,
-                377,
-                "def f(a, x, b):",
-                "0" + "1" * 6 + "0" * 13,
-                after=RUN_PARTS,
-            ),
+            Cut(90, "E", 358, 377, "def f(a, x, b):", "0" + "1" * 6 + "0" * 13, after=RUN_PARTS),
             Cut(
                 91,
                 "E",
