@@ -68,18 +68,21 @@ void merge_short(std::vector<Symbol>& symbols, const Find& find) {
   symbols.resize(n);
 }
 
+/// Two neighbours that merge; the largest is merged first. `end` is that of the right one when the
+/// pair was found.
+struct Candidate {
+  uint32_t rank;
+  uint32_t left;
+  uint32_t right;
+  uint32_t token;
+  uint32_t end;
+  bool operator<(const Candidate& other) const {
+    return rank != other.rank ? rank > other.rank : left > other.left;
+  }
+};
+
 template <typename Find>
 void merge_long(std::vector<Symbol>& symbols, const Find& find) {
-  struct Candidate {
-    uint32_t rank;
-    uint32_t left;
-    uint32_t right;
-    uint32_t token;
-    uint32_t end;
-    bool operator<(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : left > other.left;
-    }
-  };
   const auto n = static_cast<uint32_t>(symbols.size());
   // A symbol that was merged into the one before it has an end of 0.
   std::vector<uint32_t> next(n);

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 
 namespace tokenizers {
 
@@ -85,14 +84,7 @@ bool Llama2cTokenizer::parse(std::string_view bytes, bool has_header) {
       static_cast<size_t>(bos) >= n || static_cast<size_t>(eos) >= n) {
     return false;
   }
-  std::vector<float> sorted = scores;
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  rank_.clear();
-  for (const float score : scores) {
-    rank_.push_back(static_cast<uint32_t>(
-        std::lower_bound(sorted.begin(), sorted.end(), score, std::greater<>()) - sorted.begin()));
-  }
+  rank_ = ranks_of(scores);
   vocab_size_ = static_cast<int32_t>(n);
   bos_tok_ = static_cast<uint64_t>(bos);
   eos_tok_ = static_cast<uint64_t>(eos);

@@ -7,13 +7,22 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 
 namespace tokenizers {
 
 namespace {
+
 constexpr std::string_view kSpace = "\u2581";
+
+// Whether spaces stand at most before the rest of a piece.
+bool begins_word(std::string_view piece) {
+  while (piece.substr(0, kSpace.size()) == kSpace) {
+    piece.remove_prefix(kSpace.size());
+  }
+  return piece.find(kSpace) == std::string_view::npos;
 }
+
+}  // namespace
 
 SPTokenizer::SPTokenizer() = default;
 SPTokenizer::~SPTokenizer() = default;
@@ -135,12 +144,34 @@ Error SPTokenizer::read_normalizer(std::string_view message) {
 }
 
 Error SPTokenizer::index() {
+  std::vector<std::pair<std::string, uint32_t>> entries;
+  std::vector<std::pair<std::string, uint32_t>> user;
+  if (const Error error = index_pieces(entries, user); error != Error::Ok) {
+    return error;
+  }
+  cuts_before_space_ = normal_.find(kSpace) != kNoToken && user.empty() &&
+                       std::all_of(entries.begin(), entries.end(),
+                                   [](const auto& e) { return begins_word(e.first); });
+  trie_.build(std::move(entries));
+  user_defined_.build(std::move(user));
+  // Byte pairs merge in order of scores, equal ones from left to right.
+  std::vector<float> scores;
+  for (const Piece& piece : pieces_) {
+    scores.push_back(piece.score);
+  }
+  rank_ = ranks_of(scores);
+  vocab_size_ = static_cast<int32_t>(pieces_.size());
+  has_bos_ = find_reserved("<s>", "<bos>", bos_tok_);
+  has_eos_ = find_reserved("</s>", "<eos>", eos_tok_);
+  return Error::Ok;
+}
+
+Error SPTokenizer::index_pieces(std::vector<std::pair<std::string, uint32_t>>& entries,
+                                std::vector<std::pair<std::string, uint32_t>>& user) {
   normal_ = {};
   reserved_ = {};
   caches_.clear();
   std::fill(std::begin(bytes_), std::end(bytes_), kNoToken);
-  std::vector<std::pair<std::string, uint32_t>> entries;
-  std::vector<std::pair<std::string, uint32_t>> user;
   lowest_ = FLT_MAX;
   highest_ = FLT_MIN;
   bool has_unknown = false;
@@ -176,39 +207,15 @@ Error SPTokenizer::index() {
   if (byte_fallback_ && std::count(std::begin(bytes_), std::end(bytes_), kNoToken) != 0) {
     return fail(Error::ParseFailure, "byte_fallback without all byte pieces");
   }
-  cuts_before_space_ = normal_.find(kSpace) != kNoToken && user.empty();
-  for (const auto& entry : entries) {
-    size_t start = 0;
-    while (entry.first.compare(start, 3, kSpace) == 0) {
-      start += 3;
-    }
-    cuts_before_space_ &= entry.first.find(kSpace, start) == std::string::npos;
-  }
-  trie_.build(std::move(entries));
-  user_defined_.build(std::move(user));
-  // Byte pairs merge in order of scores, equal ones from left to right.
-  std::vector<float> scores;
-  for (const Piece& piece : pieces_) {
-    scores.push_back(piece.score);
-  }
-  std::sort(scores.begin(), scores.end(), std::greater<>());
-  scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
-  rank_.resize(pieces_.size());
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    rank_[i] = static_cast<uint32_t>(
-        std::lower_bound(scores.begin(), scores.end(), pieces_[i].score, std::greater<>()) -
-        scores.begin());
-  }
-  vocab_size_ = static_cast<int32_t>(pieces_.size());
-  const uint32_t bos = reserved_.find("<s>");
-  const uint32_t eos = reserved_.find("</s>");
-  const uint32_t other_bos = reserved_.find("<bos>");
-  const uint32_t other_eos = reserved_.find("<eos>");
-  has_bos_ = bos != kNoToken || other_bos != kNoToken;
-  has_eos_ = eos != kNoToken || other_eos != kNoToken;
-  bos_tok_ = !has_bos_ ? 0 : bos != kNoToken ? bos : other_bos;
-  eos_tok_ = !has_eos_ ? 0 : eos != kNoToken ? eos : other_eos;
   return Error::Ok;
+}
+
+bool SPTokenizer::find_reserved(std::string_view name, std::string_view other,
+                                uint64_t& token) const {
+  const uint32_t first = reserved_.find(name);
+  const uint32_t found = first != kNoToken ? first : reserved_.find(other);
+  token = found != kNoToken ? found : 0;
+  return found != kNoToken;
 }
 
 Result<std::string> SPTokenizer::id_to_piece(uint64_t token) const {

@@ -44,7 +44,13 @@ class SPTokenizer : public Tokenizer {
   Error read_piece(std::string_view message);
   Error read_trainer(std::string_view message);
   Error read_normalizer(std::string_view message);
+  /// What encoding looks up, made of the pieces.
   Error index();
+  /// Pieces by text and by type; those that may stand in a text, and those of the user among them.
+  Error index_pieces(std::vector<std::pair<std::string, uint32_t>>& entries,
+                     std::vector<std::pair<std::string, uint32_t>>& user);
+  /// The token of either name, or 0 and false.
+  bool find_reserved(std::string_view name, std::string_view other, uint64_t& token) const;
 
   std::string normalize(std::string_view text) const;
   size_t normalize_front(std::string_view text, std::string_view& replacement) const;

@@ -14,65 +14,81 @@ struct Branch {
   uint32_t depth;
 };
 
+/// The branches of strings [begin, end), which are sorted and longer than `depth`, by their byte at
+/// `depth`, which takes the place of the node.
+void split(const std::vector<std::pair<std::string, uint32_t>>& entries, uint32_t begin,
+           uint32_t end, uint32_t depth, std::vector<Branch>& children) {
+  children.clear();
+  for (uint32_t i = begin; i < end; ++i) {
+    const auto byte = static_cast<uint8_t>(entries[i].first[depth]);
+    if (children.empty() || children.back().node != byte) {
+      children.push_back({byte, i, i, depth + 1});
+    }
+    children.back().end = i + 1;
+  }
+}
+
+/// Which nodes of the array are taken.
+class Places {
+ public:
+  size_t size() const { return taken_.size(); }
+  void take(uint32_t node) { taken_[node] = true; }
+  /// The lowest base from which the nodes of all children are free. Places that were tried often
+  /// are given up.
+  uint32_t find_base(const std::vector<Branch>& children) {
+    while (first_free_ < taken_.size() && taken_[first_free_]) {
+      ++first_free_;
+    }
+    const uint32_t lowest = children.front().node;
+    uint32_t base = first_free_ > lowest ? first_free_ - lowest : 1;
+    for (uint32_t tries = 0;; ++base) {
+      if (base + 256 > taken_.size()) {
+        taken_.resize(std::max<size_t>(base + 512, taken_.size() * 2));
+      }
+      if (std::all_of(children.begin(), children.end(),
+                      [&](const Branch& c) { return !taken_[base + c.node]; })) {
+        return base;
+      }
+      if (++tries > 1024) {
+        first_free_ = std::max(first_free_, base - 512);
+        tries = 0;
+      }
+    }
+  }
+
+ private:
+  std::vector<bool> taken_ = std::vector<bool>(512);
+  uint32_t first_free_ = 1;
+};
+
 }  // namespace
 
 void Trie::build(std::vector<std::pair<std::string, uint32_t>> entries) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  units_.assign(512, Unit{});
-  std::vector<bool> taken(512);
-  taken[0] = true;
-  uint32_t first_free = 1;
+  Places places;
+  places.take(0);
+  units_.assign(places.size(), Unit{});
   std::vector<Branch> branches{{0, 0, static_cast<uint32_t>(entries.size()), 0}};
   std::vector<Branch> children;
   while (!branches.empty()) {
     const Branch branch = branches.back();
     branches.pop_back();
-    children.clear();
-    for (uint32_t i = branch.begin; i < branch.end; ++i) {
-      const std::string& key = entries[i].first;
-      if (key.size() == branch.depth) {
-        units_[branch.node].value = branch.depth == 0 ? kNoToken : entries[i].second;
-        continue;
-      }
-      const auto byte = static_cast<uint8_t>(key[branch.depth]);
-      if (children.empty() || children.back().node != byte) {
-        children.push_back({byte, i, i, branch.depth + 1});
-      }
-      children.back().end = i + 1;
+    uint32_t first = branch.begin;  // of those that do not end here
+    for (; first < branch.end && entries[first].first.size() == branch.depth; ++first) {
+      units_[branch.node].value = branch.depth == 0 ? kNoToken : entries[first].second;
     }
+    split(entries, first, branch.end, branch.depth, children);
     if (children.empty()) {
       continue;
     }
-    // The first place where all children are free; places that were tried often are given up.
-    while (first_free < taken.size() && taken[first_free]) {
-      ++first_free;
-    }
-    const uint32_t lowest = children.front().node;
-    uint32_t base = first_free > lowest ? first_free - lowest : 1;
-    uint32_t tries = 0;
-    for (;; ++base) {
-      if (base + 256 > taken.size()) {
-        const size_t size = std::max<size_t>(base + 512, taken.size() * 2);
-        taken.resize(size);
-        units_.resize(size);
-      }
-      const bool fits = std::all_of(children.begin(), children.end(),
-                                    [&](const Branch& c) { return !taken[base + c.node]; });
-      if (fits) {
-        break;
-      }
-      if (++tries > 1024) {
-        first_free = std::max(first_free, base - 512);
-        tries = 0;
-      }
-    }
+    const uint32_t base = places.find_base(children);
+    units_.resize(places.size());
     units_[branch.node].base = base;
     for (Branch& child : children) {
-      const uint32_t node = base + child.node;
-      taken[node] = true;
-      units_[node].parent = branch.node;
-      child.node = node;
+      child.node += base;
+      places.take(child.node);
+      units_[child.node].parent = branch.node;
     }
     branches.insert(branches.end(), children.rbegin(), children.rend());
   }

@@ -1,11 +1,26 @@
 #include <executorch/extension/llm/tokenizers/vocabulary.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace tokenizers {
 
 namespace {
 constexpr size_t kMaxBytes = size_t{1} << 30;
+}
+
+std::vector<uint32_t> ranks_of(const std::vector<float>& scores) {
+  std::vector<float> sorted = scores;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<uint32_t> ranks;
+  ranks.reserve(scores.size());
+  for (const float score : scores) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), score, std::greater<>());
+    ranks.push_back(static_cast<uint32_t>(at - sorted.begin()));
+  }
+  return ranks;
 }
 
 void BytesMap::grow() {

@@ -107,6 +107,9 @@ class PairMap {
   size_t count_ = 0;
 };
 
+/// Of each score its rank: 0 for the highest, and one for equal scores.
+std::vector<uint32_t> ranks_of(const std::vector<float>& scores);
+
 /// Tokens and their bytes, both ways.
 class Vocabulary {
  public:
