@@ -276,6 +276,38 @@ class Match {
     return chain;
   }
 
+  // The type of an operand as it is kept, before it was widened.
+  ScalarType kept_type(int operand, bool scales) {
+    const double scale = scale_;
+    const Graph::Chain chain = strip_scaled(operand, scales, true);
+    scale_ = scale;
+    return graph_.tensor(chain.base).scalar_type();
+  }
+
+  // Gives the call its masks, of which `inputs` then has the values, and their names.
+  void add_masks(AttentionCall& call, std::vector<int>& inputs) {
+    std::string name = "attention";
+    if (triangle_.has_value()) {
+      call.causal = true;
+      call.triangle = *triangle_;
+      name += "+causal";
+      if (triangle_->has_shape) {
+        add_inputs(graph_, graph_.strip(triangle_value_, block_), inputs);
+      } else {
+        for (const EValue* number : {triangle_->rows, triangle_->cols, triangle_->first}) {
+          if (number != nullptr) inputs.push_back(graph_.id(number));
+        }
+      }
+    }
+    if (has_tensor_mask_) {
+      call.mask = arena_.operand(graph_, mask_);
+      call.mask_kind = mask_kind_;
+      add_inputs(graph_, mask_, inputs);
+      name += "+mask";
+    }
+    call.name = arena_.copy(name);
+  }
+
   void emit(bool safe) {
     const int q = graph_.arg_id(first_, 0), k = graph_.arg_id(first_, 1);
     const int v = graph_.arg_id(second_, 1);
@@ -287,13 +319,7 @@ class Match {
     for (int operand : {q, k, v}) {
       if (!graph_.stable(operand)) return;
     }
-    const auto kept_type = [&](int operand) {
-      const double scale = scale_;
-      const Graph::Chain chain = strip_scaled(operand, operand == k, true);
-      scale_ = scale;
-      return graph_.tensor(chain.base).scalar_type();
-    };
-    const bool widened = kept_type(k) == kept_type(v);
+    const bool widened = kept_type(k, true) == kept_type(v, false);
     const Graph::Chain chains[] = {strip_scaled(q, true, false), strip_scaled(k, true, widened),
                                    strip_scaled(v, false, widened)};
     auto* const call = arena_.make<AttentionCall>();
@@ -313,27 +339,8 @@ class Match {
     call->after_softmax = arena_.steps(after_);
     call->out_steps = arena_.steps(out_steps_);
     call->safe = safe;
-    std::string name = "attention";
-    if (triangle_.has_value()) {
-      call->causal = true;
-      call->triangle = *triangle_;
-      name += "+causal";
-      if (triangle_->has_shape) {
-        add_inputs(graph_, graph_.strip(triangle_value_, block_), inputs);
-      } else {
-        for (const EValue* number : {triangle_->rows, triangle_->cols, triangle_->first}) {
-          if (number != nullptr) inputs.push_back(graph_.id(number));
-        }
-      }
-    }
-    if (has_tensor_mask_) {
-      call->mask = arena_.operand(graph_, mask_);
-      call->mask_kind = mask_kind_;
-      add_inputs(graph_, mask_, inputs);
-      name += "+mask";
-    }
+    add_masks(*call, inputs);
     call->run = run_attention;
-    call->name = arena_.copy(name);
     call->out = graph_.values()[out].value;
     if (arena_.ok()) graph_.replace(last_, call, inputs);
   }
