@@ -20,6 +20,25 @@ void read_unary(const T& from, Node& node) {
   node.flags = from.flags();
 }
 
+void read_binary(const fb::_XNNNode2x1& from, Node& node) {
+  node.input[0] = from.input1_id();
+  node.input[1] = from.input2_id();
+  node.n_inputs = 2;
+  node.output[0] = from.output_id();
+  node.flags = from.flags();
+}
+
+/// Operands of a product with a filter and, if there is one, a bias.
+template <class T>
+void read_filtered(const T& from, Node& node) {
+  node.input[0] = from.input1_id();
+  node.input[1] = from.filter_id();
+  node.input[2] = from.bias_id();
+  node.n_inputs = 3;
+  node.output[0] = from.output_id();
+  node.flags = from.flags();
+}
+
 template <class T>
 void read_padding(const T& from, Window& window) {
   window.before[0] = from.padding_top();
@@ -61,12 +80,7 @@ void read_arg_max(const fb::XNNArgMaxPooling2d& from, Node& node) {
 }
 
 void read_convolution(const fb::_XNNNodeConv& from, Node& node) {
-  node.input[0] = from.input1_id();
-  node.input[1] = from.filter_id();
-  node.input[2] = from.bias_id();
-  node.n_inputs = 3;
-  node.output[0] = from.output_id();
-  node.flags = from.flags();
+  read_filtered(from, node);
   Window& w = node.window;
   read_padding(from, w);
   w.size[0] = from.kernel_height();
@@ -109,25 +123,12 @@ bool read_fields(const fb::XNode& entry, Node& node) {
       read_unary(*static_cast<const fb::XNNELU*>(table), node);
       node.number = static_cast<const fb::XNNELU*>(table)->alpha();
       return true;
-    case Form::Binary: {
-      const auto& from = *static_cast<const fb::_XNNNode2x1*>(table);
-      node.input[0] = from.input1_id();
-      node.input[1] = from.input2_id();
-      node.n_inputs = 2;
-      node.output[0] = from.output_id();
-      node.flags = from.flags();
+    case Form::Binary:
+      read_binary(*static_cast<const fb::_XNNNode2x1*>(table), node);
       return true;
-    }
-    case Form::FullyConnected: {
-      const auto& from = *static_cast<const fb::XNNFullyConnected*>(table);
-      node.input[0] = from.input1_id();
-      node.input[1] = from.filter_id();
-      node.input[2] = from.bias_id();
-      node.n_inputs = 3;
-      node.output[0] = from.output_id();
-      node.flags = from.flags();
+    case Form::FullyConnected:
+      read_filtered(*static_cast<const fb::XNNFullyConnected*>(table), node);
       return true;
-    }
     case Form::Concatenate:
       read_concatenate(*static_cast<const fb::_XNNCat*>(table), node);
       return true;
