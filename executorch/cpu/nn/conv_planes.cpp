@@ -229,84 +229,112 @@ class Planes {
                7 * (pairs * c_.taps() * c_.pixels() / kernels_.lanes / 2);
   }
 
+  // Output channels whose products lie in a cache before they are transformed.
+  static constexpr int64_t kChannels = 32;
+  // Floats between points, which then lie in different sets of a cache.
+  static constexpr int64_t kApart = 16;
+
+  // A convolution by F(2x2, 3x3): for each point a product of channels and tiles.
+  struct Winograd {
+    Columns tiles;
+    int64_t n_in, ld;  // input channels; floats from one to the next in a block of tiles
+    int64_t weights_point;
+    Size partials;  // floats of a thread: sums in part, then what follows
+    WinogradImage image = {};
+    WinogradResult result = {};
+    float* weights = nullptr;  // of all channels; else a thread transforms those that it needs
+
+    // From point to point.
+    int64_t v_point() const { return n_in * ld + kPartialColumns; }
+    static constexpr int64_t m_point() { return kChannels * kPartialColumns + kApart; }
+    // Floats for tiles, for those that are further, for products and for weights.
+    int64_t n_v() const { return kWinogradPoints * v_point(); }
+    int64_t n_dots() const { return kWinogradPoints * tiles.n_dots * n_in; }
+    static constexpr int64_t n_m() { return kWinogradPoints * m_point() + kPartialColumns; }
+    int64_t n_weights() const { return kWinogradPoints * (kChannels * n_in + kApart); }
+  };
+
   bool winograd() const {
-    constexpr int64_t kChannels = 32;  // whose products lie in a cache before they are transformed
-    constexpr int64_t kPoints = kWinogradPoints;
-    constexpr int64_t kApart = 16;  // points lie in different sets of a cache
-    const WinogradKernels& kernels = winograd_kernels();
     const int64_t n_in = c_.group_in, n_out = c_.group_out;
     const int64_t across = (w_.out + 1) / 2, down = (h_.out + 1) / 2;
-    const Columns tiles(across * down, kernels_);
+    Winograd w = {Columns(across * down, kernels_), n_in, kernels_.most_columns,
+                  n_in * n_out + kApart, partial_floats(kChannels)};
     const Rows rows = rows_of(2 * down + 2, 2, across + 1 + kernels_.lanes);
     // Weights are transformed once for several blocks of tiles, or where they are needed.
-    const bool once = tiles.n_blocks > 1;
-    const int64_t u_all = n_in * n_out + kApart;
-    float* const all = scratch_.array<float>(once ? Size(kPoints) * u_all : 0);
-    // Of a thread: sums in part, tiles, those that are further, products, weights.
-    const int64_t ld = kernels_.most_columns, v_point = n_in * ld + kPartialColumns;
-    const int64_t m_point = kChannels * kPartialColumns + kApart;
-    const int64_t n_dots = kPoints * tiles.n_dots * n_in, n_v = kPoints * v_point;
-    const int64_t n_m = kPoints * m_point + kPartialColumns;
-    const Size partials = partial_floats(kChannels);
+    const bool once = w.tiles.n_blocks > 1;
+    float* const all = scratch_.array<float>(once ? Size(kWinogradPoints) * w.weights_point : 0);
     const ThreadScratch<float> buffers(
-        scratch_,
-        partials + n_v + n_dots + n_m + (once ? 0 : kPoints * (kChannels * n_in + kApart)));
+        scratch_, w.partials + w.n_v() + w.n_dots() + w.n_m() + (once ? 0 : w.n_weights()));
     if (rows.data == nullptr || all == nullptr || !buffers) return false;
     split_image(rows);
-    const WinogradImage image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
-    const WinogradResult result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
-                                   whole_.bias, whole_.residual, whole_.act, whole_.act_last};
+    w.image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
+    w.result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
+                whole_.bias, whole_.residual, whole_.act, whole_.act_last};
     if (once) {
-      parallel_for(
-          n_out, ceil_div(kGrainWork / 8, n_in * kPoints), [&](int64_t begin, int64_t end) {
-            kernels.weights({whole_.a + begin * whole_.lda, whole_.lda, channel_step_, tap_step_},
-                            end - begin, n_in, all + begin * n_in, u_all);
-          });
+      w.weights = all;
+      parallel_for(n_out, ceil_div(kGrainWork / 8, n_in * kWinogradPoints),
+                   [&](int64_t begin, int64_t end) {
+                     transform_weights(begin, end - begin, all + begin * n_in, w.weights_point);
+                   });
     }
-    const auto threads = static_cast<int64_t>(loop_threads());
-    const int64_t wanted = std::min(ceil_div(threads, tiles.n_blocks), ceil_div(n_out, kChannels));
+    const int64_t n_blocks = w.tiles.n_blocks, threads = static_cast<int64_t>(loop_threads());
+    const int64_t wanted = std::min(ceil_div(threads, n_blocks), ceil_div(n_out, kChannels));
     const int64_t height = round_up(ceil_div(n_out, wanted), kernels_.rows);
     const int64_t parts = ceil_div(n_out, height);
-    buffers.parallel_for(parts * tiles.n_blocks, 1, [&](int64_t begin, int64_t end, float* buffer) {
-      float* const v = buffer + partials.value();
-      float* const dots = v + n_v;
-      float* const m = dots + n_dots;
+    buffers.parallel_for(parts * n_blocks, 1, [&](int64_t begin, int64_t end, float* buffer) {
       for (int64_t task = begin; task < end; ++task) {
-        const int64_t block = task / parts, o_begin = task % parts * height;
-        const int64_t o_end = std::min(o_begin + height, n_out);
-        const int64_t t0 = tiles.first(block);
-        PlaneProduct p;
-        p.n = tiles.width(block);
-        p.n_dots = tiles.dots(block);
-        p.k = n_in;
-        p.lda = n_in;
-        p.ldb = ld;
-        p.ld_dots = kPoints * n_in;
-        p.ld_out = kPartialColumns;
-        kernels.tiles(image, n_in, t0, p.n, p.n_dots, v, v_point, ld, dots);
-        for (int64_t o = o_begin; o < o_end; o += kChannels) {
-          p.m = std::min(kChannels, o_end - o);
-          const float* u = all + o * n_in;
-          int64_t u_point = u_all;
-          if (!once) {
-            float* const own = m + n_m;
-            u = own;
-            u_point = n_in * p.m + kApart;
-            kernels.weights({whole_.a + o * whole_.lda, whole_.lda, channel_step_, tap_step_}, p.m,
-                            n_in, own, u_point);
-          }
-          for (int64_t e = 0; e < kPoints; ++e) {
-            p.a = u + e * u_point;
-            p.b = v + e * v_point;
-            p.dots = dots + e * n_in;
-            p.out = m + e * m_point;
-            multiply(p, buffer);
-          }
-          kernels.results(result, across, o, p.m, t0, p.n + p.n_dots, m, m_point, kPartialColumns);
-        }
+        const int64_t o = task % parts * height;
+        multiply_tiles(w, task / parts, o, std::min(o + height, n_out), buffer);
       }
     });
     return true;
+  }
+
+  // Of n output channels from `o` on.
+  void transform_weights(int64_t o, int64_t n, float* to, int64_t point) const {
+    const WinogradWeights from = {whole_.a + o * whole_.lda, whole_.lda, channel_step_, tap_step_};
+    winograd_kernels().weights(from, n, c_.group_in, to, point);
+  }
+
+  // Output channels [o_begin, o_end) of a block of tiles; `buffer` is the thread's.
+  void multiply_tiles(const Winograd& w, int64_t block, int64_t o_begin, int64_t o_end,
+                      float* buffer) const {
+    const WinogradKernels& kernels = winograd_kernels();
+    float* const v = buffer + w.partials.value();
+    float* const dots = v + w.n_v();
+    float* const m = dots + w.n_dots();
+    const int64_t t0 = w.tiles.first(block);
+    PlaneProduct p;
+    p.n = w.tiles.width(block);
+    p.n_dots = w.tiles.dots(block);
+    p.k = w.n_in;
+    p.lda = w.n_in;
+    p.ldb = w.ld;
+    p.ld_dots = kWinogradPoints * w.n_in;
+    p.ld_out = kPartialColumns;
+    kernels.tiles(w.image, w.n_in, t0, p.n, p.n_dots, v, w.v_point(), w.ld, dots);
+    for (int64_t o = o_begin; o < o_end; o += kChannels) {
+      p.m = std::min(kChannels, o_end - o);
+      const float* u = nullptr;
+      int64_t u_point = w.weights_point;
+      if (w.weights != nullptr) {
+        u = w.weights + o * w.n_in;
+      } else {
+        float* const own = m + w.n_m();
+        u = own;
+        u_point = w.n_in * p.m + kApart;
+        transform_weights(o, p.m, own, u_point);
+      }
+      for (int64_t e = 0; e < kWinogradPoints; ++e) {
+        p.a = u + e * u_point;
+        p.b = v + e * w.v_point();
+        p.dots = dots + e * w.n_in;
+        p.out = m + e * w.m_point();
+        multiply(p, buffer);
+      }
+      kernels.results(w.result, w.image.tiles_across, o, p.m, t0, p.n + p.n_dots, m, w.m_point(),
+                      kPartialColumns);
+    }
   }
 
   void split_row(int64_t y, const float* channel, const Rows& rows, float* to) const {
