@@ -127,75 +127,96 @@ struct Epilogue {
 // Products that threads share, which must not change a bit.
 constexpr int64_t kLarge = 300'000;
 
+// A product of random operands, and what it has to give.
+template <class T>
+struct Example {
+  const Shape z;
+  const Epilogue e;
+  Random random;
+  const Stored<T> a, b, addend, residual;
+  const Stored<T> c;  // what is in the memory of C before
+  Gemm<T> g;
+
+  Example(const Shape& shape, const Layouts& layouts, const Epilogue& epilogue)
+      : z(shape),
+        e(epilogue),
+        a(z.batch, z.m, z.k, layouts.a, random),
+        b(z.batch, z.k, z.n, layouts.b, random),
+        addend(z.batch, z.m, z.n, layouts.c, random),
+        residual(z.batch, z.m, z.n, Layout::Rows, random),
+        c(z.batch, z.m, z.n, layouts.c, random) {
+    using Acc = Accumulator<T>;
+    g.m = z.m, g.n = z.n, g.k = z.k, g.batch = z.batch;
+    g.a = a.view, g.b = b.view;
+    g.a_batch = a.batch, g.b_batch = b.batch, g.c_batch = c.batch;
+    g.alpha = static_cast<Acc>(e.alpha), g.beta = static_cast<Acc>(e.beta);
+    g.act = e.act, g.act_last = e.act_last;
+    if (e.addend) g.addend = addend.view, g.addend_batch = addend.batch;
+    if (e.row_bias) g.addend = {addend.data.data(), 0, 1};
+    if (e.residual) g.residual = residual.view, g.residual_batch = residual.batch;
+  }
+
+  // The memory of C afterwards.
+  std::vector<T> result(ThreadPool* pool) {
+    std::vector<T> out = c.data;
+    g.c = {out.data(), c.view.row_stride, c.view.col_stride};
+    const UsePool use(pool);
+    run(g);
+    return out;
+  }
+
+  void compare(int64_t s, int64_t i, int64_t j, T found) const {
+    double sum = 0, size = 0;
+    for (int64_t p = 0; p < z.k; ++p) {
+      const double x = a.at(s, i, p) * b.at(s, p, j);
+      sum += x;
+      size += std::fabs(x);
+    }
+    const double y = e.addend     ? addend.at(s, i, j)
+                     : e.row_bias ? value(addend.data[static_cast<size_t>(j)])
+                                  : 0;
+    const double r = e.residual ? residual.at(s, i, j) : 0;
+    double x = e.alpha * sum + e.beta * y;
+    x = e.act_last ? apply(e.act, x + r) : apply(e.act, x) + r;
+    if constexpr (std::is_integral_v<T>) {
+      ASSERT_EQ(found, static_cast<T>(static_cast<int64_t>(x))) << s << " " << i << " " << j;
+    } else {
+      const double magnitude = std::fabs(e.alpha) * size + std::fabs(e.beta * y) + std::fabs(r);
+      const double acc_eps = std::is_same_v<T, double> ? 1.2e-16 : 6e-8;
+      const double bound = 1.2 * (static_cast<double>(z.k) + 16) * acc_eps * magnitude +
+                           epsilon<T>() * std::fabs(x) + 1e-30;
+      ASSERT_NEAR(value(found), x, bound) << s << " " << i << " " << j;
+    }
+  }
+};
+
 template <class T>
 void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
-  using Acc = Accumulator<T>;
   SCOPED_TRACE("m " + std::to_string(z.m) + " n " + std::to_string(z.n) + " k " +
                std::to_string(z.k) + " batch " + std::to_string(z.batch) + " layouts " +
                std::to_string(static_cast<int>(layouts.a)) +
                std::to_string(static_cast<int>(layouts.b)) +
                std::to_string(static_cast<int>(layouts.c)));
-  Random random;
-  const Stored<T> a(z.batch, z.m, z.k, layouts.a, random), b(z.batch, z.k, z.n, layouts.b, random);
-  const Stored<T> addend(z.batch, z.m, z.n, layouts.c, random);
-  const Stored<T> residual(z.batch, z.m, z.n, Layout::Rows, random);
-  Stored<T> c(z.batch, z.m, z.n, layouts.c, random);
-  Gemm<T> g;
-  g.m = z.m, g.n = z.n, g.k = z.k, g.batch = z.batch;
-  g.a = a.view, g.b = b.view;
-  g.a_batch = a.batch, g.b_batch = b.batch, g.c_batch = c.batch;
-  g.alpha = static_cast<Acc>(e.alpha), g.beta = static_cast<Acc>(e.beta);
-  g.act = e.act, g.act_last = e.act_last;
-  if (e.addend) g.addend = addend.view, g.addend_batch = addend.batch;
-  if (e.row_bias) g.addend = {addend.data.data(), 0, 1};
-  if (e.residual) g.residual = residual.view, g.residual_batch = residual.batch;
-  std::vector<T> first = c.data;
-  g.c = {first.data(), c.view.row_stride, c.view.col_stride};
-  {
-    const UsePool alone(nullptr);
-    run(g);
-  }
+  Example<T> example(z, layouts, e);
+  const std::vector<T> first = example.result(nullptr);
   if (z.m * z.n * z.k >= kLarge) {
     for (const size_t threads : {2, 3}) {
       ThreadPool pool(threads);
-      const UsePool use(&pool);
-      std::vector<T> out = c.data;
-      g.c.data = out.data();
-      run(g);
+      const std::vector<T> out = example.result(&pool);
       ASSERT_EQ(std::memcmp(first.data(), out.data(), out.size() * sizeof(T)), 0)
           << threads << " threads";
     }
   }
+  const Stored<T>& c = example.c;
   std::vector<bool> written(first.size());
   for (int64_t s = 0; s < z.batch; ++s) {
     for (int64_t i = 0; i < z.m; ++i) {
       for (int64_t j = 0; j < z.n; ++j) {
-        double sum = 0, size = 0;
-        for (int64_t p = 0; p < z.k; ++p) {
-          const double x = a.at(s, i, p) * b.at(s, p, j);
-          sum += x;
-          size += std::fabs(x);
-        }
-        double x = e.alpha * sum;
-        const double y = e.addend     ? addend.at(s, i, j)
-                         : e.row_bias ? value(addend.data[static_cast<size_t>(j)])
-                                      : 0;
-        x += e.beta * y;
-        const double r = e.residual ? residual.at(s, i, j) : 0;
-        x = e.act_last ? apply(e.act, x + r) : apply(e.act, x) + r;
         const auto at =
             static_cast<size_t>(s * c.batch + i * c.view.row_stride + j * c.view.col_stride);
         written[at] = true;
-        if constexpr (std::is_integral_v<T>) {
-          ASSERT_EQ(first[at], static_cast<T>(static_cast<int64_t>(x)))
-              << s << " " << i << " " << j;
-        } else {
-          const double magnitude = std::fabs(e.alpha) * size + std::fabs(e.beta * y) + std::fabs(r);
-          const double acc_eps = std::is_same_v<T, double> ? 1.2e-16 : 6e-8;
-          const double bound = 1.2 * (static_cast<double>(z.k) + 16) * acc_eps * magnitude +
-                               epsilon<T>() * std::fabs(x) + 1e-30;
-          ASSERT_NEAR(value(first[at]), x, bound) << s << " " << i << " " << j;
-        }
+        example.compare(s, i, j, first[at]);
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
   }

@@ -31,7 +31,12 @@ struct Example {
   Int8Filter filter;
 
   explicit Example(const Sizes& s, bool unsigned_bytes = false, bool dynamic = false) {
-    std::mt19937 random(7);
+    set_shape(s);
+    make_operands(s, unsigned_bytes);
+    set_product(s, unsigned_bytes, dynamic);
+  }
+
+  void set_shape(const Sizes& s) {
     conv.batch = s.batch;
     conv.groups = s.groups;
     conv.group_in = s.in;
@@ -48,29 +53,36 @@ struct Example {
       a.out = s.transposed ? (a.in - 1) * s.stride + s.adjustment + window - 2 * s.padding
                            : (a.in + 2 * s.padding - window) / s.stride + 1;
     }
-    const int64_t channels = s.groups * s.out, taps = s.kernel[0] * s.kernel[1];
-    conv.product.b.row_bytes = s.columns ? 1 : taps * s.in;
-    conv.filter_step = s.columns ? channels : 1;
+    conv.product.n = s.out;
+    conv.product.k = s.kernel[0] * s.kernel[1] * s.in;
+    conv.product.b.row_bytes = s.columns ? 1 : conv.product.k;
+    conv.filter_step = s.columns ? s.groups * s.out : 1;
+  }
+
+  void make_operands(const Sizes& s, bool unsigned_bytes) {
+    std::mt19937 random(7);
+    const int64_t channels = s.groups * s.out, k = conv.product.k;
     // Exact sizes: reading behind them is an error that sanitizers find.
     for (int64_t i = 0; i < s.batch * s.height * s.width * s.groups * s.in; ++i) {
       x.push_back(static_cast<int8_t>(random()));
     }
     x.shrink_to_fit();
-    for (int64_t i = 0; i < channels * taps * s.in; ++i) w.push_back(static_cast<int8_t>(random()));
+    for (int64_t i = 0; i < channels * k; ++i) w.push_back(static_cast<int8_t>(random()));
     for (int64_t c = 0; c < channels; ++c) {
       scales.push_back(0.001f * static_cast<float>(1 + random() % 9));
       bias.push_back(static_cast<int32_t>(random() % 20000) - 10000);
       int32_t sum = 0;
-      for (int64_t t = 0; t < taps * s.in; ++t) sum += weight(c, t);
+      for (int64_t t = 0; t < k; ++t) sum += weight(c, t);
       sums.push_back(sum);
     }
     for (int64_t b = 0; b < s.batch; ++b) {
       images.push_back({0.02f * static_cast<float>(b + 1), static_cast<int32_t>(60 * b - 17)});
       if (unsigned_bytes) images.back().zero_point += 128;
     }
+  }
+
+  void set_product(const Sizes& s, bool unsigned_bytes, bool dynamic) {
     Int8Gemm& g = conv.product;
-    g.n = s.out;
-    g.k = taps * s.in;
     g.a = x.data();
     g.unsigned_a = unsigned_bytes;
     g.rows = images.data();
@@ -89,11 +101,17 @@ struct Example {
       std::fill(bias.begin(), bias.end(), 0);
     }
     g.c_quantization = {0.05f, unsigned_bytes ? 100 : -9};
-    g.ldc = channels;
-    const auto size = static_cast<size_t>(s.batch * conv.axis[0].out * conv.axis[1].out * channels);
-    y.resize(dynamic ? 0 : size);
-    floats.resize(dynamic ? size : 0);
-    g.c = dynamic ? static_cast<void*>(floats.data()) : y.data();
+    g.ldc = s.groups * s.out;
+    make_room(dynamic);
+  }
+
+  /// For the results, floats or bytes.
+  void make_room(bool are_floats) {
+    const auto size = static_cast<size_t>(conv.batch * conv.axis[0].out * conv.axis[1].out *
+                                          conv.groups * conv.group_out);
+    y.resize(are_floats ? 0 : size);
+    floats.resize(are_floats ? size : 0);
+    conv.product.c = are_floats ? static_cast<void*>(floats.data()) : y.data();
   }
 
   /// Of channel c of all, element t of its taps and inputs.
@@ -135,11 +153,7 @@ struct Example {
   /// Of the width alone; `axis.in` as it is.
   void set_width(const ConvAxis& axis) {
     conv.axis[1] = axis;
-    const auto size = static_cast<size_t>(conv.batch * conv.axis[0].out * axis.out * conv.groups *
-                                          conv.group_out);
-    y.resize(floats.empty() ? size : 0);
-    floats.resize(floats.empty() ? 0 : size);
-    conv.product.c = floats.empty() ? static_cast<void*>(y.data()) : floats.data();
+    make_room(!floats.empty());
   }
   void compare() const {
     const int64_t channels = conv.groups * conv.group_out;

@@ -89,82 +89,104 @@ static void* contents(const char* path, size_t* n) {
   return bytes;
 }
 
-static void test_linear(const char* path) {
-  static const int64_t sizes[] = {1, 3}, wide[] = {1, 4}, negative[] = {1, -3};
-  static const int64_t huge[] = {1LL << 31, 1LL << 31};
-  static const float x[] = {1, 2, 3};
-  executorch_program *program = NULL, *copy = NULL, *damaged = NULL;
-  executorch_method *method = NULL, *other = NULL;
-  executorch_value value, again;
-  const char* name = NULL;
+/* The program, from its file and from memory that is gone. */
+static void load_linear(const char* path, executorch_program** program, executorch_program** copy) {
+  executorch_program* damaged = NULL;
   size_t n = 0;
   unsigned char* bytes = contents(path, &n);
-  EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
-  EXPECT(executorch_program_load_memory(bytes, n, 0, &copy) == EXECUTORCH_OK);
+  EXPECT(executorch_program_load(path, program) == EXECUTORCH_OK);
+  EXPECT(executorch_program_load_memory(bytes, n, 0, copy) == EXECUTORCH_OK);
   EXPECT_REFUSED(executorch_program_load_memory(bytes + 1, n - 1, 1, &damaged), "multiple of 16");
   EXPECT(executorch_program_load_memory(bytes, n / 2, 0, &damaged) != EXECUTORCH_OK);
-  memset(bytes, 0x7f, n); /* the copy has its own */
+  memset(bytes, 0x7f, n);
   free(bytes);
-  if (program == NULL || copy == NULL) return;
+}
 
+static void test_methods(executorch_program* program, executorch_method** method) {
+  const char* name = NULL;
+  size_t n = 0;
   EXPECT(executorch_program_method_count(program, &n) == EXECUTORCH_OK && n == 1);
   EXPECT(executorch_program_method_name(program, 0, &name) == EXECUTORCH_OK);
   EXPECT(name != NULL && strcmp(name, "forward") == 0);
   EXPECT_REFUSED(executorch_program_method_name(program, 1, &name), "method 1 of 1");
-  EXPECT_ERROR(EXECUTORCH_NOT_FOUND, executorch_method_load(program, "backward", &method),
+  EXPECT_ERROR(EXECUTORCH_NOT_FOUND, executorch_method_load(program, "backward", method),
                "backward");
-  EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
-  EXPECT(executorch_method_load(copy, "forward", &other) == EXECUTORCH_OK);
-  if (method == NULL || other == NULL) return;
-  executorch_program_free(program); /* methods keep what they need */
-  executorch_program_free(copy);
+  EXPECT(executorch_method_load(program, "forward", method) == EXECUTORCH_OK);
+}
 
+static const int64_t kSizes[] = {1, 3};
+static const float kInput[] = {1, 2, 3};
+
+static void test_infos(executorch_method* method) {
+  executorch_value value;
+  size_t n = 0;
   EXPECT(executorch_method_input_count(method, &n) == EXECUTORCH_OK && n == 1);
   EXPECT(executorch_method_output_count(method, &n) == EXECUTORCH_OK && n == 1);
   EXPECT(executorch_method_input_info(method, 0, &value) == EXECUTORCH_OK);
   EXPECT(value.kind == EXECUTORCH_KIND_TENSOR && value.dtype == EXECUTORCH_FLOAT &&
          value.rank == 2);
   EXPECT(value.sizes[0] == 1 && value.sizes[1] == 3 && value.dim_order[1] == 1);
-  EXPECT(value.data == NULL && value.n_bytes == sizeof x && value.is_dynamic == 0);
+  EXPECT(value.data == NULL && value.n_bytes == sizeof kInput && value.is_dynamic == 0);
   EXPECT(executorch_method_output_info(method, 0, &value) == EXECUTORCH_OK && value.sizes[1] == 2);
   EXPECT_REFUSED(executorch_method_input_info(method, 7, &value), "input 7 of 1");
   EXPECT_REFUSED(executorch_method_output_info(method, 7, &value), "output 7 of 1");
+}
 
+static void test_wrong_inputs(executorch_method* method) {
+  static const int64_t wide[] = {1, 4}, negative[] = {1, -3}, huge[] = {1LL << 31, 1LL << 31};
+  const int64_t* const sizes = kSizes;
+  const float* const x = kInput;
+  const size_t n = sizeof kInput;
+  executorch_value value;
   EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_run(method),
                "input 0 of 1 was never set");
   EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_output(method, 0, &value),
                "has not run");
-  EXPECT_REFUSED(executorch_method_set_tensor(method, 1, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x),
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 1, EXECUTORCH_FLOAT, 2, sizes, x, n),
                  "input 1 of 1");
-  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, 99, 2, sizes, x, sizeof x),
-                 "no element type");
-  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, -1, 2, sizes, x, sizeof x),
-                 "no element type");
-  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 17, sizes, x, sizeof x),
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, 99, 2, sizes, x, n), "no element type");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, -1, 2, sizes, x, n), "no element type");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 17, sizes, x, n),
                  "rank 17");
-  EXPECT_REFUSED(
-      executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, negative, x, sizeof x),
-      "size -3");
-  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, huge, x, sizeof x),
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, negative, x, n),
+                 "size -3");
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, huge, x, n),
                  "size 2147483648");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, 8),
                  "8 bytes");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, NULL, x, 8), "sizes");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, NULL, 12),
                  "data");
-  EXPECT_REFUSED(
-      executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, sizes + 1, x, sizeof x),
-      "rank 1, expected 2");
-  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_INT32, 2, sizes, x, sizeof x) != 0);
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, sizes + 1, x, n),
+                 "rank 1, expected 2");
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_INT32, 2, sizes, x, n) != 0);
   EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, wide, x, 16) != 0);
   EXPECT(executorch_method_set_int(method, 0, 3) != EXECUTORCH_OK);
   EXPECT(executorch_method_set_bool(method, 9, 1) != EXECUTORCH_OK);
+}
 
-  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x) == 0);
-  EXPECT(executorch_method_set_tensor(other, 0, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x) == 0);
+static void run_linear(executorch_method* method) {
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, kSizes, kInput,
+                                      sizeof kInput) == 0);
   EXPECT(executorch_set_threads(2) == EXECUTORCH_OK);
   EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
-  EXPECT(executorch_method_run(other) == EXECUTORCH_OK);
+}
+
+static void test_linear(const char* path) {
+  executorch_program *program = NULL, *copy = NULL;
+  executorch_method *method = NULL, *other = NULL;
+  executorch_value value, again;
+  load_linear(path, &program, &copy);
+  if (program == NULL || copy == NULL) return;
+  test_methods(program, &method);
+  test_methods(copy, &other);
+  if (method == NULL || other == NULL) return;
+  executorch_program_free(program); /* methods keep what they need */
+  executorch_program_free(copy);
+  test_infos(method);
+  test_wrong_inputs(method);
+  run_linear(method);
+  run_linear(other);
   EXPECT(executorch_method_output(method, 0, &value) == EXECUTORCH_OK);
   EXPECT(executorch_method_output(other, 0, &again) == EXECUTORCH_OK);
   EXPECT_REFUSED(executorch_method_output(method, 1, &value), "output 1 of 1");

@@ -85,7 +85,7 @@ LoadedMethod load(ProgramBuilder& builder, const char* name = "forward") {
 }
 
 // forward(x[2,3]) = x + constant {1..6}; everything planned; x is dynamic in dimension 0.
-void add_constant(ProgramBuilder& builder, int8_t dynamism = kDynamic, bool planned = true) {
+void add_constant(ProgramBuilder& builder, int8_t dynamism, bool planned) {
   builder.constants.push_back(ProgramBuilder::bytes<float>({1, 2, 3, 4, 5, 6}));
   PlanBuilder& plan = builder.method();
   const uint32_t memory = planned ? 1 : 0;
@@ -99,10 +99,14 @@ void add_constant(ProgramBuilder& builder, int8_t dynamism = kDynamic, bool plan
   plan.arenas = {0, 64};
 }
 
-TEST(Method, RunsAKernelOnAConstantAndAPlannedInput) {
+LoadedMethod load_adder(int8_t dynamism = kDynamic, bool planned = true) {
   ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  add_constant(builder, dynamism, planned);
+  return load(builder);
+}
+
+TEST(Method, RunsAKernelOnAConstantAndAPlannedInput) {
+  LoadedMethod loaded = load_adder();
   ASSERT_EQ(loaded.error, Error::Ok);
   OwnedTensor<float> x({2, 3}, {10, 20, 30, 40, 50, 60});
   ASSERT_EQ(loaded.method->set_input(x.value(), 0), Error::Ok);
@@ -116,7 +120,7 @@ TEST(Method, RunsAKernelOnAConstantAndAPlannedInput) {
 TEST(Method, InlineConstantsOfOldProgramsAreFound) {
   ProgramBuilder builder;
   builder.constants_inline = true;
-  add_constant(builder);
+  add_constant(builder, kDynamic, true);
   LoadedMethod loaded = load(builder);
   ASSERT_EQ(loaded.error, Error::Ok);
   OwnedTensor<float> x({2, 3}, Floats(6, 0));
@@ -126,9 +130,7 @@ TEST(Method, InlineConstantsOfOldProgramsAreFound) {
 }
 
 TEST(Method, UnplannedInputsAndOutputsUseTheCallersMemory) {
-  ProgramBuilder builder;
-  add_constant(builder, 0, false);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder(0, false);
   ASSERT_EQ(loaded.error, Error::Ok);
   OwnedTensor<float> x({2, 3}, Floats(6, 1));
   ASSERT_EQ(loaded.method->set_input(x.value(), 0), Error::Ok);
@@ -142,18 +144,14 @@ TEST(Method, UnplannedInputsAndOutputsUseTheCallersMemory) {
 }
 
 TEST(Method, PlannedOutputKeepsItsMemory) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   Floats out(6);
   EXPECT_EQ(loaded.method->set_output_data_ptr(out.data(), 24, 0), Error::InvalidState);
   EXPECT_EQ(loaded.method->set_output_data_ptr(out.data(), 24, 1), Error::InvalidArgument);
 }
 
 TEST(Method, DynamicInputTakesAnyShapeUpToItsBound) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   OwnedTensor<float> small({1, 3}, {1, 1, 1});
   ASSERT_EQ(loaded.method->set_input(small.value(), 0), Error::Ok);
   EXPECT_EQ(loaded.method->execute(), Error::InvalidArgument);  // 3 + 6 elements: the kernel's word
@@ -164,9 +162,7 @@ TEST(Method, DynamicInputTakesAnyShapeUpToItsBound) {
 }
 
 TEST(Method, WrongInputsAreRefusedAndLeaveTheOldOnes) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   Method& method = *loaded.method;
   EXPECT_EQ(method.execute(), Error::InvalidArgument);  // never set
   OwnedTensor<float> good({2, 3}, Floats(6, 1));
@@ -423,9 +419,7 @@ TEST(Method, StepsRunOneInstructionEach) {
 }
 
 TEST(Method, MovedMethodRuns) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   Method moved = std::move(*loaded.method);
   OwnedTensor<float> x({2, 3}, Floats(6, 0));
   ASSERT_EQ(moved.set_input(x.value(), 0), Error::Ok);
@@ -434,9 +428,7 @@ TEST(Method, MovedMethodRuns) {
 }
 
 TEST(Method, ExhaustedMethodAllocatorIsAnError) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   uint8_t arena[64];
   Span<uint8_t> span(arena, sizeof(arena));
   HierarchicalAllocator planned({&span, 1});
@@ -455,9 +447,7 @@ TEST(Method, ExhaustedMethodAllocatorIsAnError) {
 }
 
 TEST(Method, TooSmallPlannedMemoryIsAnError) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   uint8_t arena[55];  // the output ends at 56
   Span<uint8_t> span(arena, sizeof(arena));
   HierarchicalAllocator planned({&span, 1});
@@ -468,9 +458,7 @@ TEST(Method, TooSmallPlannedMemoryIsAnError) {
 }
 
 TEST(MethodMeta, TellsShapesMemoryAndInstructions) {
-  ProgramBuilder builder;
-  add_constant(builder);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder();
   const MethodMeta meta = loaded.method->method_meta();
   EXPECT_STREQ(meta.name(), "forward");
   ASSERT_EQ(meta.num_inputs(), 1u);
@@ -493,9 +481,7 @@ TEST(MethodMeta, TellsShapesMemoryAndInstructions) {
 }
 
 TEST(MethodMeta, TellsThatSizesAreFixed) {
-  ProgramBuilder builder;
-  add_constant(builder, /*dynamism=*/0);
-  LoadedMethod loaded = load(builder);
+  LoadedMethod loaded = load_adder(/*dynamism=*/0);
   const auto input = loaded.method->method_meta().input_tensor_meta(0);
   ASSERT_TRUE(input.ok());
   EXPECT_FALSE(input->is_dynamic());
