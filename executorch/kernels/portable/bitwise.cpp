@@ -148,7 +148,7 @@ constexpr Kernel kBitwiseOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> bitwise_ops() {
+Span<const Kernel> bitwise_ops() {
   return kBitwiseOps;
 }
 

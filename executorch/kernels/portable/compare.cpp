@@ -63,7 +63,7 @@ constexpr Kernel kCompareOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> compare_ops() {
+Span<const Kernel> compare_ops() {
   return kCompareOps;
 }
 

@@ -18,9 +18,6 @@ namespace torch::executor::native {
 
 namespace cpu = ::executorch::cpu;
 using namespace internal;
-using executorch::runtime::Kernel;
-using executorch::runtime::Span;
-using executorch::runtime::toString;
 
 namespace {
 

@@ -1,18 +1,8 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <optional>
 #include <vector>
 
-using executorch::aten::IntArrayRef;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
@@ -23,10 +13,8 @@ struct Windows {
   int64_t groups = 1;
 };
 
-class Convolution : public ::testing::Test {
+class Convolution : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   Tensor run(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
              const Windows& w, Tensor out) {
     const auto ref = [](const std::vector<int64_t>& v) { return IntArrayRef(v.data(), v.size()); };
@@ -34,9 +22,6 @@ class Convolution : public ::testing::Test {
                     w.transposed, ref(w.output_padding), w.groups, out);
     return out;
   }
-
-  TensorFactory<ScalarType::Float> floats;
-  KernelRuntimeContext ctx;
 };
 
 TEST_F(Convolution, OneDimensional) {
@@ -105,11 +90,9 @@ TEST_F(Convolution, ChannelsLastGivesTheSameNumbers) {
 
 TEST_F(Convolution, RefusesMismatchedChannelsAndOversizedKernels) {
   run(floats.ones({1, 3, 4}), floats.ones({1, 2, 2}), std::nullopt, {}, floats.zeros({1, 1, 3}));
-  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
-  ctx = KernelRuntimeContext();
+  expect_failure();
   run(floats.ones({1, 1, 2}), floats.ones({1, 1, 3}), std::nullopt, {}, floats.zeros({1, 1, 1}));
-  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
-  ctx = KernelRuntimeContext();
+  expect_failure();
   Windows still;
   still.stride = {0};
   run(floats.ones({1, 1, 2}), floats.ones({1, 1, 1}), std::nullopt, still, floats.zeros({1, 1, 2}));
@@ -149,7 +132,6 @@ TEST_F(Convolution, RefusesAResultLargerThanAnyTensor) {
 }
 
 TEST_F(Convolution, TakesAnImageOfNoColumns) {
-  TensorFactory<ScalarType::Half> halves;
   TensorFactory<ScalarType::BFloat16> shorts;
   Windows w;
   w.padding = {2};
@@ -188,7 +170,6 @@ TEST_F(Convolution, GivesGradientsOfWhatEachTapMeets) {
 }
 
 TEST_F(Convolution, MaxPoolReportsPositionsOfThePlane) {
-  TensorFactory<ScalarType::Long> longs;
   Tensor x = floats.make({1, 1, 2, 4}, {1, 5, 2, 0, 3, 4, 7, 8});
   Tensor out = floats.zeros({1, 1, 1, 2}), indices = longs.zeros({1, 1, 1, 2});
   const int64_t two = 2, zero = 0, one = 1;
@@ -221,7 +202,6 @@ TEST_F(Convolution, BackwardGivesTheThreeGradients) {
 }
 
 TEST_F(Convolution, MaxPoolBackwardRefusesPositionsOutsideThePlane) {
-  TensorFactory<ScalarType::Long> longs;
   Tensor x = floats.zeros({1, 1, 2, 2}), grad = floats.full({1, 1, 1, 1}, 3);
   const int64_t two = 2, one = 1, zero = 0;
   const auto backward = [&](int64_t position) {

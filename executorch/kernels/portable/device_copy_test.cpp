@@ -1,25 +1,16 @@
-#include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/testing.h>
 #include <executorch/runtime/core/device_allocator.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 
 using executorch::aten::DimOrderType;
-using executorch::aten::ScalarType;
 using executorch::aten::SizesType;
 using executorch::aten::StridesType;
-using executorch::aten::Tensor;
 using executorch::aten::TensorImpl;
-using executorch::aten::TensorShapeDynamism;
 using executorch::runtime::DeviceAllocator;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
 using executorch::runtime::Result;
 using executorch::runtime::etensor::DeviceIndex;
 using executorch::runtime::etensor::DeviceType;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
@@ -62,10 +53,9 @@ struct OnDevice {
   Tensor tensor;
 };
 
-TEST(DeviceCopy, GoesThroughTheAllocatorOfTheDevice) {
-  executorch::runtime::runtime_init();
-  KernelRuntimeContext ctx;
-  TensorFactory<ScalarType::Float> floats;
+class DeviceCopy : public KernelTest {};
+
+TEST_F(DeviceCopy, GoesThroughTheAllocatorOfTheDevice) {
   Tensor x = floats.make({2, 2}, {1, 2, 3, 4}), y = floats.zeros({2, 2});
   OnDevice there;
   _h2d_copy_out(ctx, x, there.tensor);
@@ -88,28 +78,19 @@ TEST(DeviceCopy, GoesThroughTheAllocatorOfTheDevice) {
   EXPECT_EQ(ctx.failure_state(), Error::InvalidState) << "what the allocator says";
 }
 
-TEST(DeviceCopy, WithinTheHostIsACopy) {
-  executorch::runtime::runtime_init();
-  KernelRuntimeContext ctx;
-  TensorFactory<ScalarType::Float> floats;
+TEST_F(DeviceCopy, WithinTheHostIsACopy) {
   Tensor x = floats.make({3}, {1, 2, 3}), y = floats.zeros({3});
   _d2h_copy_out(ctx, x, y);
   EXPECT_EQ(y.const_data_ptr<float>()[2], 3.0f);
 }
 
-TEST(DeviceCopy, RefusesTheWrongSideAndOtherTypes) {
-  executorch::runtime::runtime_init();
-  KernelRuntimeContext ctx;
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Int> ints;
+TEST_F(DeviceCopy, RefusesTheWrongSideAndOtherTypes) {
   OnDevice one, other;
   Tensor x = floats.zeros({2, 3}), i = ints.zeros({2, 3});
   _h2d_copy_out(ctx, one.tensor, x);
-  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
-  ctx = KernelRuntimeContext();
+  expect_failure();
   _h2d_copy_out(ctx, one.tensor, other.tensor);
-  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
-  ctx = KernelRuntimeContext();
+  expect_failure();
   _d2h_copy_out(ctx, one.tensor, i);
   EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
 }

@@ -424,7 +424,7 @@ constexpr Kernel kElementwiseOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> elementwise_ops() {
+Span<const Kernel> elementwise_ops() {
   return kElementwiseOps;
 }
 

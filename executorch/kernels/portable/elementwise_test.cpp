@@ -1,35 +1,15 @@
 #include <executorch/cpu/nn/stream.h>
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <cmath>
 #include <limits>
 
-using executorch::aten::Scalar;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::aten::TensorShapeDynamism;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
-class Elementwise : public ::testing::Test {
+class Elementwise : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Int> ints;
-  TensorFactory<ScalarType::Long> longs;
-  TensorFactory<ScalarType::Byte> bytes;
-  TensorFactory<ScalarType::Char> chars;
-  TensorFactory<ScalarType::Bool> bools;
-  TensorFactory<ScalarType::Half> halves;
-  KernelRuntimeContext ctx;
   const Scalar one{int64_t{1}};
 };
 

@@ -198,7 +198,7 @@ constexpr Kernel kExtremeOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> extreme_ops() {
+Span<const Kernel> extreme_ops() {
   return kExtremeOps;
 }
 

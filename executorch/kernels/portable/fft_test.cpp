@@ -1,7 +1,4 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/executor/platform_memory_allocator.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <chrono>
 #include <cmath>
@@ -10,11 +7,7 @@
 #include <random>
 #include <vector>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
 using executorch::aten::TensorImpl;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
 using namespace torch::executor::native;
 using Complex = std::complex<double>;
 
@@ -33,7 +26,7 @@ struct List {
 
 std::vector<Complex> transform(const std::vector<Complex>& x, bool forward) {
   executorch::runtime::runtime_init();
-  executorch::runtime::internal::PlatformMemoryAllocator memory;
+  PlatformMemoryAllocator memory;
   KernelRuntimeContext ctx(nullptr, &memory);
   List in(x), out(std::vector<Complex>(x.size()));
   const int64_t dim = 0;

@@ -11,8 +11,6 @@
 namespace torch::executor::native {
 
 using namespace internal;
-using executorch::runtime::Kernel;
-using executorch::runtime::Span;
 
 namespace {
 

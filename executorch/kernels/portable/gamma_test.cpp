@@ -1,17 +1,10 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
@@ -19,10 +12,8 @@ namespace {
 using Unary = Tensor&(KernelRuntimeContext&, const Tensor&, Tensor&);
 using Binary = Tensor&(KernelRuntimeContext&, const Tensor&, const Tensor&, Tensor&);
 
-class Gamma : public ::testing::Test {
+class Gamma : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   double of(Binary* f, double a, double b) {
     Tensor out = doubles.zeros({});
     KernelRuntimeContext ctx;
@@ -35,8 +26,6 @@ class Gamma : public ::testing::Test {
     f(ctx, doubles.make({}, {a}), out);
     return *out.const_data_ptr<double>();
   }
-
-  TensorFactory<ScalarType::Double> doubles;
 };
 
 void expect_close(double found, double expected, double relative) {

@@ -12,9 +12,6 @@
 namespace torch::executor::native {
 
 using namespace internal;
-using executorch::runtime::Kernel;
-using executorch::runtime::Span;
-using executorch::runtime::toString;
 
 namespace {
 

@@ -16,9 +16,6 @@
 namespace torch::executor::native {
 
 using namespace internal;
-using executorch::runtime::Kernel;
-using executorch::runtime::Span;
-using executorch::runtime::toString;
 
 namespace {
 
@@ -186,7 +183,7 @@ struct EmbeddedRows {
         const int64_t row = values[at[0] + i * loop.inner_stride(0)];
         if (row == padding_idx) continue;
         if (row < 0 || row >= n_rows) {
-          if (ctx.failure_state() == executorch::runtime::Error::Ok) {
+          if (ctx.failure_state() == Error::Ok) {
             fail_index(ctx, op, row, position, 0, n_rows, 0);
           }
           return;

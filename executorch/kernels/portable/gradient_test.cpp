@@ -1,28 +1,18 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <chrono>
 #include <cstdint>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
+class AveragePoolGradient : public KernelTest {};
+
 // Rows without columns are of no use to the result, however many there are.
-TEST(AveragePoolGradient, OfNothingIsZeroAtOnce) {
-  executorch::runtime::runtime_init();
-  TensorFactory<ScalarType::Float> floats;
+TEST_F(AveragePoolGradient, OfNothingIsZeroAtOnce) {
   Tensor grad = floats.zeros({2, 3, INT32_MAX, 0}), x = floats.ones({2, 3, 7, 6});
   Tensor out = floats.ones({2, 3, 7, 6});
-  KernelRuntimeContext ctx;
   const auto start = std::chrono::steady_clock::now();
   _adaptive_avg_pool2d_backward_out(ctx, grad, x, out);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

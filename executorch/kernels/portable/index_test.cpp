@@ -1,47 +1,22 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/executor/platform_memory_allocator.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <chrono>
 #include <limits>
 #include <optional>
 #include <vector>
 
-using executorch::aten::ArrayRef;
-using executorch::aten::Scalar;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::aten::TensorShapeDynamism;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
-class Indexing : public ::testing::Test {
+class Indexing : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   Tensor at(const Tensor& x, const std::vector<std::optional<Tensor>>& indices, Tensor out) {
     index_Tensor_out(ctx, x, {indices.data(), indices.size()}, out);
     return out;
   }
-  void expect_failure(const char* what) {
-    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << what;
-    ctx = KernelRuntimeContext();
-  }
 
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Long> longs;
-  TensorFactory<ScalarType::Int> ints;
-  TensorFactory<ScalarType::Bool> bools;
-  TensorFactory<ScalarType::Byte> bytes;
   Tensor grid = floats.make({2, 3}, {0, 1, 2, 3, 4, 5});
-  KernelRuntimeContext ctx;
 };
 
 TEST_F(Indexing, EmbeddingCopiesRows) {
@@ -139,7 +114,7 @@ TEST_F(Indexing, TopkPutsNaNFirstAndKeepsTheOrderOfEquals) {
 }
 
 TEST_F(Indexing, SortsAlongAnOuterDim) {
-  executorch::runtime::internal::PlatformMemoryAllocator memory;
+  PlatformMemoryAllocator memory;
   KernelRuntimeContext ctx(nullptr, &memory);
   Tensor values = floats.zeros({3, 2}), positions = longs.zeros({3, 2});
   sort_values(ctx, floats.make({3, 2}, {3, 10, 1, 30, 2, 20}), 0, false, values, positions);
@@ -186,7 +161,7 @@ TEST_F(Indexing, GatherRefusesABadIndexOfAnyLine) {
 
 TEST_F(Indexing, MasksAreReadOnceHoweverOftenTheyAreBroadcast) {
   constexpr int32_t kRows = 3000, kLast = 30000;
-  executorch::runtime::internal::PlatformMemoryAllocator memory;
+  PlatformMemoryAllocator memory;
   KernelRuntimeContext ctx(nullptr, &memory);
   // One true position behind many others, beside 3000 rows: x[rows, mask].
   Tensor x = bytes.zeros({2, kLast}), mask = bools.zeros({kLast}), rows = longs.zeros({kRows});

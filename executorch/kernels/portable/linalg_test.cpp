@@ -1,9 +1,5 @@
-#include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/factor.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/executor/platform_memory_allocator.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <chrono>
 #include <cmath>
@@ -12,22 +8,14 @@
 #include <random>
 #include <vector>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::aten::TensorShapeDynamism;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
 constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
 
-class Linalg : public ::testing::Test {
+class Linalg : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   // An out that takes any shape of this rank and no more elements.
   Tensor out(size_t rank, int32_t room = 1) {
     std::vector<int32_t> sizes(rank, 1);
@@ -40,22 +28,18 @@ class Linalg : public ::testing::Test {
   // Fails or does not, but soon.
   void expect_soon(const char* what, const std::function<void(KernelRuntimeContext&)>& run) {
     const auto begin = std::chrono::steady_clock::now();
-    executorch::runtime::internal::PlatformMemoryAllocator memory;
+    PlatformMemoryAllocator memory;
     KernelRuntimeContext ctx(nullptr, &memory);
     run(ctx);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     EXPECT_LT(taken.count(), 2) << what;
   }
   Error error_of(const std::function<void(KernelRuntimeContext&)>& run) {
-    executorch::runtime::internal::PlatformMemoryAllocator memory;
+    PlatformMemoryAllocator memory;
     KernelRuntimeContext ctx(nullptr, &memory);
     run(ctx);
     return ctx.failure_state();
   }
-
-  TensorFactory<ScalarType::Double> doubles;
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Int> ints;
 };
 
 TEST_F(Linalg, NothingIsComputedOfHugeExtentsBesideZero) {

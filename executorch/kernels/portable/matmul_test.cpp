@@ -1,20 +1,10 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
 using executorch::aten::BFloat16;
-using executorch::aten::Scalar;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
@@ -29,10 +19,8 @@ std::vector<T> pattern(int64_t n, int seed) {
   return values;
 }
 
-class Matmul : public ::testing::Test {
+class Matmul : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   template <ScalarType kType>
   void expect_product(int32_t m, int32_t k, int32_t n) {
     TensorFactory<kType> tf;
@@ -54,10 +42,6 @@ class Matmul : public ::testing::Test {
     EXPECT_TENSOR_EQ(out, tf.make({m, n}, expected)) << m << "x" << k << "x" << n;
     EXPECT_EQ(ctx.failure_state(), Error::Ok);
   }
-
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Int> ints;
-  KernelRuntimeContext ctx;
 };
 
 TEST_F(Matmul, MultipliesOnEveryPath) {
@@ -107,7 +91,6 @@ TEST_F(Matmul, AddendBroadcastsAlongEitherDim) {
 }
 
 TEST_F(Matmul, IntegersWrap) {
-  TensorFactory<ScalarType::Byte> bytes;
   Tensor out = bytes.zeros({1, 1});
   mm_out(ctx, bytes.make({1, 2}, {16, 200}), bytes.make({2, 1}, {16, 2}), out);
   EXPECT_TENSOR_EQ(out, bytes.make({1, 1}, {144}));

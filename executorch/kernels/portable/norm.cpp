@@ -493,7 +493,7 @@ constexpr Kernel kNormOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> norm_ops() {
+Span<const Kernel> norm_ops() {
   return kNormOps;
 }
 

@@ -1,31 +1,14 @@
 /// Normalisation and softmax.
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <cmath>
 #include <vector>
 
-using executorch::aten::IntArrayRef;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
-class Norm : public ::testing::Test {
- protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Half> halves;
-  TensorFactory<ScalarType::Long> longs;
-  KernelRuntimeContext ctx;
-};
+class Norm : public KernelTest {};
 
 TEST_F(Norm, LayerNormScalesRowsToUnitVariance) {
   Tensor x = floats.make({2, 4}, {1, 2, 3, 4, -10, 10, -10, 10});

@@ -9,10 +9,6 @@ namespace torch::executor::native {
 
 using executorch::aten::ScalarType;
 using executorch::aten::Tensor;
-using executorch::runtime::Error;
-using executorch::runtime::EValue;
-using executorch::runtime::Span;
-using executorch::runtime::toString;
 
 namespace {
 

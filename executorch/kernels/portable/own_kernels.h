@@ -10,7 +10,7 @@ namespace torch::executor::native {
 /// A table of ours that was registered, so that who rewrites programs (kernels/optimized) can tell
 /// our kernels from a user's. Lives as long as the program.
 struct OwnKernels {
-  executorch::runtime::Span<const executorch::runtime::Kernel> rows;
+  Span<const Kernel> rows;
   const OwnKernels* next = nullptr;
 };
 
@@ -29,12 +29,11 @@ struct SelectedOperator {
 /// Fails `ctx` with NotSupported, and says which types there are, if a tensor of `args` has
 /// another.
 bool has_selected_types(KernelRuntimeContext& ctx, const SelectedOperator& op,
-                        executorch::runtime::Span<executorch::runtime::EValue*> args);
+                        Span<executorch::runtime::EValue*> args);
 
 /// boxed<Fn>, after the check that `op` was compiled for the types of the arguments.
 template <auto Fn, const SelectedOperator& op>
-void boxed_for_types(KernelRuntimeContext& ctx,
-                     executorch::runtime::Span<executorch::runtime::EValue*> args) {
+void boxed_for_types(KernelRuntimeContext& ctx, Span<executorch::runtime::EValue*> args) {
   if (has_selected_types(ctx, op, args)) executorch::runtime::boxed<Fn>(ctx, args);
 }
 

@@ -264,7 +264,7 @@ constexpr Kernel kReduceOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> reduce_ops() {
+Span<const Kernel> reduce_ops() {
   return kReduceOps;
 }
 

@@ -1,39 +1,18 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <cmath>
 #include <vector>
 
-using executorch::aten::IntArrayRef;
-using executorch::aten::Scalar;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::aten::TensorShapeDynamism;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
-class Reduce : public ::testing::Test {
+class Reduce : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   Tensor sum(const Tensor& self, std::vector<int64_t> dims, bool keepdim, Tensor out) {
     sum_dim_out(ctx, self, IntArrayRef(dims.data(), dims.size()), keepdim, std::nullopt, out);
     return out;
   }
-
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Double> doubles;
-  TensorFactory<ScalarType::Half> halves;
-  TensorFactory<ScalarType::Long> longs;
-  TensorFactory<ScalarType::Bool> bools;
-  KernelRuntimeContext ctx;
 };
 
 TEST_F(Reduce, SumsOverAnySetOfDims) {

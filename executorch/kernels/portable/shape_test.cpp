@@ -1,44 +1,21 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <limits>
 #include <numeric>
 #include <vector>
 
-using executorch::aten::IntArrayRef;
-using executorch::aten::Scalar;
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::aten::TensorList;
-using executorch::aten::TensorShapeDynamism;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
-class Shapes : public ::testing::Test {
+class Shapes : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   Tensor count(const std::vector<int32_t>& sizes) {
     std::vector<float> values(std::accumulate(sizes.begin(), sizes.end(), size_t{1},
                                               [](size_t n, int32_t s) { return n * s; }));
     std::iota(values.begin(), values.end(), 0.0f);
     return floats.make(sizes, values);
   }
-  void expect_failure(const char* what) {
-    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << what;
-    ctx = KernelRuntimeContext();
-  }
-
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Int> ints;
-  KernelRuntimeContext ctx;
 };
 
 TEST_F(Shapes, PermuteOfALargeMatrixIsItsTranspose) {
@@ -76,7 +53,6 @@ TEST_F(Shapes, DimOrderCopyRefusesAnOutOfAnotherOrder) {
 TEST_F(Shapes, ConversionOutOfRangeIsDefined) {
   const float big = 1e20f, nan = std::numeric_limits<float>::quiet_NaN();
   Tensor x = floats.make({4}, {big, nan, -1.5f, 300.7f});
-  TensorFactory<ScalarType::Byte> bytes;
   Tensor byte = bytes.zeros({4});
   to_copy_out(ctx, x, false, std::nullopt, byte);
   EXPECT_TENSOR_EQ(byte, bytes.make({4}, {0, 0, 255, 44}));

@@ -109,7 +109,7 @@ constexpr Kernel kSoftmaxOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> softmax_ops() {
+Span<const Kernel> softmax_ops() {
   return kSoftmaxOps;
 }
 

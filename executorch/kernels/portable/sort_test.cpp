@@ -1,20 +1,12 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <cstdint>
 #include <vector>
 
 using executorch::aten::DimOrderType;
-using executorch::aten::ScalarType;
 using executorch::aten::SizesType;
 using executorch::aten::StridesType;
-using executorch::aten::Tensor;
 using executorch::aten::TensorImpl;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {

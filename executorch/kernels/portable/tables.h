@@ -47,8 +47,7 @@
 
 namespace torch::executor::native {
 
-#define ET_DECLARE_FAMILY(family) \
-  executorch::runtime::Span<const executorch::runtime::Kernel> family##_ops();
+#define ET_DECLARE_FAMILY(family) Span<const Kernel> family##_ops();
 ET_PORTABLE_FAMILIES(ET_DECLARE_FAMILY)
 #undef ET_DECLARE_FAMILY
 

@@ -336,7 +336,7 @@ constexpr Kernel kUnaryOps[] = {
 
 }  // namespace
 
-executorch::runtime::Span<const Kernel> unary_ops() {
+Span<const Kernel> unary_ops() {
   return kUnaryOps;
 }
 

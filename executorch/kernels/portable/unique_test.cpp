@@ -1,32 +1,16 @@
-#include <executorch/kernels/portable/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/executor/platform_memory_allocator.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
+#include <executorch/kernels/portable/internal/testing.h>
 
 #include <chrono>
 #include <limits>
 #include <vector>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::aten::TensorShapeDynamism;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
 
-class Unique : public ::testing::Test {
+class Unique : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
-  executorch::runtime::internal::PlatformMemoryAllocator memory;
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Long> longs;
-  TensorFactory<ScalarType::Bool> bools;
+  PlatformMemoryAllocator memory;
 };
 
 constexpr TensorShapeDynamism kBound = TensorShapeDynamism::DYNAMIC_BOUND;

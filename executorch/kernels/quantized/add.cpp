@@ -9,8 +9,6 @@
 namespace torch::executor::native {
 
 using namespace internal;
-using executorch::runtime::Kernel;
-using executorch::runtime::Span;
 
 Tensor& quantized_add_out(KernelRuntimeContext& ctx, const Tensor& a, double a_scale,
                           int64_t a_zero_point, int64_t, int64_t, const Tensor& b, double b_scale,

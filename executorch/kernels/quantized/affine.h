@@ -10,8 +10,6 @@
 
 namespace torch::executor::native::internal {
 
-using executorch::runtime::toString;
-
 /// Scales and zero points: numbers, or tensors of as many elements (zero points may be absent: 0).
 struct AffineParameters {
   double scale = 1, zero_point = 0;

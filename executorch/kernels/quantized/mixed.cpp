@@ -12,8 +12,6 @@
 namespace torch::executor::native {
 
 using namespace internal;
-using executorch::runtime::Kernel;
-using executorch::runtime::Span;
 namespace cpu = executorch::cpu;
 
 namespace {

@@ -1,18 +1,10 @@
+#include <executorch/kernels/portable/internal/testing.h>
 #include <executorch/kernels/quantized/functions.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
-#include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
-#include <executorch/runtime/platform/runtime.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
-using executorch::aten::ScalarType;
-using executorch::aten::Tensor;
-using executorch::runtime::Error;
-using executorch::runtime::KernelRuntimeContext;
-using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native;
 
 namespace {
@@ -20,17 +12,10 @@ namespace {
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-class Quantized : public ::testing::Test {
+class Quantized : public KernelTest {
  protected:
-  void SetUp() override { executorch::runtime::runtime_init(); }
-
   const std::vector<float> numbers = {0,   1,        -1.5f,     1e30f, -1e30f,
                                       NAN, INFINITY, -INFINITY, 0.5f,  2};
-  TensorFactory<ScalarType::Float> floats;
-  TensorFactory<ScalarType::Double> doubles;
-  TensorFactory<ScalarType::Long> longs;
-  TensorFactory<ScalarType::Char> chars;
-  TensorFactory<ScalarType::Byte> bytes;
 };
 
 TEST_F(Quantized, ResultsStayInTheirRangeWhateverTheParametersAre) {

@@ -7,8 +7,6 @@
 
 namespace torch::executor::native::internal {
 
-using executorch::runtime::toString;
-
 [[nodiscard]] inline bool require_same_dtype(KernelRuntimeContext& ctx, const char* op,
                                              const Tensor& self, const Tensor& other,
                                              const char* what) {

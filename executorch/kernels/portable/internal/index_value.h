@@ -26,7 +26,7 @@ class IndexValues {
                                               const Tensor& index) {
   ET_REQUIRE(ctx, index.scalar_type() == ScalarType::Long || index.scalar_type() == ScalarType::Int,
              InvalidArgument, false, "%s: the index has dtype %s; Long or Int was expected", op,
-             executorch::runtime::toString(index.scalar_type()));
+             toString(index.scalar_type()));
   return true;
 }
 
@@ -60,7 +60,7 @@ inline void fail_index(KernelRuntimeContext& ctx, const char* op, int64_t value,
          "%s: index %" PRId64 " at position %" PRId64 " is out of range for dim %" PRId64
          "; expected %" PRId64 " to %" PRId64,
          op, value, position, dim, lowest, extent - 1);
-  ctx.fail(executorch::runtime::Error::InvalidArgument);
+  ctx.fail(Error::InvalidArgument);
 }
 
 /// A layout in which a 0-d tensor is one of shape [1].

@@ -8,7 +8,6 @@
 namespace torch::executor::native::internal {
 
 namespace cpu = executorch::cpu;
-using executorch::runtime::toString;
 
 Matrix Workspace::matrix(int64_t rows, int64_t columns) {
   const cpu::Size bytes = max(cpu::Size(rows) * columns, 1) * sizeof(double);

@@ -8,8 +8,6 @@
 namespace torch::executor::native::internal {
 namespace {
 
-using executorch::runtime::toString;
-
 double largest_finite(ScalarType type) {
   switch (type) {
     case ScalarType::Half:

@@ -42,10 +42,10 @@ void ShapeText::format(const T* sizes, size_t n) {
 
 bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out, ArrayRef<SizesType> sizes) {
   const executorch::runtime::Error error = executorch::runtime::resize_tensor(out, sizes);
-  if (error == executorch::runtime::Error::Ok) return true;
+  if (error == Error::Ok) return true;
   ET_LOG(Error, "%s: out cannot hold the result: out has shape %s, the result %s", op,
          ShapeText(out).c_str(), ShapeText(sizes).c_str());
-  ctx.fail(executorch::runtime::Error::InvalidArgument);
+  ctx.fail(Error::InvalidArgument);
   return false;
 }
 

@@ -140,8 +140,7 @@ bool copy_view(KernelRuntimeContext& ctx, const char* op, const Tensor& self, co
                Tensor& out) {
   ET_REQUIRE(ctx, self.scalar_type() == out.scalar_type(), InvalidArgument, false,
              "%s: out has dtype %s; the input's dtype %s was expected", op,
-             executorch::runtime::toString(out.scalar_type()),
-             executorch::runtime::toString(self.scalar_type()));
+             toString(out.scalar_type()), toString(self.scalar_type()));
   if (!resize_out(ctx, op, out, view.shape)) return false;
   copy_layout(self.const_data_ptr(), self.scalar_type(), view, out.mutable_data_ptr(),
               out.scalar_type(), Layout(out));
