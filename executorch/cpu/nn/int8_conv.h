@@ -14,8 +14,6 @@ namespace executorch::cpu {
 /// of it. Nothing where that would be a large one: then run() reads the filter itself.
 class Int8Filter {
  public:
-  /// By Int8Conv::pack().
-  bool is_made() const { return made_; }
   const uint8_t* data() const { return data_.get(); }
 
  private:
