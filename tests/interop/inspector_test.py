@@ -7,22 +7,17 @@ Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPST
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.interop.inspector_cases import CASES
+from tests.interop.sides import SIDES, needs_upstream, work
 
-UPSTREAM = os.environ.get("EXECUTORCH_UPSTREAM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not UPSTREAM, reason="EXECUTORCH_UPSTREAM_PYTHON is not set")
+pytestmark = needs_upstream
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("inspector_cases.py")
-SIDES = {"ours": sys.executable, "upstream": UPSTREAM}
 DISTANCES = ("MSE", "L1", "SNR")
 
 
@@ -31,15 +26,8 @@ def exchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inspected")
     for verb in ("export", "run", "show"):
         for side in SIDES:
-            _work(verb, side, folder)
+            work(side, SCRIPT, folder, verb, side, str(folder))
     return folder
-
-
-def _work(verb: str, side: str, folder: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT) if side == "ours" else ""}
-    command = [SIDES[side], str(SCRIPT), verb, side, str(folder)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{verb} {side}: {done.stderr[-2000:]}"
 
 
 def _rows(dump: Path) -> tuple[Any, Any]:

@@ -6,9 +6,6 @@ Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPST
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +14,11 @@ import torch
 
 from executorch.examples.models.llama.llama_transformer import Transformer, initialize
 from executorch.examples.models.llama.model_args import ModelArgs
+from tests.interop.sides import SIDES, needs_upstream, work
 
-UPSTREAM = os.environ.get("EXECUTORCH_UPSTREAM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not UPSTREAM, reason="EXECUTORCH_UPSTREAM_PYTHON is not set")
+pytestmark = needs_upstream
 
-ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("llm_worker.py")
-SIDES = {"ours": sys.executable, "upstream": UPSTREAM}
 PARAMS = {
     "dim": 64,
     "n_layers": 2,
@@ -33,13 +28,6 @@ PARAMS = {
     "multiple_of": 32,
     "norm_eps": 1e-5,
 }
-
-
-def work(verb: str, side: str, folder: Path, *rest: str) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT) if side == "ours" else ""}
-    command = [SIDES[side], str(WORKER), verb, side, str(folder), *rest]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{side} {verb} {rest}: {done.stderr[-2000:]}"
 
 
 def calls() -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
@@ -88,7 +76,7 @@ def test_operators_compute_the_same(tmp_path: Path) -> None:
     given = calls()
     torch.save(given, tmp_path / "calls.pt")
     for side in SIDES:
-        work("operators", side, tmp_path)
+        work(side, WORKER, tmp_path, "operators", side, str(tmp_path))
     ours, upstream = (torch.load(tmp_path / f"operators.{side}.pt") for side in SIDES)
     for (name, args, _), found, expected in zip(given, ours, upstream, strict=True):
         eps = torch.finfo(args[0].dtype).eps if args[0].is_floating_point() else 2**-23
@@ -132,9 +120,9 @@ def test_programs_run_alike_in_both_runtimes(name: str, exporter: str, tmp_path:
     model = Transformer(ModelArgs.from_params(PARAMS))
     initialize(model)
     torch.save(model.state_dict(), tmp_path / "weights.pth")
-    work("export", exporter, tmp_path, name, *settings)
+    work(exporter, WORKER, tmp_path, "export", exporter, str(tmp_path), name, *settings)
     for side in SIDES:
-        work("run", side, tmp_path, f"{name}.{exporter}")
+        work(side, WORKER, tmp_path, "run", side, str(tmp_path), f"{name}.{exporter}")
     (ours, constants), (upstream, other_constants) = (
         torch.load(tmp_path / f"{name}.{exporter}.by_{side}.pt") for side in SIDES
     )

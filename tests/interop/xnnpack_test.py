@@ -6,20 +6,16 @@ Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPST
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.interop.sides import SIDES, needs_upstream, start
 from tests.interop.xnnpack_cases import CASES
 
-UPSTREAM = os.environ.get("EXECUTORCH_UPSTREAM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not UPSTREAM, reason="EXECUTORCH_UPSTREAM_PYTHON is not set")
+pytestmark = needs_upstream
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("xnnpack_cases.py")
 # Rounded operations on the longest path of any case, one per term of a sum: two convolutions of
 # 9 * 16 terms in a row and what follows them, or a linear of 128.
@@ -38,26 +34,23 @@ ALONE = ("squeeze_excite_int8",)
 def exchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of what one side exported and the other ran."""
     folder = tmp_path_factory.mktemp(request.param)
-    sides = {"ours": sys.executable, "upstream": UPSTREAM}
-    (other,) = sides.keys() - {request.param}
-    _work(request.param, sides[request.param], "export", folder)
-    _work(other, sides[other], "run", folder)
+    (other,) = SIDES.keys() - {request.param}
+    _work(request.param, "export", folder)
+    _work(other, "run", folder)
     return folder
 
 
-def _work(side: str, python: str, verb: str, folder: Path) -> None:
+def _work(side: str, verb: str, folder: Path) -> None:
     omitted = NOT_EXPORTED_UPSTREAM if (side, verb) == ("upstream", "export") else ()
     names = [n for n in CASES if n not in omitted]
     for part in ([n for n in names if n not in ALONE], [n for n in names if n in ALONE]):
-        _work_part(side, python, verb, folder, part)
+        _work_part(side, verb, folder, part)
 
 
-def _work_part(side: str, python: str, verb: str, folder: Path, left: list[str]) -> None:
+def _work_part(side: str, verb: str, folder: Path, left: list[str]) -> None:
     """Starts again behind a case that the process did not survive."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT) if side == "ours" else ""}
     while left:
-        command = [python, str(SCRIPT), verb, str(folder), *left]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        done = start(side, SCRIPT, folder, verb, str(folder), *left)
         if done.returncode == 0:
             return
         begun = [line for line in done.stdout.splitlines() if line.startswith("case ")]
