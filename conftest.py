@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.built import BUILD
+
 # After every pass, also in processes that tests start: see exir/graph/pass_checks.py.
 os.environ.setdefault("EXECUTORCH_CHECK_PASSES", "1")
-
-ROOT = Path(__file__).resolve().parent
 
 
 @pytest.hookimpl(wrapper=True)
@@ -31,9 +31,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The installed package and its C interface, renamed since.
     Tests that ask for it are of one group (`xdist_group("install")`), so that it is made once."""
-    build = os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev")
     folder = tmp_path_factory.mktemp("install")
     for component in ("executorch", "executorch_c"):
-        command = ["cmake", "--install", build, "--prefix", folder / "before"]
+        command = ["cmake", "--install", BUILD, "--prefix", folder / "before"]
         subprocess.run([*command, "--component", component], check=True, capture_output=True)
     return (folder / "before").rename(folder / "prefix")

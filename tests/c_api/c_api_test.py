@@ -13,18 +13,15 @@ import pytest
 import torch
 
 from executorch.runtime import Runtime
+from tests.built import BUILD, ROOT, needs
 from tests.incremental.models import Model
 from tests.llm.generate_test import LETTERS, greedy, made, program_of
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 FOLDER = BUILD / "executorch" / "extension" / "c_api"
 LINEAR = BUILD / "tests" / "selective_build" / "delegated.pte"
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (FOLDER / "c_api_test").exists() or not LINEAR.exists(), reason="not built; ./dev build"
-    ),
+    needs(FOLDER / "c_api_test", LINEAR),
     pytest.mark.xdist_group("install"),
 ]
 

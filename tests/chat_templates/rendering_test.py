@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +16,13 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from tests.built import BUILD, needs
 from tests.chat_templates.families import CONVERSATIONS, FAMILIES, SMALL
 from tests.chat_templates.generated import Templates
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 SAMPLE = BUILD / "executorch" / "extension" / "llm" / "jinja" / "template_sample"
 COUNT = int(os.environ.get("TEMPLATES", "4000"))
-pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="template_sample is not built")
+pytestmark = needs(SAMPLE)
 
 
 class Generation(Extension):

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "custom_linear"
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev")) / "examples/custom_linear"
-LIBRARY = BUILD / "libcustom_linear.so"
+from tests.built import BUILD, ROOT, needs
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="not built; ./dev build")
+EXAMPLE = ROOT / "examples" / "custom_linear"
+FOLDER = BUILD / "examples" / "custom_linear"
+LIBRARY = FOLDER / "libcustom_linear.so"
+
+pytestmark = needs(LIBRARY)
 
 RUN = """
 import torch
@@ -49,7 +50,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_cpp_application_prints_what_python_printed(exported: tuple[Path, str]) -> None:
     folder, printed = exported
-    runner = BUILD / "custom_linear_runner"
+    runner = FOLDER / "custom_linear_runner"
     done = subprocess.run([runner], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed

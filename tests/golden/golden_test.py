@@ -9,17 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.built import COMMAND, needs
 from tests.models import zoo
 from tests.models.export import export
 
-ROOT = Path(__file__).resolve().parents[2]
-COMMAND = ROOT / "build" / "dev" / "executorch" / "extension" / "command" / "executorch"
 
-
+@needs(COMMAND)
 @pytest.mark.parametrize("name", zoo.CASES)
 def test_dump_is_as_recorded(name: str, tmp_path: Path) -> None:
-    if not COMMAND.exists():
-        pytest.skip("the executorch command is not built; ./dev build")
     path = tmp_path / f"{name}.pte"
     export(zoo.build(name), path)
     inspect = [COMMAND, "inspect", path.name]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
+from tests.built import BUILD, ROOT, needs
+
 PROGRAMS = BUILD / "tests" / "selective_build"
 HALVES, DELEGATED = PROGRAMS / "halves.pte", PROGRAMS / "delegated.pte"
 FLAGS = ["-std=c++17", "-O0", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra", "-Werror"]
@@ -27,7 +27,7 @@ PRIVATE += ("kernels/optimized/", "kernels/portable/internal/")
 PRIVATE += ("runtime/core/portable_type/c10/",)
 
 pytestmark = [
-    pytest.mark.skipif(not DELEGATED.exists(), reason="not built; ./dev build"),
+    needs(DELEGATED),
     pytest.mark.xdist_group("install"),
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from torch.export import Dim, export
 
 from executorch.exir import make_incremental, to_edge
 from executorch.extension.llm.packaging import with_tokenizer
+from tests.built import COMMAND, needs
 from tests.incremental.models import (
     BLOCK,
     HEADS,
@@ -30,12 +30,7 @@ from tests.incremental.models import (
     Window,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
-COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
-pytestmark = pytest.mark.skipif(
-    not COMMAND.exists(), reason="the command is not built; ./dev build"
-)
+pytestmark = needs(COMMAND)
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
 KINDS = (Model, Rotary, Window, AllPositions, LastByIndex)

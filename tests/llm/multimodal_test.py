@@ -16,13 +16,11 @@ import torch
 from torch import Tensor
 
 from executorch.extension.llm.packaging import with_tokenizer
+from tests.built import BUILD, COMMAND, needs
 from tests.llm.multimodal_models import CONTEXT, END, LETTERS, Multimodal
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
-COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
 RUNNER = BUILD / "executorch" / "extension" / "llm" / "runner" / "extension_llm_multimodal_test"
-needs_command = pytest.mark.skipif(not COMMAND.exists(), reason="executorch_command is not built")
+needs_command = needs(COMMAND)
 
 
 def write_vocabulary(folder: Path) -> None:
@@ -255,7 +253,7 @@ def test_the_tokenizer_may_be_inside(tmp_path: Path) -> None:
     assert done.stdout == "A<image>" + model.greedy(["A", values], 8) + "\n", done.stderr
 
 
-@pytest.mark.skipif(not RUNNER.exists(), reason="extension_llm_multimodal_test is not built")
+@needs(RUNNER)
 @pytest.mark.parametrize("each_position", [False, True])
 def test_the_runner_of_cpp(each_position: bool, tmp_path: Path) -> None:
     model = Multimodal(sound="features", each_position=each_position, most_tokens=5)

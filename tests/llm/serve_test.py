@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -18,15 +17,11 @@ import torch
 from torch.export import Dim, export
 
 from executorch.exir import make_incremental, to_edge
+from tests.built import COMMAND, ROOT, needs
 from tests.modules import load
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
-COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
 NANOGPT = ROOT / "examples" / "nanogpt"
-pytestmark = pytest.mark.skipif(
-    not COMMAND.exists(), reason="the command is not built; ./dev build"
-)
+pytestmark = needs(COMMAND)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import signal
@@ -23,11 +22,10 @@ import openai
 import pytest
 
 from tests.browser import Browser, needs_chromium
+from tests.built import BUILD, needs
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 SCRIPTED = BUILD / "executorch" / "extension" / "llm" / "server" / "scripted_server"
-pytestmark = pytest.mark.skipif(not SCRIPTED.exists(), reason="scripted_server is not built")
+pytestmark = needs(SCRIPTED)
 
 
 class Server:

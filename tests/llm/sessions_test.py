@@ -11,14 +11,13 @@ import torch
 from torch.export import Dim, export
 
 from executorch.exir import make_incremental, to_edge
+from tests.built import BUILD, needs
 from tests.incremental.models import MOST_TOKENS, AllPositions, Model
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 BINARY = BUILD / "executorch" / "extension" / "llm" / "runner" / "extension_llm_session_test"
 
 
-@pytest.mark.skipif(not BINARY.exists(), reason="the test is not built; ./dev build")
+@needs(BINARY)
 @pytest.mark.parametrize("kind", [Model, AllPositions])
 @pytest.mark.parametrize("incremental", [True, False])
 def test_sessions(kind: type[torch.nn.Module], incremental: bool, tmp_path: Path) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-import os
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
+from tests.built import BUILD, needs
+
 LIBRARY = BUILD / "tests" / "parity" / "libwrong_kernel.so"
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="not built; ./dev build")
+pytestmark = needs(LIBRARY)
 
 
 class Block(nn.Module):

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme.pages import COMMAND, ROOT, run
+from tests.built import BUILD, COMMAND, ROOT, needs
+from tests.readme.pages import run
 
-PROGRAM = ROOT / "build" / "dev" / "tests" / "readme" / "readme_example"
+PROGRAM = BUILD / "tests" / "readme" / "readme_example"
 
 
+@needs(COMMAND, PROGRAM)
 def test_python_exports_and_runs_and_cpp_agrees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not COMMAND.exists() or not PROGRAM.exists():
-        pytest.skip("the command or readme_example is not built; ./dev build")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "model", raising=False)

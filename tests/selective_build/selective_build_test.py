@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"), "tests/selective_build")
-SELECTED = BUILD / "run_selected_ops_lib"
-SELECTED_TYPES = BUILD / "run_selected_types_lib"
-EVERYTHING = BUILD / "run_portable_ops_lib"
+from tests.built import BUILD, needs
 
-pytestmark = pytest.mark.skipif(not SELECTED.exists(), reason="not built; ./dev build")
+FOLDER = BUILD / "tests" / "selective_build"
+SELECTED = FOLDER / "run_selected_ops_lib"
+SELECTED_TYPES = FOLDER / "run_selected_types_lib"
+EVERYTHING = FOLDER / "run_portable_ops_lib"
+
+pytestmark = needs(SELECTED)
 
 
 def run(binary: Path, program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([binary, BUILD / program], capture_output=True, text=True)
+    return subprocess.run([binary, FOLDER / program], capture_output=True, text=True)
 
 
 def stripped_size(binary: Path, folder: Path) -> int:

@@ -1,7 +1,6 @@
 """The `executorch` command on a program exported here."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -13,13 +12,9 @@ from torch.export import Dim, export
 
 from executorch.exir import to_edge
 from tests.browser import Browser, needs_chromium
+from tests.built import COMMAND, needs
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
-COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
-pytestmark = pytest.mark.skipif(
-    not COMMAND.exists(), reason="the command is not built; ./dev build"
-)
+pytestmark = needs(COMMAND)
 
 
 class Net(torch.nn.Module):

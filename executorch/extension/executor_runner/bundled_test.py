@@ -1,6 +1,5 @@
 """`executor_runner --bundled` on bundles of Python."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from executorch.devtools.bundled_program.serialize import (
     serialize_from_bundled_program_to_flatbuffer,
 )
 from executorch.exir import to_edge
+from tests.built import BUILD, needs
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 RUNNER = BUILD / "executorch" / "extension" / "executor_runner" / "executor_runner"
-pytestmark = pytest.mark.skipif(not RUNNER.exists(), reason="the runner is not built; ./dev build")
+pytestmark = needs(RUNNER)
 
 
 class Scaled(torch.nn.Module):

@@ -1,7 +1,6 @@
 """Texts made at random under constraints, against `re` and `jsonschema`."""
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -11,13 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-ROOT = Path(__file__).resolve().parents[5]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
+from tests.built import BUILD, ROOT, needs
+
 FOLDER = BUILD / "executorch" / "extension" / "llm" / "sampler" / "constraint"
 SAMPLE = FOLDER / "constraint_sample"
 VOCABULARY = ROOT / "examples" / "nanogpt" / "vocab.json"
 GPT2 = ROOT.parent / "shared" / "data" / "gpt2_vocab.json"
-pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="needs the target constraint_sample")
+pytestmark = needs(SAMPLE)
 
 
 def byte_of_character() -> dict[str, int]:
