@@ -114,9 +114,7 @@ def check_parity(
     if exported is None and dynamic_shapes is not None:
         progress("export for the ranges of its sizes")
         exported = torch.export.export(cast(Any, model), given[0], dynamic_shapes=dynamic_shapes)
-    eager = _Eager(
-        model.module() if isinstance(model, ExportedProgram) else model, before_quantization
-    )
+    eager = _Eager(model, before_quantization)
 
     def runner() -> Any:
         """The method with memory and state of its own."""
@@ -168,7 +166,7 @@ class _Eager:
     """The model, whose state is what it was after each call."""
 
     def __init__(self, model: Any, before_quantization: Any) -> None:
-        self.model = model
+        self.model = model.module() if isinstance(model, ExportedProgram) else model
         self.before_quantization = before_quantization
         self._wide: Any = None
         self._refuses_double = False
