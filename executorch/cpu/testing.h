@@ -6,10 +6,31 @@
 #include <hwy/targets.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace executorch::cpu {
+
+constexpr int64_t kTwo31 = int64_t{1} << 31;
+/// Numbers that a file may give for any stride, padding, dilation or extent.
+constexpr int64_t kExtremes[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 1 << 15,
+                                 1 << 16,
+                                 1 << 24,
+                                 1 << 30,
+                                 kTwo31 - 1,
+                                 kTwo31,
+                                 int64_t{1} << 62,
+                                 std::numeric_limits<int64_t>::max(),
+                                 -1,
+                                 -3,
+                                 -(1 << 16),
+                                 -kTwo31,
+                                 std::numeric_limits<int64_t>::min()};
 
 /// The vector code that runs from now on; 0: the best for this machine.
 inline void use_target(int64_t target) {

@@ -1,7 +1,7 @@
 #include <executorch/cpu/nn/conv_sparse.h>
 #include <executorch/cpu/nn/conv_testing.h>
+#include <executorch/cpu/testing.h>
 
-#include <limits>
 #include <utility>
 
 // Convolutions of small operands, whatever is asked of them: any stride, padding, dilation and
@@ -10,27 +10,6 @@ namespace executorch::cpu {
 namespace {
 
 using namespace conv_testing;
-
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-constexpr int64_t kTwo31 = int64_t{1} << 31;
-constexpr int64_t kExtremes[] = {0,
-                                 1,
-                                 2,
-                                 3,
-                                 1 << 15,
-                                 1 << 16,
-                                 1 << 24,
-                                 1 << 30,
-                                 kTwo31 - 1,
-                                 kTwo31,
-                                 int64_t{1} << 62,
-                                 kMost,
-                                 -1,
-                                 -3,
-                                 -(1 << 16),
-                                 -kTwo31,
-                                 kLeast};
 
 // Memory in proportion to small operands, with what is little anyhow.
 constexpr size_t kScratch = 48 << 20;

@@ -268,26 +268,7 @@ TEST_P(Int8Conv_, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-constexpr int64_t kTwo31 = int64_t{1} << 31;
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-constexpr int64_t kExtremes[] = {0,
-                                 1,
-                                 2,
-                                 3,
-                                 1 << 15,
-                                 1 << 16,
-                                 1 << 24,
-                                 1 << 30,
-                                 kTwo31 - 1,
-                                 kTwo31,
-                                 int64_t{1} << 62,
-                                 kMost,
-                                 -1,
-                                 -3,
-                                 -(1 << 16),
-                                 -kTwo31,
-                                 kLeast};
 
 // All pairs of extremes of two of the width's numbers, with memory in proportion to operands that
 // are small.

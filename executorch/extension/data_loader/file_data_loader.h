@@ -1,7 +1,6 @@
 #pragma once
 
 #include <executorch/extension/data_loader/file_handle.h>
-#include <executorch/runtime/core/data_loader.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/compiler.h>
 
@@ -12,7 +11,7 @@ namespace executorch {
 namespace extension {
 
 /// Reads each range of a file into a heap buffer of its own. Keeps the file open.
-class FileDataLoader final : public runtime::DataLoader {
+class FileDataLoader final : public internal::FileReader {
  public:
   /// `alignment` of the buffers: a power of two, else InvalidArgument.
   /// A file that cannot be opened gives AccessFailed.
@@ -27,18 +26,9 @@ class FileDataLoader final : public runtime::DataLoader {
   FileDataLoader(FileDataLoader&& rhs) noexcept = default;
   ~FileDataLoader() override = default;
 
-  ET_NODISCARD runtime::Result<runtime::FreeableBuffer> load(
-      size_t offset, size_t size, const DataLoader::SegmentInfo& segment_info) const override;
-  ET_NODISCARD runtime::Result<size_t> size() const override;
-  ET_NODISCARD runtime::Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info,
-                                        void* buffer) const override;
-
  private:
   FileDataLoader(internal::FileHandle file, size_t alignment)
-      : file_(std::move(file)), alignment_(alignment) {}
-
-  internal::FileHandle file_;
-  size_t alignment_;
+      : FileReader(std::move(file), alignment) {}
 };
 
 }  // namespace extension

@@ -8,7 +8,6 @@ namespace executorch {
 namespace extension {
 
 using runtime::Error;
-using runtime::FreeableBuffer;
 using runtime::Result;
 
 namespace {
@@ -44,20 +43,6 @@ Result<FileDescriptorDataLoader> FileDescriptorDataLoader::fromFileDescriptorUri
     return file.error();
   }
   return FileDescriptorDataLoader(std::move(file.get()), alignment);
-}
-
-Result<FreeableBuffer> FileDescriptorDataLoader::load(size_t offset, size_t size,
-                                                      const SegmentInfo&) const {
-  return file_.load(offset, size, alignment_);
-}
-
-Result<size_t> FileDescriptorDataLoader::size() const {
-  return file_.size_if_open();
-}
-
-Error FileDescriptorDataLoader::load_into(size_t offset, size_t size, const SegmentInfo&,
-                                          void* buffer) const {
-  return file_.read(offset, size, buffer);
 }
 
 }  // namespace extension

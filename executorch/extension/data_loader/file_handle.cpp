@@ -139,4 +139,16 @@ Result<FreeableBuffer> FileHandle::load(size_t offset, size_t size, size_t align
   return buffer;
 }
 
+Result<FreeableBuffer> FileReader::load(size_t offset, size_t size, const SegmentInfo&) const {
+  return file_.load(offset, size, alignment_);
+}
+
+Result<size_t> FileReader::size() const {
+  return file_.size_if_open();
+}
+
+Error FileReader::load_into(size_t offset, size_t size, const SegmentInfo&, void* buffer) const {
+  return file_.read(offset, size, buffer);
+}
+
 }  // namespace executorch::extension::internal

@@ -4,9 +4,11 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/freeable_buffer.h>
 #include <executorch/runtime/core/result.h>
+#include <executorch/runtime/platform/compiler.h>
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 namespace executorch::extension::internal {
 
@@ -47,6 +49,23 @@ class FileHandle final {
   int fd_;
   size_t size_;
   std::string name_;
+};
+
+/// Reads what is asked for: the loaders of files by path and by descriptor.
+class FileReader : public runtime::DataLoader {
+ public:
+  ET_NODISCARD runtime::Result<runtime::FreeableBuffer> load(
+      size_t offset, size_t size, const SegmentInfo& segment_info) const override;
+  ET_NODISCARD runtime::Result<size_t> size() const override;
+  ET_NODISCARD runtime::Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info,
+                                        void* buffer) const override;
+
+ protected:
+  FileReader(FileHandle file, size_t alignment) : file_(std::move(file)), alignment_(alignment) {}
+
+ private:
+  FileHandle file_;
+  size_t alignment_;
 };
 
 /// InvalidArgument, with a message naming the file, unless `alignment` is a power of two.

@@ -253,7 +253,9 @@ class Match {
     return is_cast(n) && graph_.tensor(graph_.out(n)).scalar_type() == ScalarType::Float;
   }
 
-  // Also through multiplications by numbers, and through `widened` copies in single precision.
+  // The steps that lead to `v` from the furthest value behind it. If `scales`, they go through
+  // multiplications by numbers, which scale_ takes over; if `widened`, through copies that make
+  // single precision of half.
   Graph::Chain strip_scaled(int v, bool scales, bool widened) {
     Graph::Chain chain = graph_.strip(v, block_);
     while (chain.steps.size() < Graph::kMostSteps) {

@@ -329,6 +329,19 @@ bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
   return true;
 }
 
+// The same for any dtype; reports why it cannot be.
+bool weight_gradient_of(KernelRuntimeContext& ctx, const char* op, const Geometry& forward,
+                        const Tensor& rows, const Tensor& image, Tensor& out) {
+  ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, false,
+             "%s: the weight's gradient must be contiguous", op);
+  EngineScratch scratch(ctx);
+  bool granted = true;
+  with_gemm_dtype(image.scalar_type(), [&](auto tag) {
+    granted = weight_gradient<decltype(tag)>(forward, rows, image, out, scratch);
+  });
+  return require_scratch(ctx, op, granted);
+}
+
 template <class T>
 void bias_gradient(const Tensor& grad_output, Tensor& grad) {
   const Layout g(grad_output);
@@ -412,14 +425,7 @@ TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& g
     const Tensor& image = transposed ? grad_output : input;
     if (!resize_out(ctx, kOp, out1, weight.sizes())) return result;
     bind(image, weight, groups, rows, forward);
-    ET_REQUIRE(ctx, is_contiguous(out1), InvalidArgument, result,
-               "%s: the weight's gradient must be contiguous", kOp);
-    EngineScratch scratch(ctx);
-    bool granted = true;
-    with_gemm_dtype(input.scalar_type(), [&](auto tag) {
-      granted = weight_gradient<decltype(tag)>(forward, rows, image, out1, scratch);
-    });
-    if (!require_scratch(ctx, kOp, granted)) return result;
+    if (!weight_gradient_of(ctx, kOp, forward, rows, image, out1)) return result;
   }
   if (output_mask[2]) {
     Shape channels;

@@ -32,7 +32,8 @@ struct Bags {
   }
   int64_t end(int64_t bag) const { return bag + 1 < count() ? begin(bag + 1) : last_end(); }
   int64_t last_end() const { return include_last_offset ? begin(count()) : indices.numel(); }
-  /// Where eager keeps no map from indices to bags, `map`; its fake results have one for BFloat16.
+  /// Whether `map`, from indices to bags, stays empty, as in eager PyTorch. The shapes that an
+  /// export records have it filled for other types than Float and Half: there its size decides.
   bool are_simple(const Tensor& map) const {
     const ScalarType type = weight.scalar_type();
     return mode == Mode::Sum && padding_idx < 0 &&

@@ -162,18 +162,26 @@ bool require_dtype(KernelRuntimeContext& ctx, const char* op, ScalarType dtype, 
   return true;
 }
 
+/// Parameters lie beside the input as `arrange(loop)` makes the loop; false if they do not fit.
+template <class Arrange>
+Tensor& quantize_as(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
+                    const AffineParameters& parameters, Range range, ScalarType dtype, Tensor& out,
+                    const Arrange& arrange) {
+  AffineLoop loop;
+  if (require_dtype(ctx, op, dtype, out) &&
+      require_range(ctx, op, input, parameters, range.low, range.high, dtype, range) &&
+      arrange(loop)) {
+    quantize(loop, parameters, input, range, out);
+  }
+  return out;
+}
+
 Tensor& quantize_per_tensor(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
                             double scale, double zero_point, double quant_min, double quant_max,
                             ScalarType dtype, Tensor& out) {
   const AffineParameters parameters{.scale = scale, .zero_point = zero_point};
-  AffineLoop loop;
-  Range range;
-  if (require_dtype(ctx, op, dtype, out) &&
-      require_range(ctx, op, input, parameters, quant_min, quant_max, dtype, range) &&
-      loop.per_tensor(ctx, op, input, out)) {
-    quantize(loop, parameters, input, range, out);
-  }
-  return out;
+  return quantize_as(ctx, op, input, parameters, {quant_min, quant_max}, dtype, out,
+                     [&](AffineLoop& loop) { return loop.per_tensor(ctx, op, input, out); });
 }
 
 }  // namespace
@@ -221,15 +229,10 @@ Tensor& quantize_per_channel_out(KernelRuntimeContext& ctx, const Tensor& input,
                                  Tensor& out) {
   constexpr const char* kOp = "quantize_per_channel.out";
   const AffineParameters parameters{.scales = &scales, .zero_points = &zero_points};
-  AffineLoop loop;
-  Range range;
-  if (require_dtype(ctx, kOp, dtype, out) &&
-      require_range(ctx, kOp, input, parameters, static_cast<double>(quant_min),
-                    static_cast<double>(quant_max), dtype, range) &&
-      loop.per_channel(ctx, kOp, input, axis, parameters, out)) {
-    quantize(loop, parameters, input, range, out);
-  }
-  return out;
+  const Range range = {static_cast<double>(quant_min), static_cast<double>(quant_max)};
+  return quantize_as(ctx, kOp, input, parameters, range, dtype, out, [&](AffineLoop& loop) {
+    return loop.per_channel(ctx, kOp, input, axis, parameters, out);
+  });
 }
 
 Tensor& quantize_per_token_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor& scales,
@@ -237,15 +240,11 @@ Tensor& quantize_per_token_out(KernelRuntimeContext& ctx, const Tensor& input, c
                                ScalarType dtype, Tensor& out) {
   constexpr const char* kOp = "quantize_per_token.out";
   const AffineParameters parameters{.scales = &scales, .zero_points = &zero_points};
-  AffineLoop loop;
-  Range range{0, 0, Rounding::AfterZeroPoint};
-  if (require_dtype(ctx, kOp, dtype, out) &&
-      require_range(ctx, kOp, input, parameters, static_cast<double>(quant_min),
-                    static_cast<double>(quant_max), dtype, range) &&
-      loop.per_token(ctx, kOp, input, parameters, out)) {
-    quantize(loop, parameters, input, range, out);
-  }
-  return out;
+  const Range range = {static_cast<double>(quant_min), static_cast<double>(quant_max),
+                       Rounding::AfterZeroPoint};
+  return quantize_as(ctx, kOp, input, parameters, range, dtype, out, [&](AffineLoop& loop) {
+    return loop.per_token(ctx, kOp, input, parameters, out);
+  });
 }
 
 Tensor& quantize_per_channel_group_out(KernelRuntimeContext& ctx, const Tensor& input,
@@ -254,15 +253,11 @@ Tensor& quantize_per_channel_group_out(KernelRuntimeContext& ctx, const Tensor& 
                                        int64_t group_size, Tensor& out) {
   constexpr const char* kOp = "quantize_per_channel_group.out";
   const AffineParameters parameters{.scales = &scales, .zero_points = &zero_points};
-  AffineLoop loop;
-  Range range{0, 0, Rounding::AfterZeroPoint};
-  if (require_dtype(ctx, kOp, dtype, out) &&
-      require_range(ctx, kOp, input, parameters, static_cast<double>(quant_min),
-                    static_cast<double>(quant_max), dtype, range) &&
-      loop.per_group(ctx, kOp, input, group_size, parameters, out)) {
-    quantize(loop, parameters, input, range, out);
-  }
-  return out;
+  const Range range = {static_cast<double>(quant_min), static_cast<double>(quant_max),
+                       Rounding::AfterZeroPoint};
+  return quantize_as(ctx, kOp, input, parameters, range, dtype, out, [&](AffineLoop& loop) {
+    return loop.per_group(ctx, kOp, input, group_size, parameters, out);
+  });
 }
 
 Tensor& fake_quant_per_channel_out(KernelRuntimeContext& ctx, const Tensor& input,

@@ -36,15 +36,7 @@ void ByteLevelBpe::encode(std::string_view word, std::vector<uint64_t>& out) con
       return true;
     });
   } else {
-    merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
-      const PairMap::Merge* const found = pairs.find(a.token, b.token);
-      if (found == nullptr) {
-        return false;
-      }
-      rank = found->rank;
-      token = found->token;
-      return true;
-    });
+    merge_symbols(symbols, pairs);
   }
   for (const Symbol& symbol : symbols) {
     const uint32_t token = symbol.token == kNoToken ? unknown : symbol.token;

@@ -145,6 +145,19 @@ void merge_symbols(std::vector<Symbol>& symbols, const Find& find) {
   }
 }
 
+/// The same by the merges of `pairs`.
+inline void merge_symbols(std::vector<Symbol>& symbols, const PairMap& pairs) {
+  merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
+    const PairMap::Merge* const found = pairs.find(a.token, b.token);
+    if (found == nullptr) {
+      return false;
+    }
+    rank = found->rank;
+    token = found->token;
+    return true;
+  });
+}
+
 /// What words of at most 15 bytes became, at most four tokens each; a word may drop another. An
 /// encoding of words that does not depend on what is around them goes through it.
 class WordCache {

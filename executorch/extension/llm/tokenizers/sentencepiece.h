@@ -77,6 +77,7 @@ class SPTokenizer : public Tokenizer {
   bool dummy_prefix_ = true;
   bool remove_spaces_ = true;
   bool escape_spaces_ = true;
+  // No piece has a space behind other text, so that no merge reaches across the start of a space.
   bool cuts_before_space_ = false;
   bool has_bos_ = false;
   bool has_eos_ = false;

@@ -117,15 +117,7 @@ class CharacterBpe : public WordModel {
       }
       after_unknown = unknown;
     }
-    merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
-      const PairMap::Merge* const found = pairs_.find(a.token, b.token);
-      if (found == nullptr) {
-        return false;
-      }
-      rank = found->rank;
-      token = found->token;
-      return true;
-    });
+    merge_symbols(symbols, pairs_);
     for (const Symbol& symbol : symbols) {
       tokens.push_back(symbol.token);
     }
