@@ -4,6 +4,7 @@ from torch.export import Dim
 from torch.fx import Graph, GraphModule
 
 from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.capture._callable import as_module
 from executorch.exir.error import InternalError
 from executorch.exir.memory_planning import (
     MemoryPlanningAlgorithmSuite,
@@ -19,11 +20,7 @@ from executorch.runtime import Runtime
 
 
 def lower(function, args, reuse, shapes=None):
-    class Module(torch.nn.Module):
-        def forward(self, *args):
-            return function(*args)
-
-    exported = torch.export.export(Module(), args, dynamic_shapes=(shapes,) if shapes else None)
+    exported = torch.export.export(as_module(function), args, dynamic_shapes=shapes)
     planning = MemoryPlanningPass(reuse_storage=reuse)
     return to_edge(exported).to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
 

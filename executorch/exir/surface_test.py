@@ -16,6 +16,7 @@ from executorch.exir import EdgeCompileConfig, to_edge
 from executorch.exir._serialize._cord import Cord, FileBackedData
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir._warnings import ExperimentalWarning, experimental
+from executorch.exir.capture._callable import as_module
 from executorch.exir.common import (
     extract_out_arguments,
     get_schema_for_operators,
@@ -50,17 +51,8 @@ from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 X = torch.linspace(-1, 1, 6).reshape(2, 3)
 
 
-class Lambda(torch.nn.Module):
-    def __init__(self, f) -> None:  # type: ignore[no-untyped-def]
-        super().__init__()
-        self.f = f
-
-    def forward(self, *args: torch.Tensor) -> torch.Tensor:
-        return self.f(*args)
-
-
 def edge(f, *args: torch.Tensor):  # type: ignore[no-untyped-def]
-    return to_edge(torch.export.export(Lambda(f), args)).exported_program()
+    return to_edge(torch.export.export(as_module(f), args)).exported_program()
 
 
 def test_data_in_a_file_is_written_without_being_kept(tmp_path: Path) -> None:
@@ -174,8 +166,8 @@ def test_constants_become_dense_and_inputs() -> None:
 
 
 def test_specs_know_dynamic_sizes() -> None:
-    dynamic = (({0: torch.export.Dim("n", max=7)},),)  # of *args
-    exported = torch.export.export(Lambda(lambda x: x + x), (X,), dynamic_shapes=dynamic)
+    dynamic = ({0: torch.export.Dim("n", max=7)},)
+    exported = torch.export.export(as_module(lambda x: x + x), (X,), dynamic_shapes=dynamic)
     config = EdgeCompileConfig(_check_ir_validity=False)
     manager = to_edge(exported, compile_config=config).transform(propagate_dynamic_shape())
     (add,) = manager.exported_program().graph.find_nodes(
@@ -205,9 +197,9 @@ def test_operators_that_cannot_stay_whole_are_taken_off_a_list() -> None:
 
 def test_symbolic_numbers_are_not_made_constants_silently() -> None:
     exported = torch.export.export(
-        Lambda(lambda x: x.view(x.size(0), -1)),
+        as_module(lambda x: x.view(x.size(0), -1)),
         (X,),
-        dynamic_shapes=(({0: torch.export.Dim("n", max=7)},),),
+        dynamic_shapes=({0: torch.export.Dim("n", max=7)},),
     )
     size = next(
         n.meta["val"] for n in exported.graph.nodes if isinstance(n.meta.get("val"), torch.SymInt)

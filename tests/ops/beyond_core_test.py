@@ -9,20 +9,12 @@ import pytest
 import torch
 
 from executorch.exir import EdgeCompileConfig, to_edge
+from executorch.exir.capture._callable import as_module
 from executorch.runtime import Runtime
 
 
-class Call(torch.nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
-
-
 def in_program(function: Callable[..., Any], *args: torch.Tensor) -> list[Any]:
-    program = to_edge(torch.export.export(Call(function), args)).to_executorch()
+    program = to_edge(torch.export.export(as_module(function), args)).to_executorch()
     method = Runtime.get().load_program(program.buffer).load_method("forward")
     assert method is not None
     return list(method.execute(list(args)))
@@ -173,9 +165,9 @@ def test_random_operator_beyond_core_has_its_mean(name: str) -> None:
 
 def test_distinct_elements_of_a_dynamic_tensor_are_bounded_by_their_number() -> None:
     x = torch.randint(0, 4, (7, 2))
-    call = Call(lambda x: torch.unique(x, return_counts=True))
+    call = as_module(lambda x: torch.unique(x, return_counts=True))
     rows = torch.export.Dim("rows", max=20)
-    exported = torch.export.export(call, (x,), dynamic_shapes={"args": ({0: rows},)})
+    exported = torch.export.export(call, (x,), dynamic_shapes=({0: rows},))
     method = (
         Runtime.get().load_program(to_edge(exported).to_executorch().buffer).load_method("forward")
     )
@@ -193,5 +185,5 @@ def test_draws_without_replacement_differ() -> None:
 def test_an_operator_of_the_exception_list_stays_whole() -> None:
     aten = torch.ops.aten
     config = EdgeCompileConfig(_core_aten_ops_exception_list=[aten.median.default])
-    edge = to_edge(torch.export.export(Call(torch.median), (M,)), compile_config=config)
+    edge = to_edge(torch.export.export(as_module(torch.median), (M,)), compile_config=config)
     assert "aten_median_default" in edge.exported_program().graph_module.code

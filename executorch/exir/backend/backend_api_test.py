@@ -27,6 +27,7 @@ from executorch.exir.backend.test.op_partitioner_demo import (
     NonDecompTestPartitioner,
 )
 from executorch.exir.backend.utils import get_delegation_info
+from executorch.exir.capture._callable import as_module
 from executorch.exir.dialects._ops import ops
 
 _aten = ops.edge.aten
@@ -61,15 +62,7 @@ class Tagging(Partitioner):
 
 
 def edge(function, *args, **options):
-    module = function
-    if not isinstance(function, torch.nn.Module):
-
-        class Module(torch.nn.Module):
-            def forward(self, *args):
-                return function(*args)
-
-        module = Module()
-    return to_edge(torch.export.export(module, args, **options))
+    return to_edge(torch.export.export(as_module(function), args, **options))
 
 
 def delegates(program):
@@ -225,8 +218,8 @@ def test_circular_tags_are_refused():
 
 def test_user_inputs_cannot_be_tagged():
     manager = edge(lambda x: x + 1.0, torch.randn(3))
-    tags = {"args_0": "t", "aten_add_tensor": "t"}
-    with pytest.raises(RuntimeError, match="input args_0 has the tag 't'"):
+    tags = {"x": "t", "aten_add_tensor": "t"}
+    with pytest.raises(RuntimeError, match="input x has the tag 't'"):
         to_backend(manager.exported_program(), Tagging(tags))
 
 

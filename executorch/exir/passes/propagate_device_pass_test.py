@@ -10,6 +10,7 @@ from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.exir.capture._callable import as_module
 from executorch.exir.dialects._ops import ops
 from executorch.exir.error import ExportError
 from executorch.exir.passes import MemoryPlanningPass
@@ -44,13 +45,11 @@ class AddsTo(Partitioner):
 
 
 def lowered(function, n_inputs, devices, **options):
-    class Model(torch.nn.Module):
-        def forward(self, *inputs):
-            return function(*inputs)
-
     inputs = tuple(torch.ones(2, 2) for _ in range(n_inputs))
     config = EdgeCompileConfig(_check_ir_validity=False)
-    edge = to_edge(export(Model(), inputs), compile_config=config).to_backend(AddsTo(*devices))
+    edge = to_edge(export(as_module(function), inputs), compile_config=config).to_backend(
+        AddsTo(*devices)
+    )
     return edge.to_executorch(ExecutorchBackendConfig(**options))
 
 

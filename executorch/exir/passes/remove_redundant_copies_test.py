@@ -3,16 +3,13 @@ import torch
 from torch.export import Dim
 
 from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.capture._callable import as_module
 from executorch.exir.passes import MemoryPlanningPass
 from executorch.runtime import Runtime
 
 
 def lower(function, *args, shapes=None, config=None):
-    class Module(torch.nn.Module):
-        def forward(self, *args):
-            return function(*args)
-
-    exported = torch.export.export(Module(), args, dynamic_shapes=(shapes,) if shapes else None)
+    exported = torch.export.export(as_module(function), args, dynamic_shapes=shapes)
     return to_edge(exported).to_executorch(config)
 
 

@@ -19,6 +19,7 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     get_symmetric_quantization_config,
 )
 from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.capture._callable import as_module
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.runtime import Runtime
 
@@ -40,15 +41,6 @@ def annotation(node: Node) -> Any:
 
 def calls(graph_module: GraphModule, target: Any) -> list[Node]:
     return list(graph_module.graph.find_nodes(op="call_function", target=target))
-
-
-class Function(nn.Module):
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Tensor) -> Any:
-        return self.function(*args)
 
 
 class Layer(nn.Module):
@@ -110,7 +102,7 @@ def test_only_floating_point_values_are_annotated() -> None:
         return ids + 1, torch.cat([ids, mask]) * 2, x + hidden, x + x
 
     ids = torch.arange(4)
-    graph = annotated(Function(function), ids, torch.ones_like(ids), torch.randn(4))
+    graph = annotated(as_module(function), ids, torch.ones_like(ids), torch.randn(4))
     for node in graph.graph.nodes:
         found = annotation(node)
         if found is not None:
@@ -120,7 +112,7 @@ def test_only_floating_point_values_are_annotated() -> None:
 
 
 def test_a_number_becomes_a_constant_where_activations_are_scaled() -> None:
-    graph = annotated(Function(lambda x: F.relu(x * 0.5)), torch.randn(4))
+    graph = annotated(as_module(lambda x: F.relu(x * 0.5)), torch.randn(4))
     (product,) = calls(graph, aten.mul.Tensor)
     assert len(annotation(product).input_qspec_map) == 2
     assert torch.equal(graph(torch.tensor([2.0]).expand(4)), torch.ones(4))
@@ -131,7 +123,7 @@ def test_parts_of_a_cat_and_what_only_moves_values_share_parameters() -> None:
         return torch.cat([x + x, y * y], 1).permute(0, 2, 3, 1)
 
     shape = (1, 2, 4, 4)
-    graph = annotated(Function(function), torch.randn(shape), torch.randn(shape))
+    graph = annotated(as_module(function), torch.randn(shape), torch.randn(shape))
     (cat,), (permute,) = calls(graph, aten.cat.default), calls(graph, aten.permute.default)
     assert annotation(cat).output_qspec == SharedQuantizationSpec((cat.args[0][0], cat))
     assert annotation(permute).output_qspec == SharedQuantizationSpec(cat)
@@ -186,7 +178,7 @@ def test_a_model_of_which_a_part_is_quantized_can_be_quantized_again() -> None:
 
 
 def test_padding_with_other_than_zero_is_left() -> None:
-    graph = annotated(Function(lambda x: F.pad(x + x, (1, 1), value=7.0)), torch.randn(4))
+    graph = annotated(as_module(lambda x: F.pad(x + x, (1, 1), value=7.0)), torch.randn(4))
     assert [n.target for n in graph.graph.nodes if annotation(n)] == [aten.add.Tensor]
 
 
