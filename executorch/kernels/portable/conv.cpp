@@ -193,9 +193,7 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
   if (!require_conv_tensors(ctx, kOp, input, weight, bias, transposed, groups, out)) return out;
   Geometry c;
   c.transposed = transposed;
-  Shape shape;
-  shape.push(input.size(0));
-  shape.push(transposed ? weight.size(1) * groups : weight.size(0));
+  Shape shape{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
   if (!read_axes(ctx, kOp, input, weight, stride, padding, dilation, output_padding, c, shape) ||
       !resize_out(ctx, kOp, out, shape) || out.numel() == 0) {
     return out;
@@ -393,15 +391,13 @@ TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& g
   TensorTriple result(out0, out1, out2);
   ET_REQUIRE(ctx, output_mask.size() == 3, InvalidArgument, result,
              "%s: output_mask must have 3 values; it has %zu", kOp, output_mask.size());
-  Geometry c;
-  c.transposed = transposed;
-  Shape shape;
   if (!require_conv_tensors(ctx, kOp, input, weight, std::nullopt, transposed, groups,
                             grad_output)) {
     return result;
   }
-  shape.push(input.size(0));
-  shape.push(transposed ? weight.size(1) * groups : weight.size(0));
+  Geometry c;
+  c.transposed = transposed;
+  Shape shape{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
   if (!read_axes(ctx, kOp, input, weight, stride, padding, dilation, output_padding, c, shape) ||
       !require_gradients(ctx, kOp, grad_output, input, shape, output_mask, {&out0, &out1, &out2})) {
     return result;
@@ -428,9 +424,7 @@ TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& g
     if (!weight_gradient_of(ctx, kOp, forward, rows, image, out1)) return result;
   }
   if (output_mask[2]) {
-    Shape channels;
-    channels.push(grad_output.size(1));
-    if (!resize_out(ctx, kOp, out2, channels)) return result;
+    if (!resize_out(ctx, kOp, out2, Shape{grad_output.size(1)})) return result;
     with_gemm_dtype(input.scalar_type(),
                     [&](auto tag) { bias_gradient<decltype(tag)>(grad_output, out2); });
   }

@@ -138,9 +138,7 @@ Tensor& arange_start_out(KernelRuntimeContext& ctx, const Scalar& start, const S
                                      (std::fabs(first) < 0x1p63 && std::fabs(by) < 0x1p63)),
              InvalidArgument, out, "%s: %g to %g by %g does not fit a tensor of dtype %s", kOp,
              first, last, by, toString(out.scalar_type()));
-  Shape shape;
-  shape.push(static_cast<int64_t>(length));
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, Shape{static_cast<int64_t>(length)})) return out;
   if (!is_float(out.scalar_type())) {
     write_range(scalar_as<int64_t>(start), scalar_as<int64_t>(step), out);
   } else {

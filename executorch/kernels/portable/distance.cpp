@@ -190,9 +190,9 @@ Tensor& _pdist_forward_out(KernelRuntimeContext& ctx, const Tensor& self, double
   ET_REQUIRE(ctx, self.dim() == 2, InvalidArgument, out,
              "%s: a matrix was expected; the shape is %s", kOp, ShapeText(self).c_str());
   const int64_t rows = self.size(0), n = self.size(1);
-  Shape shape;
-  shape.push(rows < 2 ? Size(0) : Size(rows) * (rows - 1) / 2);
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, Shape{rows < 2 ? Size(0) : Size(rows) * (rows - 1) / 2})) {
+    return out;
+  }
   ctx.add_steps(steps_of(Size(out.numel()) * n));
   const Layout a(self);
   with_float_dtype(self.scalar_type(), [&](auto tag, auto compute) {

@@ -148,15 +148,13 @@ bool prepare_results(KernelRuntimeContext& ctx, const char* op, const Bags& bags
   const auto bags_of = [&](const Tensor& t) {
     return t.dim() > 0 && t.size(0) == n_offsets ? n_offsets : bags.count();
   };
-  Shape shape, index_shape, bag_shape, best_shape;
-  shape.push(bags.count());
-  shape.push(bags.weight.size(1));
-  index_shape.push(simple ? 0 : bags.indices.numel());
-  bag_shape.push(bags_of(bag_size));
-  best_shape.push(bags_of(max_indices));
-  if (bags.mode == Mode::Max) best_shape.push(bags.weight.size(1));
-  if (!resize_out(ctx, op, out, shape) || !resize_out(ctx, op, offset2bag, index_shape) ||
-      !resize_out(ctx, op, bag_size, bag_shape) || !resize_out(ctx, op, max_indices, best_shape)) {
+  const int64_t width = bags.weight.size(1);
+  Shape best_shape{bags_of(max_indices)};
+  if (bags.mode == Mode::Max) best_shape.push(width);
+  if (!resize_out(ctx, op, out, Shape{bags.count(), width}) ||
+      !resize_out(ctx, op, offset2bag, Shape{simple ? 0 : bags.indices.numel()}) ||
+      !resize_out(ctx, op, bag_size, Shape{bags_of(bag_size)}) ||
+      !resize_out(ctx, op, max_indices, best_shape)) {
     return false;
   }
   ET_REQUIRE(ctx, is_contiguous(out) && is_contiguous(max_indices), InvalidArgument, false,

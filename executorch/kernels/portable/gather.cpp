@@ -282,9 +282,7 @@ Tensor& repeat_interleave_Tensor_out(KernelRuntimeContext& ctx, const Tensor& re
   ET_REQUIRE(ctx, output_size.value_or(total) == total, InvalidArgument, out,
              "%s: output_size is %" PRId64 "; the repeats add up to %" PRId64, kOp, *output_size,
              total);
-  Shape shape;
-  shape.push(total);
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, Shape{total})) return out;
   with_dtype(out.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     T* at = static_cast<T*>(out.mutable_data_ptr());

@@ -239,10 +239,7 @@ Tensor& embedding_dense_backward_out(KernelRuntimeContext& ctx, const Tensor& gr
       !require_index(ctx, kOp, indices, out)) {
     return out;
   }
-  Shape shape;
-  shape.push(num_weights);
-  shape.push(grad_output.size(rank - 1));
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, Shape{num_weights, grad_output.size(rank - 1)})) return out;
   fill(Scalar(0), out);
   const EmbeddedRows rows{ctx, kOp, grad_output, indices, num_weights, padding_idx};
   const int64_t* const counts = scale_grad_by_freq ? rows.count() : nullptr;
@@ -382,8 +379,7 @@ TensorTriple norm_gradient(KernelRuntimeContext& ctx, const char* op, const Grou
     ET_REQUIRE(ctx, is_float(t->scalar_type()), InvalidArgument, result,
                "%s: a tensor is %s, expected a floating type", op, toString(t->scalar_type()));
   }
-  const SizesType none = 0;
-  const ArrayRef<SizesType> empty(&none, 1);
+  const Shape empty{0};
   if (!resize_out(ctx, op, out0, mask[0] ? input.sizes() : empty) ||
       !resize_out(ctx, op, out1, mask[1] ? parameter_shape : empty) ||
       !resize_out(ctx, op, out2, mask[2] ? parameter_shape : empty)) {

@@ -199,9 +199,7 @@ Tensor& grid_sampler(KernelRuntimeContext& ctx, const char* op, const Tensor& in
              InvalidArgument, out,
              "%s: interpolation mode %" PRId64 " or padding mode %" PRId64 " does not exist", op,
              interpolation_mode, padding_mode);
-  Shape shape;
-  shape.push(input.size(0));
-  shape.push(input.size(1));
+  Shape shape{input.size(0), input.size(1)};
   for (int d = 0; d < D; ++d) shape.push(grid.size(1 + d));
   if (!resize_out(ctx, op, out, shape) || out.numel() == 0) return out;
   const auto interpolation = static_cast<Interpolation>(interpolation_mode);

@@ -36,8 +36,7 @@ void copy(const Matrix& from, bool transposed, const Matrix& to) {
 /// shape_like() of what is `wanted`; what is not has one dim of size 0.
 bool shape_if(bool wanted, KernelRuntimeContext& ctx, const char* op, const Tensor& t,
               std::initializer_list<int64_t> inner, Tensor& out) {
-  const SizesType none = 0;
-  return wanted ? shape_like(ctx, op, t, inner, out) : resize_out(ctx, op, out, {&none, 1});
+  return wanted ? shape_like(ctx, op, t, inner, out) : resize_out(ctx, op, out, Shape{0});
 }
 
 double parity(const double* pivots, int64_t n) {

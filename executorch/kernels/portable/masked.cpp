@@ -71,11 +71,11 @@ Tensor& nonzero_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
              kOp, toString(self.scalar_type()), toString(out.scalar_type()));
   Loop loop(self.sizes());
   loop.add(Layout(self).strides);
-  Shape shape;
-  shape.push(count_true(loop, 0, self));
-  shape.push(self.dim());
   // What is true is counted, then read again: it must not change in between.
-  if (!require_apart(ctx, kOp, self, out) || !resize_out(ctx, kOp, out, shape)) return out;
+  if (!require_apart(ctx, kOp, self, out) ||
+      !resize_out(ctx, kOp, out, Shape{count_true(loop, 0, self), self.dim()})) {
+    return out;
+  }
   const Layout target(out);
   int64_t position[kTensorDimensionLimit] = {};
   int64_t* row = out.mutable_data_ptr<int64_t>();
@@ -99,9 +99,10 @@ Tensor& masked_select_out(KernelRuntimeContext& ctx, const Tensor& self, const T
   loop.add(self).add(mask);
   const Size steps = Size(loop.numel) * 8;  // it is gone through twice
   if (!require_affordable(ctx, kOp, steps, elements_of(self, mask))) return out;
-  Shape shape;
-  shape.push(count_true(loop, 1, mask));
-  if (!require_apart(ctx, kOp, mask, out) || !resize_out(ctx, kOp, out, shape)) return out;
+  if (!require_apart(ctx, kOp, mask, out) ||
+      !resize_out(ctx, kOp, out, Shape{count_true(loop, 1, mask)})) {
+    return out;
+  }
   with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
     using T = decltype(tag);
     const T* src = static_cast<const T*>(self.const_data_ptr());

@@ -150,10 +150,7 @@ Tensor& mm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat2
   constexpr const char* kOp = "mm.out";
   if (!require_matrices(ctx, kOp, self, mat2, 2)) return out;
   if (!require_gemm_dtype(ctx, kOp, self, mat2, out)) return out;
-  Shape shape;
-  shape.push(self.size(0));
-  shape.push(mat2.size(1));
-  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
+  if (!resize_out(ctx, kOp, out, Shape{self.size(0), mat2.size(1)}) || out.numel() == 0) return out;
   EngineScratch scratch(ctx);
   const bool granted = run_products(out, scratch, [&](auto tag) {
     using T = decltype(tag);
@@ -175,11 +172,10 @@ Tensor& bmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mat
              "%s: batch extents differ: %s and %s", kOp, ShapeText(self).c_str(),
              ShapeText(mat2).c_str());
   if (!require_gemm_dtype(ctx, kOp, self, mat2, out)) return out;
-  Shape shape;
-  shape.push(self.size(0));
-  shape.push(self.size(1));
-  shape.push(mat2.size(2));
-  if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
+  if (!resize_out(ctx, kOp, out, Shape{self.size(0), self.size(1), mat2.size(2)}) ||
+      out.numel() == 0) {
+    return out;
+  }
   const Layout a(self), b(mat2), c(out);
   EngineScratch scratch(ctx);
   const int64_t step = step_of(out);
@@ -209,9 +205,7 @@ Tensor& addmm_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& m
       !require_fits(ctx, kOp, "alpha", alpha, out.scalar_type())) {
     return out;
   }
-  Shape shape;
-  shape.push(mat1.size(0));
-  shape.push(mat2.size(1));
+  Shape shape{mat1.size(0), mat2.size(1)};
   if (!require_addend(ctx, kOp, self, shape, out.scalar_type())) return out;
   if (!resize_out(ctx, kOp, out, shape) || out.numel() == 0) return out;
   const Layout addend = expanded(self, shape);

@@ -314,10 +314,9 @@ void batch_norm_inference(KernelRuntimeContext& ctx, const char* op, const Tenso
                           const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                           const Tensor& mean, const Tensor& variance, double eps, Tensor& out,
                           Tensor& saved_mean, Tensor& saved_rstd) {
-  const SizesType none = 0;
   if (!prepare_channels(ctx, op, in, {get(weight), get(bias), &mean, &variance}, out) ||
-      !resize_out(ctx, op, saved_mean, {&none, 1}) ||
-      !resize_out(ctx, op, saved_rstd, {&none, 1}) || out.numel() == 0) {
+      !resize_out(ctx, op, saved_mean, Shape{0}) || !resize_out(ctx, op, saved_rstd, Shape{0}) ||
+      out.numel() == 0) {
     return;
   }
   with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
@@ -410,9 +409,7 @@ TensorTriple native_group_norm_out(KernelRuntimeContext& ctx, const Tensor& inpu
              "%s: an input of shape %s does not have N=%lld, C=%lld and HxW=%lld in %lld groups",
              kOp, ShapeText(input).c_str(), static_cast<long long>(N), static_cast<long long>(C),
              static_cast<long long>(HxW), static_cast<long long>(group));
-  Shape stats;
-  stats.push(N);
-  stats.push(group);
+  Shape stats{N, group};
   if (!prepare_rows(ctx, kOp, input, weight, bias, C, stats, result)) return result;
   const int64_t per_group = C / group;
   if (input.numel() > 0 && normalize_rows(ctx, input, N * group, per_group * HxW, HxW, group,

@@ -91,17 +91,14 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   };
   int64_t n_found = 0;
   for (int64_t i = 0; i < n; ++i) n_found += starts(i);
-  Shape shape, list, none;
-  list.push(n_found);
-  none.push(0);
+  Shape shape, list{n_found}, none{0};
   if (dim.has_value()) {
     shape = Shape(self);
     shape.set(*dim, n_found);
   } else {
     shape = list;
   }
-  Shape of_items;
-  of_items.push(n);
+  Shape of_items{n};
   const Shape inverse_shape = dim.has_value() ? of_items : Shape(self);
   if (!resize_out(ctx, how.op, values, shape) ||
       !resize_out(ctx, how.op, inverse, how.inverse ? inverse_shape : none) ||
@@ -209,14 +206,12 @@ Tensor& bincount_out(KernelRuntimeContext& ctx, const Tensor& self,
                INT32_MAX);
     length = std::max(length, value + 1);
   }
-  Shape shape;
-  shape.push(length);
   const ScalarType type = out.scalar_type();
   const bool fits = weights.has_value() ? is_float(type) : type == ScalarType::Long;
   ET_REQUIRE(ctx, fits, InvalidArgument, out, "%s: out is %s, expected %s", kOp, toString(type),
              weights.has_value() ? "a float" : "Long");
   if (!require_apart(ctx, kOp, self, out)) return out;
-  if (!resize_out(ctx, kOp, out, shape)) return out;
+  if (!resize_out(ctx, kOp, out, Shape{length})) return out;
   fill(Scalar(int64_t{0}), out);
   with_dtype(type, [&](auto tag) {
     using T = decltype(tag);

@@ -26,8 +26,7 @@ constexpr int64_t kMaxDims = static_cast<int64_t>(kTensorDimensionLimit);
 /// invalid. resize_out() refuses an invalid shape; what is read from one is the shape of no
 /// elements.
 ///
-///   Shape shape;
-///   shape.push(Size(input.size(2)) + 2 * Size(padding) - kernel + 1);
+///   Shape shape{n, Size(input.size(2)) + 2 * Size(padding) - kernel + 1};
 ///   if (!resize_out(ctx, kOp, out, shape)) return out;   // names the operator, dim and value
 class Shape {
  public:
@@ -36,6 +35,9 @@ class Shape {
     for (SizesType size : from) push(size);
   }
   explicit Shape(const Tensor& t) : Shape(t.sizes()) {}
+  Shape(std::initializer_list<Size> extents) {
+    for (const Size extent : extents) push(extent);
+  }
 
   int64_t ndim() const { return ndim_; }
   SizesType operator[](int64_t dim) const { return sizes_[dim]; }
