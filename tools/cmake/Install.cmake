@@ -38,6 +38,7 @@ set(EXECUTORCH_PARTS_OF_SHARED
     extension_threadpool
     extension_evalue_util
     extension_runner_util
+    extension_training
     etdump
     bundled_program)
 # On top of those or of libexecutorch.
