@@ -47,7 +47,7 @@ class TrainingModule:
         self.model = module
         self._places: dict[str, tuple[int, int, list[str]]] = {}
         self._gradients: dict[str, Any] | None = None
-        self._parameters: dict[str, Any] = {}
+        self._parameters: dict[str, Any] | None = None
 
     def forward_backward(self, method_name: str, inputs: Sequence[Any]) -> list[Any]:
         """Run the method: copies of its results, such as the loss, without gradients.
@@ -66,13 +66,13 @@ class TrainingModule:
     def named_gradients(self) -> dict[str, Any]:
         """The gradients of the last call of `forward_backward`, which the next one overwrites."""
         if self._gradients is None:
-            raise RuntimeError("there are no gradients before forward_backward was called")
+            raise RuntimeError("call forward_backward before named_gradients")
         return self._gradients
 
     def named_parameters(self) -> dict[str, Any]:
         """The parameters with gradients of the method that was called last: its own memory."""
-        if self._gradients is None:
-            raise RuntimeError("there are no parameters before forward_backward was called")
+        if self._parameters is None:
+            raise RuntimeError("call forward_backward before named_parameters")
         return self._parameters
 
 

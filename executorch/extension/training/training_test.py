@@ -243,13 +243,14 @@ def test_numpy_arrays_are_trained_in_place() -> None:
 def test_gradients_need_a_call_that_succeeded() -> None:
     module = load(WithLoss(mlp()), XOR)
     for get in (module.named_gradients, module.named_parameters):
-        with pytest.raises(RuntimeError, match="before forward_backward"):
+        with pytest.raises(RuntimeError, match="call forward_backward before"):
             get()
     module.forward_backward("forward", XOR)
     with pytest.raises(RuntimeError, match="input 0"):
         module.forward_backward("forward", [XOR[0].double(), XOR[1]])
-    with pytest.raises(RuntimeError, match="before forward_backward"):
+    with pytest.raises(RuntimeError, match="call forward_backward before named_gradients"):
         module.named_gradients()
+    assert len(module.named_parameters()) == 4
 
 
 def test_methods_for_something_else_are_refused() -> None:
