@@ -208,7 +208,7 @@ void bind_module(nb::module_& m) {
           },
           nb::arg("method_name"), nb::keep_alive<0, 1>())
       .def(
-          "_joint_outputs",
+          "joint_outputs",
           [](ModuleHandle& self, const std::string& name) {
             const auto joint = self.joint_outputs(name);
             nb::list names;

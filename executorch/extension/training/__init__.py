@@ -56,7 +56,7 @@ class TrainingModule:
         """
         self._gradients = None
         if method_name not in self._places:
-            self._places[method_name] = self.model._joint_outputs(method_name)
+            self._places[method_name] = self.model.joint_outputs(method_name)
         gradients, parameters, names = self._places[method_name]
         outputs = self.model.run_method(method_name, inputs, clone_outputs=False)
         self._gradients = dict(zip(names, outputs[gradients:parameters], strict=True))

@@ -331,23 +331,24 @@ bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
   return true;
 }
 
-/// The same in the layout of `grad`, which need not be contiguous.
-template <class T>
-bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, Tensor& grad,
-                     cpu::Scratch& scratch) {
-  if (is_contiguous(grad)) {
-    return weight_gradient(c, rows, image, grad.mutable_data_ptr<T>(), grad.numel(), scratch);
-  }
-  T* const plain = scratch.array<T>(grad.numel());
-  if (plain == nullptr || !weight_gradient(c, rows, image, plain, grad.numel(), scratch)) {
-    return false;
-  }
+/// The same for each dtype, in the layout of `grad`, which need not be contiguous.
+bool lay_out_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
+                             Tensor& grad, cpu::Scratch& scratch) {
+  const bool is_plain = is_contiguous(grad);
+  void* const to = is_plain ? grad.mutable_data_ptr() : scratch.array<char>(grad.nbytes());
+  if (!is_plain && to == nullptr) return false;
+  const ScalarType type = grad.scalar_type();
+  bool granted = true;
+  with_gemm_dtype(type, [&](auto tag) {
+    using T = decltype(tag);
+    granted = weight_gradient(c, rows, image, static_cast<T*>(to), grad.numel(), scratch);
+  });
+  if (!granted || is_plain) return granted;
   Layout from;
-  from.shape = Shape(grad.sizes());
+  from.shape = Shape(grad);
   int64_t stride = 1;
   for (int64_t d = grad.dim(); d-- > 0; stride *= grad.size(d)) from.strides[d] = stride;
-  copy_layout(plain, grad.scalar_type(), from, grad.mutable_data_ptr(), grad.scalar_type(),
-              Layout(grad));
+  copy_layout(to, type, from, grad.mutable_data_ptr(), type, Layout(grad));
   return true;
 }
 
@@ -433,10 +434,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> convolution_backward_out(
     if (!resize_out(ctx, kOp, out1, weight.sizes())) return result;
     bind(image, weight, groups, rows, forward);
     EngineScratch scratch(ctx);
-    bool granted = true;
-    with_gemm_dtype(input.scalar_type(), [&](auto tag) {
-      granted = weight_gradient<decltype(tag)>(forward, rows, image, out1, scratch);
-    });
+    const bool granted = lay_out_weight_gradient(forward, rows, image, out1, scratch);
     if (!require_scratch(ctx, kOp, granted)) return result;
   }
   if (output_mask[2]) {

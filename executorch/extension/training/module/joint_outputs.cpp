@@ -4,7 +4,6 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <cinttypes>
-#include <set>
 
 namespace executorch {
 namespace extension {
@@ -66,15 +65,10 @@ Result<JointOutputs> JointOutputs::of(Module& module, const std::string& method_
       method_name.c_str(), n_outputs, gradients, parameters, names.size());
   JointOutputs joint;
   joint.first_gradient_ = gradients;
-  std::set<std::string_view> seen;
   for (size_t i = 0; i < names.size(); ++i) {
     ET_CHECK_OR_RETURN_ERROR(names[i].isString(), InvalidProgram, "%s%s: value %zu is no string",
                              kNames, method_name.c_str(), i);
-    const std::string_view name = names[i].toString();
-    ET_CHECK_OR_RETURN_ERROR(seen.insert(name).second, InvalidProgram,
-                             "%s%s: two parameters are called '%.*s'", kNames, method_name.c_str(),
-                             static_cast<int>(name.size()), name.data());
-    joint.names_.push_back(name);
+    joint.names_.push_back(names[i].toString());
   }
   return joint;
 }
@@ -90,7 +84,9 @@ Result<NamedTensors> JointOutputs::named(const std::vector<EValue>& outputs, siz
     ET_CHECK_OR_RETURN_ERROR(output.isTensor(), InvalidProgram,
                              "the %s '%.*s', output %zu, is no tensor", what,
                              static_cast<int>(names_[i].size()), names_[i].data(), first + i);
-    tensors.emplace(names_[i], output.toTensor());
+    ET_CHECK_OR_RETURN_ERROR(tensors.emplace(names_[i], output.toTensor()).second, InvalidProgram,
+                             "two parameters are called '%.*s'", static_cast<int>(names_[i].size()),
+                             names_[i].data());
   }
   return tensors;
 }

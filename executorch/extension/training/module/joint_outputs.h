@@ -35,8 +35,9 @@ class JointOutputs {
   size_t first_parameter() const { return first_gradient_ + names_.size(); }
   const std::vector<std::string_view>& names() const { return names_; }
 
-  /// Those among `outputs`, which are all outputs of the method. InvalidProgram where one is no
-  /// tensor, or is a parameter whose memory may not be written; InvalidState if it has none.
+  /// Those among `outputs`, which are all outputs of the method. InvalidProgram where two have one
+  /// name, and where one is no tensor, or is a parameter whose memory may not be written;
+  /// InvalidState if that has none.
   runtime::Result<NamedTensors> gradients(const std::vector<runtime::EValue>& outputs) const;
   runtime::Result<NamedTensors> parameters(const std::vector<runtime::EValue>& outputs) const;
 

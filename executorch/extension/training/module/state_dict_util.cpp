@@ -27,9 +27,9 @@ Result<TensorPtr> load(const runtime::NamedDataMap& data, const char* key) {
                                     [](void* p) { ::operator delete(p); });
   ET_CHECK_OK_OR_RETURN_ERROR(data.load_data_into(key, bytes.get(), layout.nbytes()),
                               "%s cannot be loaded", key);
-  return make_tensor_ptr({sizes.begin(), sizes.end()}, bytes.get(), {order.begin(), order.end()},
-                         {}, layout.scalar_type(), aten::TensorShapeDynamism::STATIC,
-                         [bytes](void*) {});
+  return extension::internal::make_tensor_ptr_owned_by(
+      bytes, bytes.get(), {sizes.begin(), sizes.end()}, {order.begin(), order.end()}, {},
+      layout.scalar_type(), aten::TensorShapeDynamism::STATIC);
 }
 
 }  // namespace

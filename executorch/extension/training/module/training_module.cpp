@@ -7,7 +7,6 @@ namespace executorch {
 namespace extension {
 namespace training {
 
-using internal::JointOutputs;
 using internal::NamedTensors;
 using runtime::Error;
 using runtime::EValue;
@@ -22,11 +21,11 @@ auto guarded(const F& f) {
 
 }  // namespace
 
-Result<const JointOutputs*> TrainingModule::joint_outputs(const std::string& method_name) {
-  auto known = joint_outputs_.find(method_name);
-  if (known == joint_outputs_.end()) {
-    ET_ASSIGN_OR_RETURN(auto found, JointOutputs::of(*this, method_name));
-    known = joint_outputs_.emplace(method_name, std::move(found)).first;
+auto TrainingModule::know(const std::string& method_name) -> Result<Known*> {
+  auto known = known_.find(method_name);
+  if (known == known_.end()) {
+    ET_ASSIGN_OR_RETURN(auto joint, internal::JointOutputs::of(*this, method_name));
+    known = known_.emplace(method_name, Known{std::move(joint)}).first;
   }
   return &known->second;
 }
@@ -34,33 +33,33 @@ Result<const JointOutputs*> TrainingModule::joint_outputs(const std::string& met
 Result<std::vector<EValue>> TrainingModule::execute_forward_backward(
     const std::string& method_name, const std::vector<EValue>& input) {
   return guarded([&]() -> Result<std::vector<EValue>> {
-    ET_ASSIGN_OR_RETURN(const auto* const joint, joint_outputs(method_name));
-    executed_.erase(method_name);
+    ET_ASSIGN_OR_RETURN(Known* const known, know(method_name));
+    known->has_gradients = false;
     ET_ASSIGN_OR_RETURN(auto outputs, execute(method_name, input));
-    outputs.resize(joint->first_gradient());
-    executed_.insert(method_name);
+    known->has_gradients = true;
+    outputs.resize(known->joint.first_gradient());
     return outputs;
   });
 }
 
 Result<const NamedTensors> TrainingModule::named_parameters(const std::string& method_name) {
   return guarded([&]() -> Result<const NamedTensors> {
-    ET_ASSIGN_OR_RETURN(const auto* const joint, joint_outputs(method_name));
+    ET_ASSIGN_OR_RETURN(const Known* const known, know(method_name));
     ET_ASSIGN_OR_RETURN(const auto outputs, get_outputs(method_name));
-    ET_ASSIGN_OR_RETURN(auto found, joint->parameters(outputs));
+    ET_ASSIGN_OR_RETURN(auto found, known->joint.parameters(outputs));
     return found;
   });
 }
 
 Result<const NamedTensors> TrainingModule::named_gradients(const std::string& method_name) {
   return guarded([&]() -> Result<const NamedTensors> {
+    ET_ASSIGN_OR_RETURN(const Known* const known, know(method_name));
     ET_CHECK_OR_RETURN_ERROR(
-        executed_.count(method_name) != 0 && is_method_loaded(method_name), InvalidArgument,
+        known->has_gradients && is_method_loaded(method_name), InvalidArgument,
         "there are no gradients of '%s': execute_forward_backward() was not called, or failed",
         method_name.c_str());
-    ET_ASSIGN_OR_RETURN(const auto* const joint, joint_outputs(method_name));
     ET_ASSIGN_OR_RETURN(const auto outputs, get_outputs(method_name));
-    ET_ASSIGN_OR_RETURN(auto found, joint->gradients(outputs));
+    ET_ASSIGN_OR_RETURN(auto found, known->joint.gradients(outputs));
     return found;
   });
 }

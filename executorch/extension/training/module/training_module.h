@@ -13,8 +13,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -59,7 +57,8 @@ class ET_EXPERIMENTAL TrainingModule final : public Module {
 
   /// Whether there was something to unload. What was trained goes with it.
   bool unload_method(const std::string& method_name) {
-    executed_.erase(method_name);
+    const auto found = known_.find(method_name);
+    if (found != known_.end()) found->second.has_gradients = false;
     return Module::unload_method(method_name);
   }
   bool unload_forward() { return unload_method("forward"); }
@@ -83,10 +82,13 @@ class ET_EXPERIMENTAL TrainingModule final : public Module {
       const std::string& method_name);
 
  private:
-  runtime::Result<const internal::JointOutputs*> joint_outputs(const std::string& method_name);
+  struct Known {
+    internal::JointOutputs joint;
+    bool has_gradients = false;
+  };
+  runtime::Result<Known*> know(const std::string& method_name);
 
-  std::unordered_map<std::string, internal::JointOutputs> joint_outputs_;
-  std::unordered_set<std::string> executed_;  // methods whose gradients are there
+  std::map<std::string, Known> known_;  // methods for training
 };
 
 }  // namespace training

@@ -7,6 +7,7 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <type_traits>
+#include <utility>
 
 // What is experimental warns its users, not itself.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -28,7 +29,7 @@ struct SGD::Update {
   size_t count;
   void* parameter;
   const void* gradient;
-  Momentum* momentum;  // null without one
+  Momentum* momentum;
 };
 
 namespace {
@@ -76,24 +77,8 @@ void apply(const SGDOptions& options, size_t count, T* parameter, const T* gradi
 
 void SGD::add_param_group(const SGDParamGroup& param_group) {
   param_groups_.push_back(param_group);
+  momenta_.resize(momenta_.size() + param_group.named_parameters().size());
   if (!param_group.has_options()) param_groups_.back().set_options(defaults_.clone());
-}
-
-Error SGD::find_momentum(std::string_view name, const Tensor& parameter, Update& update) {
-  const auto* const key = parameter.unsafeGetTensorImpl();
-  auto found = momenta_.find(key);
-  if (found == momenta_.end()) {
-    TensorPtr owner = clone_tensor_ptr(parameter);  // which the first step overwrites
-    const SGDParamState state(*owner);
-    found = momenta_.emplace(key, Momentum{std::move(owner), state}).first;
-  }
-  Tensor& buffer = found->second.state.momentum_buffer();
-  ET_CHECK_OR_RETURN_ERROR(buffer.nbytes() == parameter.nbytes(), InvalidState,
-                           "SGD: '%.*s' has %zu bytes now; expected %zu, those of its momentum",
-                           static_cast<int>(name.size()), name.data(), parameter.nbytes(),
-                           buffer.nbytes());
-  update.momentum = &found->second;
-  return Error::Ok;
 }
 
 Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor& gradient,
@@ -121,7 +106,13 @@ Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor&
                            "SGD: the gradient of '%.*s' has no memory", length, name.data());
   ET_ASSIGN_OR_RETURN(update.parameter, runtime::internal::writable_data(parameter),
                       "SGD: '%.*s' cannot be updated", length, name.data());
-  return update.options->momentum() == 0 ? Error::Ok : find_momentum(name, parameter, update);
+  if (update.options->momentum() == 0) return Error::Ok;
+  TensorPtr& buffer = update.momentum->buffer;
+  if (buffer == nullptr) buffer = clone_tensor_ptr(parameter);  // which the first step overwrites
+  ET_CHECK_OR_RETURN_ERROR(buffer->nbytes() == parameter.nbytes(), InvalidState,
+                           "SGD: '%.*s' has %zu bytes now; expected %zu, those of its momentum",
+                           length, name.data(), parameter.nbytes(), buffer->nbytes());
+  return Error::Ok;
 }
 
 void SGD::run(const Update& update) {
@@ -129,8 +120,8 @@ void SGD::run(const Update& update) {
     using T = std::remove_pointer_t<decltype(parameter)>;
     T* momentum = nullptr;
     bool begun = false;
-    if (update.momentum != nullptr) {
-      momentum = static_cast<T*>(update.momentum->state.momentum_buffer().mutable_data_ptr());
+    if (update.options->momentum() != 0) {
+      momentum = static_cast<T*>(update.momentum->buffer->mutable_data_ptr());
       begun = std::exchange(update.momentum->begun, true);
     }
     apply(*update.options, update.count, parameter, static_cast<const T*>(update.gradient),
@@ -151,12 +142,15 @@ void SGD::run(const Update& update) {
 Error SGD::step(const NamedTensors& named_gradients) {
   return runtime::catch_allocation_failure("SGD", [&]() -> Error {
     std::vector<Update> updates;
+    size_t place = 0;
     for (const SGDParamGroup& group : param_groups_) {
       for (const auto& [name, parameter] : group.named_parameters()) {
+        Momentum& momentum = momenta_[place++];
         const auto gradient = named_gradients.find(name);
         if (gradient == named_gradients.end()) continue;
         Update& update = updates.emplace_back();
         update.options = &group.options();
+        update.momentum = &momentum;
         ET_CHECK_OK_OR_RETURN_ERROR(prepare(name, parameter, gradient->second, update));
       }
     }

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,7 +20,7 @@ namespace extension {
 namespace training {
 namespace optimizer {
 
-/// What SGD keeps for a parameter from step to step.
+/// A momentum buffer, for code that has its own optimizer.
 class ET_EXPERIMENTAL SGDParamState {
  public:
   /// A handle: the tensor must live as long as the state.
@@ -130,21 +129,18 @@ class ET_EXPERIMENTAL SGD {
 
  private:
   struct Momentum {
-    TensorPtr owner;
-    SGDParamState state;
+    TensorPtr buffer;  // null until it is needed
     bool begun = false;
   };
   struct Update;
 
   runtime::Error prepare(std::string_view name, const aten::Tensor& parameter,
                          const aten::Tensor& gradient, Update& update);
-  runtime::Error find_momentum(std::string_view name, const aten::Tensor& parameter,
-                               Update& update);
   static void run(const Update& update);
 
   SGDOptions defaults_;
   std::vector<SGDParamGroup> param_groups_;
-  std::unordered_map<const aten::TensorImpl*, Momentum> momenta_;
+  std::vector<Momentum> momenta_;  // of all parameters, group by group
 };
 
 }  // namespace optimizer
