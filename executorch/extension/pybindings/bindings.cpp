@@ -351,6 +351,7 @@ void bind_process(nb::module_& m) {
 
 NB_MODULE(_C, m) {
   using namespace executorch::extension::pybindings;
+  nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no error
   executorch::runtime::runtime_init();
   LogCapture::install();
   nb::enum_<Verification>(m, "Verification", nb::is_arithmetic())

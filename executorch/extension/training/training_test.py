@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,6 +240,32 @@ def test_numpy_arrays_are_trained_in_place() -> None:
     parameter, gradient = np.ones((2, 3), np.float32), np.full((2, 3), 2, np.float32)
     get_sgd_optimizer({"p": parameter}, lr=0.25).step({"p": gradient})
     np.testing.assert_array_equal(parameter, np.full((2, 3), 0.5, np.float32))
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+from executorch.extension.training import _load_for_executorch_for_training, get_sgd_optimizer
+module = _load_for_executorch_for_training("xor.pte")
+x = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
+y = np.array([0, 1, 1, 0])
+first, _ = module.forward_backward("forward", [x, y])
+optimizer = get_sgd_optimizer(module.named_parameters(), 0.5, 0.9)
+for _ in range(100):
+    optimizer.step(module.named_gradients())
+    loss, classes = module.forward_backward("forward", [x, y])
+assert type(loss) is np.ndarray and loss < 0.05 * first
+assert (classes == y).all()
+"""
+
+
+def test_numpy_is_enough(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    trained(WithLoss(mlp()), XOR).save(str(tmp_path / "xor.pte"))
+    command = [sys.executable, "-c", WITHOUT_TORCH]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_gradients_need_a_call_that_succeeded() -> None:
