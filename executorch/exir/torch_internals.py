@@ -9,8 +9,9 @@ not load their modules itself.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -202,6 +203,30 @@ def has_composite_kernel(op: OpOverload) -> bool:
     key = DispatchKey.CompositeImplicitAutograd
     in_cpp = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key.name)
     return key in op.py_kernels or in_cpp
+
+
+@contextmanager
+def composites_seen_by(see: Callable[..., Any], ops: Iterable[OpOverload]) -> Iterator[None]:
+    """While Python dispatches, calls of these composite operators, from C++ too, are calls of
+    `see(op, own, *args, **kwargs)`, where `own` is the operator's kernel, made of others."""
+    key = DispatchKey.CompositeImplicitAutograd
+    before = {op: op.py_kernels.get(key) for op in ops}
+
+    def seen(op: OpOverload, own: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: see(op, own, *args, **kwargs)
+
+    try:
+        for op, kernel in before.items():
+            op.py_kernels[key] = seen(op, kernel or partial(op._op_dk, key))
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, kernel in before.items():
+            if kernel is None:
+                del op.py_kernels[key]
+            else:
+                op.py_kernels[key] = kernel
+            op._dispatch_cache.clear()
 
 
 def is_preservable_composite(op: OpOverload) -> bool:

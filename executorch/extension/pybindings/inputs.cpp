@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 namespace executorch::extension::pybindings {
 namespace nb = nanobind;
@@ -55,7 +56,14 @@ nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& wr
     return array;
   }
   if (nb::hasattr(held, "__dlpack__")) {
-    held.attr("__dlpack__")();  // raises the producer's own reason
+    try {
+      held.attr("__dlpack__")();  // raises the producer's own reason
+    } catch (nb::python_error& reason) {
+      if (!reason.matches(PyExc_BufferError)) throw;
+      const auto said = nb::cast<std::string>(nb::str(reason.value()));
+      throw std::runtime_error(where + ": cannot read the memory of a " + python_type(item) + ": " +
+                               said);
+    }
   }
   throw nb::type_error((where + ": cannot read the memory of a " + python_type(item)).c_str());
 }
