@@ -12,6 +12,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 namespace executorch::extension::pybindings {
 namespace nb = nanobind;
@@ -42,9 +43,17 @@ bool is_sequence(nb::handle items) {
 /// The array behind `item`, writable if it can be; `writable` says which.
 nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& writable) {
   nb::object held = nb::borrow(item);
-  if (nb::hasattr(item, "detach") &&
-      nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
-    held = item.attr("detach")();  // DLPack refuses tensors that record gradients
+  if (nb::hasattr(item, "detach")) {
+    if (nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
+      held = item.attr("detach")();  // DLPack refuses tensors that record gradients
+    }
+    // It refuses conjugates, and forgets that the elements of a negative view are to be negated.
+    for (const auto& [is_lazy, resolve] :
+         {std::pair("is_conj", "resolve_conj"), std::pair("is_neg", "resolve_neg")}) {
+      if (nb::hasattr(held, is_lazy) && nb::cast<bool>(held.attr(is_lazy)())) {
+        held = held.attr(resolve)();
+      }
+    }
   }
   nb::ndarray<> mutable_array;
   writable = nb::try_cast(held, mutable_array, false);
