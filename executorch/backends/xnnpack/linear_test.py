@@ -201,3 +201,12 @@ def test_linear_layers_inside_of_recurrent_ones_are_delegated(name: str) -> None
     with torch.no_grad():
         wanted = module(x)[0]
     torch.testing.assert_close(run(edge, x), wanted, atol=tolerance("", wanted), rtol=0)
+
+
+def test_weights_that_negate_their_memory_are_read_as_they_are() -> None:
+    linear = nn.Linear(6, 4).eval()
+    linear.weight = nn.Parameter(torch._neg_view(torch.randn(4, 6)))
+    x = torch.randn(3, 6)
+    edge = to_edge_transform_and_lower(export(linear, (x,)), partitioner=[XnnpackPartitioner()])
+    assert payload_kinds(edge) == ["FullyConnected"]
+    torch.testing.assert_close(run(edge, x), linear(x).detach())
