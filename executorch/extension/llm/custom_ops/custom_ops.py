@@ -185,13 +185,9 @@ def fast_hadamard_transform_meta(mat: Tensor) -> Tensor:
 def gated_delta_rule_meta(
     query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    for tensor in (query, key, value, decay, beta, initial_state):
-        _require(tensor.dtype == torch.float32, f"float32 is expected, not {tensor.dtype}")
-    _require(query.shape == key.shape == decay.shape, "queries, keys and decay differ in shape")
-    _require(query.shape[:3] == value.shape[:3] == beta.shape, "values or beta do not fit queries")
-    state = (query.size(0), query.size(1), query.size(3), value.size(3))
-    _require(initial_state.shape == state, f"a state of shape {state} is expected")
-    return torch.empty_like(value), torch.empty_like(initial_state)
+    eager.check_gated_delta_rule(query, key, value, decay, beta, initial_state)
+    out = query.new_empty((*query.shape[:3], value.size(3)))
+    return out, torch.empty_like(initial_state)
 
 
 channelwise_gated_delta_rule_meta = gated_delta_rule_meta

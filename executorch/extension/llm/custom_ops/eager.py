@@ -169,18 +169,55 @@ def fast_hadamard_transform(mat: Tensor) -> Tensor:
     return x.reshape(mat.shape).to(mat.dtype)
 
 
+def check_gated_delta_rule(
+    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
+) -> None:
+    given = {
+        "queries": query,
+        "keys": key,
+        "values": value,
+        "decay": decay,
+        "beta": beta,
+        "state": initial_state,
+    }
+    for name, tensor in given.items():
+        if tensor.dtype != torch.float32:
+            raise RuntimeError(f"{name} of float32 are expected, not of {tensor.dtype}")
+    if not query.dim() == key.dim() == value.dim() == 4 or decay.dim() not in (3, 4):
+        fits = False
+    else:
+        batch, heads, tokens, dim = query.shape
+        state_heads = key.size(1)
+        fits = (
+            key.shape == (batch, state_heads, tokens, dim)
+            and value.shape[:3] == beta.shape == key.shape[:3]
+            and decay.shape == key.shape[: decay.dim()]
+            and initial_state.shape == (batch, state_heads, dim, value.size(3))
+            and (heads % state_heads == 0 if state_heads else heads == 0)
+        )
+    if not fits:
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in given.items())
+        raise RuntimeError(f"gated_delta_rule: shapes that do not fit: {shapes}")
+
+
 def gated_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
 ) -> tuple[Tensor, Tensor]:
+    check_gated_delta_rule(query, key, value, decay, beta, initial_state)
     state = initial_state.clone()
-    out = torch.empty_like(value)
-    for t in range(query.size(2)):
+    batch, heads, tokens, dim = query.shape
+    state_heads = key.size(1)
+    groups = query.reshape(batch, state_heads, heads // max(state_heads, 1), tokens, dim)
+    out = value.new_empty((*groups.shape[:4], value.size(3)))
+    if decay.dim() == 3:
+        decay = decay[..., None]
+    for t in range(tokens):
         state = state * decay[:, :, t, :, None]
         predicted = torch.einsum("bhkv,bhk->bhv", state, key[:, :, t])
         delta = beta[:, :, t, None] * (value[:, :, t] - predicted)
         state = state + key[:, :, t, :, None] * delta[:, :, None, :]
-        out[:, :, t] = torch.einsum("bhkv,bhk->bhv", state, query[:, :, t])
-    return out, state
+        out[:, :, :, t] = torch.einsum("bhkv,bhgk->bhgv", state, groups[:, :, :, t])
+    return out.reshape(batch, heads, tokens, value.size(3)), state
 
 
 def fallback(input: Tensor) -> Tensor:
