@@ -8,6 +8,12 @@ them, functional and `.out`, with an eager form in PyTorch; programs call the ke
     custom_quantized_sdpa(...)       custom_sdpa over int8 keys and values with a scale per row
     fast_hadamard_transform(mat)     gated_delta_rule(query, key, value, decay, beta, state)
 
+And `torch.ops.executorch`, for models whose keys and values of an encoder are computed once, in a
+branch of `torch.cond`; programs get plain writes and copies in their place:
+
+    update_cross_attn_cache(value, cache)    cache[:, :, t] = value[:, :, t]; a copy of the cache
+    alias(x, y)                              both as they are
+
 Queries, keys and values are [batch, tokens, heads, dim], caches [batch, capacity, heads, dim].
 `op_sdpa.h` says what each computes.
 """
@@ -24,6 +30,7 @@ from executorch.extension.llm.custom_ops import eager
 from executorch.extension.llm.custom_ops.library import define
 
 custom_ops_lib = Library("llama", "FRAGMENT")
+executorch_lib = Library("executorch", "FRAGMENT")
 
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _ATTENTION = (
@@ -243,3 +250,29 @@ for _name in ("gated_delta_rule", "channelwise_gated_delta_rule"):
         outs=("out", "final_state_out"),
     )
 define(custom_ops_lib, "fallback(Tensor input)", eager.fallback, torch.empty_like, outs=("output",))
+
+
+def custom_alias(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.ops.executorch.alias.default(x, y)  # type: ignore[no-any-return]
+
+
+def _cross_attn_cache_meta(value: Tensor, cache: Tensor) -> Tensor:
+    eager.check_cross_attn_cache(value, cache)
+    return torch.empty_like(cache)
+
+
+define(
+    executorch_lib,
+    "alias(Tensor x, Tensor y)",
+    lambda x, y: (x, y),
+    lambda x, y: (torch.empty_like(x), torch.empty_like(y)),
+    n_results=2,
+    outs=(),
+)
+define(
+    executorch_lib,
+    "update_cross_attn_cache(Tensor value, Tensor cache)",
+    eager.update_cross_attn_cache,
+    _cross_attn_cache_meta,
+    outs=(),
+)

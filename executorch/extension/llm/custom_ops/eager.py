@@ -37,6 +37,27 @@ def update_cache_with_indices(
     return value.new_zeros(1)
 
 
+def check_cross_attn_cache(value: Tensor, cache: Tensor) -> None:
+    fits = value.dim() == cache.dim() == 4 and all(
+        value.size(i) == cache.size(i) if i != 2 else value.size(i) <= cache.size(i)
+        for i in range(4)
+    )
+    if not fits:
+        raise ValueError(
+            f"values {list(value.shape)} do not fit a cache {list(cache.shape)} of [batch, heads, "
+            "capacity, dim]"
+        )
+    if value.dtype != cache.dtype:
+        raise ValueError(f"{value.dtype} into a cache of {cache.dtype}")
+
+
+def update_cross_attn_cache(value: Tensor, cache: Tensor) -> Tensor:
+    check_cross_attn_cache(value, cache)
+    with torch.no_grad():
+        cache[:, :, : value.size(2)].copy_(value)
+        return cache.clone()
+
+
 def custom_sdpa(
     query: Tensor,
     key: Tensor,

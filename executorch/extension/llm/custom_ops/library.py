@@ -19,14 +19,19 @@ def define(
     n_results: int = 1,
     outs: tuple[str, ...] = ("out",),
 ) -> None:
-    """`inputs` reads like "update_cache(Tensor value, Tensor(a!) cache, SymInt start_pos)". A
-    compiled library that was loaded before has defined the operator: it stays as it is."""
+    """An operator and, where `outs` are named, its out variant. `inputs` reads like
+    "update_cache(Tensor value, Tensor(a!) cache, SymInt start_pos)". A compiled library that was
+    loaded before has defined the operator: it stays as it is."""
     name, _, arguments = inputs.partition("(")
     namespace = library.ns
     if f"{namespace}::{name}" in all_operator_names():
         return
     result = "Tensor" if n_results == 1 else f"({', '.join(['Tensor'] * n_results)})"
     library.define(f"{inputs} -> {result}")
+    library.impl(name, compute, "CompositeExplicitAutograd")
+    register_fake(f"{namespace}::{name}", fake, lib=library)
+    if not outs:
+        return
     letters = [chr(ord("a") + arguments.count("!") + i) for i in range(n_results)]
     written = ", ".join(f"Tensor({x}!) {o}" for x, o in zip(letters, outs, strict=True))
     kinds = ", ".join(f"Tensor({x}!)" for x in letters)
@@ -47,9 +52,7 @@ def define(
             target.resize_(value.shape).copy_(value)
         return targets[0] if n_results == 1 else tuple(targets)
 
-    library.impl(name, compute, "CompositeExplicitAutograd")
     library.impl(f"{name}.out", into, "CompositeExplicitAutograd")
-    register_fake(f"{namespace}::{name}", fake, lib=library)
 
 
 def _overlap(a: Tensor, b: Tensor) -> bool:
