@@ -7,6 +7,7 @@ them, functional and `.out`, with an eager form in PyTorch; programs call the ke
     sdpa_with_kv_cache(query, key, value, key_cache, value_cache, start_pos, seq_len, ...)
     custom_quantized_sdpa(...)       custom_sdpa over int8 keys and values with a scale per row
     fast_hadamard_transform(mat)     gated_delta_rule(query, key, value, decay, beta, state)
+    quantized_moe_ffn(...)           experts whose weights `packed_linear` packs; see op_moe.h
 
 And `torch.ops.executorch`, for models whose keys and values of an encoder are computed once, in a
 branch of `torch.cond`; programs get plain writes and copies in their place:
@@ -26,6 +27,7 @@ import torch
 from torch import Tensor
 from torch.library import Library
 
+from executorch.exir.torch_internals import all_operator_names
 from executorch.extension.llm.custom_ops import eager
 from executorch.extension.llm.custom_ops.library import define
 
@@ -249,6 +251,41 @@ for _name in ("gated_delta_rule", "channelwise_gated_delta_rule"):
         n_results=2,
         outs=("out", "final_state_out"),
     )
+
+
+def quantized_moe_ffn_meta(
+    x: Tensor,
+    gate_weight: Tensor,
+    expert_bias: Tensor,
+    packed_w13: Tensor,
+    packed_w2: Tensor,
+    num_activated_experts: int,
+    num_experts: int,
+    hidden_dim: int,
+    dim: int,
+    group_size: int,
+    weight_nbit: int,
+    score_func: str,
+    route_scale: float,
+) -> Tensor:
+    sizes = (num_activated_experts, num_experts, hidden_dim, dim, group_size, weight_nbit)
+    eager.check_quantized_moe_ffn(
+        x, gate_weight, expert_bias, packed_w13, packed_w2, *sizes, score_func, route_scale
+    )
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+define(
+    custom_ops_lib,
+    "quantized_moe_ffn(Tensor x, Tensor gate_weight, Tensor expert_bias, Tensor packed_w13, "
+    "Tensor packed_w2, int num_activated_experts, int num_experts, int hidden_dim, int dim, "
+    "int group_size, int weight_nbit, str score_func, float route_scale)",
+    eager.quantized_moe_ffn,
+    quantized_moe_ffn_meta,
+)
+if "llama::_quantized_moe_ffn_active" not in all_operator_names():
+    custom_ops_lib.define("_quantized_moe_ffn_active() -> bool")
+    custom_ops_lib.impl("_quantized_moe_ffn_active", lambda: True, "CompositeExplicitAutograd")
 define(custom_ops_lib, "fallback(Tensor input)", eager.fallback, torch.empty_like, outs=("output",))
 
 

@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from executorch.extension.llm.custom_ops.packed_linear import unpack_linear
+
 
 def check_positions(start_pos: int, tokens: int, capacity: int) -> None:
     if start_pos < 0 or start_pos + tokens > capacity:
@@ -239,6 +241,103 @@ def gated_delta_rule(
         state = state + key[:, :, t, :, None] * delta[:, :, None, :]
         out[:, :, :, t] = torch.einsum("bhkv,bhgk->bhgv", state, groups[:, :, :, t])
     return out.reshape(batch, heads, tokens, value.size(3)), state
+
+
+def check_quantized_moe_ffn(
+    x: Tensor,
+    gate_weight: Tensor,
+    expert_bias: Tensor,
+    packed_w13: Tensor,
+    packed_w2: Tensor,
+    num_activated_experts: int,
+    num_experts: int,
+    hidden_dim: int,
+    dim: int,
+    group_size: int,
+    weight_nbit: int,
+    score_func: str,
+    route_scale: float,
+) -> None:
+    """AssertionError for what the kernel refuses, but for the bytes of the weights."""
+
+    def require(condition: bool, message: str) -> None:
+        if not condition:
+            raise AssertionError(f"quantized_moe_ffn: {message}")
+
+    given = {"x": x, "gate_weight": gate_weight, "expert_bias": expert_bias}
+    for name, tensor in given.items():
+        require(tensor.dtype == torch.float32, f"{name} of float32 is expected, not {tensor.dtype}")
+    shape = list(x.shape)
+    require(dim > 0 and len(shape) == 2 and shape[1] == dim, f"x [tokens, {dim}], not {shape}")
+    shape = list(gate_weight.shape)
+    require(shape == [num_experts, dim], f"gate_weight [{num_experts}, {dim}], not {shape}")
+    shape = list(expert_bias.shape)
+    require(
+        expert_bias.numel() == 0 or (shape == [num_experts] and score_func == "sigmoid"),
+        f"an empty expert_bias, or [{num_experts}] with sigmoid, not {shape} with {score_func}",
+    )
+    for name, tensor in {"packed_w13": packed_w13, "packed_w2": packed_w2}.items():
+        require(
+            tensor.dtype == torch.uint8 and tensor.dim() == 2 and tensor.size(0) == num_experts,
+            f"{name} of uint8 [{num_experts}, bytes], not of {tensor.dtype} {list(tensor.shape)}",
+        )
+    require(
+        0 < num_activated_experts <= num_experts,
+        f"num_activated_experts {num_activated_experts} of {num_experts}",
+    )
+    require(score_func in ("sigmoid", "softmax"), f"score_func {score_func!r}")
+    require(weight_nbit in (4, 8), f"weight_nbit 4 or 8, not {weight_nbit}")
+    require(
+        group_size > 0
+        and hidden_dim > 0
+        and group_size % 16 == dim % group_size == hidden_dim % group_size == 0,
+        f"group_size, a multiple of 16 that divides {dim} and {hidden_dim}, not {group_size}",
+    )
+
+
+def quantized_moe_ffn(
+    x: Tensor,
+    gate_weight: Tensor,
+    expert_bias: Tensor,
+    packed_w13: Tensor,
+    packed_w2: Tensor,
+    num_activated_experts: int,
+    num_experts: int,
+    hidden_dim: int,
+    dim: int,
+    group_size: int,
+    weight_nbit: int,
+    score_func: str,
+    route_scale: float,
+) -> Tensor:
+    sizes = (num_activated_experts, num_experts, hidden_dim, dim, group_size, weight_nbit)
+    check_quantized_moe_ffn(
+        x, gate_weight, expert_bias, packed_w13, packed_w2, *sizes, score_func, route_scale
+    )
+    scores = x @ gate_weight.T
+    if score_func == "sigmoid":
+        scores = scores.sigmoid()
+    ranks = scores + expert_bias if expert_bias.numel() else scores
+    # Of equal ones the first; NaNs last.
+    known = torch.where(ranks.isnan(), -math.inf, ranks)
+    order = known.argsort(dim=1, descending=True, stable=True)
+    order = order.gather(1, ranks.isnan().gather(1, order).int().argsort(dim=1, stable=True))
+    chosen = order[:, :num_activated_experts]
+    shares = scores.gather(1, chosen)
+    if score_func == "sigmoid":
+        tiny = torch.finfo(torch.float32).tiny
+        shares = shares / shares.sum(1, keepdim=True).clamp_min(tiny) * route_scale
+    else:
+        shares = shares.softmax(1)
+    out = torch.zeros_like(x)
+    for expert in chosen.unique().tolist():
+        token, place = (chosen == expert).nonzero(as_tuple=True)
+        layer = (group_size, weight_nbit)
+        w1, w3 = unpack_linear(packed_w13[expert], 2 * hidden_dim, dim, *layer).chunk(2)
+        w2 = unpack_linear(packed_w2[expert], dim, hidden_dim, *layer)
+        hidden = torch.nn.functional.silu(x[token] @ w1.T) * (x[token] @ w3.T)
+        out.index_add_(0, token, hidden @ w2.T * shares[token, place, None])
+    return out
 
 
 def fallback(input: Tensor) -> Tensor:
