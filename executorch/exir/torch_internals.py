@@ -175,6 +175,17 @@ def packet_name(packet: OpOverloadPacket) -> str:
     return packet._qualified_op_name
 
 
+def make_wrapper_subclass(
+    cls: type, shape: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> Any:
+    """A tensor of a subclass that has no memory of its own, which its parts are."""
+    return torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+
+
+# For subclasses that only look at what reaches the dispatcher.
+disabled_torch_function = torch._C._disabled_torch_function_impl
+
+
 def all_operator_names() -> list[str]:
     """Every overload that is registered, such as `aten::add.Tensor`."""
     return torch._C._dispatch_get_all_op_names()
