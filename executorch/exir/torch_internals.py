@@ -109,6 +109,11 @@ _LATE = {
         "torch._export.serde.serialize",
         "_registered_extension_types",
     ),
+    # A scale for each group that its numbers fit best (half-quadratic quantization).
+    "choose_qparams_and_quantize_scale_only_hqq": (
+        "torchao.quantization.quant_primitives",
+        "_choose_qparams_and_quantize_scale_only_hqq",
+    ),
 }
 
 
