@@ -109,6 +109,11 @@ _LATE = {
         "torch._export.serde.serialize",
         "_registered_extension_types",
     ),
+    # A scale for each group that its numbers fit best (half-quadratic quantization).
+    "choose_qparams_and_quantize_scale_only_hqq": (
+        "torchao.quantization.quant_primitives",
+        "_choose_qparams_and_quantize_scale_only_hqq",
+    ),
 }
 
 
@@ -173,6 +178,17 @@ def overload_name(op: Any) -> str:
 def packet_name(packet: OpOverloadPacket) -> str:
     """`aten::add` of `torch.ops.aten.add`."""
     return packet._qualified_op_name
+
+
+def make_wrapper_subclass(
+    cls: type, shape: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> Any:
+    """A tensor of a subclass that has no memory of its own, which its parts are."""
+    return torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+
+
+# For subclasses that only look at what reaches the dispatcher.
+disabled_torch_function = torch._C._disabled_torch_function_impl
 
 
 def all_operator_names() -> list[str]:

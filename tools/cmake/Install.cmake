@@ -49,6 +49,7 @@ set(EXECUTORCH_OTHER_PARTS
     executorch_backends
     executorch_extensions
     extension_aten_util
+    extension_llm_cache
     extension_llm_sampler
     extension_llm_constraint
     extension_llm_jinja
