@@ -391,6 +391,8 @@ TEST_F(CustomOps, GatedDeltaRuleFollowsItsDefinition) {
       [&](auto& c) { gated_delta_rule_out(c, q, k, v, decay, beta, state, out, state); });
   expect_refused(
       [&](auto& c) { gated_delta_rule_out(c, q, v, v, decay, beta, state, out, final_state); });
+  expect_refused(
+      [&](auto& c) { gated_delta_rule_out(c, q, k, beta, decay, beta, state, out, final_state); });
 }
 
 TEST_F(CustomOps, HeadsOfQueriesShareTheStatesOfTheDeltaRule) {

@@ -16,6 +16,12 @@ namespace {
 
 constexpr const char* kOp = "gated_delta_rule.out";
 
+/// A tensor and the ranks that it may have. A program may give one tensor for several arguments.
+struct Ranked {
+  const Tensor* tensor;
+  int64_t rank, other_rank;
+};
+
 bool check(KernelRuntimeContext& ctx, const Tensor& query, const Tensor& key, const Tensor& value,
            const Tensor& decay, const Tensor& beta, const Tensor& state, const Tensor& out,
            const Tensor& final_state) {
@@ -24,9 +30,11 @@ bool check(KernelRuntimeContext& ctx, const Tensor& query, const Tensor& key, co
                "%s: tensors of Float were expected; found %s", kOp,
                executorch::runtime::toString(t->scalar_type()));
   }
-  for (const Tensor* t : {&query, &key, &value, &decay, &beta, &state}) {
-    const bool fits = t->dim() == (t == &beta ? 3 : 4) || (t == &decay && t->dim() == 3);
-    ET_REQUIRE(ctx, fits && is_contiguous(*t), InvalidArgument, false,
+  for (const auto& [t, rank, other_rank] :
+       {Ranked{&query, 4, 4}, Ranked{&key, 4, 4}, Ranked{&value, 4, 4}, Ranked{&decay, 3, 4},
+        Ranked{&beta, 3, 3}, Ranked{&state, 4, 4}}) {
+    ET_REQUIRE(ctx, (t->dim() == rank || t->dim() == other_rank) && is_contiguous(*t),
+               InvalidArgument, false,
                "%s: contiguous tensors of 4 dimensions, decay of 3 or 4 and beta of 3, were "
                "expected; found %s",
                kOp, ShapeText(*t).c_str());
