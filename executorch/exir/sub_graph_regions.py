@@ -29,7 +29,8 @@ class Region(TensorSpec):
 
 
 def plan_sub_graphs(graph_module: GraphModule, plan: Plan) -> list[Region]:
-    """Plan the sub-graphs of every control flow node; the branches of a cond share one region."""
+    """Plan the sub-graphs of every control flow node, which share one region: never do two run at
+    the same time."""
     regions: list[Region] = []
     for index, node in enumerate(graph_module.graph.nodes):
         subs = sub_graphs(node, graph_module)
@@ -62,8 +63,8 @@ def _lifetime(index: int, node: Node) -> list[int]:
 
 
 def _plan_one(sub: GraphModule, node: Node, plan: Plan) -> tuple[list[int], list[TensorSpec]]:
-    # A loop's body reads slices that are copied into memory of its own.
-    inputs = node.target.name() != "cond"  # type: ignore[union-attr]
+    # The body of map and scan reads slices that are copied into memory of its own.
+    inputs = node.target.name() in ("map_impl", "scan")  # type: ignore[union-attr]
     sizes, members = plan(sub, inputs)
     for inner in sub.meta.pop("regions", []):
         members += inner.members

@@ -9,8 +9,9 @@ not load their modules itself.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -108,6 +109,11 @@ _LATE = {
         "torch._export.serde.serialize",
         "_registered_extension_types",
     ),
+    # A scale for each group that its numbers fit best (half-quadratic quantization).
+    "choose_qparams_and_quantize_scale_only_hqq": (
+        "torchao.quantization.quant_primitives",
+        "_choose_qparams_and_quantize_scale_only_hqq",
+    ),
 }
 
 
@@ -174,6 +180,17 @@ def packet_name(packet: OpOverloadPacket) -> str:
     return packet._qualified_op_name
 
 
+def make_wrapper_subclass(
+    cls: type, shape: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> Any:
+    """A tensor of a subclass that has no memory of its own, which its parts are."""
+    return torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+
+
+# For subclasses that only look at what reaches the dispatcher.
+disabled_torch_function = torch._C._disabled_torch_function_impl
+
+
 def all_operator_names() -> list[str]:
     """Every overload that is registered, such as `aten::add.Tensor`."""
     return torch._C._dispatch_get_all_op_names()
@@ -202,6 +219,30 @@ def has_composite_kernel(op: OpOverload) -> bool:
     key = DispatchKey.CompositeImplicitAutograd
     in_cpp = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key.name)
     return key in op.py_kernels or in_cpp
+
+
+@contextmanager
+def composites_seen_by(see: Callable[..., Any], ops: Iterable[OpOverload]) -> Iterator[None]:
+    """While Python dispatches, calls of these composite operators, from C++ too, are calls of
+    `see(op, own, *args, **kwargs)`, where `own` is the operator's kernel, made of others."""
+    key = DispatchKey.CompositeImplicitAutograd
+    before = {op: op.py_kernels.get(key) for op in ops}
+
+    def seen(op: OpOverload, own: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: see(op, own, *args, **kwargs)
+
+    try:
+        for op, kernel in before.items():
+            op.py_kernels[key] = seen(op, kernel or partial(op._op_dk, key))
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, kernel in before.items():
+            if kernel is None:
+                del op.py_kernels[key]
+            else:
+                op.py_kernels[key] = kernel
+            op._dispatch_cache.clear()
 
 
 def is_preservable_composite(op: OpOverload) -> bool:

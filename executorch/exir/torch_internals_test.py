@@ -144,6 +144,25 @@ def test_has_composite_kernel():
     assert not internals.has_composite_kernel(ADD)
 
 
+def test_composites_are_seen_while_python_dispatches():
+    linear = torch.ops.aten.linear.default
+    kernels = dict(linear.py_kernels)
+    found = []
+
+    def see(op, own, *args, **kwargs):
+        found.append(op)
+        return own(*args, **kwargs)
+
+    x, cell = torch.ones(2, 3), nn.LSTMCell(3, 4)
+    with torch.no_grad(), internals.enable_python_dispatcher():
+        with internals.composites_seen_by(see, [linear]):
+            seen = nn.functional.linear(x, torch.ones(4, 3))
+            cell(x)  # calls it from C++
+        nn.functional.linear(x, torch.ones(4, 3))
+    assert found == [linear] * 3 and torch.equal(seen, torch.full((2, 4), 3.0))
+    assert linear.py_kernels == kernels
+
+
 def test_only_composites_that_may_return_a_view_are_not_preservable():
     assert internals.is_preservable_composite(torch.ops.aten.upsample_nearest2d.vec)
     assert not internals.is_preservable_composite(torch.ops.aten.reshape.default)

@@ -63,7 +63,8 @@ def export(
     dynamic_shapes  as for torch.export, or a dict of that by method
     quantize        "int8": weights of linear layers in 8 bits by output channel; "int4": in 4 bits
                     by groups of 32. Activations in 8 bits at run time. "int8-static": activations
-                    too have scales that are fixed by calibration. Implies backend="xnnpack"
+                    too have scales that are fixed by calibration. Implies backend="xnnpack".
+                    Recurrent layers (nn.LSTM ...) stay in floats; a warning names them
     backend         "xnnpack": in float32, or as `quantize` says; "portable": the runtime's own
                     kernels run everything
     incremental     a language model keeps what it computed for the tokens it has seen

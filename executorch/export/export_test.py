@@ -84,6 +84,24 @@ def test_layers_that_no_group_divides_keep_their_floats() -> None:
     assert type(transformed.even.weight) is not nn.Parameter
 
 
+@pytest.mark.parametrize("quantize", ["int8", "int8-static", "int4"])
+def test_recurrent_layers_that_keep_their_floats_are_named(quantize: Any) -> None:
+    class Tagger(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.memory, self.head = nn.LSTM(32, 32, batch_first=True), nn.Linear(32, 32)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.memory(x)[0])
+
+    model, x = Tagger().eval(), torch.randn(1, 4, 32)
+    with pytest.warns(UserWarning, match=r"not quantized: memory \(LSTM\): .* in floats"):
+        session = export(model, [(x,)], quantize=quantize)
+    torch.testing.assert_close(
+        session.run_method(example_inputs=(x,))[0], model(x), atol=0.05, rtol=0
+    )
+
+
 def test_default_is_the_portable_program() -> None:
     model, inputs, _ = example()
     session = export(model, inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,6 +135,23 @@ def _examples(context: dict[str, Any], method: str) -> list[tuple[Any, ...]]:
     return examples
 
 
+def _warn_of_recurrent_layers(model: torch.nn.Module) -> None:
+    """Name the layers whose matrix products nothing quantizes."""
+    kinds = (torch.nn.RNNBase, torch.nn.RNNCellBase)
+    found = [
+        f"{name or 'the model'} ({type(module).__name__})"
+        for name, module in model.named_modules()
+        if isinstance(module, kinds)
+    ]
+    if found:
+        warnings.warn(
+            f"not quantized: {', '.join(found)}: a recurrent layer is one operator when weights "
+            "are quantized, so that it computes in floats. Its matrix products are quantized if "
+            "they are nn.Linear layers.",
+            stacklevel=2,
+        )
+
+
 class SourceTransformStage(_Stage):
     """torchao's `quantize_` on the modules themselves, or on copies."""
 
@@ -160,6 +178,7 @@ class SourceTransformStage(_Stage):
         result = {}
         for method, model in data.items():
             model = model if self._in_place else copy.deepcopy(model)
+            _warn_of_recurrent_layers(model)
             for config in configs:
                 options = {"filter_fn": config.filter_fn} if config.filter_fn else {}
                 quantize_(model, config.ao_base_config, **options)
@@ -215,6 +234,7 @@ def _quantize(
     )
     from torchao.quantization.pt2e.quantizer import ComposableQuantizer
 
+    _warn_of_recurrent_layers(model)
     if recipe.is_qat and recipe.train_fn is None:
         raise ValueError("QuantizationRecipe: is_qat needs a train_fn, which trains the module")
     if recipe.is_qat:

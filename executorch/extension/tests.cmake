@@ -27,6 +27,13 @@ if(TARGET executor_testing)
     extension_method_state_test SOURCES module/method_state_test.cpp
     EXTRA_LIBS extension_module_static extension_tensor executor_testing portable_ops_lib)
 endif()
+if(TARGET executor_testing)
+  et_cxx_test(
+    extension_training_test
+    SOURCES training/module/training_module_test.cpp training/module/state_dict_util_test.cpp
+            training/optimizer/sgd_test.cpp
+    EXTRA_LIBS extension_training executor_testing portable_ops_lib)
+endif()
 et_cxx_test(
   bundled_module_test SOURCES module/bundled_module_test.cpp
   EXTRA_LIBS bundled_module extension_module devtools_schema portable_ops_lib)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from executorch.extension.llm.custom_ops import custom_ops, preprocess_custom_ops  # noqa: F401
+from executorch.extension.llm.custom_ops.packed_linear import pack_linear
 from tests.ops.oracle import packet_of
 from tests.ops.program import Call
 from tests.ops.samples import Maker
@@ -62,8 +63,25 @@ def _arguments(
         keys = [m(1, 2, 5, DIM) for _ in range(2)]
         values, decay, beta = m(1, 2, 5, 6), torch.rand(1, 2, 5, DIM), torch.rand(1, 2, 5)
         yield [*keys, values, decay, beta, m(1, 2, DIM, 6)], ()
+        # Two heads of queries for a state, and one decay for all of its rows.
+        queries, decay = m(1, 4, 5, DIM), torch.rand(1, 2, 5)
+        yield [queries, keys[1], values, decay, beta, m(1, 2, DIM, 6)], ()
+    elif short == "quantized_moe_ffn":
+        for bits, score in ((4, "sigmoid"), (8, "softmax")):
+            bias = m(3) if score == "sigmoid" else torch.empty(0)
+            weights = [_packed_experts(rows, bits) for rows in (32, 16)]
+            yield [m(4, 16), m(3, 16), bias, *weights, 2, 3, 16, 16, 16, bits, score, 1.5], ()
     elif short == "tile_crop":
         yield [m(3, 8, 12), 4], ()
+
+
+def _packed_experts(rows: int, bits: int) -> torch.Tensor:
+    """Three layers of 16 columns."""
+    layers = []
+    for _ in range(3):
+        q = torch.randint(-8, 8, (rows, 16), dtype=torch.int8)
+        layers.append(pack_linear(q, torch.rand(rows), 16, bits))
+    return torch.stack(layers)
 
 
 def _scales(*tensors: torch.Tensor) -> list[torch.Tensor]:

@@ -205,7 +205,7 @@ class Session {
     draw(true);
     print_tables();
     if (!options_.json.empty()) write_json();
-    return findings_.all().empty() ? 0 : 1;
+    return findings_.all().empty() && !tells_of_unloaded() ? 0 : 1;
   }
 
  private:
@@ -261,13 +261,14 @@ class Session {
     }
   }
 
+  uint64_t count(size_t group, size_t outcome) const {
+    uint64_t all = 0;
+    for (const Slot& slot : slots_) all += slot.shared->counts[group][outcome];
+    return all;
+  }
   uint64_t count(size_t outcome) const {
     uint64_t all = 0;
-    for (const Slot& slot : slots_) {
-      for (size_t g = 0; g < groups_.names.size(); ++g) {
-        all += slot.shared->counts[g][outcome];
-      }
-    }
+    for (size_t g = 0; g < groups_.names.size(); ++g) all += count(g, outcome);
     return all;
   }
   uint64_t count() const { return count(0) + count(1) + count(2) + count(3) + crashed_; }
@@ -311,6 +312,20 @@ class Session {
         findings_.all().empty() ? "" : options_.findings.c_str());
   }
 
+  // Of what is never loaded, such as an operator that is not linked, nothing was tried.
+  bool tells_of_unloaded() const {
+    constexpr uint64_t kEnough = 300;
+    bool found = false;
+    for (size_t g = 0; g < groups_.names.size(); ++g) {
+      const uint64_t unloaded = count(g, 0) + count(g, 1);
+      if (unloaded < kEnough || count(g, 2) + count(g, 3) > 0) continue;
+      found = true;
+      std::printf("program_fuzz: none of %llu mutants of %s could be loaded\n",
+                  static_cast<unsigned long long>(unloaded), groups_.names[g].c_str());
+    }
+    return found;
+  }
+
   void write_json() const {
     nlohmann::json out;
     out["mutants"] = count();
@@ -321,9 +336,7 @@ class Session {
     }
     for (size_t g = 0; g < groups_.names.size(); ++g) {
       for (size_t k = 0; k < 4; ++k) {
-        uint64_t all = 0;
-        for (const Slot& slot : slots_) all += slot.shared->counts[g][k];
-        out["operators"][groups_.names[g]][kOutcomes[k]] = all;
+        out["operators"][groups_.names[g]][kOutcomes[k]] = count(g, k);
       }
     }
     out["findings"] = nlohmann::json::array();

@@ -6,6 +6,7 @@ Needs the interpreter of an environment with upstream's wheel in EXECUTORCH_UPST
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from executorch.examples.models.llama.llama_transformer import Transformer, initialize
 from executorch.examples.models.llama.model_args import ModelArgs
+from executorch.extension.llm.custom_ops.packed_linear import pack_linear
 from tests.interop.sides import SIDES, needs_upstream, work
 
 pytestmark = needs_upstream
@@ -28,6 +30,40 @@ PARAMS = {
     "multiple_of": 32,
     "norm_eps": 1e-5,
 }
+
+
+def delta_rule_calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    for heads, tokens, by_channel in ((2, 1, True), (4, 7, False), (6, 7, True)):
+        leading = (2, 2, tokens)
+        decay = torch.rand(*leading, 8) if by_channel else torch.rand(leading)
+        q, k, v = (
+            torch.randn(2, heads, tokens, 8),
+            torch.randn(*leading, 8),
+            torch.randn(*leading, 5),
+        )
+        yield (
+            "gated_delta_rule",
+            (q, k / 8**0.5, v, decay, torch.rand(leading), torch.randn(2, 2, 8, 5)),
+            {},
+        )
+
+
+def expert_calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    for experts, active, bits, score in ((6, 2, 4, "sigmoid"), (4, 4, 8, "softmax")):
+
+        def packed(n: int, k: int, experts: int = experts, bits: int = bits) -> torch.Tensor:
+            most = 1 << (bits - 1)
+            layers = []
+            for _ in range(experts):
+                q = torch.randint(-most, most, (n, k), dtype=torch.int8)
+                layers.append(pack_linear(q, torch.rand(n, k // 32) / (most * 8), 32, bits))
+            return torch.stack(layers)
+
+        bias = torch.randn(experts) if score == "sigmoid" else torch.empty(0)
+        tensors = (torch.randn(9, 64), torch.randn(experts, 64) / 8, bias)
+        weights = (packed(2 * 96, 64), packed(64, 96))
+        settings = (active, experts, 96, 64, 32, bits, score, 1.5)
+        yield "quantized_moe_ffn", (*tensors, *weights, *settings), {}
 
 
 def calls() -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
@@ -66,6 +102,7 @@ def calls() -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
         made.append(("custom_quantized_sdpa", args, {}))
     for n in (1, 8, 128, 28, 28 * 16):
         made.append(("fast_hadamard_transform", (torch.randn(3, n),), {}))
+    made += [*delta_rule_calls(), *expert_calls()]
     shapes = [(1, 2, 9, 8), (1, 2, 9, 8), (1, 2, 9, 4), (1, 2, 9, 8), (1, 2, 9), (1, 2, 8, 4)]
     for name in ("gated_delta_rule", "channelwise_gated_delta_rule"):
         made.append((name, tuple(torch.rand(s) for s in shapes), {}))

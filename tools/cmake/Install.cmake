@@ -38,6 +38,7 @@ set(EXECUTORCH_PARTS_OF_SHARED
     extension_threadpool
     extension_evalue_util
     extension_runner_util
+    extension_training
     etdump
     bundled_program)
 # On top of those or of libexecutorch.
@@ -48,6 +49,7 @@ set(EXECUTORCH_OTHER_PARTS
     executorch_backends
     executorch_extensions
     extension_aten_util
+    extension_llm_cache
     extension_llm_sampler
     extension_llm_constraint
     extension_llm_jinja
@@ -144,6 +146,23 @@ foreach(set ExecuTorchShared ExecuTorchStatic ExecuTorchOther ExecuTorchC)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component})
   install(EXPORT ${set}Targets NAMESPACE executorch:: DESTINATION ${package} COMPONENT ${component})
 endforeach()
+# `cmake --install --strip`, as for wheels, leaves archives as they are.
+if(CMAKE_STRIP AND NOT APPLE)
+  set(archives "")
+  foreach(target ${ExecuTorchStatic} ${ExecuTorchOther})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      list(APPEND archives $<TARGET_FILE_NAME:${target}>)
+    endif()
+  endforeach()
+  install(
+    CODE "if(CMAKE_INSTALL_DO_STRIP)
+            set(archives \"${archives}\")
+            list(TRANSFORM archives PREPEND
+                 \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/\")
+            execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-unneeded \${archives})
+          endif()" COMPONENT executorch)
+endif()
 configure_package_config_file(
   ${EXECUTORCH_ROOT}/tools/cmake/executorch-config.cmake.in executorch-config.cmake
   INSTALL_DESTINATION ${package})

@@ -15,6 +15,12 @@ if(NOT TARGET executorch_private_flags)
               -fdata-sections -fvisibility-inlines-hidden
               $<$<CXX_COMPILER_ID:AppleClang,Clang>:-Wno-unknown-pragmas> # GCC ivdep
               $<$<BOOL:${EXECUTORCH_OPTIMIZE_SIZE}>:-Os;-fno-asynchronous-unwind-tables>)
+  if(EXECUTORCH_USE_SANITIZER OR EXECUTORCH_USE_THREAD_SANITIZER)
+    # GCC 12 looks at instrumented code, and sees accesses that are not in the source.
+    target_compile_options(
+      executorch_private_flags
+      INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>)
+  endif()
 endif()
 # The runtime needs neither; what talks to std containers of a user may opt out with EXCEPTIONS.
 set(EXECUTORCH_BARE_FLAGS $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)

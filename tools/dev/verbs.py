@@ -227,7 +227,8 @@ def verb_fuzz(args: list[str]) -> int:
     fields += ["--findings", str(seeds / "findings")]
     fields += ["--operators", chosen.operators] if chosen.operators else []
     fields += ["--json", str(Path(chosen.json).resolve())] if chosen.json else []
-    changed = show([*fields, str(seeds / "operators"), str(seeds / "models"), *programs])
+    alone = [p for p in programs if Path(p).stem != "external"]  # its weights are another file
+    changed = show([*fields, str(seeds / "operators"), str(seeds / "models"), *alone])
     if chosen.operators:
         return changed
     flipped = show([str(folder / "pte_flip"), *seconds, *programs])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, export
 
+from executorch.backends.xnnpack.partition.config.gemm_configs import LinearConfig
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.serialization import _native
 from executorch.exir import EdgeProgramManager, to_edge, to_edge_transform_and_lower
@@ -175,3 +176,37 @@ def test_bfloat16_is_quantized_at_run_time_for_weights_in_groups_if_it_is_wanted
     got = run(edge, x)
     torch.testing.assert_close(got, want, rtol=0, atol=tolerance("int4_group", want))
     assert payload_kinds(to_edge_transform_and_lower(program, partitioner=[unwanted])) == []
+
+
+RECURRENT = {
+    "lstm": (nn.LSTM(8, 16, 2, batch_first=True, bidirectional=True), (2, 5, 8), 24),
+    "gru": (nn.GRU(8, 16), (5, 2, 8), 6),
+    "rnn": (nn.RNN(8, 16), (5, 2, 8), 6),
+    "lstm cell": (nn.LSTMCell(8, 16), (2, 8), 2),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_linear_layers_inside_of_recurrent_ones_are_delegated(name: str) -> None:
+    torch.manual_seed(0)
+    module, shape, count = RECURRENT[name]
+    module.eval()
+    x = torch.randn(shape)
+    edge = to_edge_transform_and_lower(
+        export(module, (x,)), partitioner=[XnnpackPartitioner([LinearConfig])]
+    )
+    kinds = payload_kinds(edge)
+    assert kinds.count("FullyConnected") == count
+    assert not any("mm" in name or "linear" in name for name in computing_calls(edge))
+    with torch.no_grad():
+        wanted = module(x)[0]
+    torch.testing.assert_close(run(edge, x), wanted, atol=tolerance("", wanted), rtol=0)
+
+
+def test_weights_that_negate_their_memory_are_read_as_they_are() -> None:
+    linear = nn.Linear(6, 4).eval()
+    linear.weight = nn.Parameter(torch._neg_view(torch.randn(4, 6)))
+    x = torch.randn(3, 6)
+    edge = to_edge_transform_and_lower(export(linear, (x,)), partitioner=[XnnpackPartitioner()])
+    assert payload_kinds(edge) == ["FullyConnected"]
+    torch.testing.assert_close(run(edge, x), linear(x).detach())

@@ -79,7 +79,7 @@ def _case(case: MethodTestCase) -> schema.BundledMethodTestCase:
 
 def _value(item: Any) -> schema.Value:
     if isinstance(item, torch.Tensor):
-        return schema.Value(_tensor(item.detach().cpu()))
+        return schema.Value(_tensor(item.detach().cpu().resolve_neg().resolve_conj()))
     if isinstance(item, bool):
         return schema.Value(schema.Bool(item))
     return schema.Value(schema.Int(item) if isinstance(item, int) else schema.Double(item))

@@ -234,6 +234,7 @@ def _program_of_branch(branch: GraphModule, program: ExportedProgram) -> Exporte
     """A sub-graph of control flow as a program: all its inputs are given, it owns nothing."""
     graph: Graph = branch.graph
     results: Any = graph.output_node().args[0]
+    results = results if isinstance(results, (list, tuple)) else [results]  # a loop's condition
     return make_program(
         branch,
         ExportGraphSignature(

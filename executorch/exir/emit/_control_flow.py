@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import GraphModule, Node
@@ -26,6 +27,8 @@ def emit_control_flow(emitter: GraphEmitter, node: Node, graph_module: GraphModu
         _Loop(emitter, node, graph_module).emit_map()
     elif name == "scan":
         _Loop(emitter, node, graph_module).emit_scan()
+    elif name == "while_loop":
+        _emit_while(emitter, node, graph_module)
     else:
         raise _not_supported(node, f"the runtime has no instructions for {name}")
 
@@ -109,9 +112,93 @@ def _land(emitter: GraphEmitter, jump: int) -> None:
     call.destination_instruction = len(emitter.instructions)
 
 
+def _emit_while(emitter: GraphEmitter, node: Node, graph_module: GraphModule) -> None:
+    """Carried values = initial ones; start: condition; JumpFalse(it, end); body; carried values =
+    its results; JumpFalse(false, start); end.
+
+    The carried values are the node's results, with memory of their own, so that a loop writes no
+    input and no constant, and no round leaves them what they were before the loop.
+    """
+    _, _, initial, *rest = node.args
+    operands = [emitter.argument(a) for a in (_items(rest[0]) if rest else [])]
+    condition, body = sub_graphs(node, graph_module)
+    carries = _new_values(emitter, node)
+    _check_carried(node, body)
+    for carry, first in zip(carries, _items(initial), strict=True):
+        _assign(emitter, carry, emitter.argument(first))
+    start = len(emitter.instructions)
+    _bind(emitter, condition, [*carries, *operands])
+    emitter.emit_nodes(condition)
+    to_end = emitter.append(schema.JumpFalseCall(emitter.argument(_outputs(condition)[0]), -1))
+    _bind(emitter, body, [*carries, *operands])
+    emitter.emit_nodes(body)
+    _carry(emitter, node, carries, _outputs(body))
+    never = emitter.table.add(schema.Bool(False))
+    emitter.append(schema.JumpFalseCall(never, start))
+    _land(emitter, to_end)
+    emitter.results[node] = carries
+
+
+def _check_carried(node: Node, body: GraphModule) -> None:
+    """ExportError unless each carried tensor keeps its type, shape and order of dims."""
+    initial = _items(node.args[2])
+    before = body.graph.find_nodes(op="placeholder")[: len(initial)]
+    for i, (first, carried, after) in enumerate(zip(initial, before, _outputs(body), strict=True)):
+        kinds = [_kind(n) for n in (first, carried, after)]
+        if len(set(kinds)) > 1:
+            raise _not_supported(
+                node,
+                f"carried value {i} starts as {kinds[0]}, is {kinds[1]} in the body, which makes "
+                f"{kinds[2]} of it; it must stay what it is from round to round",
+            )
+
+
+def _kind(value: Any) -> str:
+    """What a carried value may not change; dynamic extents are PyTorch's to compare."""
+    spec = value.meta.get("spec") if isinstance(value, Node) else None
+    if not isinstance(spec, TensorSpec):
+        return "a number"
+    extents = [e if isinstance(e, int) else "?" for e in value.meta.get("val", spec).shape]
+    order = list(spec.dim_order)
+    return f"a {spec.dtype} tensor of shape {extents} and dim order {order}".replace("'", "")
+
+
+def _carry(emitter: GraphEmitter, node: Node, carries: list[Index], outs: list[Any]) -> None:
+    """Give the carried values what the body made of them, in order. All are read before they are
+    overwritten: tensors were separated (SeparateLoopResults), numbers are set aside here."""
+    values = [emitter.argument(out) for out in outs]
+    for i, value in enumerate(values):
+        if value in carries[:i]:
+            if isinstance(emitter.table.values[value].val, schema.Tensor):
+                raise _not_supported(
+                    node, f"carry {i} becomes another carry unchanged; return a clone of it"
+                )
+            values[i] = Index(emitter.table.add(replace(emitter.table.values[value].val)))
+            emitter.append(schema.MoveCall(value, values[i]))
+    for carry, value in zip(carries, values, strict=True):
+        _assign(emitter, carry, value)
+
+
+def _assign(emitter: GraphEmitter, to: int, source: int) -> None:
+    """Tensors are copied, numbers moved."""
+    if to == source:
+        return
+    if isinstance(emitter.table.values[to].val, schema.Tensor):
+        _copy(emitter, to, source)
+    else:
+        emitter.append(schema.MoveCall(source, to))
+
+
 def _copy(emitter: GraphEmitter, to: int, source: int) -> None:
-    blocking = emitter.table.add(schema.Bool(False))
-    emitter.kernel("aten::copy_", "", [to, source, blocking, to])
+    """copy_ leaves the shape as it is, so tensors of dynamic shape are cloned."""
+    tensor = emitter.table.values[to].val
+    assert isinstance(tensor, schema.Tensor)
+    if tensor.shape_dynamism is schema.TensorShapeDynamism.STATIC:
+        blocking = emitter.table.add(schema.Bool(False))
+        emitter.kernel("aten::copy_", "", [to, source, blocking, to])
+    else:
+        any_format = emitter.table.add(schema.Null())
+        emitter.kernel("aten::clone", "out", [source, any_format, to, to])
 
 
 class _Loop:
@@ -151,13 +238,13 @@ class _Loop:
         carries = [self.emitter.tensor(spec) for spec in specs[: len(init)]]
         results = self._stacked(specs[len(init) :])
         for carry, first in zip(carries, init, strict=True):
-            _copy(self.emitter, carry, self.emitter.argument(first))
+            _assign(self.emitter, carry, self.emitter.argument(first))
         start = self._begin(xs)
         slices = self._slices(xs, self._placeholders()[len(init) :])
         self._run_body([*carries, *slices, *operands])
         outs = _outputs(self.body)
         self._store(results, outs[len(init) :])  # before a carry they may name is overwritten
-        self._carry(carries, outs[: len(init)])
+        _carry(self.emitter, self.node, carries, outs[: len(init)])
         self._end(start)
         self.emitter.results[self.node] = [*carries, *results]
 
@@ -196,17 +283,6 @@ class _Loop:
         for result, out in zip(results, outs, strict=True):
             args = [result, self.emitter.argument(out), self.counter]
             self.emitter.kernel("executorch_prim::et_copy_index", "tensor", args)
-
-    def _carry(self, carries: list[Index], outs: list[Any]) -> None:
-        emitter = self.emitter
-        for i, (carry, out) in enumerate(zip(carries, outs, strict=True)):
-            value = emitter.argument(out)
-            if value in carries[:i]:
-                raise _not_supported(
-                    self.node, f"carry {i} becomes another carry unchanged; return a clone of it"
-                )
-            if value != carry:
-                _copy(emitter, carry, value)
 
     def _end(self, start: int) -> None:
         emitter = self.emitter

@@ -18,6 +18,7 @@ from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.error import ExportError
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from executorch.exir.print_program import print_program
+from executorch.runtime import Module
 
 
 def _lower(function, args, dynamic_shapes=None, config=None, constant_methods=None):
@@ -235,6 +236,29 @@ class _State(nn.Module):
     def forward(self, x):
         self.state.add_(x)
         return self.state * 1.0
+
+
+@pytest.mark.parametrize("is_scan", [False, True])
+def test_stacked_rows_have_the_size_that_they_have_in_this_call(is_scan):
+    from torch._higher_order_ops.map import map as over
+    from torch._higher_order_ops.scan import scan
+
+    def step(carry, row):
+        carry = carry * 0.5 + row
+        return carry, carry.exp()
+
+    class Loop(nn.Module):
+        def forward(self, first, rows):
+            return scan(step, first, rows) if is_scan else over(torch.mul, rows, first)
+
+    size, count = Dim("size", max=10), Dim("count", max=6)
+    args = (torch.randn(5), torch.randn(4, 5))
+    manager = _lower(Loop(), args, ({0: size}, {0: count, 1: size}))
+    module = Module(manager.buffer)
+    for n, rows in [(5, 4), (3, 6), (10, 2), (2, 3), (7, 1)]:
+        given = (torch.randn(n), torch.randn(rows, n))
+        found, expected = module.forward(*given), Loop()(*given)
+        torch.testing.assert_close(found, list(expected) if is_scan else expected)
 
 
 def test_initial_state_is_kept_unless_it_is_zero():

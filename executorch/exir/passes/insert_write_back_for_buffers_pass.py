@@ -5,11 +5,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
-from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.graph.graph_edit import provenance
 from executorch.exir.graph.operator_kind import is_inplace, overload_of, written_arguments
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import MUTATIONS, Dialect, ProgramView
+from executorch.exir.passes.written_memory import clone_of, memory_of
 
 
 class InsertWriteBackForBuffers(Pass):
@@ -72,25 +72,8 @@ def _clone_overwritten(results: list[object], writes: dict[int, Node], written: 
     """Replace results that are old values of written memory by clones, made before any write."""
     clones: dict[Node, Node] = {}
     for i, value in enumerate(results):
-        if not isinstance(value, Node) or _root(value) not in written or writes.get(i) is value:
+        if not isinstance(value, Node) or memory_of(value) not in written or writes.get(i) is value:
             continue
         if value not in clones:
-            fake = value.meta["val"]
-            clone = value.graph.call_function(
-                exir_ops.edge.dim_order_ops._clone_dim_order.default,
-                (value,),
-                {"dim_order": list(fake.dim_order())},
-            )
-            clone.meta = {**provenance(value), "val": fake.clone()}
-            clones[value] = clone
+            clones[value] = clone_of(value)
         results[i] = clones[value]
-
-
-def _root(node: Node) -> Node:
-    """The node whose memory a chain of view copies may come to share."""
-    while node.op == "call_function" and "view_copy" in getattr(node.target, "__name__", ""):
-        base = node.args[0]
-        if not isinstance(base, Node):
-            break
-        node = base
-    return node

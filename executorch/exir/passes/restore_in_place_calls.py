@@ -7,13 +7,13 @@ from typing import Any
 
 from torch.fx import Node
 
-from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph.graph_edit import provenance
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.graph.source_line import source_line
+from executorch.exir.passes.written_memory import clone_of
 from executorch.exir.torch_internals import HigherOrderOperator, OpOverload, schema_of
 
 _FUNCTIONAL = ("auto_functionalized", "auto_functionalized_v2")
@@ -61,7 +61,7 @@ def _restore(call: Node, writable: set[Node], order: dict[Node, int]) -> None:
         for base in bases:
             read_later = any(order[user] > order[call] for user in base.users if user in order)
             in_place = base in writable and not read_later
-            memory[base] = base if in_place else _clone(base)
+            memory[base] = base if in_place else clone_of(base)
             # A second call may write into the clone, too.
             writable.add(memory[base])
             order[memory[base]] = order[base]
@@ -85,17 +85,6 @@ def _restore(call: Node, writable: set[Node], order: dict[Node, int]) -> None:
 def _take_over(old: Node, new: Node) -> None:
     old.replace_all_uses_with(new)
     old.graph.erase_node(old)
-
-
-def _clone(base: Node) -> Node:
-    value = base.meta["val"]
-    clone = base.graph.call_function(
-        exir_ops.edge.dim_order_ops._clone_dim_order.default,
-        (base,),
-        {"dim_order": list(value.dim_order())},
-    )
-    clone.meta = {**provenance(base), "val": value.clone()}
-    return clone
 
 
 def _arguments(call: Node, op: OpOverload) -> tuple[dict[str, Any], list[Node]]:

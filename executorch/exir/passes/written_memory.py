@@ -1,4 +1,4 @@
-"""Which values of a graph lie in memory that operators write in place."""
+"""Which values of a graph lie in memory that operators write in place, and copies of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from torch.fx import GraphModule, Node
 
+from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.graph.graph_edit import provenance
 from executorch.exir.graph.operator_kind import overload_of, written_arguments
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
 from executorch.exir.torch_internals import schema_of
@@ -31,3 +33,15 @@ def written_memory(
         if op is not None and schema_of(op).is_mutable:
             found.update(map(memory, written_arguments(node, op)))
     return found
+
+
+def clone_of(value: Node) -> Node:
+    """Adds a clone of `value` where its graph inserts nodes."""
+    fake = value.meta["val"]
+    clone = value.graph.call_function(
+        exir_ops.edge.dim_order_ops._clone_dim_order.default,
+        (value,),
+        {"dim_order": list(fake.dim_order())},
+    )
+    clone.meta = {**provenance(value), "val": fake.clone()}
+    return clone

@@ -41,6 +41,7 @@ from executorch.exir.passes.remove_redundant_copies import RemoveRedundantCopies
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
 from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
 from executorch.exir.passes.restore_in_place_calls import RestoreInPlaceCalls
+from executorch.exir.passes.separate_loop_results import SeparateLoopResults
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.passes.weights_to_outputs_pass import WeightsToOutputs
 from executorch.exir.schema import Program, ScalarType, Tensor
@@ -159,6 +160,7 @@ def pre_memory_planning_passes(
     views = [NormalizeViewCopyBasePass(), ReplaceViewCopyWithViewPass(planned_outputs)]
     return [
         *([] if skip_dim_order else [LegalizePortableDimOrderPass()]),
+        SeparateLoopResults(),
         SpecPropPass(),
         PropagateDevicePass(device_config, with_devices, name or "forward"),
         EdgeToBackendOpsPass(),

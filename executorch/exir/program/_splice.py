@@ -15,7 +15,14 @@ from torch.fx.node import map_aggregate
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from executorch.exir.graph.graph_edit import value_of
-from executorch.exir.program._template import NeedsFunctionalization, Ref, Table, Template, trace
+from executorch.exir.program._template import (
+    NeedsFunctionalization,
+    Ref,
+    Step,
+    Table,
+    Template,
+    trace,
+)
 from executorch.exir.torch_internals import OpOverload, schema_of, take_name
 
 # Whether a call stays whole whose operator may.
@@ -217,12 +224,55 @@ class Splicer:
         args = torch.fx.node.map_arg(node.args, argument)
         kwargs = torch.fx.node.map_arg(node.kwargs, argument)
         assert isinstance(node.target, OpOverload)
-        table, keep = self.table, self.keep
-        if self._is_refused(node):
-            keep = keep - {node.target}
-            if node.target in self.full_table:
-                table = {**table, node.target: self.full_table[node.target]}
-        return trace(node.target, args, kwargs, inputs, table, keep, self.fake_mode)
+        apart = {node.target} if self._is_refused(node) else set()
+        while True:
+            table = {
+                **self.table,
+                **{op: self.full_table[op] for op in apart & self.full_table.keys()},
+            }
+            template = trace(
+                node.target, args, kwargs, inputs, table, self.keep - apart, self.fake_mode
+            )
+            refused = self._refused_inside(node, template, tensors)
+            if not refused:
+                return template
+            apart |= refused
+
+    def _refused_inside(
+        self, node: Node, template: Template, tensors: list[Node]
+    ) -> set[OpOverload]:
+        """Operators that stay whole in general, but not where `template` calls them.
+
+        The functions that want them are shown the calls as nodes, which read nodes of the program.
+        """
+
+        def wanted(step: Step) -> Wanted | None:
+            return None if step.target is node.target else self.wanted.get(step.target)
+
+        refused: set[OpOverload] = set()
+        if not any(map(wanted, template.steps)):
+            return refused
+        graph = Graph()
+        refs: dict[Ref, Node] = {Ref(-1, i): t for i, t in enumerate(tensors)}
+
+        def shown(target: Any, args: Any, kwargs: Any, value: Any) -> Node:
+            filled = map_aggregate((args, kwargs), lambda a: refs[a] if isinstance(a, Ref) else a)
+            call = graph.call_function(target, *filled)  # type: ignore[misc]
+            call.meta = {**self.meta, "val": value}
+            return call
+
+        for number, step in enumerate(template.steps):
+            call = shown(step.target, step.args, step.kwargs, step.value)
+            refs[Ref(number, None)] = call
+            if isinstance(step.value, (list, tuple)):
+                for i, value in enumerate(step.value):
+                    refs[Ref(number, i)] = shown(operator.getitem, (call, i), {}, value)
+            asked = wanted(step)
+            if asked is not None and not asked(call):
+                refused.add(step.target)
+        for call in reversed(graph.nodes):
+            graph.erase_node(call)
+        return refused
 
     def _keep_sizes(self, node: Node, template: Template) -> None:
         """The symbols of sizes that depend on data are those of the program, with their bounds."""

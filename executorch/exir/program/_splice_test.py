@@ -1,4 +1,6 @@
+import pytest
 import torch
+from torch import nn
 
 from executorch.exir.program import _decompose
 from executorch.exir.program._splice import Splicer
@@ -59,3 +61,52 @@ def test_writes_that_other_names_would_miss_go_the_general_way():
 
     assert needs_torch(through_a_view, torch.ones(2))
     assert needs_torch(lambda x: x.mul_(2), torch.ones(2))
+
+
+RECURRENT = {
+    "lstm": (nn.LSTM(3, 4, 2, bidirectional=True), (5, 2, 3), 2 * 2 * 6),
+    "lstm with a projection": (nn.LSTM(3, 4, proj_size=2), (5, 2, 3), 11),
+    "gru": (nn.GRU(3, 4), (5, 2, 3), 6),
+    "rnn": (nn.RNN(3, 4), (5, 2, 3), 6),
+    "lstm cell": (nn.LSTMCell(3, 4), (2, 3), 2),
+    "gru cell": (nn.GRUCell(3, 4), (2, 3), 2),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_what_is_kept_is_kept_inside_of_other_operators(name):
+    module, shape, count = RECURRENT[name]
+    program = torch.export.export(module.eval(), (torch.randn(shape),))
+    linear = torch.ops.aten.linear.default
+    kept = _decompose.decompose(program, {linear: None})
+    calls = kept.graph.find_nodes(op="call_function", target=linear)
+    assert len(calls) == count
+    x = torch.randn(shape)
+    torch.testing.assert_close(kept.module()(x), module(x))
+    assert not _decompose.decompose(program).graph.find_nodes(op="call_function", target=linear)
+
+
+def test_who_keeps_an_operator_is_asked_about_calls_inside_of_others():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.small, self.large = nn.LSTM(3, 4), nn.LSTM(3, 8)
+
+        def forward(self, x):
+            return self.small(x)[0], self.large(x)[0]
+
+    linear = torch.ops.aten.linear.default
+    asked = []
+
+    def wanted(node):
+        asked.append(node)
+        assert node.args[1].op == "placeholder"  # the weight, as the program has it
+        return node.meta["val"].shape[-1] == 4 * 8
+
+    program = torch.export.export(Two().eval(), (torch.randn(5, 2, 3),))
+    users = [dict(n.users) for n in program.graph.nodes]
+    kept = _decompose.decompose(program, {linear: wanted})
+    calls = kept.graph.find_nodes(op="call_function", target=linear)
+    assert [n.meta["val"].shape[-1] for n in calls] == [32] * 6
+    assert len(asked) == 2 * 6
+    assert [dict(n.users) for n in program.graph.nodes] == users

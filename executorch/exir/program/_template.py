@@ -20,6 +20,7 @@ from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import cop
 from executorch.exir.torch_internals import (
     OpOverload,
     TorchDispatchMode,
+    composites_seen_by,
     enable_python_dispatcher,
     has_composite_kernel,
     is_preservable_composite,
@@ -81,11 +82,14 @@ class _Recorder(TorchDispatchMode):
         self.template = Template()
         self.alive: list[Any] = []  # keeps ids unique
         self.refs: dict[int, Ref] = {}
+        self.computes_value = False  # what a recorded call is made of is not recorded
         for i, tensor in enumerate(inputs):
             self.refs[id(tensor)] = Ref(-1, i)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         kwargs = kwargs or {}
+        if self.computes_value:
+            return func(*args, **kwargs)
         if func in _IDENTITIES:
             return args[0]
         if func is _aten.lift_fresh_copy.default:
@@ -106,9 +110,21 @@ class _Recorder(TorchDispatchMode):
         target = copy_variant(func) or func
         return self._record(target, args, kwargs, shares=target is not func)
 
+    def see_composite(
+        self, op: OpOverload, own: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """A call of an operator that is kept, inside of another one."""
+        if self.computes_value:
+            return own(*args, **kwargs)
+        return self.__torch_dispatch__(op, (), args, kwargs)
+
     def _record(self, target: Any, args: Any, kwargs: Any, shares: bool) -> Any:
         recorded = self._as_refs((args, kwargs))
-        result = target(*args, **kwargs)
+        self.computes_value = True
+        try:
+            result = target(*args, **kwargs)
+        finally:
+            self.computes_value = False
         if isinstance(result, (SymInt, SymFloat, SymBool)):
             raise NeedsFunctionalization(f"{target} makes a number from data")
         step = len(self.template.steps)
@@ -217,10 +233,13 @@ def trace(
     Raises NeedsFunctionalization if the call cannot be had in functional form in isolation.
     """
     recorder = _Recorder(table, keep, inputs)
+    # The dispatcher would take these apart before the recorder sees them.
+    composites = [op for op in keep if has_composite_kernel(op)]
+    seen = composites_seen_by(recorder.see_composite, composites)
     shapes = fake_mode.shape_env
     no_pending = shapes.ignore_fresh_unbacked_symbols() if shapes is not None else nullcontext()
-    with no_cpu_kernels(), fake_mode, enable_python_dispatcher(), no_pending:
-        # The dispatcher would take a composite operator apart before the recorder sees it.
+    with no_cpu_kernels(), fake_mode, enable_python_dispatcher(), no_pending, seen:
+        # Nor would it see a composite operator that is called itself.
         result = recorder.__torch_dispatch__(target, (), args, kwargs)
     template = recorder.template
     template.outputs = recorder._as_refs(result)

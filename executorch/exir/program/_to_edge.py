@@ -21,6 +21,7 @@ from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quan
 from executorch.exir.passes.make_constants_dense import MakeConstantsDense
 from executorch.exir.passes.patterns import PRE_OP_REPLACE, MemoryFormatOpsPass, OpReplacePass
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode, RemoveUnusedParameters
+from executorch.exir.program._cross_attention_caches import write_cross_attention_caches
 from executorch.exir.program._decompose import decompose
 from executorch.exir.program._decompositions import beyond_torch
 from executorch.exir.torch_internals import OpOverload, find_schema, set_parts
@@ -41,7 +42,7 @@ def to_edge_program(
     """
     dynamic = ProgramView(program).dynamic_dims
     _warn_of_training(program)
-    program = lower_torchao_quantization(program)
+    program = lower_torchao_quantization(write_cross_attention_caches(program))
     allowed = beyond_torch(config._core_aten_ops_exception_list or [])
     preserved = [*(config.preserve_ops or ()), *allowed]
     with watch_sizes(dynamic) as sizes:

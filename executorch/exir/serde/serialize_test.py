@@ -1,5 +1,8 @@
 import io
 import json
+import subprocess
+import sys
+import zipfile
 
 import pytest
 import torch
@@ -161,3 +164,83 @@ def test_a_fake_parameter_of_integers_is_read():
     assert all(isinstance(tensor, torch.nn.Parameter) for tensor in read.values())
     assert (read["codes"].dtype, read["codes"].requires_grad) == (torch.uint8, False)
     assert read["scales"].requires_grad
+
+
+@pytest.fixture
+def gelu() -> torch.export.ExportedProgram:
+    return torch.export.export(torch.nn.GELU(), (torch.ones(2),))
+
+
+def test_what_is_at_a_path_is_replaced_whole(gelu, tmp_path) -> None:
+    path = tmp_path / "gelu.pt2"
+    path.write_bytes(b"something longer" * 10**4)
+    save(gelu, path, extra_files={"note": "of a path"})
+    texts = {"note": ""}
+    x = torch.randn(2)
+    assert torch.equal(load(str(path), extra_files=texts).module()(x), torch.nn.GELU()(x))
+    assert texts == {"note": "of a path"}
+    assert [p.name for p in tmp_path.iterdir()] == ["gelu.pt2"]
+
+
+_TOO_LARGE = """
+import resource, sys, torch
+from executorch.exir import save
+program = torch.export.export(torch.nn.Linear(64, 64), (torch.ones(64),))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    save(program, sys.argv[1])
+except OSError as error:
+    assert error.filename == sys.argv[1], error
+else:
+    sys.exit("the limit was not reached")
+"""
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path) -> None:
+    path = tmp_path / "linear.pt2"
+    path.write_bytes(b"old")
+    subprocess.run([sys.executable, "-c", _TOO_LARGE, path], check=True)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["linear.pt2"]
+
+
+def _archive(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"found 0 bytes"),
+        (b"ET12 and so on", r"found 14 bytes that begin with b'ET12 and': .* expected an archive"),
+        (_archive("a", "b"), r"without serialized_constants.pt, .* it has \['a', 'b'\]"),
+    ],
+)
+def test_a_file_that_is_no_program_is_named(content, message, tmp_path) -> None:
+    path = tmp_path / "other.bin"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"other.bin: .*{message}"):
+        load(path)
+    with path.open("rb") as file, pytest.raises(ValueError, match=f"other.bin: .*{message}"):
+        load(file)
+    with pytest.raises(ValueError, match=message):
+        load(io.BytesIO(content))
+
+
+def test_a_damaged_member_is_named(gelu, tmp_path) -> None:
+    file = io.BytesIO()
+    save(gelu, file)
+    damaged = file.getvalue().replace(b"graph_module", b"graph_modale", 1)
+    with pytest.raises(ValueError, match="Bad CRC-32 for file 'serialized_exported_program.json'"):
+        load(io.BytesIO(damaged))
+
+
+def test_a_text_that_is_not_there_is_named(gelu) -> None:
+    file = io.BytesIO()
+    save(gelu, file)
+    with pytest.raises(ValueError, match="without extra_files/note;"):
+        load(file, extra_files={"note": ""})

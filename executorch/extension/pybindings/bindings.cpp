@@ -2,6 +2,7 @@
 #include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/extension/pybindings/metadata.h>
 #include <executorch/extension/pybindings/program.h>
+#include <executorch/extension/pybindings/training.h>
 #include <executorch/extension/threadpool/threadpool.h>
 #include <executorch/kernels/optimized/fusion.h>
 #include <executorch/runtime/backend/interface.h>
@@ -206,6 +207,19 @@ void bind_module(nb::module_& m) {
             return self.program().method_meta(name);
           },
           nb::arg("method_name"), nb::keep_alive<0, 1>())
+      .def(
+          "joint_outputs",
+          [](ModuleHandle& self, const std::string& name) {
+            const auto joint = self.joint_outputs(name);
+            nb::list names;
+            for (const std::string_view each : joint.names()) {
+              names.append(nb::str(each.data(), each.size()));
+            }
+            return nb::make_tuple(joint.first_gradient(), joint.first_parameter(), names);
+          },
+          nb::arg("method_name"),
+          "Of a training method: at which outputs its gradients and its parameters start, and the "
+          "parameters' names.")
       .def("has_etdump", [](const ModuleHandle& self) { return self.program().has_recording(); })
       .def(
           "write_etdump_result_to_file",
@@ -337,6 +351,7 @@ void bind_process(nb::module_& m) {
 
 NB_MODULE(_C, m) {
   using namespace executorch::extension::pybindings;
+  nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no error
   executorch::runtime::runtime_init();
   LogCapture::install();
   nb::enum_<Verification>(m, "Verification", nb::is_arithmetic())
@@ -350,4 +365,5 @@ NB_MODULE(_C, m) {
   bind_bundled(m);
   bind_registries(m);
   bind_process(m);
+  bind_training(m);
 }

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
+#include <utility>
 
 namespace executorch::extension::pybindings {
 namespace nb = nanobind;
@@ -41,9 +43,17 @@ bool is_sequence(nb::handle items) {
 /// The array behind `item`, writable if it can be; `writable` says which.
 nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& writable) {
   nb::object held = nb::borrow(item);
-  if (nb::hasattr(item, "detach") &&
-      nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
-    held = item.attr("detach")();  // DLPack refuses tensors that record gradients
+  if (nb::hasattr(item, "detach")) {
+    if (nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
+      held = item.attr("detach")();  // DLPack refuses tensors that record gradients
+    }
+    // It refuses conjugates, and forgets that the elements of a negative view are to be negated.
+    for (const auto& [is_lazy, resolve] :
+         {std::pair("is_conj", "resolve_conj"), std::pair("is_neg", "resolve_neg")}) {
+      if (nb::hasattr(held, is_lazy) && nb::cast<bool>(held.attr(is_lazy)())) {
+        held = held.attr(resolve)();
+      }
+    }
   }
   nb::ndarray<> mutable_array;
   writable = nb::try_cast(held, mutable_array, false);
@@ -55,7 +65,14 @@ nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& wr
     return array;
   }
   if (nb::hasattr(held, "__dlpack__")) {
-    held.attr("__dlpack__")();  // raises the producer's own reason
+    try {
+      held.attr("__dlpack__")();  // raises the producer's own reason
+    } catch (nb::python_error& reason) {
+      if (!reason.matches(PyExc_BufferError)) throw;
+      const auto said = nb::cast<std::string>(nb::str(reason.value()));
+      throw std::runtime_error(where + ": cannot read the memory of a " + python_type(item) + ": " +
+                               said);
+    }
   }
   throw nb::type_error((where + ": cannot read the memory of a " + python_type(item)).c_str());
 }
@@ -117,6 +134,22 @@ Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
     throw nb::value_error((where + " has elements, but no memory").c_str());
   }
   return layout;
+}
+
+/// `array_of`, of what the runtime can take: in CPU memory, of a type it knows.
+nb::ndarray<nb::ro> usable_array(nb::handle item, const std::string& where, bool& writable,
+                                 aten::ScalarType& type) {
+  nb::ndarray<nb::ro> array = array_of(item, where, writable);
+  if (array.device_type() != nb::device::cpu::value) {
+    throw nb::value_error((where + " is not in CPU memory").c_str());
+  }
+  const auto known = from_dlpack(array.dtype());
+  if (!known) {
+    const std::string bits = std::to_string(array.dtype().bits);
+    throw nb::type_error((where + " has an unsupported " + bits + "-bit dtype").c_str());
+  }
+  type = *known;
+  return array;
 }
 
 /// What a method says of an input that fits it: not what it takes, nothing is to be copied.
@@ -227,20 +260,13 @@ EValue Inputs::convert_string(nb::handle item) {
 EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item) {
   const std::string where = place(meta, i);
   bool writable = false;
-  nb::ndarray<nb::ro> array = array_of(item, where, writable);
-  if (array.device_type() != nb::device::cpu::value) {
-    throw nb::value_error((where + " is not in CPU memory").c_str());
-  }
-  const auto type = from_dlpack(array.dtype());
-  if (!type) {
-    const std::string bits = std::to_string(array.dtype().bits);
-    throw nb::type_error((where + " has an unsupported " + bits + "-bit dtype").c_str());
-  }
+  aten::ScalarType type{};
+  nb::ndarray<nb::ro> array = usable_array(item, where, writable, type);
   Layout layout = layout_of(array, where);
   const auto& [sizes, strides, n_bytes] = layout;
   const size_t rank = sizes.size();
   std::vector<uint8_t> order = identity_order(rank);
-  const Wanted method = wanted(meta, i, *type, rank, n_bytes, order);
+  const Wanted method = wanted(meta, i, type, rank, n_bytes, order);
 
   const size_t item_bytes = array.itemsize();
   auto* data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(array.data()));
@@ -248,7 +274,7 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
   // A method may write to an input that it does not copy.
   const bool usable = aligned && (writable || method.is_copied) &&
                       (n_bytes == 0 || is_dense(sizes, strides, order));
-  const bool is_bool = *type == aten::ScalarType::Bool;
+  const bool is_bool = type == aten::ScalarType::Bool;
   // The runtime refuses what does not fit before it looks at any byte.
   if (!method.fits || (usable && !(is_bool && !are_booleans(data, n_bytes)))) {
     borrowed_.push_back(std::move(array));
@@ -262,8 +288,40 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
   }
   std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
   tensors_.push_back(
-      for_blob(data, std::move(extents), *type).dim_order(std::move(order)).make_tensor_ptr());
+      for_blob(data, std::move(extents), type).dim_order(std::move(order)).make_tensor_ptr());
   return EValue(*tensors_.back());
+}
+
+NamedArrays::NamedArrays(const char* what, nb::dict arrays, bool written) {
+  for (const auto& [key, item] : arrays) {
+    if (!PyUnicode_Check(key.ptr())) {
+      throw nb::type_error((std::string(what) + ": a key is no str").c_str());
+    }
+    const std::string& name = names_.emplace_back(nb::cast<std::string>(key));
+    const std::string where = std::string(what) + " '" + name + "'";
+    bool writable = false;
+    aten::ScalarType type{};
+    nb::ndarray<nb::ro> array = usable_array(item, where, writable, type);
+    const auto [sizes, strides, n_bytes] = layout_of(array, where);
+    std::vector<uint8_t> order = identity_order(sizes.size());
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint8_t a, uint8_t b) { return strides[a] > strides[b]; });
+    const auto* const data = static_cast<const std::byte*>(array.data());
+    if (n_bytes > 0 && (!is_dense(sizes, strides, order) ||
+                        reinterpret_cast<uintptr_t>(data) % array.itemsize() != 0)) {
+      throw nb::value_error(
+          (where + " has gaps, or is not aligned; expected dense memory").c_str());
+    }
+    if (written && !writable) {
+      throw nb::value_error((where + " may only be read; expected memory to write to").c_str());
+    }
+    std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
+    owned_.push_back(for_blob(const_cast<std::byte*>(data), std::move(extents), type)
+                         .dim_order(std::move(order))
+                         .make_tensor_ptr());
+    borrowed_.push_back(std::move(array));
+    tensors_.emplace(name, *owned_.back());
+  }
 }
 
 }  // namespace executorch::extension::pybindings

@@ -8,8 +8,10 @@
 #include <nanobind/ndarray.h>
 
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace executorch::extension::pybindings {
@@ -42,6 +44,23 @@ class Inputs {
   std::vector<std::unique_ptr<std::byte[]>> copies_;
   std::vector<TensorPtr> tensors_;
   std::list<std::pair<std::string, aten::ArrayRef<char>>> strings_;  // EValues point into it
+};
+
+/// A dict of arrays as tensors over the same memory, which is neither copied nor converted. Owns
+/// references; created and destroyed under the GIL.
+class NamedArrays {
+ public:
+  /// Throws TypeError or ValueError, with `what` and the key, for what is no array in CPU memory, or
+  /// has gaps; with `written` also for one that may only be read.
+  NamedArrays(const char* what, nanobind::dict arrays, bool written);
+
+  const std::map<std::string_view, aten::Tensor>& tensors() const { return tensors_; }
+
+ private:
+  std::list<std::string> names_;
+  std::vector<nanobind::ndarray<nanobind::ro>> borrowed_;
+  std::vector<TensorPtr> owned_;
+  std::map<std::string_view, aten::Tensor> tensors_;
 };
 
 }  // namespace executorch::extension::pybindings

@@ -214,7 +214,8 @@ def test_the_steps_of_a_call_can_be_taken_one_by_one(affine: bytes) -> None:
         ([X, 3], RuntimeError, "input 1"),
         ([X, [Y]], TypeError, "input 1 is a list"),
         ([X, object()], TypeError, "input 1 is a object"),
-        ([X, X.to(torch.complex64).real.to_sparse()], Exception, ""),
+        ([X, X.to_sparse()], RuntimeError, "input 1: cannot read the memory of a Tensor.*strided"),
+        ([X, X.to("meta")], RuntimeError, "input 1: cannot read the memory of a Tensor.*meta"),
     ],
 )
 def test_an_input_that_does_not_fit_is_named(affine: bytes, inputs, kind, message) -> None:
@@ -222,6 +223,12 @@ def test_an_input_that_does_not_fit_is_named(affine: bytes, inputs, kind, messag
     with pytest.raises(kind, match=f"(?s){message}"):
         method.call(inputs)
     assert torch.equal(method.call([X, Y])[1], X - Y)  # and the method still works
+
+
+def test_views_that_negate_or_conjugate_their_memory_are_read_as_they_are(affine: bytes) -> None:
+    negative = torch.complex(X, Y).conj().imag
+    assert negative.is_neg()
+    assert torch.equal(load(affine).call([X, negative])[1], X + Y)
 
 
 def test_the_reason_logged_by_the_runtime_is_in_the_exception(affine: bytes, capfd) -> None:

@@ -375,4 +375,16 @@ Runner& ModuleHandle::runner(const std::string& name) {
   return *found->second;
 }
 
+training::internal::JointOutputs ModuleHandle::joint_outputs(const std::string& name) {
+  nb::gil_scoped_release unlocked;
+  std::lock_guard<std::mutex> turn(program_->turns(mutex_));
+  LogCapture log;
+  auto joint = training::internal::JointOutputs::of(*module_, name);
+  log.check(joint.error(), "training '" + name + "'");
+  const auto outputs = module_->get_outputs(name);
+  log.check(outputs.error(), "training '" + name + "'");
+  log.check(joint->parameters(*outputs).error(), "training '" + name + "'");
+  return std::move(*joint);
+}
+
 }  // namespace executorch::extension::pybindings

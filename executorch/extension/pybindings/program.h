@@ -4,6 +4,7 @@
 #include <executorch/extension/pybindings/inputs.h>
 #include <executorch/extension/pybindings/outputs.h>
 #include <executorch/extension/pybindings/recording.h>
+#include <executorch/extension/training/module/joint_outputs.h>
 
 #include <map>
 #include <memory>
@@ -139,6 +140,10 @@ class ModuleHandle {
 
   /// Throws RuntimeError for an unknown name.
   Runner& runner(const std::string& name);
+
+  /// Where a training method's outputs are. Throws RuntimeError for another method, and where its
+  /// parameters cannot be trained.
+  training::internal::JointOutputs joint_outputs(const std::string& name);
 
  private:
   std::shared_ptr<LoadedProgram> program_;

@@ -78,7 +78,7 @@ TensorPair adaptive_max_pool(KernelRuntimeContext& ctx, const char* op, int n_sp
   }
   if (!resize_out(ctx, op, out, shape) || !resize_out(ctx, op, indices, shape)) return result;
   if (out.numel() == 0) return result;
-  Size steps = elements_of(out);
+  Size steps = elements_of(out) * 4;  // of each element of a window: its place, NaN, the comparison
   for (int d = 0; d < kSpatial; ++d) steps *= planes.in[d] / planes.out[d] + 2;
   if (!require_affordable(ctx, op, steps, elements_of(self, out))) return result;
   const Layout a(self), b(out), i(indices);

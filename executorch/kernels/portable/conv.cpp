@@ -272,13 +272,12 @@ T weight_gradient_of(const Geometry& c, const T* rows, int64_t row_batch, int64_
 
 // weight_gradient() where most taps of most positions meet nothing.
 template <class T>
-void sparse_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
-                            Tensor& grad) {
+void sparse_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, T* to,
+                            int64_t numel) {
   const Layout r(rows), i(image);
   const int64_t row_pixel = joint_stride(r, 2), n = c.group_in * c.taps();
   const cpu::ConvAxis &h = c.axis[1], &w = c.axis[2];
-  T* const to = grad.mutable_data_ptr<T>();
-  cpu::parallel_for(grad.numel(), 1, [&](int64_t begin, int64_t end) {
+  cpu::parallel_for(numel, 1, [&](int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end; ++e) {
       const int64_t row = e / n, channel = row / c.group_out * c.group_in + e % n / c.taps();
       const int64_t t = e % c.taps();
@@ -294,18 +293,18 @@ void sparse_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor&
 // Forward, the rows are the output's gradient and the image is the input; transposed, they change
 // places, and the weight keeps its first dim with the rows.
 template <class T>
-bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, Tensor& grad,
-                     cpu::Scratch& scratch) {
+bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, T* grad,
+                     int64_t numel, cpu::Scratch& scratch) {
   using E = EngineType<T>;
   if (cpu::is_sparse({c.axis, kSpatial, false, c.batch, c.groups, c.group_in, c.group_out})) {
-    sparse_weight_gradient<T>(c, rows, image, grad);
+    sparse_weight_gradient<T>(c, rows, image, grad, numel);
     return true;
   }
   const Layout r(rows), i(image);
   const int64_t n = c.group_in * c.taps();
-  E* const to = elements<T>(grad);
-  std::fill_n(grad.mutable_data_ptr<T>(), grad.numel(), T(0));
-  if (grad.numel() == 0 || rows.numel() == 0 || image.numel() == 0) return true;
+  E* const to = reinterpret_cast<E*>(grad);
+  std::fill_n(grad, numel, T(0));
+  if (numel == 0 || rows.numel() == 0 || image.numel() == 0) return true;
   for (int64_t batch = 0; batch < c.batch; ++batch) {
     for (int64_t g = 0; g < c.groups; ++g) {
       const Image<E> patches = {
@@ -327,17 +326,25 @@ bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
   return true;
 }
 
-// The same for any dtype; reports why it cannot be.
-bool weight_gradient_of(KernelRuntimeContext& ctx, const char* op, const Geometry& forward,
-                        const Tensor& rows, const Tensor& image, Tensor& out) {
-  ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, false,
-             "%s: the weight's gradient must be contiguous", op);
-  EngineScratch scratch(ctx);
+/// The same for each dtype, in the layout of `grad`, which need not be contiguous.
+bool lay_out_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
+                             Tensor& grad, cpu::Scratch& scratch) {
+  const bool is_plain = is_contiguous(grad);
+  void* const to = is_plain ? grad.mutable_data_ptr() : scratch.array<char>(grad.nbytes());
+  if (!is_plain && to == nullptr) return false;
+  const ScalarType type = grad.scalar_type();
   bool granted = true;
-  with_gemm_dtype(image.scalar_type(), [&](auto tag) {
-    granted = weight_gradient<decltype(tag)>(forward, rows, image, out, scratch);
+  with_gemm_dtype(type, [&](auto tag) {
+    using T = decltype(tag);
+    granted = weight_gradient(c, rows, image, static_cast<T*>(to), grad.numel(), scratch);
   });
-  return require_scratch(ctx, op, granted);
+  if (!granted || is_plain) return granted;
+  Layout from;
+  from.shape = Shape(grad);
+  int64_t stride = 1;
+  for (int64_t d = grad.dim(); d-- > 0; stride *= grad.size(d)) from.strides[d] = stride;
+  copy_layout(to, type, from, grad.mutable_data_ptr(), type, Layout(grad));
+  return true;
 }
 
 template <class T>
@@ -421,7 +428,9 @@ TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& g
     const Tensor& image = transposed ? grad_output : input;
     if (!resize_out(ctx, kOp, out1, weight.sizes())) return result;
     bind(image, weight, groups, rows, forward);
-    if (!weight_gradient_of(ctx, kOp, forward, rows, image, out1)) return result;
+    EngineScratch scratch(ctx);
+    const bool granted = lay_out_weight_gradient(forward, rows, image, out1, scratch);
+    if (!require_scratch(ctx, kOp, granted)) return result;
   }
   if (output_mask[2]) {
     if (!resize_out(ctx, kOp, out2, Shape{grad_output.size(1)})) return result;

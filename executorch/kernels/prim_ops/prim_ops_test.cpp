@@ -283,6 +283,22 @@ TEST(PrimCopyIndex, RefusesBadRowsAndIndices) {
   EXPECT_EQ(call(op, negative), Error::InvalidArgument);
   std::vector<EValue> beyond{EValue(to), EValue(tf.zeros({2})), i(3)};
   EXPECT_EQ(call(op, beyond), Error::InvalidArgument);
-  std::vector<EValue> wider{EValue(to), EValue(tf.zeros({3})), i(0)};
+  std::vector<EValue> wider{EValue(to), EValue(tf.zeros({3})), i(1)};
   EXPECT_EQ(call(op, wider), Error::InvalidArgument);
+  std::vector<EValue> too_wide{EValue(to), EValue(tf.zeros({7})), i(0)};
+  EXPECT_EQ(call(op, too_wide), Error::InvalidArgument);
+  EXPECT_EQ(to.numel(), 6);
+}
+
+TEST(PrimCopyIndex, TakesTheSizeOfRowsFromTheFirst) {
+  const char* op = "executorch_prim::et_copy_index.tensor";
+  TensorFactory<ScalarType::Int> tf;
+  Tensor to = tf.zeros({3, 2}, TensorShapeDynamism::DYNAMIC_BOUND);
+  for (const int32_t row : {0, 1}) {
+    std::vector<EValue> values{EValue(to), EValue(tf.make({3}, {row, 8, 9})), i(row)};
+    ASSERT_EQ(call(op, values), Error::Ok);
+  }
+  EXPECT_EQ(to.size(0), 2);
+  EXPECT_EQ(to.size(1), 3);
+  EXPECT_EQ(to.const_data_ptr<int32_t>()[3], 1);
 }

@@ -199,7 +199,8 @@ void et_view(KernelRuntimeContext& ctx, Span<EValue*> args) {
   }
 }
 
-/// (to, from, index): to[index] = from, growing `to` to index + 1 rows.
+/// (to, from, index): to[index] = from, growing `to` to index + 1 rows. The first row says how large
+/// all are.
 void et_copy_index(KernelRuntimeContext& ctx, Span<EValue*> args) {
   constexpr const char* kName = "executorch_prim::et_copy_index.tensor";
   if (!check_count(ctx, kName, args, 3) || !check_tensor(ctx, kName, *args[0]) ||
@@ -214,12 +215,15 @@ void et_copy_index(KernelRuntimeContext& ctx, Span<EValue*> args) {
   ET_REQUIRE(ctx, !to.unsafeGetTensorImpl()->is_read_only(), InvalidProgram, ,
              "%s: the tensor to copy to is a constant", kName);
   bool matches = to.scalar_type() == from.scalar_type() && to.dim() == from.dim() + 1;
-  for (ssize_t d = 0; matches && d < from.dim(); ++d) matches = to.size(d + 1) == from.size(d);
+  Shape shape(to);
+  for (ssize_t d = 0; matches && d < from.dim(); ++d) {
+    if (index == 0) shape.set(d + 1, from.size(d));
+    matches = shape[d + 1] == from.size(d);
+  }
   ET_REQUIRE(ctx, matches, InvalidArgument, , "%s: rows of %s cannot hold a %s (types %s and %s)",
              kName, ShapeText(to).c_str(), ShapeText(from).c_str(),
              executorch::runtime::toString(to.scalar_type()),
              executorch::runtime::toString(from.scalar_type()));
-  Shape shape(to);
   shape.set(0, index + 1);
   if (!native::internal::resize_out(ctx, kName, to, shape)) return;
   if (from.nbytes() == 0) return;

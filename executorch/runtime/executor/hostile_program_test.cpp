@@ -39,11 +39,12 @@ void copy(KernelRuntimeContext& context, Span<EValue*> args) {
   }
 }
 
-// (a, size, out): out borrows a's bytes.
-void view(KernelRuntimeContext&, Span<EValue*> args) {
+// (a, size, out): out borrows a's bytes and takes its shape.
+void view(KernelRuntimeContext& context, Span<EValue*> args) {
   const auto& base = *args[0]->toTensor().unsafeGetTensorImpl();
-  args[2]->toTensor().unsafeGetTensorImpl()->borrow_data(base.mutable_data(), base.capacity(),
-                                                         base.is_read_only());
+  const aten::Tensor& out = args[2]->toTensor();
+  out.unsafeGetTensorImpl()->borrow_data(base.mutable_data(), base.capacity(), base.is_read_only());
+  if (resize_tensor(out, base.sizes()) != Error::Ok) context.fail(Error::InvalidArgument);
 }
 
 // A kernel of a user's that puts a number where a tensor was.
@@ -117,6 +118,51 @@ TEST(FreeInstruction, InputWhoseMemoryWasTakenCannotBeSet) {
   ASSERT_EQ(loaded.method->execute(), Error::Ok);
   EXPECT_EQ(loaded.method->set_input(value.value(), 0), Error::InvalidState);
   EXPECT_EQ(loaded.method->execute(), Error::InvalidState);
+}
+
+// What lost its memory while it had no elements cannot grow.
+TEST(FreeInstruction, LeavesNoRoomToGrow) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  const int32_t x = plan.tensor({.sizes = {4}, .dynamism = kDynamic});
+  const int32_t row = plan.tensor({.sizes = {2}, .memory_id = 1});
+  plan.free(x);
+  plan.kernel("test::copy", {row, x});
+  plan.inputs = {x};
+  plan.outputs = {row};
+  plan.arenas = {0, 16};
+  LoadedMethod loaded = load(builder);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  OwnedTensor<float> value({0}, {});
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_EQ(loaded.method->set_input(value.value(), 0), Error::Ok);
+    EXPECT_EQ(loaded.method->execute(), Error::InvalidArgument);
+  }
+}
+
+// The first call makes a view without elements; the second writes to it before it is made again.
+TEST(View, HasNoRoomToGrowBeforeItIsMade) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  const int32_t writes = plan.tensor({.sizes = {1}, .dtype = ScalarType::Bool});
+  const int32_t x = plan.tensor({.sizes = {4}, .dynamism = kDynamic});
+  const int32_t row = plan.tensor({.sizes = {2}, .memory_id = 1});
+  const int32_t seen = plan.tensor({.sizes = {4}, .dynamism = kDynamic});
+  plan.jump_if_false(writes, 2);
+  plan.kernel("test::copy", {row, seen});
+  plan.kernel("executorch_prim::et_view.default", {x, plan.integers({}), seen});
+  plan.inputs = {writes, x};
+  plan.outputs = {row};
+  plan.arenas = {0, 16};
+  LoadedMethod loaded = load(builder);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  OwnedTensor<float> value({0}, {});
+  for (const bool now : {false, true}) {
+    OwnedTensor<uint8_t> flag({1}, {now}, ScalarType::Bool);
+    ASSERT_EQ(loaded.method->set_input(flag.value(), 0), Error::Ok);
+    ASSERT_EQ(loaded.method->set_input(value.value(), 1), Error::Ok);
+    EXPECT_EQ(loaded.method->execute(), now ? Error::InvalidArgument : Error::Ok);
+  }
 }
 
 // The second call reads, before it is made again, a view of the first call's input.

@@ -174,7 +174,7 @@ Error Method::begin() {
     for (const Instruction& instruction : chain) {
       if (instruction.kind == Instruction::Kind::Kernel && instruction.points_last_argument &&
           instruction.pointed != nullptr) {
-        instruction.pointed->set_data(nullptr);
+        instruction.pointed->drop_data();
       }
     }
   }
@@ -274,7 +274,7 @@ Error Method::run_instruction() {
     case Instruction::Kind::Free: {
       internal::EventTracerProfileOpScope scope(state_.event_tracer, "FREE_CALL");
       if (instruction.args[0]->isTensor()) {
-        instruction.args[0]->toTensor().unsafeGetTensorImpl()->set_data(nullptr);
+        instruction.args[0]->toTensor().unsafeGetTensorImpl()->drop_data();
       }
       break;
     }

@@ -40,6 +40,7 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils import (
     QuantPattern,
     propagate_annotation,
 )
+from executorch.exir.graph_module import all_graph_modules
 
 __all__ = [
     "QuantPattern",
@@ -52,6 +53,7 @@ __all__ = [
 # that calibration saw as zero would give. Weights and dynamic scales have no such limit, and keep
 # the bits that a floor would take from small values.
 _LEAST_SCALE = 2**-12
+_IS_BODY = "is_body_of_control_flow"  # of a graph module's meta
 _EPS = float(torch.finfo(torch.float32).eps)
 
 
@@ -163,7 +165,13 @@ class XNNPACKQuantizer(Quantizer):
         return self
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
-        """Make constants of numbers in statically quantized sums and products of activations."""
+        """Make constants of numbers in statically quantized sums and products of activations, but
+        in loops: torch.export loses the constants of their bodies, which torchao gives by
+        themselves, after what is around them."""
+        for body in list(all_graph_modules(model))[1:]:
+            body.meta[_IS_BODY] = True
+        if model.meta.get(_IS_BODY):
+            return model
         rules = self._rules()
         activations = find_activations(model)
         for node in list(model.graph.nodes):

@@ -90,7 +90,7 @@ class Payload:
 
     def data(self, tensor: torch.Tensor, prefix: str = "") -> int:
         """The entry of a tensor's bytes; equal bytes are stored once in a program."""
-        flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+        flat = tensor.detach().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()
         key = prefix + hashlib.sha256(flat).hexdigest()
         self.store.add_named_data(key, flat.data, alignment=16)
         self.constants.append((_IN_NAMED_DATA, flat.nbytes, key))

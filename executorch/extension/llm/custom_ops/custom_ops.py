@@ -7,6 +7,13 @@ them, functional and `.out`, with an eager form in PyTorch; programs call the ke
     sdpa_with_kv_cache(query, key, value, key_cache, value_cache, start_pos, seq_len, ...)
     custom_quantized_sdpa(...)       custom_sdpa over int8 keys and values with a scale per row
     fast_hadamard_transform(mat)     gated_delta_rule(query, key, value, decay, beta, state)
+    quantized_moe_ffn(...)           experts whose weights `packed_linear` packs; see op_moe.h
+
+And `torch.ops.executorch`, for models whose keys and values of an encoder are computed once, in a
+branch of `torch.cond`; programs get plain writes and copies in their place:
+
+    update_cross_attn_cache(value, cache)    cache[:, :, t] = value[:, :, t]; a copy of the cache
+    alias(x, y)                              both as they are
 
 Queries, keys and values are [batch, tokens, heads, dim], caches [batch, capacity, heads, dim].
 `op_sdpa.h` says what each computes.
@@ -20,10 +27,12 @@ import torch
 from torch import Tensor
 from torch.library import Library
 
+from executorch.exir.torch_internals import all_operator_names
 from executorch.extension.llm.custom_ops import eager
 from executorch.extension.llm.custom_ops.library import define
 
 custom_ops_lib = Library("llama", "FRAGMENT")
+executorch_lib = Library("executorch", "FRAGMENT")
 
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _ATTENTION = (
@@ -185,13 +194,9 @@ def fast_hadamard_transform_meta(mat: Tensor) -> Tensor:
 def gated_delta_rule_meta(
     query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    for tensor in (query, key, value, decay, beta, initial_state):
-        _require(tensor.dtype == torch.float32, f"float32 is expected, not {tensor.dtype}")
-    _require(query.shape == key.shape == decay.shape, "queries, keys and decay differ in shape")
-    _require(query.shape[:3] == value.shape[:3] == beta.shape, "values or beta do not fit queries")
-    state = (query.size(0), query.size(1), query.size(3), value.size(3))
-    _require(initial_state.shape == state, f"a state of shape {state} is expected")
-    return torch.empty_like(value), torch.empty_like(initial_state)
+    eager.check_gated_delta_rule(query, key, value, decay, beta, initial_state)
+    out = query.new_empty((*query.shape[:3], value.size(3)))
+    return out, torch.empty_like(initial_state)
 
 
 channelwise_gated_delta_rule_meta = gated_delta_rule_meta
@@ -246,4 +251,65 @@ for _name in ("gated_delta_rule", "channelwise_gated_delta_rule"):
         n_results=2,
         outs=("out", "final_state_out"),
     )
+
+
+def quantized_moe_ffn_meta(
+    x: Tensor,
+    gate_weight: Tensor,
+    expert_bias: Tensor,
+    packed_w13: Tensor,
+    packed_w2: Tensor,
+    num_activated_experts: int,
+    num_experts: int,
+    hidden_dim: int,
+    dim: int,
+    group_size: int,
+    weight_nbit: int,
+    score_func: str,
+    route_scale: float,
+) -> Tensor:
+    sizes = (num_activated_experts, num_experts, hidden_dim, dim, group_size, weight_nbit)
+    eager.check_quantized_moe_ffn(
+        x, gate_weight, expert_bias, packed_w13, packed_w2, *sizes, score_func, route_scale
+    )
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+define(
+    custom_ops_lib,
+    "quantized_moe_ffn(Tensor x, Tensor gate_weight, Tensor expert_bias, Tensor packed_w13, "
+    "Tensor packed_w2, int num_activated_experts, int num_experts, int hidden_dim, int dim, "
+    "int group_size, int weight_nbit, str score_func, float route_scale)",
+    eager.quantized_moe_ffn,
+    quantized_moe_ffn_meta,
+)
+if "llama::_quantized_moe_ffn_active" not in all_operator_names():
+    custom_ops_lib.define("_quantized_moe_ffn_active() -> bool")
+    custom_ops_lib.impl("_quantized_moe_ffn_active", lambda: True, "CompositeExplicitAutograd")
 define(custom_ops_lib, "fallback(Tensor input)", eager.fallback, torch.empty_like, outs=("output",))
+
+
+def custom_alias(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.ops.executorch.alias.default(x, y)  # type: ignore[no-any-return]
+
+
+def _cross_attn_cache_meta(value: Tensor, cache: Tensor) -> Tensor:
+    eager.check_cross_attn_cache(value, cache)
+    return torch.empty_like(cache)
+
+
+define(
+    executorch_lib,
+    "alias(Tensor x, Tensor y)",
+    lambda x, y: (x, y),
+    lambda x, y: (torch.empty_like(x), torch.empty_like(y)),
+    n_results=2,
+    outs=(),
+)
+define(
+    executorch_lib,
+    "update_cross_attn_cache(Tensor value, Tensor cache)",
+    eager.update_cross_attn_cache,
+    _cross_attn_cache_meta,
+    outs=(),
+)

@@ -391,6 +391,49 @@ TEST_F(CustomOps, GatedDeltaRuleFollowsItsDefinition) {
       [&](auto& c) { gated_delta_rule_out(c, q, k, v, decay, beta, state, out, state); });
   expect_refused(
       [&](auto& c) { gated_delta_rule_out(c, q, v, v, decay, beta, state, out, final_state); });
+  expect_refused(
+      [&](auto& c) { gated_delta_rule_out(c, q, k, beta, decay, beta, state, out, final_state); });
+}
+
+TEST_F(CustomOps, HeadsOfQueriesShareTheStatesOfTheDeltaRule) {
+  Tensor k = numbers({1, 2, 3, 4}, 24), v = numbers({1, 2, 3, 5}, 25),
+         decay = numbers({1, 2, 3}, 26), beta = numbers({1, 2, 3}, 27),
+         state = numbers({1, 2, 4, 5}, 28), q = numbers({1, 4, 3, 4}, 29);
+  // One decay for each row of the state, all equal, and queries of one head each.
+  Tensor rows = floats.zeros({1, 2, 3, 4}), out = floats.zeros({1, 4, 3, 5}),
+         one = floats.zeros({1, 2, 3, 5}), final_state = floats.zeros({1, 2, 4, 5}),
+         same_state = floats.zeros({1, 2, 4, 5}), half = floats.zeros({1, 2, 3, 4});
+  for (int i = 0; i < 24; ++i) {
+    rows.mutable_data_ptr<float>()[i] = decay.const_data_ptr<float>()[i / 4];
+  }
+  KernelRuntimeContext ctx;
+  gated_delta_rule_out(ctx, q, k, v, decay, beta, state, out, final_state);
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  for (int which = 0; which < 2; ++which) {
+    for (int h = 0; h < 2; ++h) {
+      std::copy_n(q.const_data_ptr<float>() + (2 * h + which) * 12, 12,
+                  half.mutable_data_ptr<float>() + h * 12);
+    }
+    gated_delta_rule_out(ctx, half, k, v, rows, beta, state, one, same_state);
+    ASSERT_EQ(ctx.failure_state(), Error::Ok);
+    EXPECT_TENSOR_EQ(final_state, same_state);
+    for (int h = 0; h < 2; ++h) {
+      for (int i = 0; i < 15; ++i) {
+        EXPECT_FLOAT_EQ(out.const_data_ptr<float>()[(2 * h + which) * 15 + i],
+                        one.const_data_ptr<float>()[h * 15 + i]);
+      }
+    }
+  }
+  Tensor uneven = numbers({1, 3, 3, 4}, 30), flat = numbers({2, 3}, 31),
+         none = floats.zeros({1, 0, 3, 4});
+  for (const Tensor* bad : {&uneven, &flat}) {
+    expect_refused([&](auto& c) {
+      gated_delta_rule_out(c, *bad, k, v, decay, beta, state, out, final_state);
+    });
+  }
+  expect_refused([&](auto& c) {
+    gated_delta_rule_out(c, q, none, none, none, beta, state, out, final_state);
+  });
 }
 
 TEST_F(CustomOps, TilesAreCutRowAfterRow) {

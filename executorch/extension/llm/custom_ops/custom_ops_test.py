@@ -212,15 +212,67 @@ def test_hadamard_transform_equals_eager(n: int, dtype: torch.dtype) -> None:
     torch.testing.assert_close(found, module(x), atol=TOLERANCE[dtype] * float(bound), rtol=0)
 
 
+def delta_rule_inputs(
+    heads: int, state_heads: int, tokens: int, by_channel: bool, batch: int = 2
+) -> tuple[torch.Tensor, ...]:
+    leading = (batch, state_heads, tokens)
+    return (
+        torch.randn(batch, heads, tokens, 5),
+        torch.randn(*leading, 5) / 5**0.5,
+        torch.randn(*leading, 6),
+        torch.rand(*leading, 5) if by_channel else torch.rand(leading),
+        torch.rand(leading),
+        torch.randn(batch, state_heads, 5, 6),
+    )
+
+
+def delta_rule_in_steps(q, k, v, decay, beta, state):  # noqa: ANN001, ANN201
+    """Head by head and token by token, in double."""
+    q, k, v, decay, beta, state = (t.double() for t in (q, k, v, decay, beta, state))
+    out, state = torch.zeros(*q.shape[:3], v.size(3)).double(), state.clone()
+    group = q.size(1) // k.size(1)
+    for b in range(q.size(0)):
+        for h in range(k.size(1)):
+            s = state[b, h]
+            for t in range(q.size(2)):
+                s *= decay[b, h, t].reshape(-1, 1)
+                s += torch.outer(k[b, h, t], beta[b, h, t] * (v[b, h, t] - s.T @ k[b, h, t]))
+                for n in range(group):
+                    out[b, h * group + n, t] = s.T @ q[b, h * group + n, t]
+    return out.float(), state.float()
+
+
 @pytest.mark.parametrize("name", ["gated_delta_rule", "channelwise_gated_delta_rule"])
-def test_gated_delta_rule_equals_eager(name: str) -> None:
+@pytest.mark.parametrize("heads", [(3, 3), (4, 2), (6, 1)])
+@pytest.mark.parametrize("by_channel", [True, False])
+def test_gated_delta_rule_is_its_definition(
+    name: str, heads: tuple[int, int], by_channel: bool
+) -> None:
     torch.manual_seed(3)
-    shapes = [(2, 3, 4, 5), (2, 3, 4, 5), (2, 3, 4, 6), (2, 3, 4, 5), (2, 3, 4), (2, 3, 5, 6)]
-    given = tuple(torch.rand(s) for s in shapes)
     module = Call(getattr(ops, name))
-    results = program_of(module, given).load_method("forward").execute(given)
-    for found, expected in zip(results, module(*given), strict=True):
-        torch.testing.assert_close(found, expected)
+    sample = delta_rule_inputs(*heads, 4, by_channel)
+    tokens = {2: Dim("tokens", min=1, max=40)}
+    shapes = ((*(tokens for _ in range(5)), None),)
+    method = program_of(module, sample, shapes).load_method("forward")
+    for n in (4, 1, 40):
+        given = delta_rule_inputs(*heads, n, by_channel)
+        expected = delta_rule_in_steps(*given)
+        for results in (module(*given), method.execute(given)):
+            for found, want in zip(results, expected, strict=True):
+                torch.testing.assert_close(found, want, atol=1e-4, rtol=1e-4)
+    state = given[5]
+    into = getattr(ops, name).out
+    with pytest.raises(RuntimeError, match="final_state_out must not alias initial_state"):
+        into(*given, out=torch.empty(0), final_state_out=state)
+
+
+@pytest.mark.parametrize(("which", "shape"), [(0, (2, 3, 4, 5)), (3, (2, 2, 4, 1)), (4, (2, 2, 3))])
+def test_gated_delta_rule_refuses_what_does_not_fit(which: int, shape: tuple[int, ...]) -> None:
+    given = list(delta_rule_inputs(4, 2, 4, True))
+    given[which] = torch.zeros(shape)
+    for device in ("cpu", "meta"):
+        with pytest.raises(RuntimeError, match="do not fit"):
+            ops.gated_delta_rule(*(t.to(device) for t in given))
 
 
 def test_tiles_and_fallback_equal_eager() -> None:

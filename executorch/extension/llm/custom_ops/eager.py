@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from executorch.extension.llm.custom_ops.packed_linear import unpack_linear
+
 
 def check_positions(start_pos: int, tokens: int, capacity: int) -> None:
     if start_pos < 0 or start_pos + tokens > capacity:
@@ -35,6 +37,27 @@ def update_cache_with_indices(
     for token in range(value.size(1)):  # in order: of equal indices the last holds
         cache[torch.arange(value.size(0)), indices[:, token]] = value[:, token]
     return value.new_zeros(1)
+
+
+def check_cross_attn_cache(value: Tensor, cache: Tensor) -> None:
+    fits = value.dim() == cache.dim() == 4 and all(
+        value.size(i) == cache.size(i) if i != 2 else value.size(i) <= cache.size(i)
+        for i in range(4)
+    )
+    if not fits:
+        raise ValueError(
+            f"values {list(value.shape)} do not fit a cache {list(cache.shape)} of [batch, heads, "
+            "capacity, dim]"
+        )
+    if value.dtype != cache.dtype:
+        raise ValueError(f"{value.dtype} into a cache of {cache.dtype}")
+
+
+def update_cross_attn_cache(value: Tensor, cache: Tensor) -> Tensor:
+    check_cross_attn_cache(value, cache)
+    with torch.no_grad():
+        cache[:, :, : value.size(2)].copy_(value)
+        return cache.clone()
 
 
 def custom_sdpa(
@@ -169,18 +192,152 @@ def fast_hadamard_transform(mat: Tensor) -> Tensor:
     return x.reshape(mat.shape).to(mat.dtype)
 
 
+def check_gated_delta_rule(
+    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
+) -> None:
+    given = {
+        "queries": query,
+        "keys": key,
+        "values": value,
+        "decay": decay,
+        "beta": beta,
+        "state": initial_state,
+    }
+    for name, tensor in given.items():
+        if tensor.dtype != torch.float32:
+            raise RuntimeError(f"{name} of float32 are expected, not of {tensor.dtype}")
+    if not query.dim() == key.dim() == value.dim() == 4 or decay.dim() not in (3, 4):
+        fits = False
+    else:
+        batch, heads, tokens, dim = query.shape
+        state_heads = key.size(1)
+        fits = (
+            key.shape == (batch, state_heads, tokens, dim)
+            and value.shape[:3] == beta.shape == key.shape[:3]
+            and decay.shape == key.shape[: decay.dim()]
+            and initial_state.shape == (batch, state_heads, dim, value.size(3))
+            and (heads % state_heads == 0 if state_heads else heads == 0)
+        )
+    if not fits:
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in given.items())
+        raise RuntimeError(f"gated_delta_rule: shapes that do not fit: {shapes}")
+
+
 def gated_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
 ) -> tuple[Tensor, Tensor]:
+    check_gated_delta_rule(query, key, value, decay, beta, initial_state)
     state = initial_state.clone()
-    out = torch.empty_like(value)
-    for t in range(query.size(2)):
+    batch, heads, tokens, dim = query.shape
+    state_heads = key.size(1)
+    groups = query.reshape(batch, state_heads, heads // max(state_heads, 1), tokens, dim)
+    out = value.new_empty((*groups.shape[:4], value.size(3)))
+    if decay.dim() == 3:
+        decay = decay[..., None]
+    for t in range(tokens):
         state = state * decay[:, :, t, :, None]
         predicted = torch.einsum("bhkv,bhk->bhv", state, key[:, :, t])
         delta = beta[:, :, t, None] * (value[:, :, t] - predicted)
         state = state + key[:, :, t, :, None] * delta[:, :, None, :]
-        out[:, :, t] = torch.einsum("bhkv,bhk->bhv", state, query[:, :, t])
-    return out, state
+        out[:, :, :, t] = torch.einsum("bhkv,bhgk->bhgv", state, groups[:, :, :, t])
+    return out.reshape(batch, heads, tokens, value.size(3)), state
+
+
+def check_quantized_moe_ffn(
+    x: Tensor,
+    gate_weight: Tensor,
+    expert_bias: Tensor,
+    packed_w13: Tensor,
+    packed_w2: Tensor,
+    num_activated_experts: int,
+    num_experts: int,
+    hidden_dim: int,
+    dim: int,
+    group_size: int,
+    weight_nbit: int,
+    score_func: str,
+    route_scale: float,
+) -> None:
+    """AssertionError for what the kernel refuses, but for the bytes of the weights."""
+
+    def require(condition: bool, message: str) -> None:
+        if not condition:
+            raise AssertionError(f"quantized_moe_ffn: {message}")
+
+    given = {"x": x, "gate_weight": gate_weight, "expert_bias": expert_bias}
+    for name, tensor in given.items():
+        require(tensor.dtype == torch.float32, f"{name} of float32 is expected, not {tensor.dtype}")
+    shape = list(x.shape)
+    require(dim > 0 and len(shape) == 2 and shape[1] == dim, f"x [tokens, {dim}], not {shape}")
+    shape = list(gate_weight.shape)
+    require(shape == [num_experts, dim], f"gate_weight [{num_experts}, {dim}], not {shape}")
+    shape = list(expert_bias.shape)
+    require(
+        expert_bias.numel() == 0 or (shape == [num_experts] and score_func == "sigmoid"),
+        f"an empty expert_bias, or [{num_experts}] with sigmoid, not {shape} with {score_func}",
+    )
+    for name, tensor in {"packed_w13": packed_w13, "packed_w2": packed_w2}.items():
+        require(
+            tensor.dtype == torch.uint8 and tensor.dim() == 2 and tensor.size(0) == num_experts,
+            f"{name} of uint8 [{num_experts}, bytes], not of {tensor.dtype} {list(tensor.shape)}",
+        )
+    require(
+        0 < num_activated_experts <= num_experts,
+        f"num_activated_experts {num_activated_experts} of {num_experts}",
+    )
+    require(score_func in ("sigmoid", "softmax"), f"score_func {score_func!r}")
+    require(weight_nbit in (4, 8), f"weight_nbit 4 or 8, not {weight_nbit}")
+    require(
+        group_size > 0
+        and hidden_dim > 0
+        and group_size % 16 == dim % group_size == hidden_dim % group_size == 0,
+        f"group_size, a multiple of 16 that divides {dim} and {hidden_dim}, not {group_size}",
+    )
+
+
+def quantized_moe_ffn(
+    x: Tensor,
+    gate_weight: Tensor,
+    expert_bias: Tensor,
+    packed_w13: Tensor,
+    packed_w2: Tensor,
+    num_activated_experts: int,
+    num_experts: int,
+    hidden_dim: int,
+    dim: int,
+    group_size: int,
+    weight_nbit: int,
+    score_func: str,
+    route_scale: float,
+) -> Tensor:
+    sizes = (num_activated_experts, num_experts, hidden_dim, dim, group_size, weight_nbit)
+    check_quantized_moe_ffn(
+        x, gate_weight, expert_bias, packed_w13, packed_w2, *sizes, score_func, route_scale
+    )
+    scores = x @ gate_weight.T
+    if score_func == "sigmoid":
+        scores = scores.sigmoid()
+    ranks = scores + expert_bias if expert_bias.numel() else scores
+    # Of equal ones the first; NaNs last.
+    known = torch.where(ranks.isnan(), -math.inf, ranks)
+    order = known.argsort(dim=1, descending=True, stable=True)
+    order = order.gather(1, ranks.isnan().gather(1, order).int().argsort(dim=1, stable=True))
+    chosen = order[:, :num_activated_experts]
+    shares = scores.gather(1, chosen)
+    if score_func == "sigmoid":
+        tiny = torch.finfo(torch.float32).tiny
+        shares = shares / shares.sum(1, keepdim=True).clamp_min(tiny) * route_scale
+    else:
+        shares = shares.softmax(1)
+    out = torch.zeros_like(x)
+    for expert in chosen.unique().tolist():
+        token, place = (chosen == expert).nonzero(as_tuple=True)
+        layer = (group_size, weight_nbit)
+        w1, w3 = unpack_linear(packed_w13[expert], 2 * hidden_dim, dim, *layer).chunk(2)
+        w2 = unpack_linear(packed_w2[expert], dim, hidden_dim, *layer)
+        hidden = torch.nn.functional.silu(x[token] @ w1.T) * (x[token] @ w3.T)
+        out.index_add_(0, token, hidden @ w2.T * shares[token, place, None])
+    return out
 
 
 def fallback(input: Tensor) -> Tensor:

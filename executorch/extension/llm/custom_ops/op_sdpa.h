@@ -58,12 +58,15 @@ Tensor& custom_quantized_sdpa_out(
     const optional<Tensor>& k_scales, const optional<Tensor>& v_zero_points,
     const optional<Tensor>& v_scales, const bool is_seq_at_dim_2, Tensor& output);
 
-/// A linear attention whose state S [key_dim, value_dim] forgets by channel and is corrected by
-/// what it predicts wrongly, for each token:
+/// A linear attention whose state S [key_dim, value_dim] forgets and is corrected by what it
+/// predicts wrongly, for each token:
 ///   S = decay_t S;  S += k_t (beta_t (v_t - S^T k_t))^T;  out_t = S^T q_t
-/// query, key, decay [batch, heads, tokens, key_dim], value [batch, heads, tokens, value_dim],
-/// beta [batch, heads, tokens], initial_state [batch, heads, key_dim, value_dim]; all Float and
-/// contiguous. final_state_out must not overlap initial_state.
+/// query [batch, heads, tokens, key_dim], key [batch, state_heads, tokens, key_dim], value [batch,
+/// state_heads, tokens, value_dim], beta [batch, state_heads, tokens], initial_state [batch,
+/// state_heads, key_dim, value_dim], out [batch, heads, tokens, value_dim]; all Float and
+/// contiguous. state_heads divides heads: heads / state_heads heads of queries, one after the
+/// other, read one state. decay, by which S is multiplied, has the shape of key, a number for each
+/// row of S, or that of beta, one for all of S. final_state_out must not overlap initial_state.
 std::tuple<Tensor&, Tensor&> gated_delta_rule_out(RuntimeContext& ctx, const Tensor& query,
                                                   const Tensor& key, const Tensor& value,
                                                   const Tensor& decay, const Tensor& beta,

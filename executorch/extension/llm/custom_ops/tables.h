@@ -4,7 +4,7 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 
-#define ET_LLM_FAMILIES(_) _(update_cache) _(sdpa) _(hadamard) _(tile_crop) _(fallback)
+#define ET_LLM_FAMILIES(_) _(update_cache) _(sdpa) _(moe) _(hadamard) _(tile_crop) _(fallback)
 
 namespace torch::executor::native {
 

@@ -82,6 +82,8 @@ class TensorImpl {
     capacity_ = capacity;
     read_only_ = read_only;
   }
+  /// Without memory, and without room for elements that it does not have, until it is given some.
+  void drop_data() { borrow_data(nullptr, 0, false); }
   /// Elements that there is room for, whatever the present shape is.
   size_t capacity() const { return capacity_ < numel_bound_ ? capacity_ : numel_bound_; }
   bool is_read_only() const { return read_only_; }

@@ -1,0 +1,165 @@
+#include <executorch/extension/training/optimizer/sgd.h>
+
+#include <executorch/runtime/core/allocation_failure.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
+#include <executorch/runtime/platform/log.h>
+
+#include <type_traits>
+#include <utility>
+
+// What is experimental warns its users, not itself.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace executorch {
+namespace extension {
+namespace training {
+namespace optimizer {
+
+using aten::ScalarType;
+using aten::Tensor;
+using runtime::Error;
+using NamedTensors = std::map<std::string_view, Tensor>;
+
+/// One parameter's part of a step. Pointers are to `count` elements of `type`.
+struct SGD::Update {
+  const SGDOptions* options;
+  ScalarType type;
+  size_t count;
+  void* parameter;
+  const void* gradient;
+  Momentum* momentum;
+};
+
+namespace {
+
+auto shape_of(const Tensor& tensor) {
+  return runtime::tensor_shape_to_c_string({tensor.sizes().data(), tensor.sizes().size()});
+}
+
+bool is_supported(ScalarType type) {
+  return type == ScalarType::Float || type == ScalarType::Double || type == ScalarType::Half ||
+         type == ScalarType::BFloat16;
+}
+
+/// Whether elements of the same indices lie at the same places; shapes are equal.
+bool same_layout(const Tensor& a, const Tensor& b) {
+  for (ssize_t d = 0; d < a.dim(); ++d) {
+    if (a.size(d) > 1 && a.strides()[d] != b.strides()[d]) return false;
+  }
+  return true;
+}
+
+/// `momentum` is null without one; `begun` says whether it holds that of an earlier step.
+template <typename T>
+void apply(const SGDOptions& options, size_t count, T* parameter, const T* gradient, T* momentum,
+           bool begun) {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const auto lr = static_cast<Real>(options.lr());
+  const auto decay = static_cast<Real>(options.weight_decay());
+  const auto kept = static_cast<Real>(options.momentum());
+  const auto taken = static_cast<Real>(1 - options.dampening());
+  for (size_t i = 0; i < count; ++i) {
+    const Real p = static_cast<Real>(parameter[i]);
+    Real g = static_cast<Real>(gradient[i]);
+    if (decay != 0) g += decay * p;
+    if (momentum != nullptr) {
+      const Real b = begun ? kept * static_cast<Real>(momentum[i]) + taken * g : g;
+      momentum[i] = static_cast<T>(b);
+      g = options.nesterov() ? g + kept * b : b;
+    }
+    parameter[i] = static_cast<T>(p - lr * g);
+  }
+}
+
+}  // namespace
+
+void SGD::add_param_group(const SGDParamGroup& param_group) {
+  param_groups_.push_back(param_group);
+  momenta_.resize(momenta_.size() + param_group.named_parameters().size());
+  if (!param_group.has_options()) param_groups_.back().set_options(defaults_.clone());
+}
+
+Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor& gradient,
+                   Update& update) {
+  const int length = static_cast<int>(name.size());
+  ET_CHECK_OR_RETURN_ERROR(
+      gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes(),
+      InvalidArgument, "SGD: the gradient of '%.*s' is %s %s; expected %s %s, as the parameter is",
+      length, name.data(), runtime::toString(gradient.scalar_type()), shape_of(gradient).data(),
+      runtime::toString(parameter.scalar_type()), shape_of(parameter).data());
+  ET_CHECK_OR_RETURN_ERROR(same_layout(parameter, gradient), InvalidArgument,
+                           "SGD: the gradient of '%.*s' has another order of dimensions than the "
+                           "parameter",
+                           length, name.data());
+  ET_CHECK_OR_RETURN_ERROR(
+      is_supported(parameter.scalar_type()) && parameter.device_type() == aten::DeviceType::CPU &&
+          gradient.device_type() == aten::DeviceType::CPU,
+      NotSupported, "SGD: '%.*s' has elements of type %s%s; expected floating point, on the CPU",
+      length, name.data(), runtime::toString(parameter.scalar_type()),
+      parameter.device_type() == aten::DeviceType::CPU ? "" : " on a device");
+  update.type = parameter.scalar_type();
+  update.count = static_cast<size_t>(parameter.numel());
+  update.gradient = gradient.const_data_ptr();
+  ET_CHECK_OR_RETURN_ERROR(update.gradient != nullptr || update.count == 0, InvalidState,
+                           "SGD: the gradient of '%.*s' has no memory", length, name.data());
+  ET_ASSIGN_OR_RETURN(update.parameter, runtime::internal::writable_data(parameter),
+                      "SGD: '%.*s' cannot be updated", length, name.data());
+  if (update.options->momentum() == 0) return Error::Ok;
+  TensorPtr& buffer = update.momentum->buffer;
+  if (buffer == nullptr) buffer = clone_tensor_ptr(parameter);  // which the first step overwrites
+  ET_CHECK_OR_RETURN_ERROR(buffer->nbytes() == parameter.nbytes(), InvalidState,
+                           "SGD: '%.*s' has %zu bytes now; expected %zu, those of its momentum",
+                           length, name.data(), parameter.nbytes(), buffer->nbytes());
+  return Error::Ok;
+}
+
+void SGD::run(const Update& update) {
+  const auto call = [&](auto* parameter) {
+    using T = std::remove_pointer_t<decltype(parameter)>;
+    T* momentum = nullptr;
+    bool begun = false;
+    if (update.options->momentum() != 0) {
+      momentum = static_cast<T*>(update.momentum->buffer->mutable_data_ptr());
+      begun = std::exchange(update.momentum->begun, true);
+    }
+    apply(*update.options, update.count, parameter, static_cast<const T*>(update.gradient),
+          momentum, begun);
+  };
+  switch (update.type) {
+    case ScalarType::Double:
+      return call(static_cast<double*>(update.parameter));
+    case ScalarType::Half:
+      return call(static_cast<aten::Half*>(update.parameter));
+    case ScalarType::BFloat16:
+      return call(static_cast<aten::BFloat16*>(update.parameter));
+    default:
+      return call(static_cast<float*>(update.parameter));
+  }
+}
+
+Error SGD::step(const NamedTensors& named_gradients) {
+  return runtime::catch_allocation_failure("SGD", [&]() -> Error {
+    std::vector<Update> updates;
+    size_t place = 0;
+    for (const SGDParamGroup& group : param_groups_) {
+      for (const auto& [name, parameter] : group.named_parameters()) {
+        Momentum& momentum = momenta_[place++];
+        const auto gradient = named_gradients.find(name);
+        if (gradient == named_gradients.end()) continue;
+        Update& update = updates.emplace_back();
+        update.options = &group.options();
+        update.momentum = &momentum;
+        ET_CHECK_OK_OR_RETURN_ERROR(prepare(name, parameter, gradient->second, update));
+      }
+    }
+    for (const Update& update : updates) run(update);
+    return Error::Ok;
+  });
+}
+
+}  // namespace optimizer
+}  // namespace training
+}  // namespace extension
+}  // namespace executorch
