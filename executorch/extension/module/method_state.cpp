@@ -1,5 +1,6 @@
 #include <executorch/extension/module/method_state.h>
 #include <executorch/runtime/core/allocation_failure.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
@@ -44,11 +45,11 @@ Result<std::vector<Named>> named_buffers(Module& module, const std::string& meth
     ET_ASSIGN_OR_RETURN(const runtime::TensorInfo info, meta.attribute_tensor_meta(i));
     if (!info.is_memory_planned()) continue;  // a constant, or not this method's memory
     ET_ASSIGN_OR_RETURN(const Tensor tensor, method->get_attribute(info.name()));
-    ET_CHECK_OR_RETURN_ERROR(tensor.const_data_ptr() != nullptr || tensor.nbytes() == 0,
-                             InvalidState, "%s: buffer %.*s has no memory", method_name.c_str(),
-                             static_cast<int>(info.name().size()), info.name().data());
-    found.push_back({std::string(info.name()), static_cast<uint8_t*>(tensor.mutable_data_ptr()),
-                     tensor.nbytes()});
+    if (tensor.unsafeGetTensorImpl()->is_read_only()) continue;
+    const auto data = runtime::internal::writable_data(tensor);
+    ET_CHECK_OK_OR_RETURN_ERROR(data.error(), "%s: buffer %.*s", method_name.c_str(),
+                                static_cast<int>(info.name().size()), info.name().data());
+    found.push_back({std::string(info.name()), static_cast<uint8_t*>(*data), tensor.nbytes()});
   }
   return found;
 }

@@ -4,6 +4,10 @@
 #include <executorch/runtime/executor/testing_util/program_builder.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <string>
+
 namespace executorch::extension {
 namespace {
 
@@ -93,6 +97,29 @@ TEST_F(MethodStateTest, RefusesOtherBuffersAndUnnamedOnes) {
   Module unnamed = load(none);
   EXPECT_EQ(MethodState::save(unnamed).error(), Error::NotSupported);
   EXPECT_EQ(MethodState::save(module_, "backward").error(), Error::InvalidArgument);
+}
+
+// A file may give a constant the name of a buffer; its bytes may be mapped for reading only.
+TEST_F(MethodStateTest, LeavesConstantsAlone) {
+  ProgramBuilder builder;
+  builder.constants.push_back(ProgramBuilder::bytes(std::vector<float>{4, 6}));
+  PlanBuilder& plan = builder.method();
+  const int32_t constant = plan.tensor({.sizes = {2}, .data = 1, .name = "constant"});
+  const int32_t kept = plan.tensor({.sizes = {2}, .memory_id = 1, .name = "kept"});
+  plan.kernel("aten::add.out", {kept, constant, plan.integer(1), kept, kept});
+  plan.outputs = {constant, kept};
+  plan.arenas = {0, 8};
+  const auto bytes = builder.build();
+  const std::string path = ::testing::TempDir() + "method_state_constant.pte";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  Module module(path, Module::LoadMode::Mmap);
+  const auto state = MethodState::save(module);
+  ASSERT_EQ(state.error(), Error::Ok);
+  EXPECT_EQ(state->nbytes(), 0u);
+  EXPECT_EQ(state->restore(module), Error::Ok);
+  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -15,17 +15,20 @@ namespace {
 using runtime::EValue;
 using runtime::Result;
 
+// Of a tensor: what a program says of itself is no more.
+constexpr ssize_t kMostIntegers = 1 << 16;
+
 void append_integers(const EValue& value, std::vector<int64_t>& out) {
   if (value.isInt()) {
     out.push_back(value.toInt());
   } else if (value.isBool()) {
     out.push_back(value.toBool() ? 1 : 0);
   } else if (value.isIntList()) {
-    const auto list = value.toIntList();
-    out.insert(out.end(), list.begin(), list.end());
+    const auto list = value.tryToIntList();  // its items may have become other values
+    if (list.ok()) out.insert(out.end(), list->begin(), list->end());
   } else if (value.isTensor()) {
     const aten::Tensor tensor = value.toTensor();
-    if (tensor.const_data_ptr() == nullptr) return;
+    if (tensor.const_data_ptr() == nullptr || tensor.numel() > kMostIntegers) return;
     for (ssize_t i = 0; i < tensor.numel(); ++i) {
       if (tensor.scalar_type() == aten::ScalarType::Long) {
         out.push_back(tensor.const_data_ptr<int64_t>()[i]);

@@ -125,9 +125,13 @@ Error TextGeneration::compute_logits() {
       static_cast<int64_t>(guessed_.size()) + 1, call);
   if (!logits.ok()) return logits.error();
   ++n_runs_;
+  row_ = count_rows(*logits) - static_cast<int64_t>(guessed_.size()) - 1;
+  if (row_ < 0) {
+    ET_LOG(Error, "generate: the program gave %lld rows of logits, expected %zu at least",
+           static_cast<long long>(count_rows(*logits)), guessed_.size() + 1);
+    return Error::InvalidProgram;
+  }
   rows_ = *logits;
-  row_ =
-      logits->numel() / logits->size(logits->dim() - 1) - static_cast<int64_t>(guessed_.size()) - 1;
   return Error::Ok;
 }
 

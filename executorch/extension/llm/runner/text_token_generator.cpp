@@ -1,6 +1,7 @@
 #include <executorch/extension/llm/runner/text_stream.h>
 #include <executorch/extension/llm/runner/text_token_generator.h>
 #include <executorch/extension/llm/runner/util.h>
+#include <executorch/extension/tensor/tensor.h>
 
 #include <algorithm>
 #include <utility>
@@ -44,6 +45,12 @@ Result<uint64_t> TextTokenGenerator::next_token(std::vector<uint64_t>& tokens, i
 
 Result<uint64_t> TextTokenGenerator::choose(const aten::Tensor& logits, float temperature) {
   aten::Tensor changed = logits;
+  TensorPtr copy;
+  if (!processors_.empty() && logits.unsafeGetTensorImpl()->is_read_only()) {
+    if (logits.const_data_ptr() == nullptr) return Error::InvalidProgram;
+    copy = clone_tensor_ptr(logits);
+    changed = *copy;
+  }
   Error error = apply_logit_processors(changed);
   if (error != Error::Ok) return error;
   const int32_t token = text_decoder_runner_->logits_to_token(changed, temperature);

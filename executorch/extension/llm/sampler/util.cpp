@@ -17,12 +17,12 @@ using runtime::Error;
 
 /// The first element of a row of the last dimension; -1: the last row. Null: there is none.
 const void* row_of(const Tensor& logits, int64_t row) {
-  if (logits.dim() == 0 || logits.numel() == 0 || logits.const_data_ptr() == nullptr) {
+  if (count_rows(logits) == 0 || logits.const_data_ptr() == nullptr) {
     ET_LOG(Error, "logits: the tensor is empty");
     return nullptr;
   }
   const int64_t n = logits.size(logits.dim() - 1);
-  const int64_t n_rows = logits.numel() / n;
+  const int64_t n_rows = count_rows(logits);
   if (row == -1) row = n_rows - 1;
   if (row < 0 || row >= n_rows) {
     ET_LOG(Error, "logits: there are %lld rows, and row %lld is asked for",
@@ -39,6 +39,11 @@ void convert(const void* from, std::vector<float>& out) {
 }
 
 }  // namespace
+
+int64_t count_rows(const Tensor& logits) {
+  if (logits.dim() == 0 || logits.numel() == 0) return 0;
+  return logits.numel() / logits.size(logits.dim() - 1);
+}
 
 Error read_logits(const Tensor& logits, int64_t row, std::vector<float>& out) {
   const void* const values = row_of(logits, row);

@@ -11,6 +11,9 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
+/// Rows of logits [..., v], whatever the program's file promised; 0 if the tensor has no elements.
+int64_t count_rows(const aten::Tensor& logits);
+
 /// Row `row` of the logits, whose last dimension is the vocabulary, as floats; -1: the last row.
 /// InvalidArgument, and a message in the log, for other element types than float, double, Half and
 /// BFloat16, and where there is no such row.

@@ -3,6 +3,7 @@
 #include <executorch/extension/llm/sampler/constraint/json_schema.h>
 #include <executorch/extension/llm/sampler/constraint/regex.h>
 #include <executorch/extension/llm/sampler/constraint/token_masks.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
@@ -178,8 +179,10 @@ Error ConstraintProcessor::process(aten::Tensor logits) {
   const Error error = text_.allowed(mask_);
   if (error != Error::Ok) return error;
   const size_t n = static_cast<size_t>(logits.size(logits.dim() - 1));
+  const auto values = runtime::internal::writable_data(logits);
+  if (!values.ok()) return values.error();
   if (logits.numel() == 0) return Error::InvalidArgument;
-  float* row = logits.mutable_data_ptr<float>() + (static_cast<size_t>(logits.numel()) - n);
+  float* row = static_cast<float*>(*values) + (static_cast<size_t>(logits.numel()) - n);
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < n; i += 64) {
     const uint64_t bits = i / 64 < mask_.size() ? mask_[i / 64] : 0;

@@ -1,0 +1,153 @@
+// Programs whose results are not what their files promise of a language model.
+
+#include <executorch/extension/llm/runner/metadata.h>
+#include <executorch/extension/llm/runner/text_session.h>
+#include <executorch/extension/llm/runner/text_token_generator.h>
+#include <executorch/extension/llm/sampler/constraint/constraint.h>
+#include <executorch/extension/tensor/tensor.h>
+#include <executorch/runtime/executor/testing_util/program_builder.h>
+#include <executorch/runtime/platform/runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+namespace executorch::extension::llm {
+namespace {
+
+using aten::ScalarType;
+using runtime::Error;
+using runtime::testing::PlanBuilder;
+using runtime::testing::ProgramBuilder;
+
+constexpr int32_t kVocabulary = 8;
+constexpr int8_t kDynamic = 1;
+using Part = std::function<int32_t(PlanBuilder&)>;
+
+/// A file with forward(tokens [1, 4 at most]), which returns what `logits` makes, and get_eos_ids().
+class File {
+ public:
+  explicit File(const Part& logits, const Part& eos = nullptr) {
+    ProgramBuilder builder;
+    builder.constants.push_back(ProgramBuilder::bytes(std::vector<float>(kVocabulary, 1)));
+    PlanBuilder& plan = builder.method();
+    plan.inputs = {plan.tensor({.sizes = {1, 4}, .dtype = ScalarType::Long, .dynamism = kDynamic})};
+    plan.outputs = {logits(plan)};
+    plan.arenas = {0, 64};
+    if (eos != nullptr) {
+      PlanBuilder& method = builder.method("get_eos_ids");
+      method.arenas = {0, 1 << 20};
+      method.outputs = {eos(method)};
+    }
+    const auto bytes = builder.build();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  ~File() { std::remove(path.c_str()); }
+  const std::string path = ::testing::TempDir() + "hostile_model.pte";
+};
+
+int32_t result(PlanBuilder& plan) {
+  return plan.tensor({.sizes = {1, 1, kVocabulary}, .memory_id = 1, .dynamism = kDynamic});
+}
+
+int32_t integers(PlanBuilder& plan, const std::vector<int64_t>& items) {
+  std::vector<int64_t> values;
+  for (const int64_t item : items) values.push_back(plan.integer(item));
+  return plan.integers(values);
+}
+
+/// ones(sizes).
+Part ones(std::vector<int64_t> sizes) {
+  return [sizes](PlanBuilder& plan) {
+    const int32_t out = result(plan);
+    plan.kernel("aten::ones.out", {integers(plan, sizes), out, out});
+    return out;
+  };
+}
+
+int32_t constant(PlanBuilder& plan) {
+  return plan.tensor({.sizes = {1, 1, kVocabulary}, .data = 1});
+}
+
+/// A number takes the place of the logits.
+int32_t moved(PlanBuilder& plan) {
+  const int32_t number = plan.tensor({.sizes = {}, .data = 1}), out = result(plan);
+  plan.move(number, out);
+  return out;
+}
+
+Error generate(const File& file, int32_t n_draft = 0) {
+  EngineOptions options;
+  options.model_path = file.path;
+  auto engine = TextEngine::load(options);
+  if (!engine.ok()) return engine.error();
+  auto session = (*engine)->create_text_session();
+  if (!session.ok()) return session.error();
+  EXPECT_EQ((*session)->set_text({1}), Error::Ok);
+  GenerationOptions wanted;
+  wanted.max_new_tokens = 2;
+  wanted.n_draft = n_draft;
+  return (*session)->generate(wanted).error();
+}
+
+class HostileModel : public ::testing::Test {
+ protected:
+  void SetUp() override { runtime::runtime_init(); }
+};
+
+TEST_F(HostileModel, LogitsWithoutVocabularyAreAnError) {
+  EXPECT_EQ(generate(File(ones({1, 1, kVocabulary}))), Error::Ok);
+  EXPECT_EQ(generate(File(ones({1, 1, 0}))), Error::InvalidProgram);
+  EXPECT_EQ(generate(File(ones({0, 1, kVocabulary}))), Error::InvalidProgram);
+  EXPECT_EQ(generate(File(moved)), Error::InvalidProgram);
+}
+
+/// Sets every logit.
+class Sets final : public LogitProcessor {
+ public:
+  Error process(aten::Tensor logits) override {
+    for (ssize_t i = 0; i < logits.numel(); ++i) logits.mutable_data_ptr<float>()[i] = i == 3;
+    return Error::Ok;
+  }
+  Error accept(uint64_t) override { return Error::Ok; }
+};
+
+// They are mapped for reading only.
+TEST_F(HostileModel, ConstantLogitsAreNotWritten) {
+  const File file(constant);
+  Module module(file.path, Module::LoadMode::Mmap);
+  TextDecoderRunner decoder(&module, nullptr);
+  TextTokenGenerator generator(nullptr, &decoder, false, nullptr, nullptr);
+  generator.add_logit_processor(std::make_shared<Sets>());
+  EXPECT_EQ(generator.generate({1}, std::nullopt, 0, 2, 0, nullptr).error(), Error::Ok);
+  EXPECT_EQ(generator.chosen_tokens(), (std::vector<uint64_t>{3, 3}));
+}
+
+TEST_F(HostileModel, IdsThatBecameOtherValuesAreNone) {
+  const auto ids = [](const Part& eos) {
+    const File file(ones({1, 1, kVocabulary}), eos);
+    Module module(file.path);
+    return read_eos_ids(module, nullptr);
+  };
+  using Ids = std::unordered_set<uint64_t>;
+  EXPECT_EQ(ids([](PlanBuilder& plan) { return integers(plan, {2, 3}); }), (Ids{2, 3}));
+  EXPECT_EQ(ids([](PlanBuilder& plan) {
+              const int32_t list = integers(plan, {2, 3});
+              plan.move(plan.number(1.5), list - 1);  // its last item
+              return list;
+            }),
+            Ids{});
+  const auto zeros = [](int32_t n) {
+    return [n](PlanBuilder& plan) {
+      return plan.tensor({.sizes = {n}, .memory_id = 1, .dtype = ScalarType::Long});
+    };
+  };
+  EXPECT_EQ(ids(zeros(3)), Ids{0});
+  EXPECT_EQ(ids(zeros((1 << 16) + 1)), Ids{});
+}
+
+}  // namespace
+}  // namespace executorch::extension::llm
