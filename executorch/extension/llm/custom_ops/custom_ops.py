@@ -29,6 +29,7 @@ from torch.library import Library
 
 from executorch.exir.torch_internals import all_operator_names
 from executorch.extension.llm.custom_ops import eager
+from executorch.extension.llm.custom_ops.eager import quantized_moe_ffn_meta
 from executorch.extension.llm.custom_ops.library import define
 
 custom_ops_lib = Library("llama", "FRAGMENT")
@@ -251,28 +252,6 @@ for _name in ("gated_delta_rule", "channelwise_gated_delta_rule"):
         n_results=2,
         outs=("out", "final_state_out"),
     )
-
-
-def quantized_moe_ffn_meta(
-    x: Tensor,
-    gate_weight: Tensor,
-    expert_bias: Tensor,
-    packed_w13: Tensor,
-    packed_w2: Tensor,
-    num_activated_experts: int,
-    num_experts: int,
-    hidden_dim: int,
-    dim: int,
-    group_size: int,
-    weight_nbit: int,
-    score_func: str,
-    route_scale: float,
-) -> Tensor:
-    sizes = (num_activated_experts, num_experts, hidden_dim, dim, group_size, weight_nbit)
-    eager.check_quantized_moe_ffn(
-        x, gate_weight, expert_bias, packed_w13, packed_w2, *sizes, score_func, route_scale
-    )
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 define(

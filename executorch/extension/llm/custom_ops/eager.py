@@ -243,7 +243,7 @@ def gated_delta_rule(
     return out.reshape(batch, heads, tokens, value.size(3)), state
 
 
-def check_quantized_moe_ffn(
+def quantized_moe_ffn_meta(
     x: Tensor,
     gate_weight: Tensor,
     expert_bias: Tensor,
@@ -257,8 +257,9 @@ def check_quantized_moe_ffn(
     weight_nbit: int,
     score_func: str,
     route_scale: float,
-) -> None:
-    """AssertionError for what the kernel refuses, but for the bytes of the weights."""
+) -> Tensor:
+    """The form of the result; AssertionError for what the kernel refuses, but for the bytes of the
+    weights."""
 
     def require(condition: bool, message: str) -> None:
         if not condition:
@@ -293,6 +294,7 @@ def check_quantized_moe_ffn(
         and group_size % 16 == dim % group_size == hidden_dim % group_size == 0,
         f"group_size, a multiple of 16 that divides {dim} and {hidden_dim}, not {group_size}",
     )
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 def quantized_moe_ffn(
@@ -311,7 +313,7 @@ def quantized_moe_ffn(
     route_scale: float,
 ) -> Tensor:
     sizes = (num_activated_experts, num_experts, hidden_dim, dim, group_size, weight_nbit)
-    check_quantized_moe_ffn(
+    quantized_moe_ffn_meta(
         x, gate_weight, expert_bias, packed_w13, packed_w2, *sizes, score_func, route_scale
     )
     scores = x @ gate_weight.T
