@@ -58,6 +58,12 @@ class Rows {
   int window_;
 };
 
+TEST(SequenceCache, ManyLayersOfOnePolicyTakeNoMemory) {
+  SequenceCache cache(config(8, {kFlat}, kMost));
+  EXPECT_TRUE(cache.plan(kMost - 1, 0, 8));
+  EXPECT_FALSE(cache.plan(kMost, 0, 8));
+}
+
 TEST(SequenceCache, EveryStepReadsWhatWasWrittenLast) {
   for (int window : {1, 2, 5}) {
     for (int max_write : {1, 3, 7}) {

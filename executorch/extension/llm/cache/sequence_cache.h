@@ -54,10 +54,9 @@ class SequenceCache : public CacheBase, public SequenceControl, public SequenceP
   explicit SequenceCache(const CacheConfig& cfg) {
     if (!valid(cfg)) return;
     capacity_ = cfg.capacity;
-    layers_.reserve(static_cast<std::size_t>(cfg.n_layers));
-    for (int i = 0; i < cfg.n_layers; ++i) {
-      const std::size_t which = cfg.layers.size() == 1 ? 0 : static_cast<std::size_t>(i);
-      layers_.push_back(kind_of(cfg.layers[which].policy, cfg.max_write));
+    n_layers_ = cfg.n_layers;
+    for (const LayerConfig& layer : cfg.layers) {
+      layers_.push_back(kind_of(layer.policy, cfg.max_write));
     }
   }
 
@@ -77,11 +76,11 @@ class SequenceCache : public CacheBase, public SequenceControl, public SequenceP
   }
 
   std::optional<SeqStepPlan> plan(int layer, int position, int T) const override {
-    if (layer < 0 || static_cast<std::size_t>(layer) >= layers_.size() || position < 0 || T < 1 ||
+    if (layer < 0 || layer >= n_layers_ || position < 0 || T < 1 ||
         T > capacity_ - std::min(position, capacity_)) {
       return std::nullopt;
     }
-    const Kind& kind = kinds_[layers_[static_cast<std::size_t>(layer)]];
+    const Kind& kind = kinds_[layers_[layers_.size() == 1 ? 0 : static_cast<std::size_t>(layer)]];
     if (T > kind.max_write) return std::nullopt;
     return kind.layout->plan(position, T);
   }
@@ -118,8 +117,9 @@ class SequenceCache : public CacheBase, public SequenceControl, public SequenceP
 
   int capacity_ = 0;
   int length_ = 0;
+  int n_layers_ = 0;
   std::vector<Kind> kinds_;
-  std::vector<std::size_t> layers_;
+  std::vector<std::size_t> layers_;  ///< The kind of each, or the one of all.
 };
 
 }  // namespace executorch::extension::llm::cache
