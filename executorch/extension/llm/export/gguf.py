@@ -27,7 +27,7 @@ from torch.library import Library, register_fake
 from executorch.exir.torch_internals import FakeTensor
 from executorch.extension.llm.export.exportable_weight import ExportableWeight
 from executorch.extension.llm.export.gguf_file import TYPES, GGUFFile
-from executorch.extension.llm.export.int4 import ExportableInt4Tensor
+from executorch.extension.llm.export.int4 import ExportableInt4Tensor, packed_in_bytes
 
 QK_K = 256
 Q4_K_GROUP_SIZE = Q5_K_GROUP_SIZE = 32
@@ -191,8 +191,7 @@ class ExportableGGUFTensor(ExportableWeight):
             q, zero = (q + 8).to(torch.uint8), torch.full_like(scale, 8)
         else:
             q, scale, zero = _with_zero_points(q, scale, minimum)
-        packed = q[:, ::2] | q[:, 1::2] << 4
-        parts = (packed, *(t.t().contiguous().to(dtype) for t in (scale, zero)))
+        parts = (packed_in_bytes(q), *(t.t().contiguous().to(dtype) for t in (scale, zero)))
         return ExportableInt4Tensor(*parts, group_size, dtype)  # type: ignore
 
     def to_intx_unpacked_to_int8_tensor(

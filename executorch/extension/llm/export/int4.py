@@ -32,6 +32,11 @@ def _dequantize(
     return ((q - zeros) * scales).reshape(qdata.size(0), -1).to(output_dtype)
 
 
+def packed_in_bytes(q: Tensor) -> Tensor:
+    """Numbers of 4 bits, uint8 [..., k], in k / 2 bytes, as `ExportableInt4Tensor` has them."""
+    return q[..., ::2] | q[..., 1::2] << 4
+
+
 _torchao.impl("dequantize_int4_tensor", _dequantize, "CompositeImplicitAutograd")
 
 
@@ -80,10 +85,9 @@ class ExportableInt4Tensor(ExportableWeight):
         if w.activation_quantization is not None:
             raise ValueError("activations are quantized, which these weights cannot say")
         q = (w.qdata.to(torch.int16) + 8).to(torch.uint8)
-        packed = q[..., ::2] | q[..., 1::2] << 4
         zero_point = (w.zero_point.to(w.scale.dtype) + 8).t().contiguous()
         group_size = int(w.block_size[-1])
-        return cls(packed, w.scale.t().contiguous(), zero_point, group_size, w.dtype)  # type: ignore
+        return cls(packed_in_bytes(q), w.scale.t().contiguous(), zero_point, group_size, w.dtype)  # type: ignore
 
     def dequantize(self, output_dtype: torch.dtype | None = None) -> Tensor:
         dtype = output_dtype or self.orig_dtype

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from executorch.exir import torch_internals
 from executorch.extension.llm.export.exportable_weight import ExportableWeight
+from executorch.extension.llm.export.int4 import packed_in_bytes
 from executorch.extension.llm.export.quant.convert import (
     Convert,
     maybe_cast,
@@ -85,9 +86,8 @@ def _as_int4(q: Tensor, scale: Tensor, zero: Tensor, config: QuantConfig) -> Ten
 
     if config.symmetric:
         q, zero = q + 8, torch.full_like(scale, 8)
-    q = q.to(torch.uint8)
     return Int4Tensor(  # type: ignore[no-any-return]
-        qdata=q[..., ::2] | q[..., 1::2] << 4,
+        qdata=packed_in_bytes(q.to(torch.uint8)),
         scale=scale.t().contiguous(),
         zero_point=zero.t().contiguous(),
         block_size=[1, config.group_size],
