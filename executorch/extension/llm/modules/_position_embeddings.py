@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from executorch.extension.llm.modules._replace import replace_modules
+
 
 def _embeddings_of_tiles(table: Tensor, aspect_ratio: Tensor, n_tiles: Any) -> Tensor:
     """For each image and tile the entry of `table` [tiles down, tiles across, tokens, dim] at the
@@ -159,6 +161,11 @@ def _load_token_embeddings(module: Any, state_dict: dict[str, Any], prefix: str,
     )
 
 
+def _of_equal_values(new: nn.Module, old: nn.Module) -> nn.Module:
+    new.load_state_dict(old.state_dict())
+    return new
+
+
 def replace_tile_positional_embedding(model: nn.Module) -> nn.Module:
     """`model` with torchtune's embeddings of tiles below it replaced by these, of equal values."""
     from torchtune.models.clip import (  # type: ignore[import-not-found]
@@ -167,9 +174,9 @@ def replace_tile_positional_embedding(model: nn.Module) -> nn.Module:
 
     def twin(old: Any) -> nn.Module:
         tiles, _, _, dim = old.embedding.shape
-        return TilePositionalEmbedding(tiles, dim)
+        return _of_equal_values(TilePositionalEmbedding(tiles, dim), old)
 
-    return _replace(model, Tune, twin)
+    return replace_modules(model, Tune, twin)
 
 
 def replace_tiled_token_positional_embedding(model: nn.Module) -> nn.Module:
@@ -180,17 +187,7 @@ def replace_tiled_token_positional_embedding(model: nn.Module) -> nn.Module:
 
     def twin(old: Any) -> nn.Module:
         tiles, _, tokens, dim = old.global_token_positional_embedding.shape
-        return TiledTokenPositionalEmbedding(tiles, dim, tile_size=_grid(tokens), patch_size=1)
+        new = TiledTokenPositionalEmbedding(tiles, dim, tile_size=_grid(tokens), patch_size=1)
+        return _of_equal_values(new, old)
 
-    return _replace(model, Tune, twin)
-
-
-def _replace(model: nn.Module, old: type, twin: Any) -> nn.Module:
-    for name, child in model.named_children():
-        if isinstance(child, old):
-            new = twin(child)
-            new.load_state_dict(child.state_dict())
-            setattr(model, name, new)
-        else:
-            _replace(child, old, twin)
-    return model
+    return replace_modules(model, Tune, twin)

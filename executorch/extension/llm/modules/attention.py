@@ -7,6 +7,7 @@ import logging
 import torch
 from torch import Tensor, nn
 
+from executorch.extension.llm.modules._replace import replace_modules
 from executorch.extension.llm.modules.kv_cache import KVCache
 
 log = logging.getLogger(__name__)
@@ -178,12 +179,11 @@ def replace_mha_with_inference_mha(module: nn.Module) -> nn.Module:
         MultiHeadAttention as TuneAttention,
     )
 
-    for name, child in module.named_children():
-        if not isinstance(child, TuneAttention):
-            replace_mha_with_inference_mha(child)
-            continue
-        parts = ("embed_dim", "num_heads", "num_kv_heads", "head_dim", "q_proj", "k_proj", "v_proj")
-        more = ("output_proj", "pos_embeddings", "q_norm", "k_norm", "max_seq_len", "is_causal")
-        given = {part: getattr(child, part) for part in (*parts, *more, "attn_dropout")}
-        setattr(module, name, MultiHeadAttention(**given))
-    return module
+    parts = ("embed_dim", "num_heads", "num_kv_heads", "head_dim", "q_proj", "k_proj", "v_proj")
+    more = ("output_proj", "pos_embeddings", "q_norm", "k_norm", "max_seq_len", "is_causal")
+
+    def twin(old: nn.Module) -> nn.Module:
+        given = {part: getattr(old, part) for part in (*parts, *more, "attn_dropout")}
+        return MultiHeadAttention(**given)
+
+    return replace_modules(module, TuneAttention, twin)
