@@ -7,6 +7,7 @@ import torch
 from torch.export import Dim
 
 from executorch.exir import to_edge
+from executorch.exir.capture._callable import as_module
 from executorch.extension.llm.custom_ops import custom_ops as custom_ops
 from executorch.extension.llm.custom_ops import preprocess_custom_ops as preprocess_custom_ops
 from executorch.runtime import Runtime
@@ -193,20 +194,11 @@ def test_a_view_that_is_written_is_refused_with_its_line() -> None:
         program_of(Part(), (torch.randn(1, 2, 1, 2),))
 
 
-class Call(torch.nn.Module):
-    def __init__(self, operator) -> None:  # noqa: ANN001
-        super().__init__()
-        self.operator = operator
-
-    def forward(self, *args):  # noqa: ANN002, ANN201
-        return self.operator(*args)
-
-
 @pytest.mark.parametrize("n", [1, 2, 64, 28, 28 * 8])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_hadamard_transform_equals_eager(n: int, dtype: torch.dtype) -> None:
     x = torch.randn(3, 2, n).to(dtype)
-    module = Call(ops.fast_hadamard_transform)
+    module = as_module(ops.fast_hadamard_transform)
     (found,) = program_of(module, (x,)).load_method("forward").execute((x,))
     bound = 4 * x.float().abs().max() * 28**0.5
     torch.testing.assert_close(found, module(x), atol=TOLERANCE[dtype] * float(bound), rtol=0)
@@ -249,7 +241,7 @@ def test_gated_delta_rule_is_its_definition(
     name: str, heads: tuple[int, int], by_channel: bool
 ) -> None:
     torch.manual_seed(3)
-    module = Call(getattr(ops, name))
+    module = as_module(getattr(ops, name))
     sample = delta_rule_inputs(*heads, 4, by_channel)
     tokens = {2: Dim("tokens", min=1, max=40)}
     shapes = ((*(tokens for _ in range(5)), None),)
@@ -277,10 +269,12 @@ def test_gated_delta_rule_refuses_what_does_not_fit(which: int, shape: tuple[int
 
 def test_tiles_and_fallback_equal_eager() -> None:
     image = torch.randn(3, 8, 4)
-    module = Call(lambda x: torch.ops.preprocess.tile_crop(x, 4))
+    module = as_module(lambda x: torch.ops.preprocess.tile_crop(x, 4))
     (found,) = program_of(module, (image,)).load_method("forward").execute((image,))
     assert torch.equal(found, torch.ops.preprocess.tile_crop(image, 4))
-    (found,) = program_of(Call(ops.fallback), (image,)).load_method("forward").execute((image,))
+    (found,) = (
+        program_of(as_module(ops.fallback), (image,)).load_method("forward").execute((image,))
+    )
     assert torch.equal(found, image)
 
 

@@ -10,21 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as attend
 
+from executorch.exir.capture._callable import as_module
 from executorch.extension.llm.export.export_passes import (
     RemoveRedundantTransposes,
     ReplaceSDPAWithCustomSDPAPass,
 )
 
 aten = torch.ops.aten
-
-
-class Call(torch.nn.Module):
-    def __init__(self, function: Callable[..., Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Tensor:
-        return self.function(*args)
 
 
 def count(graph_module: torch.fx.GraphModule, *targets: Any) -> int:
@@ -44,7 +36,7 @@ def count(graph_module: torch.fx.GraphModule, *targets: Any) -> int:
 )
 def test_orders_that_undo_each_other_go(function: Callable[..., Tensor], left: int) -> None:
     x = torch.randn(2, 3, 4)
-    module = torch.export.export(Call(function), (x,)).module()
+    module = torch.export.export(as_module(function), (x,)).module()
     result = RemoveRedundantTransposes()(module).graph_module
     assert count(result, aten.transpose.int, aten.permute.default) == left
     assert torch.equal(result(x), function(x))
@@ -69,7 +61,7 @@ def test_attention_becomes_the_operator(
 ) -> None:
     torch.manual_seed(0)
     q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 4, keys, 8)
-    module = torch.export.export(Call(function), (q, k)).module()
+    module = torch.export.export(as_module(function), (q, k)).module()
     result = ReplaceSDPAWithCustomSDPAPass()(module).graph_module
     assert count(result, torch.ops.llama.custom_sdpa.default) == replaced
     torch.testing.assert_close(result(q, k), function(q, k))
@@ -77,7 +69,7 @@ def test_attention_becomes_the_operator(
 
 def test_a_mask_may_be_taken_for_a_causal_one() -> None:
     q, mask = torch.randn(1, 2, 6, 4), torch.ones(6, 6, dtype=torch.bool).tril()
-    module = torch.export.export(Call(lambda q, m: attend(q, q, q, m)), (q, mask)).module()
+    module = torch.export.export(as_module(lambda q, m: attend(q, q, q, m)), (q, mask)).module()
     result = ReplaceSDPAWithCustomSDPAPass(assume_causal_mask=True)(module).graph_module
     (call,) = result.graph.find_nodes(
         op="call_function", target=torch.ops.llama.custom_sdpa.default

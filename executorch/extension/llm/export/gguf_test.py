@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 import torch
 from torch import Tensor
@@ -137,7 +138,6 @@ def test_tensors_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_the_blocks_are_those_of_the_gguf_package(tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf")
     path, _ = sample(tmp_path)
     mine = load_gguf(str(path), torch.float32)
     for tensor in gguf.GGUFReader(str(path)).tensors:
