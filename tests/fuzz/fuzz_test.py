@@ -3,7 +3,6 @@ the long run."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.built import BUILD, COMMAND, ROOT, needs
 from tests.fuzz.model_seeds import exported
 from tests.fuzz.text_seeds import write_text_seeds
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev"))
 FUZZ = BUILD / "tests" / "fuzz"
-COMMAND = BUILD / "executorch" / "extension" / "command" / "executorch"
 
 
 def finish(*command: object, seconds: int = 300) -> subprocess.CompletedProcess[str]:
@@ -36,8 +33,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_mutants_of_programs_only_fail(seeds: list[Path], tmp_path: Path) -> None:
     options = ["--mutants", 6000, "--seed", 7, "--workers", 1, "--findings", tmp_path]
     # The time of a mutant, on a machine that does other things, is no finding here.
-    alone = [seed for seed in seeds if seed.stem != "external"]  # its weights are another file
-    done = finish(FUZZ / "program_fuzz", *options, "--slow", 60, *alone)
+    done = finish(FUZZ / "program_fuzz", *options, "--slow", 60, *seeds)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "program_fuzz: 6000 mutants" in done.stdout
 
@@ -58,9 +54,8 @@ def test_mutants_of_payloads_only_fail(seeds: list[Path]) -> None:
     assert "6000 variations" in done.stdout
 
 
+@needs(FUZZ / "text_fuzz")
 def test_damaged_texts_only_fail(tmp_path: Path) -> None:
-    if not (FUZZ / "text_fuzz").exists():
-        pytest.skip("needs the target text_fuzz, which nlohmann-json brings")
     write_text_seeds(tmp_path)
     done = finish(FUZZ / "text_fuzz", "--rounds", 20000, "--seed", 7, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

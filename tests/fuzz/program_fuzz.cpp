@@ -141,6 +141,11 @@ std::vector<std::string> programs_in(const std::vector<std::string>& paths) {
   return files;
 }
 
+// Whether it has constants in a file beside it, which a mutant is run without.
+bool is_incomplete(std::filesystem::path program) {
+  return std::filesystem::exists(program.replace_extension(".ptd"));
+}
+
 // Seeds by what their names begin with. False if one is no program.
 bool read_seeds(const Options& options, Groups& groups) {
   const std::regex wanted(options.operators), unwanted(options.skip);
@@ -148,7 +153,8 @@ bool read_seeds(const Options& options, Groups& groups) {
     const std::string name = std::filesystem::path(file).stem().string();
     const std::string group = name.substr(0, name.find("--"));
     if (!std::regex_search(group, wanted) ||
-        (!options.skip.empty() && std::regex_search(group, unwanted))) {
+        (!options.skip.empty() && std::regex_search(group, unwanted)) ||
+        (options.write.empty() && is_incomplete(file))) {
       continue;
     }
     if (groups.names.empty() || groups.names.back() != group) {

@@ -13,11 +13,11 @@ import torch
 
 from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
+from tests.built import BUILD, ROOT, needs
 from tests.modules import load
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "training"
-BUILD = Path(os.environ.get("EXECUTORCH_BUILD", ROOT / "build" / "dev")) / "examples" / "training"
+TRAIN = BUILD / "examples" / "training" / "train"
 N_STEPS = 60
 
 
@@ -61,13 +61,11 @@ def saved(path: Path) -> dict[str, torch.Tensor]:
     return found
 
 
-@pytest.mark.parametrize("language", ["C++", "Python"])
+@pytest.mark.parametrize("language", [pytest.param("C++", marks=needs(TRAIN)), "Python"])
 @pytest.mark.parametrize("task", ["xor", "bars"])
 def test_it_learns_as_eager_does(task: str, language: str, folder: Path) -> None:
-    if language == "C++" and not (BUILD / "train").exists():
-        pytest.skip("not built; ./dev build")
     script = [sys.executable, str(EXAMPLE / "train.py")]
-    command = [str(BUILD / "train")] if language == "C++" else script
+    command = [str(TRAIN)] if language == "C++" else script
     printed = run(*command, task, str(N_STEPS), cwd=folder)
     lines = re.findall(r"^(\d+) loss (\S+) right (\d+) of (\d+)$", printed, re.M)
     assert [int(step) for step, *_ in lines] == list(range(N_STEPS))
@@ -96,10 +94,9 @@ def test_training_goes_on_from_saved_weights(folder: Path) -> None:
     assert loss[2] < loss[1] < loss[0]
 
 
+@needs(TRAIN)
 def test_what_is_missing_ends_it(tmp_path: Path) -> None:
-    if not (BUILD / "train").exists():
-        pytest.skip("not built; ./dev build")
-    assert subprocess.run([BUILD / "train"], cwd=tmp_path, capture_output=True).returncode == 2
-    done = subprocess.run([BUILD / "train", "xor"], cwd=tmp_path, capture_output=True, text=True)
+    assert subprocess.run([TRAIN], cwd=tmp_path, capture_output=True).returncode == 2
+    done = subprocess.run([TRAIN, "xor"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert "xor.pte" in done.stderr

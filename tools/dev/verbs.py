@@ -227,8 +227,7 @@ def verb_fuzz(args: list[str]) -> int:
     fields += ["--findings", str(seeds / "findings")]
     fields += ["--operators", chosen.operators] if chosen.operators else []
     fields += ["--json", str(Path(chosen.json).resolve())] if chosen.json else []
-    alone = [p for p in programs if Path(p).stem != "external"]  # its weights are another file
-    changed = show([*fields, str(seeds / "operators"), str(seeds / "models"), *alone])
+    changed = show([*fields, str(seeds / "operators"), str(seeds / "models"), *programs])
     if chosen.operators:
         return changed
     flipped = show([str(folder / "pte_flip"), *seconds, *programs])
