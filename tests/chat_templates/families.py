@@ -6,10 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+_NAMES = "chatml deepseek gemma gemma3 granite llama2 llama3 mistral phi3 phi4 qwen smol zephyr"
 # By name: the files of templates/, which end with a newline only where that is meant.
 FAMILIES = {
-    path.stem: path.read_bytes().decode()
-    for path in sorted((Path(__file__).parent / "templates").glob("*.jinja"))
+    name: (Path(__file__).parent / "templates" / f"{name}.jinja").read_bytes().decode()
+    for name in _NAMES.split()
 }
 
 TOOLS: list[dict[str, Any]] = [
