@@ -50,7 +50,8 @@ nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& wr
     // It refuses conjugates, and forgets that the elements of a negative view are to be negated.
     for (const auto& [is_lazy, resolve] :
          {std::pair("is_conj", "resolve_conj"), std::pair("is_neg", "resolve_neg")}) {
-      if (nb::hasattr(held, is_lazy) && nb::cast<bool>(held.attr(is_lazy)())) {
+      const nb::object asked = nb::getattr(held, is_lazy, nb::none());
+      if (!asked.is_none() && nb::cast<bool>(asked())) {
         held = held.attr(resolve)();
       }
     }
