@@ -25,11 +25,12 @@ ShapeText::ShapeText(ArrayRef<int64_t> sizes) {
 
 template <class T>
 void ShapeText::format(const T* sizes, size_t n) {
-  constexpr size_t kTail = 24;  // room for one more number and the bracket
+  // Room for one more number, and for what follows the last that is printed.
+  constexpr size_t kTail = sizeof(",-9223372036854775808...]");
   size_t at = 0;
   text_[at++] = '[';
   for (size_t i = 0; i < n; ++i) {
-    if (at + kTail >= sizeof(text_)) {
+    if (at + kTail > sizeof(text_)) {
       at += static_cast<size_t>(snprintf(text_ + at, sizeof(text_) - at, "..."));
       break;
     }

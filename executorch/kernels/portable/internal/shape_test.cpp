@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 using executorch::aten::ScalarType;
 using executorch::aten::Tensor;
@@ -51,6 +53,20 @@ TEST(ShapeOfExtents, HasAtMostTheDimsOfATensor) {
   EXPECT_FALSE(shape.ok());
   EXPECT_EQ(shape.ndim(), kMaxDims);
   EXPECT_EQ(shape.numel().value_or(-1), 0);
+}
+
+TEST(ShapeText, PrintsAsManyOfTheLongestNumbersAsItHasRoomFor) {
+  for (size_t n = 0; n <= 20; ++n) {
+    for (int64_t number : {int64_t{7}, int64_t{1} << 53, std::numeric_limits<int64_t>::min()}) {
+      const std::vector<int64_t> numbers(n, number);
+      const ShapeText text(executorch::aten::ArrayRef<int64_t>(numbers.data(), n));
+      const std::string printed = text.c_str();
+      EXPECT_LT(printed.size(), sizeof(ShapeText)) << printed;
+      EXPECT_EQ(printed.back(), ']');
+      const bool is_cut = printed.find("...") != std::string::npos;
+      EXPECT_EQ(is_cut, n * std::to_string(number).size() > 115) << printed;
+    }
+  }
 }
 
 TEST(ShapeOfExtents, CountsElementsWithoutWrapping) {
