@@ -160,6 +160,16 @@ TEST_F(ConstraintTest, RefusesWhatWouldTakeTooLong) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
+TEST_F(ConstraintTest, SaysWhichBoundsOfNumbersItCannotHave) {
+  for (const char* bound : {"1e-300", "-5e-324", "0.1234567890123456", "1e-16"}) {
+    const std::string schema = R"({"type":"number","minimum":)" + std::string(bound) + "}";
+    const std::string cause = cause_of("json_schema", schema);
+    EXPECT_NE(cause.find("up to 15 digits behind the point"), std::string::npos) << cause;
+  }
+  EXPECT_NE(cause_of("json_schema", R"({"type":"number","maximum":1e300})").find("up to 1e15"),
+            std::string::npos);
+}
+
 TEST_F(ConstraintTest, ReadsSchemas) {
   struct Row {
     const char* schema;

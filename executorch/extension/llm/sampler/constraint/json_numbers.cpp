@@ -161,16 +161,14 @@ Magnitude magnitude(const Bound& bound, const std::string& pointer) {
   const double value = std::abs(bound.value);
   if (value >= 1e15) fail_at(pointer, "bounds of numbers are supported up to 1e15");
   char text[64];
-  const auto end = std::to_chars(text, text + sizeof(text), value, std::chars_format::fixed).ptr;
-  const std::string digits(text, end);
-  const size_t point = digits.find('.');
-  Magnitude result{std::stoll(digits), {}, bound.excluded};
-  for (size_t i = point; point != std::string::npos && ++i < digits.size();) {
-    result.fraction.push_back(digits[i] - '0');
-  }
-  if (result.fraction.size() > kSignificant) {
+  const auto written = std::to_chars(text, text + sizeof(text), value, std::chars_format::fixed);
+  const std::string digits(text, written.ec == std::errc() ? written.ptr : text);
+  const size_t point = std::min(digits.find('.'), digits.size());
+  if (digits.empty() || digits.size() > point + 1 + kSignificant) {
     fail_at(pointer, "bounds of numbers are supported with up to 15 digits behind the point");
   }
+  Magnitude result{std::stoll(digits), {}, bound.excluded};
+  for (size_t i = point + 1; i < digits.size(); ++i) result.fraction.push_back(digits[i] - '0');
   return result;
 }
 
