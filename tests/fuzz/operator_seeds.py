@@ -164,9 +164,11 @@ def programs_of(name: str) -> Iterator[tuple[str, bytes]]:
         yield "prim--0", made.program()
     for calls in (table_calls, other_calls, llm_operator_seeds.llm_calls):
         for label, call in calls(name):
-            builder = Builder()
-            builder.call(call)
-            yield label, builder.program()
+            # Constants, or memory that mutants can lay over that of the results.
+            for place, plans in {"": False, "--planned": True}.items():
+                builder = Builder(plans_arguments=plans)
+                builder.call(call)
+                yield label + place, builder.program()
 
 
 def stamp_of(*sources: Path) -> str:

@@ -39,7 +39,10 @@ def storage(t: torch.Tensor) -> bytes:
 
 
 class Builder:
-    def __init__(self) -> None:
+    """`plans_arguments`: tensors among arguments lie in planned memory; else they are constants."""
+
+    def __init__(self, plans_arguments: bool = False) -> None:
+        self.plans_arguments = plans_arguments
         self.values: list[schema.EValue] = []
         self.buffers = [schema.Buffer(b"")]
         self.initial = [schema.Buffer(b"")]
@@ -79,6 +82,8 @@ class Builder:
 
     def argument(self, arg: Any) -> int:
         if isinstance(arg, torch.Tensor):
+            if self.plans_arguments:
+                return self.variable(arg)
             self.buffers.append(schema.Buffer(storage(arg)))
             return self.tensor(arg, buffer=len(self.buffers) - 1, planned=False)
         if isinstance(arg, tuple):

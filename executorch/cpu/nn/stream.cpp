@@ -57,9 +57,9 @@ void stream(const void* src, void* dst, size_t bytes) {
   const size_t ahead = (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine;
   const size_t head = std::min(bytes, ahead), lines = (bytes - head) / kLine;
   const size_t rest = bytes - head - lines * kLine;
-  memcpy(to, from, head);
+  memmove(to, from, head);
   HWY_DYNAMIC_DISPATCH(StreamLines)(from + head, to + head, lines);
-  memcpy(to + bytes - rest, from + bytes - rest, rest);
+  memmove(to + bytes - rest, from + bytes - rest, rest);
 }
 
 void end_stream() {

@@ -311,7 +311,7 @@ Tensor& view_copy_dtype_out(KernelRuntimeContext& ctx, const Tensor& self, Scala
     return out;
   }
   ET_REQUIRE(ctx, is_contiguous(out), InvalidArgument, out, "%s: out is not contiguous", kOp);
-  std::memcpy(out.mutable_data_ptr(), self.const_data_ptr(), out.nbytes());
+  std::memmove(out.mutable_data_ptr(), self.const_data_ptr(), out.nbytes());
   return out;
 }
 

@@ -82,7 +82,7 @@ Error check_moved(const Graph& graph, const Node& node) {
 bool run_copy(const Graph& graph, const Node& node, cpu::Scratch&) {
   const Value &x = graph.in(node), &y = graph.out(node);
   if (x.data != y.data && x.shape.numel() != 0) {
-    std::memcpy(y.data, x.data, static_cast<size_t>(nbytes(x)));
+    std::memmove(y.data, x.data, static_cast<size_t>(nbytes(x)));
   }
   return true;
 }

@@ -44,7 +44,7 @@ Tensor& tile_crop_out_impl(KernelRuntimeContext& ctx, const Tensor& input, const
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t y = 0; y < tile_size; ++y, to += row) {
         const int64_t line = c * input.size(1) + top + y;
-        std::memcpy(to, from + static_cast<size_t>(line * across + left) * row, row);
+        std::memmove(to, from + static_cast<size_t>(line * across + left) * row, row);
       }
     }
   }
