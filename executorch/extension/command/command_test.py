@@ -62,6 +62,17 @@ def test_run_computes_what_eager_does(net: Net, program: Path, tmp_path: Path) -
     torch.testing.assert_close(y, net(x))
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize("verb", ["inspect", "run", "memory", "completions"])
+def test_output_that_cannot_be_written_is_an_error(program: Path, verb: str) -> None:
+    words = [verb, "bash"] if verb == "completions" else [verb, program]
+    with open("/dev/full", "w") as full:
+        command = [str(COMMAND), *map(str, words)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "cannot write to the standard output" in done.stderr
+
+
 def test_profile_adds_up_and_names_modules(program: Path) -> None:
     profile = json.loads(output_of("profile", program, "--shape", "3x64", "--json", "--runs", 8))
     rows = profile["instructions"]

@@ -3,6 +3,7 @@
 #include <executorch/devtools/inspect/describe.h>
 #include <executorch/extension/command/command_line.h>
 #include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/outputs.h>
 #include <executorch/runtime/platform/platform.h>
 #include <executorch/runtime/platform/runtime.h>
 
@@ -10,6 +11,7 @@
 #include <cstdio>
 
 using executorch::extension::command::Failure;
+using executorch::extension::command::finish_standard_output;
 using executorch::extension::command::run_command_line;
 
 namespace {
@@ -32,7 +34,9 @@ int main(int argc, char** argv) {
   executorch::runtime::runtime_init();
   std::string cause;
   try {
-    return run_command_line(argc, argv, verbose);
+    const int status = run_command_line(argc, argv, verbose);
+    finish_standard_output();
+    return status;
   } catch (const Failure& failure) {
     cause = failure.cause;
   } catch (const executorch::devtools::InspectError& error) {

@@ -3,6 +3,10 @@
 #include <executorch/extension/evalue_util/print_evalue.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <limits>
 #include <sstream>
 #include <type_traits>
@@ -30,6 +34,15 @@ nlohmann::ordered_json elements(const aten::Tensor& tensor) {
 }
 
 }  // namespace
+
+void finish_standard_output() {
+  errno = 0;
+  std::cout.flush();
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (is_written) return;
+  const std::string cause = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  fail("cannot write to the standard output" + cause);
+}
 
 nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_elements) {
   if (!value.isTensor()) {

@@ -16,6 +16,9 @@ nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_eleme
 /// Throws Failure, which begins with `what`, for a tensor that has no memory.
 std::string_view bytes_of(const aten::Tensor& tensor, const std::string& what);
 
+/// Throws Failure if what was printed on the standard output could not be written, as on a full disk.
+void finish_standard_output();
+
 /// "OutputX i: ..." for each output, with all elements or the first and last hundred.
 void print_outputs(std::ostream& out, const runtime::Method& method, bool all);
 

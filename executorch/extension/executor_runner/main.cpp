@@ -29,6 +29,7 @@ using executorch::extension::BufferCleanup;
 using executorch::extension::command::check;
 using executorch::extension::command::fail;
 using executorch::extension::command::Failure;
+using executorch::extension::command::finish_standard_output;
 using executorch::extension::command::LoadedProgram;
 using executorch::runtime::EValue;
 using executorch::runtime::Method;
@@ -324,6 +325,7 @@ int main(int argc, char** argv) {
   }
   try {
     run_program(options);
+    finish_standard_output();
     return 0;
   } catch (const Failure& failure) {
     std::cerr << "executor_runner: " << failure.cause << std::endl;
