@@ -3,6 +3,7 @@ with its length before it is used, and ValueError says where it is wrong."""
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import struct
 from collections.abc import Iterator
@@ -90,6 +91,17 @@ class GGUFFile:
                 raise self._wrong(f"there are two tensors {name!r}")
             names.add(name)
             self.tensors.append(self._place(name, shape, kind, begin + offset))
+        self._require_apart()
+
+    def _require_apart(self) -> None:
+        """A file of few bytes must not stand for weights of many."""
+        by_place = sorted((t for t in self.tensors if t.n_bytes), key=lambda t: t.offset)
+        for before, after in itertools.pairwise(by_place):
+            if before.offset + before.n_bytes > after.offset:
+                raise self._wrong(
+                    f"tensors {before.name!r} and {after.name!r} lie over each other, at byte "
+                    f"{after.offset}"
+                )
 
     def _place(self, name: str, shape: tuple[int, ...], kind: int, offset: int) -> TensorPlace:
         if kind not in TYPES:

@@ -212,6 +212,21 @@ def test_what_a_file_says_is_compared_with_its_length(
         read(path)
 
 
+def test_a_file_does_not_stand_for_more_weights_than_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "bad.gguf"
+    data = bytearray(file_of([("one", [20], 0, bytes(80)), ("two", [20], 0, bytes(80))]))
+    path.write_bytes(data)
+    assert list(read(path)) == ["one", "two"]
+    offset = data.index(text("two")) + len(text("two")) + struct.calcsize("<IQI")
+    (right,) = struct.unpack_from("<Q", data, offset)
+    for wrong in (0, 64):
+        struct.pack_into("<Q", data, offset, wrong)
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="'one' and 'two' lie over each other"):
+            read(path)
+    assert right == 128
+
+
 class Layers(torch.nn.Module):
     def __init__(self, weight: Tensor, table: Tensor) -> None:
         super().__init__()
