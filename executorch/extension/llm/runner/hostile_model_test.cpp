@@ -9,6 +9,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -25,20 +26,29 @@ constexpr int32_t kVocabulary = 8;
 constexpr int8_t kDynamic = 1;
 using Part = std::function<int32_t(PlanBuilder&)>;
 
-/// A file with forward(tokens [1, 4 at most]), which returns what `logits` makes, and get_eos_ids().
+/// A file with forward(tokens [1, 4 at most]), which returns what `logits` makes, get_eos_ids(), and
+/// methods that return numbers. With some of these forward() has caches and takes a position too.
 class File {
  public:
-  explicit File(const Part& logits, const Part& eos = nullptr) {
+  explicit File(const Part& logits, const Part& eos = nullptr,
+                const std::vector<std::pair<const char*, int64_t>>& numbers = {}) {
     ProgramBuilder builder;
     builder.constants.push_back(ProgramBuilder::bytes(std::vector<float>(kVocabulary, 1)));
     PlanBuilder& plan = builder.method();
     plan.inputs = {plan.tensor({.sizes = {1, 4}, .dtype = ScalarType::Long, .dynamism = kDynamic})};
+    if (!numbers.empty()) {
+      plan.inputs.push_back(plan.tensor({.sizes = {1}, .dtype = ScalarType::Long}));
+    }
     plan.outputs = {logits(plan)};
-    plan.arenas = {0, 64};
+    plan.arenas = {0, 1024};
     if (eos != nullptr) {
       PlanBuilder& method = builder.method("get_eos_ids");
       method.arenas = {0, 1 << 20};
       method.outputs = {eos(method)};
+    }
+    for (const auto& [name, number] : numbers) {
+      PlanBuilder& method = builder.method(name);
+      method.outputs = {method.integer(number)};
     }
     const auto bytes = builder.build();
     std::ofstream(path, std::ios::binary)
@@ -49,8 +59,8 @@ class File {
   const std::string path = ::testing::TempDir() + "hostile_model.pte";
 };
 
-int32_t result(PlanBuilder& plan) {
-  return plan.tensor({.sizes = {1, 1, kVocabulary}, .memory_id = 1, .dynamism = kDynamic});
+int32_t result(PlanBuilder& plan, int32_t n_rows = 1) {
+  return plan.tensor({.sizes = {1, n_rows, kVocabulary}, .memory_id = 1, .dynamism = kDynamic});
 }
 
 int32_t integers(PlanBuilder& plan, const std::vector<int64_t>& items) {
@@ -62,7 +72,7 @@ int32_t integers(PlanBuilder& plan, const std::vector<int64_t>& items) {
 /// ones(sizes).
 Part ones(std::vector<int64_t> sizes) {
   return [sizes](PlanBuilder& plan) {
-    const int32_t out = result(plan);
+    const int32_t out = result(plan, std::max(1, static_cast<int32_t>(sizes[1])));
     plan.kernel("aten::ones.out", {integers(plan, sizes), out, out});
     return out;
   };
@@ -79,7 +89,7 @@ int32_t moved(PlanBuilder& plan) {
   return out;
 }
 
-Error generate(const File& file, int32_t n_draft = 0) {
+Error generate(const File& file, int32_t n_draft = 0, int32_t n_tokens = 2) {
   EngineOptions options;
   options.model_path = file.path;
   auto engine = TextEngine::load(options);
@@ -88,7 +98,7 @@ Error generate(const File& file, int32_t n_draft = 0) {
   if (!session.ok()) return session.error();
   EXPECT_EQ((*session)->set_text({1}), Error::Ok);
   GenerationOptions wanted;
-  wanted.max_new_tokens = 2;
+  wanted.max_new_tokens = n_tokens;
   wanted.n_draft = n_draft;
   return (*session)->generate(wanted).error();
 }
@@ -103,6 +113,17 @@ TEST_F(HostileModel, LogitsWithoutVocabularyAreAnError) {
   EXPECT_EQ(generate(File(ones({1, 1, 0}))), Error::InvalidProgram);
   EXPECT_EQ(generate(File(ones({0, 1, kVocabulary}))), Error::InvalidProgram);
   EXPECT_EQ(generate(File(moved)), Error::InvalidProgram);
+}
+
+// A draft is as long as the program's calls may be, whatever is asked for.
+TEST_F(HostileModel, DraftsFitTheCallsOfTheProgram) {
+  for (const int64_t max_seq_len : {1, 2, 3, 4, 1000}) {
+    const File file(ones({1, 4, kVocabulary}), nullptr,
+                    {{"get_max_seq_len", max_seq_len}, {"get_max_context_len", 64}});
+    for (const int32_t n_draft : {0, 1, 3, 100}) {
+      EXPECT_EQ(generate(file, n_draft, 20), Error::Ok) << max_seq_len << ", " << n_draft;
+    }
+  }
 }
 
 /// Sets every logit.

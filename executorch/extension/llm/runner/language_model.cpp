@@ -1,4 +1,5 @@
 #include <executorch/extension/llm/runner/language_model.h>
+#include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
 
@@ -37,6 +38,12 @@ Result<Tensor> LanguageModel::run(Span<const uint64_t> text, int64_t begin, int6
 
 Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, const Call& call) {
   const auto size = static_cast<int64_t>(text.size());
+  if (n_rows < 1 || n_rows > std::min(size, max_chunk_)) {
+    ET_LOG(Error, "logits after %lld of %lld tokens, expected 1 to %lld",
+           static_cast<long long>(n_rows), static_cast<long long>(size),
+           static_cast<long long>(std::min(size, max_chunk_)));
+    return Error::InvalidArgument;
+  }
   const int64_t known = std::min(known_tokens(text), size - n_rows);
   const int64_t total = size - known;
   const auto progress = [&](int64_t done) {

@@ -30,9 +30,12 @@ class LanguageModel {
   };
   /// Logits after the last `n_rows` tokens of `text`, in the last `n_rows` rows; after the last
   /// only, unless the program gives all positions. They lie in the program's memory until the next
-  /// call. `text` must not be empty.
+  /// call. `text` must not be empty, and `n_rows` at most its length and max_chunk().
   runtime::Result<aten::Tensor> logits(runtime::Span<const uint64_t> text, int64_t n_rows,
                                        const Call& call);
+
+  /// Tokens in one call over caches, at most.
+  int64_t max_chunk() const { return max_chunk_; }
 
   /// Tokens at the beginning of `text` that need not be computed, or that the program may keep.
   int64_t known_tokens(runtime::Span<const uint64_t> text) const;

@@ -105,7 +105,7 @@ std::vector<uint64_t> TextGeneration::guess() const {
   const ProgramForm& form = session_.decoder.form();
   if (options_.n_draft <= 0 || n_chosen_ == 0 || !form.gives_all_positions) return {};
   const auto size = static_cast<int64_t>(session_.text.size() - session_.window_begin);
-  int64_t n = std::min<int64_t>(options_.n_draft, form.max_tokens - 1);
+  int64_t n = std::min<int64_t>(options_.n_draft, session_.model->max_chunk() - 1);
   n = std::min(n, session_.context_length - size);
   if (options_.max_new_tokens >= 0) n = std::min(n, options_.max_new_tokens - n_chosen_ - 1);
   return n <= 0 ? std::vector<uint64_t>() : repeated(session_.text, static_cast<size_t>(n));
