@@ -294,7 +294,9 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
 }
 
 NamedArrays::NamedArrays(const char* what, nb::dict arrays, bool written) {
-  for (const auto& [key, item] : arrays) {
+  // Of its own: asking an item for its memory runs code that may change the caller's.
+  const auto items = nb::steal<nb::dict>(PyDict_Copy(arrays.ptr()));
+  for (const auto& [key, item] : items) {
     if (!PyUnicode_Check(key.ptr())) {
       throw nb::type_error((std::string(what) + ": a key is no str").c_str());
     }

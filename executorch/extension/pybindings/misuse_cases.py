@@ -353,6 +353,39 @@ def fine() -> Cases:
         np.zeros((256, 256), np.float32)[:] = 1
         return bool((y == 7).all())
 
+    def both(a: float, b: float) -> list[np.ndarray]:
+        return [np.full((256, 256), value, np.float32) for value in (a, b)]
+
+    def refused_midway() -> bool:
+        """The first input is another already, and its owner is gone."""
+        method = load("both")
+        method.call(both(1, 2))
+        try:
+            method.set_inputs([both(3, 0)[0], np.zeros((9, 9), np.float32)])
+        except RuntimeError:
+            np.zeros((256, 256), np.float32)[:] = 9
+            x, y, view = method.get_outputs()
+            return bool((x == 3).all() and (y == 2).all() and (view == 1).all())
+        return False
+
+    def not_run_yet() -> bool:
+        """Views of the inputs of the last run, which others have replaced."""
+        method = load("viewed")
+        method.call(both(1, 2))
+        method.set_inputs(both(3, 4))
+        np.zeros((256, 256), np.float32)[:] = 9
+        x, y, view = method.get_outputs()
+        results = (x == 3).all() and (y == 4).all() and (view == 1).all()
+        method.execute()
+        return bool(results and (method.get_outputs()[2] == 3).all())
+
+    def kept_results() -> bool:
+        """Results over memory that the bindings lent, after calls that took other memory."""
+        method = load("both")
+        results = [method.call(both(i, -i), clone_outputs=False) for i in range(5)]
+        del method
+        return all(bool((x == i).all() and (y == -i).all()) for i, (x, y, _) in enumerate(results))
+
     def constant() -> bool:
         """Memory that is mapped for reading only."""
         method = portable_lib._load_program(str(folder() / "constant.pte")).load_method("forward")
@@ -424,6 +457,9 @@ def fine() -> Cases:
         for f in (
             booleans,
             handed_on,
+            refused_midway,
+            not_run_yet,
+            kept_results,
             constant,
             threads,
             bundle_in_threads,

@@ -15,7 +15,8 @@ from executorch.devtools.bundled_program.config import MethodTestCase, MethodTes
 from executorch.devtools.bundled_program.serialize import (
     serialize_from_bundled_program_to_flatbuffer,
 )
-from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir import ExecutorchBackendConfig, schema, to_edge
+from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 from executorch.exir.passes import MemoryPlanningPass
 
 CASES = Path(__file__).with_name("misuse_cases.py")
@@ -56,6 +57,11 @@ class HandedOn(nn.Module):
         return x
 
 
+class Both(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x, y, x.view(-1)
+
+
 class Constant(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -73,6 +79,16 @@ def lower(module: nn.Module, args: tuple, shapes=None, plans_interface: bool = T
     return to_edge(exported).to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
 
 
+def viewed(program: schema.Program) -> bytes:
+    """That of Both, whose copy is a view: no exporter gives one of an input out."""
+    plan = program.execution_plan[0]
+    (call,) = (instruction.instr_args for instruction in plan.chains[0].instructions)
+    assert isinstance(call, schema.KernelCall)
+    plan.operators = [schema.Operator("executorch_prim::et_view", "default")]
+    call.args.pop()
+    return bytes(serialize_pte_binary(PTEFile(program)))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("misuse")
@@ -87,10 +103,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "affine": affine,
         "logical": lower(Logical(), (torch.ones(4, dtype=torch.bool),), plans_interface=False),
         "handed_on": lower(HandedOn(), (torch.zeros(256, 256),), plans_interface=False),
+        "both": lower(Both(), (torch.zeros(256, 256), torch.ones(256, 256)), plans_interface=False),
         "constant": lower(Constant(), (torch.zeros(3),)),
     }
     for name, program in programs.items():
         (folder / f"{name}.pte").write_bytes(program.buffer)
+    (folder / "viewed.pte").write_bytes(viewed(programs["both"].executorch_program))
     return folder
 
 

@@ -7,8 +7,11 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <stdexcept>
 
 namespace executorch::extension::pybindings {
@@ -86,13 +89,12 @@ Method& load(Module& module, std::mutex& mutex, const std::string& name,
 #pragma GCC diagnostic pop
 }
 
-/// What keeps results alive that alias memory: the method's, or that of an input which the method
-/// does not copy and hands on.
-nb::object keeper(nb::handle owner, std::shared_ptr<Inputs> inputs) {
-  auto held = std::make_unique<std::shared_ptr<Inputs>>(std::move(inputs));
-  const nb::capsule capsule(held.get(), [](void* inputs) noexcept {
-    delete static_cast<std::shared_ptr<Inputs>*>(inputs);
-  });
+/// What keeps results alive that alias memory: the method's, or what it was lent.
+template <class T>
+nb::object keeper(nb::handle owner, std::vector<T> lent) {
+  auto held = std::make_unique<std::vector<T>>(std::move(lent));
+  const nb::capsule capsule(held.get(),
+                            [](void* lent) noexcept { delete static_cast<std::vector<T>*>(lent); });
   held.release();
   return nb::make_tuple(owner, capsule);
 }
@@ -175,25 +177,55 @@ MethodMeta Runner::meta() const {
   return method_.method_meta();
 }
 
-void Runner::give(const Inputs& inputs) {
+void Runner::give(const std::shared_ptr<Inputs>& inputs) {
   LogCapture log;
   const size_t expected = method_.inputs_size();
-  const size_t found = inputs.values().size();
+  const size_t found = inputs->values().size();
   if (found != expected) {
     log.fail(name_ + " takes " + std::to_string(expected) + " inputs, got " + std::to_string(found),
              Error::InvalidArgument);
   }
+  const MethodMeta meta = method_.method_meta();
+  lent_.reserve(lent_.size() + found);
   inputs_incomplete_ = true;
   for (size_t i = 0; i < found; ++i) {
-    log.check(method_.set_input(inputs.values()[i], i), name_ + ": input " + std::to_string(i));
+    const EValue& value = inputs->values()[i];
+    log.check(method_.set_input(value, i), name_ + ": input " + std::to_string(i));
+    if (value.isTensor() && !meta.input_tensor_meta(i)->is_memory_planned()) {
+      lend(value.toTensor().const_data_ptr(), value.toTensor().nbytes(), inputs);
+    }
   }
   inputs_incomplete_ = false;
   inputs_used_ = false;
 }
 
+void Runner::lend(const void* begin, size_t n_bytes, std::shared_ptr<void> owner) {
+  if (n_bytes > 0) {
+    lent_.push_back({static_cast<const std::byte*>(begin), n_bytes, std::move(owner), false});
+  }
+}
+
+std::vector<Runner::Lent> Runner::take_back() {
+  if (lent_.empty()) return {};
+  for (const EValue& value : method_.values()) {
+    if (!value.isTensor()) continue;
+    const auto* const at = static_cast<const std::byte*>(value.toTensor().const_data_ptr());
+    // The last that was lent there: where the same memory was lent before, it holds that as well.
+    const auto last = std::find_if(lent_.rbegin(), lent_.rend(), [at](const Lent& lent) {
+      return !std::less<>()(at, lent.begin) && std::less<>()(at, lent.begin + lent.n_bytes);
+    });
+    if (last != lent_.rend()) last->is_used = true;
+  }
+  const auto unused = std::stable_partition(lent_.begin(), lent_.end(),
+                                            [](const Lent& lent) { return lent.is_used; });
+  std::vector<Lent> taken(std::make_move_iterator(unused), std::make_move_iterator(lent_.end()));
+  lent_.erase(unused, lent_.end());
+  for (Lent& lent : lent_) lent.is_used = false;
+  return taken;
+}
+
 void Runner::provide_outputs() {
   const MethodMeta meta = method_.method_meta();
-  output_memory_.resize(method_.outputs_size());
   for (size_t i = 0; i < method_.outputs_size(); ++i) {
     const EValue& output = method_.get_output(i);
     if (!output.isTensor() || output.toTensor().const_data_ptr() != nullptr) {
@@ -205,9 +237,10 @@ void Runner::provide_outputs() {
     if (info->is_memory_planned() || info->nbytes() == 0) {
       continue;
     }
-    output_memory_[i] = aligned_bytes(info->nbytes());
-    log.check(method_.set_output_data_ptr(output_memory_[i].get(), info->nbytes(), i),
+    std::shared_ptr<std::byte[]> memory = aligned_bytes(info->nbytes());
+    log.check(method_.set_output_data_ptr(memory.get(), info->nbytes(), i),
               name_ + ": output " + std::to_string(i));
+    lend(memory.get(), info->nbytes(), memory);
   }
 }
 
@@ -232,11 +265,13 @@ std::vector<Output> Runner::results(bool clone) {
 
 void Runner::set_inputs(nb::handle items) {
   auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
+  std::vector<Lent> unused;
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
-    give(*inputs);
-    std::swap(inputs, inputs_);  // inputs that are not copied stay in use until the next ones
+    give(inputs);
+    std::swap(inputs, inputs_);  // execute() may give them again
+    unused = take_back();
   }
 }
 
@@ -247,39 +282,45 @@ void Runner::set_max_work(uint64_t units) {
 }
 
 void Runner::execute() {
-  nb::gil_scoped_release unlocked;
-  std::lock_guard<std::mutex> turn(mutex_);
-  if (inputs_used_) {
-    give(*inputs_);
+  std::vector<Lent> unused;
+  {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard<std::mutex> turn(mutex_);
+    if (inputs_used_) {
+      give(inputs_);
+    }
+    run();
+    unused = take_back();
   }
-  run();
 }
 
 nb::list Runner::outputs(bool clone, nb::handle owner) {
   std::vector<Output> taken;
-  std::shared_ptr<Inputs> inputs;
+  std::vector<Lent> lent;
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
     taken = results(clone);
-    inputs = inputs_;
+    lent = lent_;
   }
-  return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(inputs)));
+  return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(lent)));
 }
 
 nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
   auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
-  const std::shared_ptr<Inputs> given = inputs;
   std::vector<Output> taken;
+  std::vector<Lent> lent, unused;
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
-    give(*inputs);
+    give(inputs);
     std::swap(inputs, inputs_);
     run();
+    unused = take_back();
     taken = results(clone);
+    lent = lent_;
   }
-  return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, given));
+  return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(lent)));
 }
 
 nb::list Runner::call_bundled(const void* bundle, size_t index, double rtol, double atol,

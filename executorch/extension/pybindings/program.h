@@ -90,8 +90,20 @@ class Runner {
   nanobind::object value(size_t index, nanobind::handle owner);
 
  private:
+  /// Memory that a value of the method may lie in: of an input that is not copied, or of an output
+  /// that the program does not place.
+  struct Lent {
+    const std::byte* begin;
+    size_t n_bytes;
+    std::shared_ptr<void> owner;
+    bool is_used;  // while take_back() looks
+  };
+
   // These want the mutex held and the GIL released.
-  void give(const Inputs& inputs);
+  void give(const std::shared_ptr<Inputs>& inputs);
+  void lend(const void* begin, size_t n_bytes, std::shared_ptr<void> owner);
+  /// What no value lies in any more. To be destroyed under the GIL, without the mutex.
+  std::vector<Lent> take_back();
   void provide_outputs();
   void run();
   std::vector<Output> results(bool clone);
@@ -102,7 +114,7 @@ class Runner {
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();  // never null
   bool inputs_used_ = false;        // a run may have overwritten the method's copies of inputs_
   bool inputs_incomplete_ = false;  // the last attempt to set them failed midway
-  std::vector<AlignedBytes> output_memory_;  // of outputs the program does not place
+  std::vector<Lent> lent_;
 };
 
 /// ExecuTorchMethod: one method with memory of its own.
