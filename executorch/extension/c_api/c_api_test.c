@@ -1,7 +1,8 @@
-/* The C interface as C99: c_api_test [linear.pte [text.pte tokenizer.bin]]
+/* The C interface as C99: c_api_test [linear.pte [text.pte tokenizer.bin [handed_on.pte]]]
  *   none        what needs no program: every function refuses NULL, and files that are none
  *   linear.pte  Linear(3, 2) on float [1, 3]; prints its outputs for {1, 2, 3}
- *   text.pte    a language model; prints 8 tokens after "hello" */
+ *   text.pte    a language model; prints 8 tokens after "hello"
+ *   handed_on.pte  gives its input, float [at most 4], which it does not copy */
 #include <executorch/extension/c_api/executorch.h>
 
 #include <stdio.h>
@@ -197,6 +198,33 @@ static void test_linear(const char* path) {
   executorch_method_free(other);
 }
 
+/* What a run gave stays as it was, whatever inputs are set for the next. */
+static void test_handed_on(const char* path) {
+  static const int64_t sizes[] = {4, 2, 3, 4};
+  static const float x[] = {1, 2, 3, 4}, other[] = {5, 6, 7, 8};
+  executorch_program* program = NULL;
+  executorch_method* method = NULL;
+  executorch_value before, after;
+  int i;
+  EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
+  EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, sizes, x, sizeof x) == 0);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_output(method, 0, &before) == EXECUTORCH_OK);
+  for (i = 1; i < 4; ++i) {
+    EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, sizes + i, other,
+                                        (size_t)sizes[i] * sizeof(float)) == 0);
+    EXPECT(executorch_method_output(method, 0, &after) == EXECUTORCH_OK);
+    EXPECT(after.data == before.data && after.sizes[0] == 4 && after.n_bytes == sizeof x);
+    EXPECT(memcmp(before.data, x, sizeof x) == 0);
+  }
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_output(method, 0, &after) == EXECUTORCH_OK);
+  EXPECT(after.n_bytes == sizeof other && memcmp(after.data, other, sizeof other) == 0);
+  executorch_method_free(method);
+  executorch_program_free(program);
+}
+
 struct seen {
   char text[256];
   int pieces, most;
@@ -244,5 +272,6 @@ int main(int argc, char** argv) {
   test_files_that_are_none();
   if (argc > 1) test_linear(argv[1]);
   if (argc > 3) test_text(argv[2], argv[3]);
+  if (argc > 4) test_handed_on(argv[4]);
   return failures != 0;
 }

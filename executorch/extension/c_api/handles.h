@@ -46,8 +46,10 @@ struct executorch_method {
   std::shared_ptr<executorch::extension::c_api::LoadedProgram> loaded;
   std::string name;
   std::vector<executorch::extension::c_api::InputTensor> inputs;
+  /// Of the last run, where others have been set since: outputs may be inputs.
+  std::vector<executorch::extension::c_api::InputTensor> inputs_of_run;
   std::vector<bool> is_set;
-  std::vector<executorch::runtime::EValue> outputs;
+  std::vector<executorch_value> outputs;
   bool has_run = false;
   /// After what its method reads.
   std::unique_ptr<executorch::extension::Module> module;

@@ -65,7 +65,7 @@ Error declared(const Result<Tag>& tag, const Result<TensorInfo>& tensor, executo
   return Error::Ok;
 }
 
-Error given(const EValue& from, executorch_value* output) {
+executorch_value given(const EValue& from) {
   executorch_value value{};
   value.kind = kind_of(from.tag);
   if (from.isTensor()) {
@@ -83,8 +83,7 @@ Error given(const EValue& from, executorch_value* output) {
     value.data = from.toString().data();
     value.n_bytes = from.toString().size();
   }
-  *output = value;
-  return Error::Ok;
+  return value;
 }
 
 Result<MethodMeta> meta_of(const executorch_method& method) {
@@ -151,6 +150,8 @@ Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t
   aten::TensorImpl tensor(static_cast<ScalarType>(dtype), rank, input.sizes.data(),
                           input.bytes.get(), input.dim_order.data(), input.strides.data());
   ET_CHECK_OK_OR_RETURN_ERROR(set_value(method, index, EValue(aten::Tensor(&tensor))));
+  InputTensor& of_run = method.inputs_of_run[index];
+  if (method.has_run && of_run.bytes == nullptr) of_run = std::move(method.inputs[index]);
   method.inputs[index] = std::move(input);
   return Error::Ok;
 }
@@ -162,9 +163,10 @@ Error run(executorch_method& method) {
     ET_CHECK_OR_RETURN_ERROR(method.is_set[i], InvalidState, "input %zu of %zu was never set", i,
                              method.is_set.size());
   }
-  auto outputs = method.module->execute(method.name);
+  const auto outputs = method.module->execute(method.name);
+  for (InputTensor& input : method.inputs_of_run) input = {};
   ET_CHECK_OK_OR_RETURN_ERROR(outputs.error());
-  method.outputs = std::move(*outputs);
+  for (const EValue& output : *outputs) method.outputs.push_back(given(output));
   method.has_run = true;
   return Error::Ok;
 }
@@ -178,6 +180,7 @@ Error load(const executorch_program& program, const char* name, executorch_metho
   handle->module = std::make_unique<Module>(program.loaded->module->program());
   ET_CHECK_OK_OR_RETURN_ERROR(handle->module->load_method(handle->name));
   handle->inputs.resize(meta->num_inputs());
+  handle->inputs_of_run.resize(meta->num_inputs());
   handle->is_set.resize(meta->num_inputs());
   *method = handle.release();
   return Error::Ok;
@@ -293,6 +296,7 @@ executorch_status executorch_method_output(const executorch_method* method, size
     ET_CHECK_OR_RETURN_ERROR(method->has_run, InvalidState, "the method has not run, or failed");
     ET_CHECK_OR_RETURN_ERROR(index < method->outputs.size(), InvalidArgument, "output %zu of %zu",
                              index, method->outputs.size());
-    return c_api::given(method->outputs[index], output);
+    *output = method->outputs[index];
+    return Error::Ok;
   });
 }
