@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 from torch.nn import functional as F
 
-from executorch.exir import to_edge
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.passes import MemoryPlanningPass
 
 VOCABULARY = 50
 WIDTH = 16
@@ -175,7 +176,7 @@ class Multimodal:
             )
         return found
 
-    def program(self, without: str = "") -> bytes:
+    def program(self, without: str = "", plans_inputs: bool = True) -> bytes:
         """A .pte file, without one of the methods if that is named."""
         constants = {
             "get_max_seq_len": CONTEXT,
@@ -186,4 +187,7 @@ class Multimodal:
             "use_kv_cache": True,
         }
         methods = {name: method for name, method in self.methods().items() if name != without}
-        return to_edge(methods, constant_methods=constants).to_executorch().buffer
+        config = ExecutorchBackendConfig(
+            memory_planning_pass=MemoryPlanningPass(alloc_graph_input=plans_inputs)
+        )
+        return to_edge(methods, constant_methods=constants).to_executorch(config).buffer

@@ -17,7 +17,15 @@ from torch import Tensor
 
 from executorch.extension.llm.packaging import with_tokenizer
 from tests.built import BUILD, COMMAND, needs
-from tests.llm.multimodal_models import CONTEXT, END, LETTERS, Multimodal
+from tests.llm.multimodal_models import (
+    CONTEXT,
+    END,
+    LETTERS,
+    WIDTH,
+    Decoder,
+    Multimodal,
+    Vision,
+)
 
 RUNNER = BUILD / "executorch" / "extension" / "llm" / "runner" / "extension_llm_multimodal_test"
 needs_command = needs(COMMAND)
@@ -232,6 +240,41 @@ def test_a_missing_method_is_named(missing: str, tmp_path: Path) -> None:
     done = run(tmp_path, "--prompt", "A", "--image", "image.npy")
     assert done.returncode != 0
     assert f"'{missing}'" in done.stderr
+
+
+class Fixed(Vision):
+    """Embeddings that depend on no pixel."""
+
+    rows: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.ones(1, 4, WIDTH))
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.rows
+
+
+class Scaling(Decoder):
+    """Writes into what it is given."""
+
+    def forward(self, x: Tensor, position: Tensor) -> Tensor:
+        x.mul_(2)
+        return super().forward(x, position)
+
+
+@needs_command
+def test_constant_embeddings_are_not_written(tmp_path: Path) -> None:
+    model = Multimodal()
+    prepared(tmp_path, model)
+    np.save(tmp_path / "image.npy", image(0, torch.uint8).numpy())
+    model.decoder = Scaling(each_position=False).eval()
+    for vision, status in ((model.vision, 0), (Fixed().eval(), 1)):
+        model.vision = vision
+        (tmp_path / "model.pte").write_bytes(model.program(plans_inputs=False))
+        done = run(tmp_path, "--prompt", "A<image>", "--image", "image.npy", "--tokens", 3)
+        assert done.returncode == status, done.stderr
+    assert "is written, but it is a constant" in done.stderr
 
 
 @needs_command

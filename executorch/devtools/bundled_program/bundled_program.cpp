@@ -84,6 +84,7 @@ Error set_input(Method& method, const fb::Value& value, size_t index) {
       ET_ASSIGN_OR_RETURN(StoredTensor stored, StoredTensor::read(*value.val_as_Tensor()));
       aten::TensorImpl impl(stored.type, stored.rank, stored.sizes, const_cast<void*>(stored.data),
                             stored.dim_order, stored.strides);
+      impl.borrow_data(impl.mutable_data(), static_cast<size_t>(impl.numel()), /*read_only=*/true);
       return method.set_input(EValue(aten::Tensor(&impl)), index);
     }
     case fb::ValueUnion::Int:

@@ -118,6 +118,23 @@ TEST_F(BundledProgramTest, InputsAreSetAndOutputsVerified) {
   EXPECT_EQ(stats.max_abs_error, 0);
 }
 
+// The file may be mapped for reading only, or be shared by those who run it.
+TEST_F(BundledProgramTest, InputsThatAreNotCopiedMayOnlyBeRead) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  runtime::testing::TensorSpec x;
+  x.sizes = {3};
+  plan.inputs = {plan.tensor(x), plan.integer(2)};
+  plan.outputs = {plan.inputs[0]};
+  LoadedMethod unplanned(builder.build());
+  ASSERT_EQ(unplanned.error, Error::Ok);
+  file_ = BundleBuilder().build();
+  ASSERT_EQ(load_bundled_input(*unplanned.method, file_.data(), 0), Error::Ok);
+  EXPECT_TRUE(unplanned.method->get_output(0).toTensor().unsafeGetTensorImpl()->is_read_only());
+  ASSERT_EQ(load(BundleBuilder().build()), Error::Ok);
+  EXPECT_FALSE(loaded_.method->get_output(0).toTensor().unsafeGetTensorImpl()->is_read_only());
+}
+
 TEST_F(BundledProgramTest, TheProgramIsTheOneThatWasBundledAlignedInTheFile) {
   file_ = BundleBuilder().build();
   const void* data = nullptr;

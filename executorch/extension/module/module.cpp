@@ -6,6 +6,7 @@
 #include <executorch/extension/module/planned_memory.h>
 #include <executorch/extension/named_data_map/merged_data_map.h>
 #include <executorch/runtime/core/allocation_failure.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 #include <executorch/runtime/platform/runtime.h>
 
@@ -344,7 +345,8 @@ Error Module::set_output(const std::string& method_name, EValue output_value, si
                            "Module: output %zu of '%s' can only be set to a tensor", output_index,
                            method_name.c_str());
   const auto& tensor = output_value.toTensor();
-  return method->set_output_data_ptr(tensor.mutable_data_ptr(), tensor.nbytes(), output_index);
+  ET_ASSIGN_OR_RETURN(void* const data, runtime::internal::writable_data(tensor));
+  return method->set_output_data_ptr(data, tensor.nbytes(), output_index);
 }
 
 Error Module::set_outputs(const std::string& method_name,

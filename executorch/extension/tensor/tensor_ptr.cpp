@@ -3,6 +3,7 @@
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/assert.h>
 
 #include <algorithm>
@@ -150,10 +151,12 @@ TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vect
   if (sizes.size() == rank && dim_order.empty() && strides.empty()) {
     dim_order.assign(source.dim_order().begin(), source.dim_order().end());
   }
-  return internal::make_tensor_ptr_owned_by(
+  TensorPtr view = internal::make_tensor_ptr_owned_by(
       std::move(owner), source.mutable_data_ptr(), std::move(sizes), std::move(dim_order),
       std::move(strides), source.scalar_type(), source.shape_dynamism(),
       Device(source.device_type(), source.device_index()));
+  runtime::internal::keep_read_only(source, *view);
+  return view;
 }
 
 std::vector<SizesType> sizes_of(const Tensor& tensor) {

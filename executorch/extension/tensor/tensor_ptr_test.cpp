@@ -140,6 +140,19 @@ TEST_F(TensorPtrTest, ViewsShareMemoryAndKeepTheirSourceAlive) {
   EXPECT_TRUE(watch.expired());
 }
 
+TEST_F(TensorPtrTest, ViewsMayOnlyBeReadWhereTheirSourceMay) {
+  float data[] = {1, 2, 3, 4};
+  const TensorPtr source = from_blob(data, {2, 2});
+  for (const bool read_only : {true, false}) {
+    source->unsafeGetTensorImpl()->borrow_data(data, 4, read_only);
+    for (const TensorPtr& view : {make_tensor_ptr(*source), make_tensor_ptr(source, {4})}) {
+      EXPECT_EQ(view->unsafeGetTensorImpl()->is_read_only(), read_only);
+      EXPECT_EQ(view->const_data_ptr(), data);
+    }
+    EXPECT_FALSE(clone_tensor_ptr(source)->unsafeGetTensorImpl()->is_read_only());
+  }
+}
+
 TEST_F(TensorPtrTest, ViewsOfTheSameRankKeepTheDimOrder) {
   float data[24] = {};
   const auto nhwc = make_tensor_ptr({1, 2, 3, 4}, data, {0, 2, 3, 1}, {});

@@ -9,7 +9,9 @@ namespace executorch::optimized {
 namespace {
 
 void point_at(runtime::KernelRuntimeContext&, Span<EValue*> args) {
-  args[1]->toTensor().unsafeGetTensorImpl()->set_data(args[0]->toTensor().mutable_data_ptr());
+  const auto& base = *args[0]->toTensor().unsafeGetTensorImpl();
+  args[1]->toTensor().unsafeGetTensorImpl()->borrow_data(base.mutable_data(), base.capacity(),
+                                                         base.is_read_only());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Valid files that no exporter writes: they end in errors, whatever they ask for.
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 
 #include <algorithm>
@@ -183,6 +184,29 @@ TEST(View, LeadsToNothingBeforeItIsMade) {
     OwnedTensor<float> value({1024}, Floats(1024, 1));  // freed at the end of the round
     ASSERT_EQ(loaded.method->set_input(value.value(), 0), Error::Ok);
     EXPECT_EQ(loaded.method->execute(), Error::InvalidState);
+  }
+}
+
+// A caller's constant, of a file that is mapped for reading, stays one where it is not copied.
+TEST(Input, ThatMayOnlyBeReadIsNotHandedOutAsWritable) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  const int32_t borrowed = plan.tensor({.sizes = {2}});
+  const int32_t copied = plan.tensor({.sizes = {2}, .memory_id = 1});
+  plan.inputs = {borrowed, copied};
+  plan.arenas = {0, 16};
+  LoadedMethod loaded = load(builder);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  OwnedTensor<float> value({2}, {1, 2});
+  for (const bool read_only : {true, false}) {
+    const EValue given = value.value();
+    given.toTensor().unsafeGetTensorImpl()->borrow_data(value.data().data(), 2, read_only);
+    for (const size_t i : {0, 1}) ASSERT_EQ(loaded.method->set_input(given, i), Error::Ok);
+    const auto of = [&](size_t i) {
+      return internal::writable_data(loaded.method->get_input(i).toTensor()).error();
+    };
+    EXPECT_EQ(of(0), read_only ? Error::InvalidProgram : Error::Ok);
+    EXPECT_EQ(of(1), Error::Ok);
   }
 }
 

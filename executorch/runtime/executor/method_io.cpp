@@ -186,7 +186,8 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
     return Error::InvalidArgument;
   }
   if (borrows) {
-    impl.borrow_data(source.mutable_data_ptr(), static_cast<size_t>(source.numel()), false);
+    impl.borrow_data(source.mutable_data_ptr(), static_cast<size_t>(source.numel()),
+                     source.unsafeGetTensorImpl()->is_read_only());
   } else if (source.numel() > 0 && source.const_data_ptr() != input.const_data_ptr()) {
     std::memmove(input.mutable_data_ptr(), source.const_data_ptr(), source.nbytes());
   }

@@ -3,6 +3,7 @@
 #include <executorch/extension/llm/runner/multimodal_prefiller.h>
 #include <executorch/extension/llm/runner/util.h>
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
@@ -111,6 +112,7 @@ Error MultimodalPrefiller::read_embeddings(const Tensor& embeddings, int64_t sta
     const TensorPtr part =
         from_blob(bytes + begin * row_bytes, {1, static_cast<aten::SizesType>(n), width},
                   embeddings.scalar_type());
+    runtime::internal::keep_read_only(embeddings, *part);  // a program may give a constant
     return text_decoder_runner_->decode(EValue(part), start_pos + begin);
   });
 }

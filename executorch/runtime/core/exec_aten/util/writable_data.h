@@ -9,9 +9,12 @@ namespace ET_RUNTIME_NAMESPACE {
 namespace internal {
 
 /// Where the tensor's bytes may be written, null only if it has no elements. The one way to memory
-/// that a program decides about: InvalidProgram for a constant, whose bytes may be mapped for
-/// reading only, InvalidState for elements without memory.
+/// that a program decides about: InvalidProgram for a constant, or another tensor whose bytes may be
+/// mapped for reading only, InvalidState for elements without memory.
 ET_NODISCARD Result<void*> writable_data(const aten::Tensor& tensor);
+
+/// Makes `view`, a tensor on bytes of `source`, one that may only be read if `source` is.
+void keep_read_only(const aten::Tensor& source, const aten::Tensor& view);
 
 }  // namespace internal
 }  // namespace ET_RUNTIME_NAMESPACE
