@@ -34,6 +34,7 @@ class Shape:
 GPT2 = Shape("gpt2", 12, 768, 12, 12, 3072, 50257, False)
 LLAMA = Shape("llama-500m", 16, 1536, 24, 8, 4096, 32000, True)
 SHAPES = {shape.name: shape for shape in (GPT2, LLAMA)}
+BITS = {"fp32": 32.0, "int8": 8.0, "int4": 4.5}  # of a weight; 16 more for 32 weights of int4
 
 
 class Layer(nn.Module):
@@ -163,10 +164,16 @@ def rounded(model: Decoder, form: str) -> Decoder:
     return model
 
 
-def least_bytes(shape: Shape, bits: float, context: int, cache_bytes: int = 4) -> float:
+def cache_type(form: str) -> torch.dtype:
+    """Of keys and values, here and in llama.cpp, whose default the second is."""
+    return torch.float32 if form == "fp32" else torch.float16
+
+
+def least_bytes(shape: Shape, form: str, context: int) -> float:
     """Read for one token: every weight of a product once, and keys and values."""
+    cache_bytes = cache_type(form).itemsize
     kv = shape.kv_heads * shape.head
     gated = 3 if shape.rotary else 2
     layer = shape.width * (2 * shape.width + 2 * kv + gated * shape.hidden)
     weights = shape.layers * layer + shape.width * shape.vocabulary
-    return weights * bits / 8 + shape.layers * context * 2 * kv * cache_bytes
+    return weights * BITS[form] / 8 + shape.layers * context * 2 * kv * cache_bytes

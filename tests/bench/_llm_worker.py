@@ -23,7 +23,17 @@ from typing import Any
 import numpy as np
 import torch
 from _llm_llamacpp import LlamaCpp, write_gguf
-from _llm_models import SHAPES, Shape, WithPast, check_tokens, decoder, no_past, rounded, tokens
+from _llm_models import (
+    SHAPES,
+    Shape,
+    WithPast,
+    cache_type,
+    check_tokens,
+    decoder,
+    no_past,
+    rounded,
+    tokens,
+)
 
 
 class Eager:
@@ -196,7 +206,8 @@ def write_ours(shape: Shape, form: str, file: Path) -> None:
         partitioners = [XnnpackDynamicallyQuantizedPartitioner()]
     length = torch.export.Dim("tokens", max=shape.block - 1)
     program = torch.export.export(model, (tokens(shape, 9),), dynamic_shapes=({1: length},))
-    edge = to_edge_transform_and_lower(make_incremental(program), partitioner=partitioners)
+    program = make_incremental(program, cache_dtype=cache_type(form))
+    edge = to_edge_transform_and_lower(program, partitioner=partitioners)
     with file.open("wb") as f:
         edge.to_executorch().write_to_file(f)
 

@@ -1,8 +1,9 @@
 """Language models with a memory: a token at several contexts, and whole prompts, beside peers.
 
-Ours is the user's own loop: each call is given all tokens so far. The limit is every weight of a
-product, every key and every value, read once at the bandwidth that was just measured. A side
-whose logits are not the model's, within what its format explains, has no times.
+Ours is the user's own loop: each call is given all tokens so far. Keys and values are float32 in
+the fp32 rows, else float16 here and in llama.cpp. The limit is every weight of a product, every key
+and every value, read once at the bandwidth that was just measured. A side whose logits are not the
+model's, within what its format explains, has no times.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _llm_models import SHAPES, check_tokens, least_bytes
+from _llm_models import BITS, SHAPES, check_tokens, least_bytes
 from _report import seconds
 from _sides import HERE, OUTPUT, ROOT, Failure, Worker, difference
 from rich.console import Console
 
-BITS = {"fp32": 32.0, "int8": 8.0, "int4": 4.5}  # with a 16-bit scale for 32 weights
 FLOAT_DIFFERENCE = 5e-3  # llama.cpp looks GELU up in a table of float16
 # Side: what answers, whose Python, which file.
 SIDES = {
@@ -180,7 +180,7 @@ def measure(bench: Bench, what: str, n: int) -> dict[str, Any]:
     row: dict[str, Any] = {"model": bench.model, "format": bench.form, "what": what, "tokens": n}
     row["read"] = statistics.median(reads)
     if what == "decode":
-        row["bytes"] = least_bytes(SHAPES[bench.model], BITS[bench.form], n)
+        row["bytes"] = least_bytes(SHAPES[bench.model], bench.form, n)
         row["limit"] = row["bytes"] / row["read"]
     for side in sides:
         failure = bench.failed.get(side)
