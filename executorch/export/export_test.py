@@ -136,6 +136,19 @@ def test_recipes_of_xnnpack() -> None:
         ExportRecipe.get_recipe(XNNPackRecipeType.FP32, bits=3)
 
 
+class Difference(nn.Module):
+    def forward(self, x: Tensor, more: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return x, x - more["y"]
+
+
+def test_one_tensor_for_two_inputs_leaves_them_two() -> None:
+    x = torch.ones(2, 3)
+    session = export(Difference(), [(x, {"y": x})])
+    y = torch.full((2, 3), 3.0)
+    first, difference = session.run_method("forward", (x, {"y": y}))
+    assert torch.equal(first, x) and torch.equal(difference, x - y)
+
+
 def test_source_transform_leaves_the_model_alone() -> None:
     from torchao.quantization import Int8WeightOnlyConfig
 

@@ -18,6 +18,7 @@ from executorch.exir import (
     to_edge_transform_and_lower,
 )
 from executorch.exir.backend.utils import get_delegation_info
+from executorch.exir.capture._inputs import distinct_inputs
 from executorch.export.recipe import ExportRecipe, LoweringRecipe, QuantizationRecipe
 from executorch.export.types import StageType
 
@@ -132,7 +133,7 @@ def _examples(context: dict[str, Any], method: str) -> list[tuple[Any, ...]]:
     examples = (context.get("example_inputs") or {}).get(method)
     if not examples:
         raise ValueError(f"Example inputs for method {method} not found: a module needs them")
-    return examples
+    return [distinct_inputs(args) for args in examples]
 
 
 def _warn_of_recurrent_layers(model: torch.nn.Module) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from executorch.exir.capture._callable import as_module
 from executorch.exir.capture._config import CaptureConfig
+from executorch.exir.capture._inputs import distinct_inputs
 from executorch.exir.program._legacy import (
     ExirExportedProgram,
     MultiMethodExirExportedProgram,
@@ -44,14 +45,16 @@ def capture(
     dynamic_shapes: Any = None,
 ) -> ExirExportedProgram:
     """Export a module or function; `.to_edge().to_executorch()` lead on. `config` has no effect."""
-    program = torch.export.export(as_module(f), args, dynamic_shapes=dynamic_shapes)
+    program = torch.export.export(
+        as_module(f), distinct_inputs(args), dynamic_shapes=dynamic_shapes
+    )
     return ExirExportedProgram(program, after_to_edge_passes=False)
 
 
 def _capture_legacy_do_not_use(
     f: Callable[..., Any], args: tuple[Any, ...]
 ) -> torch.fx.GraphModule:
-    return torch.export.export(as_module(f), args).module()
+    return torch.export.export(as_module(f), distinct_inputs(args)).module()
 
 
 def capture_multiple(
