@@ -200,6 +200,20 @@ def test_pieces_say_what_they_are() -> None:
     assert config.resolve_max_new_tokens(100, 4) == 6
 
 
+def test_values_show_what_they_hold() -> None:
+    config = repr(runners.GenerationConfig(max_new_tokens=5, temperature=0.7, echo=False))
+    assert config.startswith("GenerationConfig(max_new_tokens=5, seq_len=-1, temperature=0.7, ")
+    assert "echo=False" in config
+    image = runners.Image([1, 2], 2, 1, 1)
+    assert repr(image) == "Image(width=2, height=1, channels=1, is_float=False)"
+    assert repr(runners.MultimodalInput(image)) == f"MultimodalInput(image={image!r})"
+    assert repr(runners.make_text_input("a'b")) == """MultimodalInput(text="a'b")"""
+    assert repr(runners.make_token_input([3, 4])) == "MultimodalInput(tokens=[3, 4])"
+    sound = runners.make_raw_audio_input(torch.zeros(1, 2, 5))
+    assert repr(sound.get_raw_audio()) == "RawAudio(batch_size=1, n_channels=2, n_samples=5)"
+    assert repr(runners.Stats()).startswith("Stats(num_prompt_tokens=0, num_generated_tokens=0")
+
+
 @pytest.mark.skipif(not SPEC.exists(), reason="the list of upstream's names is not here")
 def test_every_name_of_upstream_is_here() -> None:
     text = SPEC.read_text()

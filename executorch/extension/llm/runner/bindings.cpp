@@ -12,6 +12,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
@@ -179,6 +180,28 @@ MultimodalInput raw_audio_of(const Array& array) {
   return make_raw_audio_input(RawAudio{std::move(media.bytes), batch, channels, n});
 }
 
+std::string repr_of(nb::handle value) {
+  if (!PyFloat_Check(value.ptr())) return nb::cast<std::string>(nb::repr(value));
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", nb::cast<double>(value));  // of 32 bits, most of them
+  return text;
+}
+
+/// "Name(property=value, ...)" of those properties that are not None.
+auto repr_with(std::vector<const char*> properties) {
+  return [properties = std::move(properties)](nb::handle self) {
+    auto text = nb::cast<std::string>(self.type().attr("__name__")) + "(";
+    const size_t begin = text.size();
+    for (const char* name : properties) {
+      nb::object value = self.attr(name);
+      if (PyCallable_Check(value.ptr()) != 0) value = value();
+      if (value.is_none()) continue;
+      text += (text.size() == begin ? "" : ", ") + (name + ("=" + repr_of(value)));
+    }
+    return text + ")";
+  };
+}
+
 void add_settings(nb::module_& m) {
   nb::class_<GenerationConfig>(m, "GenerationConfig", "What a generation is bounded by.")
       .def(
@@ -208,7 +231,9 @@ void add_settings(nb::module_& m) {
       .def_rw("grammar", &GenerationConfig::grammar)
       .def_rw("grammar_type", &GenerationConfig::grammar_type)
       .def("resolve_max_new_tokens", &GenerationConfig::resolve_max_new_tokens,
-           nb::arg("max_context_len"), nb::arg("num_tokens_occupied"));
+           nb::arg("max_context_len"), nb::arg("num_tokens_occupied"))
+      .def("__repr__", repr_with({"max_new_tokens", "seq_len", "temperature", "echo", "warming",
+                                  "num_bos", "num_eos", "ignore_eos"}));
   nb::class_<Stats>(m, "Stats", "When the steps of a generation ended, in milliseconds.")
       .def(nb::init<>())
       .def_ro("SCALING_FACTOR_UNITS_PER_SECOND", &Stats::SCALING_FACTOR_UNITS_PER_SECOND)
@@ -228,7 +253,10 @@ void add_settings(nb::module_& m) {
       .def("on_sampling_begin", &Stats::on_sampling_begin)
       .def("on_sampling_end", &Stats::on_sampling_end)
       .def("reset", &Stats::reset, nb::arg("all_stats") = false)
-      .def("to_json_string", [](const Stats& self) { return stats_to_json_string(self); });
+      .def("to_json_string", [](const Stats& self) { return stats_to_json_string(self); })
+      .def("__repr__", repr_with({"num_prompt_tokens", "num_generated_tokens",
+                                  "model_load_start_ms", "model_load_end_ms", "inference_start_ms",
+                                  "prompt_eval_end_ms", "first_token_ms", "inference_end_ms"}));
 }
 
 void add_media(nb::module_& m) {
@@ -254,18 +282,22 @@ void add_media(nb::module_& m) {
                      if (!self.is_uint8()) throw std::runtime_error("the image has floats");
                      return self.get_uint8_data();
                    })
-      .def_prop_ro("float_data", [](const Image& self) {
-        if (!self.is_float()) throw std::runtime_error("the image has bytes");
-        return self.get_float_data();
-      });
+      .def_prop_ro("float_data",
+                   [](const Image& self) {
+                     if (!self.is_float()) throw std::runtime_error("the image has bytes");
+                     return self.get_float_data();
+                   })
+      .def("__repr__", repr_with({"width", "height", "channels", "is_float"}));
   nb::class_<Audio>(m, "Audio", "A spectrogram.")
       .def_prop_ro("batch_size", &Audio::get_batch_size)
       .def_prop_ro("n_bins", &Audio::get_n_bins)
-      .def_prop_ro("n_frames", &Audio::get_n_frames);
+      .def_prop_ro("n_frames", &Audio::get_n_frames)
+      .def("__repr__", repr_with({"batch_size", "n_bins", "n_frames"}));
   nb::class_<RawAudio>(m, "RawAudio", "Sound as it was recorded.")
       .def_ro("batch_size", &RawAudio::batch_size)
       .def_ro("n_channels", &RawAudio::n_channels)
-      .def_ro("n_samples", &RawAudio::n_samples);
+      .def_ro("n_samples", &RawAudio::n_samples)
+      .def("__repr__", repr_with({"batch_size", "n_channels", "n_samples"}));
 }
 
 void add_inputs(nb::module_& m) {
@@ -295,8 +327,18 @@ void add_inputs(nb::module_& m) {
            part(static_cast<const Image* (Input::*)() const noexcept>(&Input::try_get_image)))
       .def("get_audio",
            part(static_cast<const Audio* (Input::*)() const noexcept>(&Input::try_get_audio)))
-      .def("get_raw_audio", part(static_cast<const RawAudio* (Input::*)() const noexcept>(
-                                &Input::try_get_raw_audio)));
+      .def(
+          "get_raw_audio",
+          part(static_cast<const RawAudio* (Input::*)() const noexcept>(&Input::try_get_raw_audio)))
+      .def("__repr__", [](nb::handle self) {
+        for (const char* kind : {"text", "tokens", "image", "audio", "raw_audio"}) {
+          const nb::object found = self.attr((std::string("get_") + kind).c_str())();
+          if (!found.is_none()) {
+            return "MultimodalInput(" + std::string(kind) + "=" + repr_of(found) + ")";
+          }
+        }
+        return std::string("MultimodalInput()");
+      });
   m.def(
       "make_text_input", [](const std::string& text) { return make_text_input(text); },
       nb::arg("text"));
