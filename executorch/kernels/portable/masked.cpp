@@ -71,6 +71,7 @@ Tensor& nonzero_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
              kOp, toString(self.scalar_type()), toString(out.scalar_type()));
   Loop loop(self.sizes());
   loop.add(Layout(self).strides);
+  loop.collapse();
   // What is true is counted, then read again: it must not change in between.
   if (!require_apart(ctx, kOp, self, out) ||
       !resize_out(ctx, kOp, out, Shape{count_true(loop, 0, self), self.dim()})) {
@@ -97,6 +98,7 @@ Tensor& masked_select_out(KernelRuntimeContext& ctx, const Tensor& self, const T
   if (!broadcast_with(ctx, kOp, mask, common)) return out;
   Loop loop(common);
   loop.add(self).add(mask);
+  loop.collapse();
   const Size steps = Size(loop.numel) * 8;  // it is gone through twice
   if (!require_affordable(ctx, kOp, steps, elements_of(self, mask))) return out;
   if (!require_apart(ctx, kOp, mask, out) ||
@@ -128,6 +130,7 @@ Tensor& masked_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const 
   }
   Loop loop(common);
   loop.add(out).add(self).add(mask);
+  loop.collapse();
   const int64_t n = count_true(loop, 2, mask);
   ET_REQUIRE(ctx, n <= source.numel(), InvalidArgument, out,
              "%s: the mask selects %" PRId64 " elements; source of shape %s has fewer", kOp, n,

@@ -2,12 +2,14 @@
 #include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/sorted_order.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
 #include <algorithm>
 #include <cinttypes>
+#include <numeric>
 
 // topk and sort along one dim. NaN counts as the largest value; equal values keep their order.
 namespace torch::executor::native {
@@ -37,6 +39,11 @@ struct Line {
   int64_t step;
   bool largest;
 
+  // Grows in the order wanted.
+  uint64_t key(int64_t i) const {
+    const uint64_t rising = order_key(data[i * step]);
+    return largest ? ~rising : rising;
+  }
   // Whether element a comes before element b: a total order, so that any sort is stable.
   bool operator()(int64_t a, int64_t b) const {
     const T x = data[a * step], y = data[b * step];
@@ -46,11 +53,21 @@ struct Line {
   }
 };
 
-// The first k positions of the line in order, into order[0..k). The k best so far form a heap with
-// the last of them on top: linear in n for a small k, n log k at most.
+// Whether a line is sorted as a whole though k of its n elements are asked for.
+bool sorts_all(int64_t n, int64_t k) {
+  return k == n || (k > 64 && k > n / 16);
+}
+
+// The first k positions of the line in order, into order[0..k), which has room for n where the
+// line is sorted as a whole. Else the k best so far form a heap with the last of them on top.
 template <class T>
 void first_in_order(const Line<T>& line, int64_t n, int64_t k, int64_t* order) {
-  for (int64_t i = 0; i < k; ++i) order[i] = i;
+  if (sorts_all(n, k)) {
+    std::iota(order, order + n, int64_t{0});
+    sort_by_key([&](int64_t i) { return line.key(i); }, n, order);
+    return;
+  }
+  std::iota(order, order + k, int64_t{0});
   if (k < n) {
     std::make_heap(order, order + k, line);
     for (int64_t i = k; i < n; ++i) {
@@ -63,8 +80,8 @@ void first_in_order(const Line<T>& line, int64_t n, int64_t k, int64_t* order) {
   std::sort(order, order + k, line);
 }
 
-// Fills values and indices, already of their shapes, with the first k of every line. Indices that
-// are dense along the dim are their own work space; others need `scratch` for k positions.
+// Fills values and indices, already of their shapes, with the first k of every line. Where there is
+// no `scratch`, the indices, dense along the dim, are their own work space.
 template <class T>
 void order_lines(const Tensor& self, int64_t dim, int64_t k, bool largest, Tensor& values,
                  Tensor& indices, int64_t* scratch) {
@@ -114,10 +131,12 @@ void order_along(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
   if (!require_apart(ctx, op, self, indices) || !require_apart(ctx, op, values, indices)) return;
   tell_comparisons(ctx, self.numel());
   int64_t* scratch = nullptr;
-  if (self.dim() > 0 && k > 1 && Layout(indices).strides[dim] != 1) {
-    auto memory = ctx.allocate_temp(static_cast<size_t>(k) * sizeof(int64_t), alignof(int64_t));
+  const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
+  const int64_t room = sorts_all(n, k) ? n : k;
+  if (room > k || (k > 1 && Layout(indices).strides[dim] != 1)) {
+    auto memory = ctx.allocate_temp(static_cast<size_t>(room) * sizeof(int64_t), alignof(int64_t));
     ET_REQUIRE(ctx, memory.ok(), MemoryAllocationFailed, ,
-               "%s: no temporary memory for %" PRId64 " positions", op, k);
+               "%s: no temporary memory for %" PRId64 " positions", op, room);
     scratch = static_cast<int64_t*>(memory.get());
   }
   const bool known = with_dtype(self.scalar_type(), [&](auto tag) {

@@ -2,6 +2,7 @@
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/sorted_order.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -38,8 +39,11 @@ struct Items {
   }
 
   int64_t offset(int64_t item, int64_t k) const {
-    const int64_t within = inside.ndim <= 1 ? k * inside.inner_stride(0) : inside.offset(0, k);
-    return which.offset(0, item) + within;
+    return offset_in(which, item) + offset_in(inside, k);
+  }
+
+  static int64_t offset_in(const Loop& loop, int64_t i) {
+    return loop.ndim <= 1 ? i * loop.inner_stride(0) : loop.offset(0, i);
   }
 };
 
@@ -66,6 +70,23 @@ struct Comparison {
   }
 };
 
+/// Sorts items that are alike before their k-th element: by that, then those that have the same.
+template <class T>
+void sort_items(const Comparison<T>& comparison, int64_t n, int64_t* order, int64_t k = 0) {
+  constexpr int64_t kFew = 128, kMostElements = 64;
+  if (n < 2 || k == comparison.items.inside.numel) return;
+  if (n <= kFew || k == kMostElements || !are_positions(comparison.items.which.numel)) {
+    return std::sort(order, order + n, comparison);
+  }
+  sort_by_key([&](int64_t item) { return order_key(comparison.at(item, k)); }, n, order);
+  if (k + 1 == comparison.items.inside.numel) return;
+  for (int64_t begin = 0, end = 0; begin < n; begin = end) {
+    const uint64_t key = order_key(comparison.at(order[begin], k));
+    while (end < n && order_key(comparison.at(order[end], k)) == key) ++end;
+    sort_items(comparison, end - begin, order + begin, k + 1);
+  }
+}
+
 struct Unique {
   const char* op;
   bool sorted;  // equal items are put together first
@@ -84,7 +105,7 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   std::iota(order, order + n, int64_t{0});
   if (how.sorted) {
     tell_comparisons(ctx, self.numel());
-    std::sort(order, order + n, comparison);
+    sort_items(comparison, n, order);
   }
   const auto starts = [&](int64_t i) {
     return i == 0 || !comparison.equal(order[i - 1], order[i]);
@@ -112,6 +133,7 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
   T* to = static_cast<T*>(values.mutable_data_ptr());
   Loop places(inverse.sizes());
   places.add(inverse);
+  places.collapse();
   int64_t group = -1, begin = 0;
   for (int64_t i = 0; i < n; ++i) {
     if (starts(i)) {
@@ -122,7 +144,9 @@ void find(KernelRuntimeContext& ctx, const Unique& how, const Tensor& self,
         to[found.offset(group, k)] = comparison.at(order[i], k);
       }
     }
-    if (how.inverse) inverse.mutable_data_ptr<int64_t>()[places.offset(0, order[i])] = group;
+    if (how.inverse) {
+      inverse.mutable_data_ptr<int64_t>()[Items::offset_in(places, order[i])] = group;
+    }
   }
   if (how.counts && group >= 0) counts.mutable_data_ptr<int64_t>()[group] = n - begin;
 }

@@ -1,0 +1,68 @@
+/// The order of many numbers, without memory but for the order itself.
+#pragma once
+
+#include <executorch/kernels/portable/internal/dtype.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace torch::executor::native::internal {
+
+/// Sorts words: radix by radix in place, from the highest byte in which they differ.
+void radix_sort(uint64_t* words, int64_t n);
+
+/// A number that grows with x. Zeros are equal, and so are NaNs, which are above all others.
+template <class T>
+uint64_t order_key(T x) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  if constexpr (kIsFloat<T>) {
+    const double value = static_cast<double>(x);
+    if (value != value) return std::numeric_limits<uint64_t>::max();
+    uint64_t bits = 0;
+    if (value != 0) std::memcpy(&bits, &value, sizeof(bits));
+    return bits & kSign ? ~bits : bits | kSign;
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<uint64_t>(static_cast<int64_t>(x)) ^ kSign;
+  } else {
+    return static_cast<uint64_t>(x);
+  }
+}
+
+/// Sorts the n distinct positions in `order`, each below 2^32, by key(position), a uint64_t; those
+/// of one key by their numbers.
+template <class Key>
+void sort_by_key(const Key& key, int64_t n, int64_t* order) {
+  uint64_t least = std::numeric_limits<uint64_t>::max(), most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t k = key(order[i]);
+    least = std::min(least, k);
+    most = std::max(most, k);
+  }
+  // The leading 32 bits of what keys have above the least, then the position.
+  int shift = 0;
+  while (n > 0 && (most - least) >> shift > std::numeric_limits<uint32_t>::max()) ++shift;
+  auto* const words = reinterpret_cast<uint64_t*>(order);
+  for (int64_t i = 0; i < n; ++i) words[i] |= (key(order[i]) - least) >> shift << 32;
+  radix_sort(words, n);
+  constexpr uint64_t kPosition = std::numeric_limits<uint32_t>::max();
+  for (int64_t begin = 0, end = 0; shift > 0 && begin < n; begin = end) {
+    while (end < n && words[end] >> 32 == words[begin] >> 32) ++end;
+    if (end - begin < 2) continue;
+    std::sort(words + begin, words + end, [&](uint64_t a, uint64_t b) {
+      const auto i = static_cast<int64_t>(a & kPosition), j = static_cast<int64_t>(b & kPosition);
+      const uint64_t x = key(i), y = key(j);
+      return x != y ? x < y : i < j;
+    });
+  }
+  for (int64_t i = 0; i < n; ++i) words[i] &= kPosition;
+}
+
+/// Whether positions below n can be sorted by sort_by_key().
+constexpr bool are_positions(int64_t n) {
+  return n <= int64_t{1} << 32;
+}
+
+}  // namespace torch::executor::native::internal
