@@ -26,20 +26,41 @@ struct Weight {
   int64_t groups = 1, group_size = 1;
 
   int64_t columns() const { return weight.size(1); }
-  float at(int64_t row, int64_t column) const {
-    const int64_t place = row * columns() + column;
-    const int64_t parameter = row * groups + column / group_size;
-    const float zero = zero_points == nullptr ? 0.0f : load_at<float>(*zero_points, parameter);
-    return (load_at<float>(weight, place) - zero) * load_at<float>(scales, parameter);
+
+  /// f(i, values, n) for pieces of row `row`: of its columns [column, column + count), those from
+  /// column + i on.
+  template <class F>
+  void for_each_piece(int64_t row, int64_t column, int64_t count, const F& f) const {
+    constexpr int64_t kPiece = 256;
+    float values[kPiece];
+    const char* const data = static_cast<const char*>(weight.const_data_ptr());
+    for (int64_t i = 0, n; i < count; i += n) {
+      const int64_t at = column + i, in_group = at % group_size;
+      n = std::min({count - i, group_size - in_group, kPiece});
+      const int64_t parameter = row * groups + at / group_size;
+      const float zero = zero_points == nullptr ? 0.0f : load_at<float>(*zero_points, parameter);
+      const float scale = load_at<float>(scales, parameter);
+      load(data + (row * columns() + at) * weight.element_size(), weight.scalar_type(), 1, n,
+           values);
+      for (int64_t j = 0; j < n; ++j) values[j] = (values[j] - zero) * scale;
+      f(i, values, n);
+    }
   }
 
   static void produce(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
                       float* to, int64_t ld) {
     const Weight& w = *static_cast<const Weight*>(matrix);
+    for (int64_t j = 0; w.transposed && j < nj; ++j) {
+      w.for_each_piece(j0 + j, p0, np, [&](int64_t p, const float* values, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) to[(p + i) * ld + j] = values[i];
+      });
+    }
     for (int64_t p = 0; p < np; ++p) {
-      float* row = to + p * ld;
-      for (int64_t j = 0; j < nj; ++j) {
-        row[j] = w.transposed ? w.at(j0 + j, p0 + p) : w.at(p0 + p, j0 + j);
+      float* const row = to + p * ld;
+      if (!w.transposed) {
+        w.for_each_piece(p0 + p, j0, nj, [&](int64_t j, const float* values, int64_t n) {
+          std::copy_n(values, n, row + j);
+        });
       }
       std::fill(row + nj, row + ld, 0.0f);
     }
