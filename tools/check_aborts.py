@@ -2,7 +2,9 @@
 
 python tools/check_aborts.py    # prints what is not allowed, exit 1
 
-Comments and texts are not looked at. ALLOWED holds what may stay, and why.
+What is around it, in extension/ and devtools/, may throw and has memory of its own, but it neither
+aborts nor takes a value out of a Result that may be an error. Comments and texts are not looked at.
+ALLOWED holds what may stay, and why.
 """
 
 from __future__ import annotations
@@ -15,9 +17,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "executorch"
 ROOMS = ("runtime", "cpu", "kernels", "backends/xnnpack/runtime", "backends/example/runtime")
+# They read files and hold programs; these rules apply.
+AROUND = ("devtools", "extension")
+AROUND_RULES = ("abort", "unchecked result")
 # Tests, benchmarks and what only they link.
 SKIPPED = re.compile(
     r"_test\.|_bench|testing_util|/testing/|_test_|payload_(builder|mutation)|run_on_anything|guarded_memory|conv_testing"
+)
+
+FALLIBLE = (
+    "get_method_name|(?:input|output|attribute)_(?:tag|tensor_meta)|memory_planned_buffer_\\w+"
+    "|get_num_keys|get_key|get_tensor_layout|get_data|get_backend_name|method_meta|method"
 )
 
 RULES = {
@@ -26,8 +36,13 @@ RULES = {
         r"|ET_ASSERT\w+|ET_EXTRACT_SCALAR_TENSOR|HWY_D?ASSERT|HWY_ABORT|assert|abort"
         r"|runtime_abort|pal_abort|terminate|exit)\s*\("
     ),
-    # tryX() gives a Result; what is in it is asked for only after ok().
-    "unchecked result": re.compile(r"(?<![\w)\]])\*\s*[\w.\->:]*\btry\w*\s*\([^;]*\)\s*;"),
+    # tryX() and what is asked of a program by number or name give Results; what is in one is asked
+    # for only after ok().
+    "unchecked result": re.compile(
+        rf"(?<![\w)\]])\*\s*[\w.\->:]*\btry[A-Z]\w*\s*\([^;]*\)\s*;"
+        rf"|\b(?:{FALLIBLE})\s*\([^()]*\)\s*(?:\.get\(\)|->)"
+        rf"|(?<![\w)\]])\*\s*(?:\(\*\w+\)|[\w.\->]|\(\))*\b(?:{FALLIBLE})\s*\([^()]*\)"
+    ),
     "exception": re.compile(r"\bthrow\b|\bdynamic_cast\b"),
     "thread_local": re.compile(r"\bthread_local\b"),
     "container": re.compile(
@@ -38,6 +53,7 @@ RULES = {
 
 ANY = 1 << 30
 CONTRACT = "user code with a wrong index or type; paths from a file use try...() or check first"
+COUNTED = "asked for by a number below the count, or by a name that was found before"
 LOAD = "built when a method is loaded; compiled with exceptions, which its entries turn into errors"
 
 # (path under executorch/, a file or folder; rule): how many places at most, and why.
@@ -54,6 +70,8 @@ ALLOWED: dict[tuple[str, str], tuple[int, str]] = {
     ("runtime/core/freeable_buffer.cpp", "abort"): (1, CONTRACT),
     ("runtime/core/memory_allocator.cpp", "abort"): (1, CONTRACT),
     ("runtime/core/hierarchical_allocator.cpp", "abort"): (1, CONTRACT),
+    ("runtime/executor/method_delegates.cpp", "unchecked result"): (2, COUNTED),
+    ("runtime/executor/method_io.cpp", "unchecked result"): (1, COUNTED),
     ("runtime/core/device_allocator.cpp", "abort"): (3, "registration at start-up"),
     ("runtime/core/portable_type/scalar.h", "abort"): (2, CONTRACT),
     ("runtime/core/portable_type/tensor_impl.cpp", "abort"): (4, CONTRACT),
@@ -77,6 +95,20 @@ ALLOWED: dict[tuple[str, str], tuple[int, str]] = {
     ("kernels/optimized/effort.h", "exception"): (1, LOAD),
     ("backends", "container"): (ANY, LOAD),
     ("backends/xnnpack/runtime", "exception"): (2, LOAD),
+    ("extension/command/command_line.cpp", "abort"): (
+        2,
+        "CLI11's exit(), which returns",
+    ),
+    ("extension/command/loaded_program.cpp", "unchecked result"): (1, COUNTED),
+    ("extension/executor_runner/main.cpp", "abort"): (
+        1,
+        "CLI11's exit(), which returns",
+    ),
+    ("extension/executor_runner/main.cpp", "unchecked result"): (2, COUNTED),
+    ("extension/llm/tokenizers/result.h", "abort"): (1, CONTRACT),
+    ("extension/pybindings/program.cpp", "unchecked result"): (3, COUNTED),
+    ("extension/runner_util", "abort"): (3, CONTRACT),
+    ("extension/tensor", "abort"): (25, CONTRACT),
 }
 
 NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.S)
@@ -87,16 +119,16 @@ def code(text: str) -> str:
     return NOISE.sub(lambda m: "\n" * m.group().count("\n"), text)
 
 
-def found(rooms: tuple[str, ...] = ROOMS) -> Iterator[tuple[str, int, str, str]]:
+def found() -> Iterator[tuple[str, int, str, str]]:
     """Path, line, rule and text of every place that a rule finds."""
-    for room in rooms:
+    for room in ROOMS + AROUND:
         for source in sorted((SOURCES / room).rglob("*")):
             path = source.relative_to(SOURCES).as_posix()
             if source.suffix not in (".h", ".cpp") or SKIPPED.search(path):
                 continue
             text = code(source.read_text(encoding="utf-8"))
-            for rule, pattern in RULES.items():
-                for match in pattern.finditer(text):
+            for rule in RULES if room in ROOMS else AROUND_RULES:
+                for match in RULES[rule].finditer(text):
                     line = text.count("\n", 0, match.start()) + 1
                     yield path, line, rule, match.group().strip()
 

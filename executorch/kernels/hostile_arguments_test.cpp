@@ -19,6 +19,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -266,6 +267,90 @@ TEST(HostileArguments, EndInErrorsOrResultsSoon) {
   EXPECT_GT(n_results, n_calls / 50) << "the arguments are too hostile to get anywhere";
   RecordProperty("operators", static_cast<int>(n_known));
   RecordProperty("results", static_cast<int>(n_results));
+}
+
+/// A tensor of zeros.
+struct Dense {
+  Dense(ScalarType type, std::vector<int32_t> shape)
+      : sizes(std::move(shape)), order(sizes.size()), strides(sizes.size()) {
+    std::iota(order.begin(), order.end(), uint8_t{0});
+    (void)dim_order_to_stride(sizes.data(), order.data(), sizes.size(), strides.data());
+    size_t n = elementSize(type);
+    for (const int32_t size : sizes) n *= static_cast<size_t>(size);
+    bytes.resize(n);
+    impl.emplace(type, static_cast<ssize_t>(sizes.size()), sizes.data(), bytes.data(), order.data(),
+                 strides.data(), aten::TensorShapeDynamism::DYNAMIC_BOUND);
+  }
+  EValue value() { return EValue(Tensor(&*impl)); }
+  std::vector<int32_t> sizes;
+  std::vector<uint8_t> order;
+  std::vector<int32_t> strides;
+  std::vector<char> bytes;
+  std::optional<TensorImpl> impl;
+};
+
+// Many indices of few wide rows: what is summed is their product.
+TEST(HostileArguments, BagsAreSummedAsLongAsTheirElementsExplain) {
+  runtime_init();
+  const auto kernel = get_op_function_from_registry("aten::_embedding_bag.out");
+  ASSERT_TRUE(kernel.ok());
+  for (const int32_t n : {1 << 10, 1 << 16}) {
+    Dense weight(ScalarType::Float, {1, n}), indices(ScalarType::Long, {n});
+    Dense offsets(ScalarType::Long, {1}), out(ScalarType::Float, {1, n});
+    Dense of_index(ScalarType::Long, {n}), size(ScalarType::Long, {1}), best(ScalarType::Long, {1});
+    std::vector<EValue> values = {
+        weight.value(),      indices.value(), offsets.value(),  EValue(false),
+        EValue(int64_t{0}),  EValue(false),   EValue(),         EValue(false),
+        EValue(int64_t{-1}), out.value(),     of_index.value(), size.value(),
+        best.value(),        EValue()};
+    std::vector<EValue*> args;
+    for (EValue& value : values) args.push_back(&value);
+    internal::PlatformMemoryAllocator memory;
+    KernelRuntimeContext context(nullptr, &memory);
+    const double start = processor_seconds();
+    (*kernel)(context, {args.data(), args.size()});
+    EXPECT_EQ(context.failure_state(), n == 1 << 10 ? Error::Ok : Error::InvalidArgument);
+    EXPECT_LT(processor_seconds() - start, kMostSeconds);
+  }
+}
+
+// Windows over one row of padding, and a wide image of which they cover one column.
+TEST(HostileArguments, WindowsAreFoldedInTheTimeOfTheirElements) {
+  runtime_init();
+  const auto kernel = get_op_function_from_registry("aten::col2im.out");
+  ASSERT_TRUE(kernel.ok());
+  constexpr int32_t kRows = 1024, kWidth = 1 << 21;
+  Dense self(ScalarType::Float, {kRows, kRows}), out(ScalarType::Float, {1, 1, kWidth});
+  const auto list = [](EValue* pair, int64_t a, int64_t b) {
+    pair[0] = EValue(a);
+    pair[1] = EValue(b);
+  };
+  EValue numbers[5][2];
+  list(numbers[0], 1, kWidth);     // of the image
+  list(numbers[1], kRows, 1);      // of the windows
+  list(numbers[2], 1, 1);          // dilation
+  list(numbers[3], kRows - 1, 0);  // padding
+  list(numbers[4], 1, kWidth);     // stride
+  EValue* pointers[5][2];
+  int64_t room[5][2];
+  std::vector<BoxedEvalueList<int64_t>> lists;
+  lists.reserve(5);
+  std::vector<EValue> values = {self.value()};
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 2; ++j) pointers[i][j] = &numbers[i][j];
+    lists.emplace_back(pointers[i], room[i], 2);
+    values.emplace_back(&lists.back());
+  }
+  values.push_back(out.value());
+  values.emplace_back();
+  std::vector<EValue*> args;
+  for (EValue& value : values) args.push_back(&value);
+  internal::PlatformMemoryAllocator memory;
+  KernelRuntimeContext context(nullptr, &memory);
+  const double start = processor_seconds();
+  (*kernel)(context, {args.data(), args.size()});
+  EXPECT_EQ(context.failure_state(), Error::Ok);
+  EXPECT_LT(processor_seconds() - start, kMostSeconds);
 }
 
 }  // namespace

@@ -114,6 +114,8 @@ METHODS = [
     "split(' ', 1)",
     "rsplit('.', 1)",
     "split(None, 1)",
+    "rsplit(None, 1)",
+    "rsplit()",
     "splitlines()",
     "splitlines(true)",
     "upper()",

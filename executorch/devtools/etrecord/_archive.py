@@ -74,7 +74,7 @@ class Reader:
             return None
         try:
             value = json.loads(self._bytes(name))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._error(name, f"no JSON text: {error}") from error
         if not isinstance(value, kind):
             raise self._error(name, f"expected {kind.__name__}, found {type(value).__name__}")

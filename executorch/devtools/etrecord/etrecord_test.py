@@ -218,6 +218,8 @@ def without_node_targets(text: bytes) -> bytes:
         (f"{EDGE}_state_dict", lambda b: b[:50], ValueError, "no tensors that can be loaded"),
         ("debug_handle_map", lambda b: b"[1]", ValueError, "expected dict, found list"),
         ("delegate_map", lambda b: b"{", ValueError, "member delegate_map: no JSON text"),
+        ("delegate_map", lambda b: b"[" * 100000, ValueError, "delegate_map: no JSON text"),
+        (EDGE, lambda b: b"[" * 100000, ValueError, f"member {EDGE}: no serialized exported"),
     ],
 )
 def test_a_damaged_file_says_where(members, tmp_path, name, damage, error, message) -> None:

@@ -11,6 +11,7 @@
 #include <executorch/schema/program_generated.h>
 
 #include <algorithm>
+#include <map>
 
 namespace executorch::devtools {
 namespace {
@@ -225,18 +226,19 @@ Json describe_file(const std::string& path) {
 
 std::vector<std::string> missing_external_data(const Json& program, const Json& data) {
   std::vector<std::string> missing;
+  std::map<std::string, const Json*> entries;
+  for (const Json& entry : data["named_data"]) entries[entry["key"]] = &entry;
   for (const Json& method : program["methods"]) {
     for (const Json& value : method["values"]) {
       if (!value.contains("external")) {
         continue;
       }
-      bool found = false;
-      for (const Json& entry : data["named_data"]) {
-        found = found || (entry["key"] == value["external"] && entry.contains("dtype") &&
-                          entry["dtype"] == value["dtype"] && entry["sizes"] == value["sizes"] &&
-                          entry["dim_order"] == value["dim_order"]);
-      }
-      if (!found) {
+      const auto found = entries.find(value["external"]);
+      const Json* const entry = found == entries.end() ? nullptr : found->second;
+      const bool fits =
+          entry != nullptr && entry->contains("dtype") && (*entry)["dtype"] == value["dtype"] &&
+          (*entry)["sizes"] == value["sizes"] && (*entry)["dim_order"] == value["dim_order"];
+      if (!fits) {
         missing.push_back(method["name"].get<std::string>() + ": " +
                           value["external"].get<std::string>() + " " +
                           value["dtype"].get<std::string>() + " " + value["sizes"].dump());

@@ -3,6 +3,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 
 namespace executorch::devtools {
@@ -104,6 +105,25 @@ TEST_F(DescribeTest, ExternalTensorsThatTheDataLacksAreNamed) {
   const auto missing = missing_external_data(program, data);
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_EQ(missing[0], "forward: w Float [2]");
+}
+
+TEST_F(DescribeTest, ExternalTensorsAreFoundByTheirKeys) {
+  Json program = {{"methods", {{{"name", "forward"}, {"values", Json::array()}}}}};
+  Json data = {{"named_data", Json::array()}};
+  for (int i = 0; i < 20000; ++i) {
+    const std::string key = "w" + std::to_string(i);
+    const Json layout = {{"dtype", "Float"}, {"sizes", {2}}, {"dim_order", {0}}};
+    Json value = layout, entry = layout;
+    value["external"] = key;
+    entry["key"] = key;
+    program["methods"][0]["values"].push_back(value);
+    data["named_data"].push_back(entry);
+  }
+  data["named_data"][7]["sizes"] = {3};
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(missing_external_data(program, data),
+            std::vector<std::string>{"forward: w7 Float [2]"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 }  // namespace

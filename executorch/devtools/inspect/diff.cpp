@@ -1,3 +1,4 @@
+#include <executorch/devtools/inspect/budget.h>
 #include <executorch/devtools/inspect/diff.h>
 #include <executorch/devtools/inspect/file_loader.h>
 #include <executorch/devtools/inspect/table.h>
@@ -28,19 +29,24 @@ std::string hash_text(const std::string& bytes) {
 /// A program's description, and what is in its segments.
 class Side {
  public:
-  explicit Side(const std::string& path) : program(describe_file(path)), loader_(path) {
+  explicit Side(const std::string& path)
+      : program(describe_file(path)),
+        loader_(path),
+        texts_(path, kTextPerByte * (uint64_t{loader_.file_bytes()} + (1 << 20))) {
     left_ = kReadsPerByte * (uint64_t{loader_.file_bytes()} + (1 << 20));
     if (program["kind"] != "program") {
       throw InspectError{path + ": only programs can be compared, this is a data file"};
     }
+    for (const Json& method : program["methods"]) methods_.try_emplace(method["name"], &method);
   }
 
   const Json* method(const std::string& name) const {
-    for (const Json& method : program["methods"]) {
-      if (method["name"] == name) return &method;
-    }
-    return nullptr;
+    const auto found = methods_.find(name);
+    return found == methods_.end() ? nullptr : found->second;
   }
+
+  /// Of the texts of instructions, which name lists and constants as often as they like.
+  void take(const std::string& text) { texts_.take(text.size()); }
 
   /// Of a constant tensor: its type, sizes, and a name for its bytes.
   std::string constant_text(const Json& value) {
@@ -54,6 +60,7 @@ class Side {
  private:
   // Constants may share bytes, but not so that they are read without end.
   static constexpr uint64_t kReadsPerByte = 4;
+  static constexpr uint64_t kTextPerByte = 64;
 
   std::string constant_bytes(const Json& value) {
     const Json& table = program["constants"];
@@ -73,7 +80,9 @@ class Side {
   }
 
   FileLoader loader_;
+  Budget texts_;
   uint64_t left_ = 0;
+  std::map<std::string, const Json*> methods_;
   std::map<size_t, std::string> constants_;
 };
 
@@ -107,7 +116,9 @@ class Normalizer {
     out += "(";
     std::string separator;
     for (const Json& arg : instruction["args"]) {
-      out += separator + operand(arg.get<int64_t>(), number);
+      const std::string text = operand(arg.get<int64_t>(), number);
+      side_.take(text);
+      out += separator + text;
       separator = ", ";
     }
     return out + ")";

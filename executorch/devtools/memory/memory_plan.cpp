@@ -16,6 +16,8 @@ constexpr uint64_t kAlignment = 16;
 constexpr size_t kMostReplanned = 4096;
 // Of values by instructions, directly and in lists.
 constexpr size_t kMostMentions = 4u << 20;
+// Of arenas by steps: how much is in use.
+constexpr size_t kMostLive = 16u << 20;
 // More loops are taken for one.
 constexpr size_t kMostLoops = 256;
 
@@ -309,8 +311,15 @@ MemoryPlan read_memory_plan(const Json& method) {
   }
   plan.operators.push_back("");
   modules.push_back("");
+  std::map<Json, size_t> places;
   for (const Json& memory : method["memory"]) {
+    places[memory["id"]] = plan.arenas.size();
     plan.arenas.push_back({.id = memory["id"], .bytes = memory["bytes"]});
+  }
+  if (plan.arenas.size() > kMostLive / static_cast<size_t>(plan.n_steps)) {
+    throw InspectError{"method " + plan.method + ": " + std::to_string(plan.arenas.size()) +
+                       " arenas in " + std::to_string(plan.n_steps) +
+                       " steps are more than can be told"};
   }
   for (size_t i = 0; i < method["values"].size(); ++i) {
     const Json& value = method["values"][i];
@@ -327,9 +336,8 @@ MemoryPlan read_memory_plan(const Json& method) {
     tensor.name = value.contains("name") ? value["name"].get<std::string>()
                   : step == 0            ? "input"
                                          : plan.operators[step];
-    for (MemoryArena& arena : plan.arenas) {
-      if (arena.id == value["memory"]) arena.tensors.push_back(tensor);
-    }
+    const auto arena = places.find(value["memory"]);
+    if (arena != places.end()) plan.arenas[arena->second].tensors.push_back(std::move(tensor));
   }
   for (MemoryArena& arena : plan.arenas) measure(arena, plan.n_steps);
   return plan;

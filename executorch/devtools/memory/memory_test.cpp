@@ -55,6 +55,21 @@ TEST(MemoryPlan, WithoutTheLargestThePlanIsSmaller) {
   EXPECT_EQ(arena.without[0].bytes, 80u);  // %0 and %1
 }
 
+// A table of arenas for each step would be larger than any file.
+TEST(MemoryPlan, ManyArenasInManyStepsAreRefused) {
+  for (const int n_arenas : {2, 5000}) {
+    Json method = chain_of_three();
+    method["chains"] = Json::array({Json::array()});
+    for (int i = 0; i < 10000; ++i) method["chains"][0].push_back(kernel("a", {0, 1, 1}));
+    for (int id = 2; id <= n_arenas; ++id) method["memory"].push_back({{"id", id}, {"bytes", 1}});
+    if (n_arenas == 2) {
+      EXPECT_EQ(read_memory_plan(method).arenas.size(), 2u);
+    } else {
+      EXPECT_THROW(read_memory_plan(method), InspectError);
+    }
+  }
+}
+
 TEST(MemoryPlan, AListOfResultsBeginsWhereItIsWritten) {
   // %1, then %3 and %2 by an operator whose list of results stands there twice.
   Json method = chain_of_three();

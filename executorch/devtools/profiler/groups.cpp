@@ -99,18 +99,22 @@ std::vector<ProfileGroup> by_operator(const Profile& profile) {
 
 namespace {
 
+// What is deeper is one module.
+constexpr int kDeepest = 64;
+
 struct ModuleNode {
   ProfileGroup group;
   std::vector<std::unique_ptr<ModuleNode>> children;
+  std::map<std::string, size_t> known;
 
   ModuleNode& child(const std::string& name) {
-    for (auto& node : children) {
-      if (node->group.name == name) return *node;
+    const auto [found, is_new] = known.try_emplace(name, children.size());
+    if (is_new) {
+      children.push_back(std::make_unique<ModuleNode>());
+      children.back()->group.name = name;
+      children.back()->group.depth = group.depth + 1;
     }
-    children.push_back(std::make_unique<ModuleNode>());
-    children.back()->group.name = name;
-    children.back()->group.depth = group.depth + 1;
-    return *children.back();
+    return *children[found->second];
   }
 };
 
@@ -129,7 +133,9 @@ std::vector<ProfileGroup> by_module(const Profile& profile) {
     ModuleNode* node = &root;
     add_to(node->group, profile, row, bound);
     for (size_t begin = 0; begin < row.module.size();) {
-      const size_t dot = std::min(row.module.find('.', begin), row.module.size());
+      const bool splits = node->group.depth + 1 < kDeepest;
+      const size_t dot =
+          splits ? std::min(row.module.find('.', begin), row.module.size()) : row.module.size();
       node = &node->child(row.module.substr(begin, dot - begin));
       add_to(node->group, profile, row, bound);
       begin = dot + 1;

@@ -38,7 +38,7 @@ class Joiner {
   void describe(ProfiledInstruction& row) const {
     const Instruction& instruction = method_.instructions()[row.chain][row.instruction];
     InstructionOrigin origin;
-    method_.instruction_origin(row.chain, row.instruction, origin);
+    find_origin(row.chain, row.instruction, origin);
     switch (instruction.kind) {
       case Instruction::Kind::Kernel:
         row.op = operator_name(method_, instruction.target);
@@ -90,6 +90,11 @@ class Joiner {
   }
 
  private:
+  void find_origin(size_t chain, size_t instruction, InstructionOrigin& out) const {
+    if (!identity_.has_value()) return;
+    (void)identity_->instruction(method_.plan().name()->c_str(), chain, instruction, out);
+  }
+
   const InstructionWork* work_at(Place place) const {
     if (source_.work == nullptr) return nullptr;
     const auto found = source_.work->find(place);
@@ -117,7 +122,7 @@ class Joiner {
         parts.push_back(&work->work);
         if (work->work.flop > heaviest) {
           heaviest = work->work.flop;
-          method_.instruction_origin(row.chain, number, origin);
+          find_origin(row.chain, number, origin);
         }
       }
     }

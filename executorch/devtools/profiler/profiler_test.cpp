@@ -3,6 +3,8 @@
 #include <executorch/runtime/kernel/kernel_runtime_context.h>
 #include <executorch/runtime/platform/platform.h>
 
+#include <chrono>
+
 namespace executorch::devtools {
 namespace {
 
@@ -131,6 +133,34 @@ TEST_F(ProfilerTest, AFusedCallMovesOnlyWhatCrossesItsBorder) {
   EXPECT_EQ(fused.flop, 105);
   EXPECT_EQ(fused.bytes(), 10 + 20 + 30);
   EXPECT_EQ(fused.family, Family::Matmul);
+}
+
+TEST_F(ProfilerTest, ModulesAreNestedAsDeepAsAnybodyReads) {
+  Profile profile;
+  profile.instructions.resize(20000);
+  for (size_t i = 0; i < profile.instructions.size(); ++i) {
+    profile.instructions[i].module = "m" + std::to_string(i);
+  }
+  std::string deep = "a";
+  for (int i = 0; i < 500000; ++i) deep += ".a";
+  profile.instructions[0].module = deep;
+  const auto groups = by_module(profile);
+  EXPECT_EQ(groups.size(), 1 + 64 + 19999u);
+  EXPECT_EQ(groups[64].depth, 64);
+  EXPECT_EQ(groups[64].name.size(), deep.size() - 63 * 2);
+}
+
+TEST_F(ProfilerTest, ACallOfManyTensorsIsReadOnce) {
+  std::vector<EValue> values(100000, EValue(aten::Tensor(nullptr)));
+  aten::TensorImpl scalar(aten::ScalarType::Float, 0, nullptr);
+  for (EValue& value : values) value = EValue(aten::Tensor(&scalar));
+  std::vector<EValue*> args;
+  for (EValue& value : values) args.push_back(&value);
+  const auto start = std::chrono::steady_clock::now();
+  const Work work =
+      work_of_call("aten::cat.out", {args.data(), args.size()}, {values.data(), values.size()});
+  EXPECT_EQ(work.reads.size(), values.size() - 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 
 TEST_F(ProfilerTest, InstructionsAddUpToTheRun) {

@@ -53,25 +53,21 @@ void for_each_tensor(EValue& arg, const F& f) {
   if (arg.isListOptionalTensor()) items(payload.as_list_optional_tensor_ptr->values());
 }
 
-bool contains(const std::vector<Argument>& list, int32_t value) {
-  return std::any_of(list.begin(), list.end(), [&](const auto& a) { return a.value == value; });
-}
-
 Call read_call(Span<EValue*> args, Span<const EValue> values) {
   Call call{{}, {}, args};
+  std::set<int32_t> seen;
   const auto add_to = [&](std::vector<Argument>& list) {
     return [&](EValue* value) {
       const auto index = static_cast<int32_t>(value - values.data());
-      if (!contains(list, index)) list.push_back({&value->toTensor(), index});
+      if (seen.insert(index).second) list.push_back({&value->toTensor(), index});
     };
   };
   if (args.empty()) return call;
+  // What stands among the inputs only because it is written is no input.
   for_each_tensor(*args[args.size() - 1], add_to(call.outputs));
   for (size_t i = 0; i + 1 < args.size(); ++i) {
     for_each_tensor(*args[i], add_to(call.inputs));
   }
-  // What stands among the inputs only because it is written is no input.
-  std::erase_if(call.inputs, [&](const auto& in) { return contains(call.outputs, in.value); });
   return call;
 }
 

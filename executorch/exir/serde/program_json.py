@@ -49,7 +49,15 @@ from executorch.exir.torch_internals import (
 )
 
 # What reading a damaged text raises.
-_DAMAGE = (LookupError, TypeError, AttributeError, ValueError, AssertionError, SerializeError)
+_DAMAGE = (
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    AssertionError,
+    RecursionError,
+    SerializeError,
+)
 _EDGE = "executorch.exir.dialects.edge.ops."
 _HIGHER_ORDER = "torch.ops.higher_order."
 _DELEGATE_CALL = f"{_HIGHER_ORDER}executorch_call_delegate"

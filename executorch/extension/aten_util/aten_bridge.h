@@ -6,7 +6,10 @@
 
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -46,13 +49,20 @@ inline std::optional<runtime::etensor::Device> torch_to_executorch_device(c10::D
 }
 
 /// The same memory as a tensor of the runtime, with the same sizes, strides and element type.
-/// Throws unless the elements lie densely in some order of the dimensions. Keeps `t`'s memory
-/// alive.
+/// Throws unless the elements lie densely in some order of the dimensions, and for more dimensions
+/// or larger sizes than the runtime has. Keeps `t`'s memory alive.
 inline TensorPtr alias_tensor_ptr_to_attensor(at::Tensor& t) {
   const auto device = torch_to_executorch_device(t.device());
   TORCH_CHECK(device.has_value(), "ExecuTorch has no device ", t.device());
   TORCH_CHECK(t.is_non_overlapping_and_dense(), "a tensor of ExecuTorch is dense; strides are ",
               t.strides());
+  constexpr int64_t kMost = std::numeric_limits<torch::executor::Tensor::SizesType>::max();
+  const auto fits = [](int64_t n) { return n <= kMost; };
+  TORCH_CHECK(t.dim() <= static_cast<int64_t>(runtime::kTensorDimensionLimit) &&
+                  std::all_of(t.sizes().begin(), t.sizes().end(), fits) &&
+                  std::all_of(t.strides().begin(), t.strides().end(), fits),
+              "a tensor of ExecuTorch has at most ", runtime::kTensorDimensionLimit,
+              " dimensions, and sizes and strides of at most ", kMost, "; found sizes ", t.sizes());
   return for_blob(t.mutable_data_ptr(), {t.sizes().begin(), t.sizes().end()},
                   torch_to_executorch_scalar_type(t.scalar_type()))
       .strides({t.strides().begin(), t.strides().end()})

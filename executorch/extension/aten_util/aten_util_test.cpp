@@ -169,6 +169,17 @@ TEST(AtenBridge, BothDirectionsShareMemory) {
   EXPECT_THROW(executorch::extension::alias_tensor_ptr_to_attensor(sparse), c10::Error);
 }
 
+TEST(AtenBridge, TensorsBeyondTheRuntimesLimitsAreErrors) {
+  at::Tensor deep = at::ones(std::vector<int64_t>(17, 1));
+  EXPECT_THROW(executorch::extension::alias_tensor_ptr_to_attensor(deep), c10::Error);
+  float one = 1;
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{int64_t{1} << 32}, std::vector<int64_t>{2, 0, int64_t{1} << 31}}) {
+    at::Tensor large = at::from_blob(&one, sizes);  // not read
+    EXPECT_THROW(executorch::extension::alias_tensor_ptr_to_attensor(large), c10::Error);
+  }
+}
+
 TEST(AtenBridge, PointsATensorAtTorchsMemory) {
   auto et = executorch::extension::zeros({2, 2});
   Tensor handle = *et;

@@ -46,6 +46,19 @@ TEST(Npy, ReadsWhatItWrites) {
   EXPECT_EQ(array.data, std::string_view(file).substr(file.size() - 24));
 }
 
+TEST(Npy, HaveAsManyDimsAsTensors) {
+  for (const size_t rank : {size_t{16}, size_t{17}, size_t{30000}}) {
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+    for (size_t d = 0; d < rank; ++d) header += "1,";
+    header += "), }";
+    std::string file("\x93NUMPY\x01\x00", 8);
+    file += {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+    file += header + std::string(4, '\0');
+    const std::string cause = cause_of([&] { read_npy(file, "x.npy"); });
+    EXPECT_EQ(contains(cause, "more than 16 dims"), rank > 16) << cause;
+  }
+}
+
 TEST(Npy, DamagedFilesAreFailuresThatNameTheFile) {
   OwnedTensor<float> x({2, 3}, {0, 1, 2, 3, 4, 5});
   const std::string file = write_npy(x.value().toTensor());

@@ -2,6 +2,7 @@
 #include <executorch/extension/command/npy.h>
 #include <executorch/extension/command/outputs.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
 #include <charconv>
 #include <cstring>
@@ -44,7 +45,8 @@ std::optional<std::vector<aten::SizesType>> parse_shape(std::string_view text) {
     }
     aten::SizesType n = 0;
     const auto [end, error] = std::from_chars(&text[i], text.data() + text.size(), n);
-    if (error != std::errc() || n < 0) return std::nullopt;
+    const bool is_one_more = sizes.size() == runtime::kTensorDimensionLimit;
+    if (error != std::errc() || n < 0 || is_one_more) return std::nullopt;
     sizes.push_back(n);
     i = static_cast<size_t>(end - text.data());
   }
@@ -82,7 +84,7 @@ NpyArray read_npy(std::string_view file, const std::string& path) {
     bad("it is in Fortran order; save numpy.ascontiguousarray() of it");
   }
   const auto sizes = parse_shape(field(header, "'shape'", ")"));
-  if (!sizes.has_value()) bad("it has no shape");
+  if (!sizes.has_value()) bad("it has no shape, or more than 16 dims");
   array.sizes = *sizes;
   size_t bytes = runtime::elementSize(array.dtype);
   for (const aten::SizesType n : array.sizes) {

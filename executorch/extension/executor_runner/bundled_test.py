@@ -8,10 +8,12 @@ import torch
 
 from executorch.devtools import BundledProgram
 from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.schema import bundled_program_schema
 from executorch.devtools.bundled_program.serialize import (
     serialize_from_bundled_program_to_flatbuffer,
 )
-from executorch.exir import to_edge
+from executorch.exir import schema, to_edge
+from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 from tests.built import BUILD, needs
 
 RUNNER = BUILD / "executorch" / "extension" / "executor_runner" / "executor_runner"
@@ -72,3 +74,14 @@ def test_a_damaged_bundle(bundle: Path) -> None:
     damaged.write_bytes(bundle.read_bytes()[:200])
     done = run("--bundled_program", damaged)
     assert done.returncode == 1 and "damaged" in done.stderr
+
+
+def test_a_bundle_of_a_program_without_methods(tmp_path: Path) -> None:
+    empty = schema.Program(0, [], [], [], [], schema.SubsegmentOffsets(0, []))
+    bundled = bundled_program_schema.BundledProgram(
+        0, [], bytes(serialize_pte_binary(PTEFile(empty)))
+    )
+    path = tmp_path / "empty.bpte"
+    path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
+    done = run("--bundled_program", path)
+    assert done.returncode == 1 and "find a method" in done.stderr

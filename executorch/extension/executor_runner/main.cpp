@@ -253,17 +253,22 @@ void run_bundled(const Options& options, executorch::runtime::EventTracer* trace
   auto module = BundledModule::from_file(path);
   check(module.error(), "load " + path);
   check((*module)->load(), "load the program in " + path);
-  const std::string name = options.method_name.empty()
-                               ? (*module)->program()->get_method_name(0).get()
-                               : options.method_name;
+  std::string name = options.method_name;
+  if (name.empty()) {
+    const auto first = (*module)->program()->get_method_name(0);
+    check(first.error(), "find a method in " + path);
+    name = *first;
+  }
   check((*module)->load_method(name, nullptr, tracer), "load method '" + name + "'");
   const std::string test = "test case " + std::to_string(options.testset_idx);
   const auto outputs = (*module)->execute(name, options.testset_idx);
   check(outputs.error(), "run " + test + " of method '" + name + "'");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
-  Method& method = **(*module)->method(name);
+  const auto loaded = (*module)->method(name);
 #pragma GCC diagnostic pop
+  check(loaded.error(), "find method '" + name + "'");
+  Method& method = **loaded;
   if (!options.output_file.empty()) {
     write_outputs(method, options.output_file);
   }

@@ -143,3 +143,24 @@ def test_misuse_raises(folder: Path, module: str) -> None:
         if answer.partition(":")[0] not in (("Fine",) if name.startswith("fine: ") else EXPECTED)
     }
     assert not wrong
+
+
+def test_an_input_of_open_bound_is_kept_as_long_as_it_is_read(tmp_path: Path) -> None:
+    program = lower(HandedOn(), (torch.zeros(2, 1, 1, 1),), plans_interface=False)
+    opened = program.executorch_program
+    for value in opened.execution_plan[0].values:
+        if isinstance(value.val, schema.Tensor):
+            value.val.sizes = [2**31 - 1] * 4
+            value.val.shape_dynamism = schema.TensorShapeDynamism.DYNAMIC_BOUND
+    path = tmp_path / "open.pte"
+    path.write_bytes(bytes(serialize_pte_binary(PTEFile(opened))))
+    code = (
+        "import sys, numpy as np\n"
+        "from executorch.runtime import Runtime\n"
+        "method = Runtime.get().load_program(sys.argv[1]).load_method('forward')\n"
+        "(y,) = method.execute([np.full((2, 3, 1, 1), 7, np.float32)])\n"
+        "print(np.asarray(y).sum())\n"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert done.stdout == "42.0\n", done.stderr

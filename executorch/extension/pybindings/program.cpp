@@ -191,7 +191,10 @@ void Runner::give(const std::shared_ptr<Inputs>& inputs) {
   for (size_t i = 0; i < found; ++i) {
     const EValue& value = inputs->values()[i];
     log.check(method_.set_input(value, i), name_ + ": input " + std::to_string(i));
-    if (value.isTensor() && !meta.input_tensor_meta(i)->is_memory_planned()) {
+    if (!value.isTensor()) continue;
+    // What is planned has a bound; without one it is read where it lies.
+    const auto info = meta.input_tensor_meta(i);
+    if (!info.ok() || !info->is_memory_planned()) {
       lend(value.toTensor().const_data_ptr(), value.toTensor().nbytes(), inputs);
     }
   }

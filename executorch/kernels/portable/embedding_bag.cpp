@@ -173,6 +173,10 @@ TensorQuadruple embedding_bag(KernelRuntimeContext& ctx, const char* op, const B
     return results;
   }
   const int64_t width = bags.weight.size(1);
+  if (!require_affordable(ctx, op, Size(bags.indices.numel()) * width,
+                          elements_of(bags.weight, bags.indices, out))) {
+    return results;
+  }
   Tensor* const rows = bags.mode == Mode::Max ? &max_indices : nullptr;
   for (int64_t bag = 0; bag < bags.count(); ++bag) {
     int64_t count = 0;

@@ -40,15 +40,25 @@ struct Slide {
   void for_each_window(int64_t i, const F& f) const {
     const int64_t at = i + padding;
     if (at % common != 0) return;
-    // The lowest place whose window exists, then the first of the class modulo `period`.
-    const int64_t beyond = at - (count - 1) * stride;
-    const int64_t lowest = beyond > 0 ? (beyond + dilation - 1) / dilation : 0;
-    int64_t t = at / common % period * inverse % period;
-    if (t < lowest) t += (lowest - t + period - 1) / period * period;
-    for (; t < size && t * dilation <= at; t += period) f(t, (at - t * dilation) / stride);
+    for (int64_t t = first_place(at); t < size && t * dilation <= at; t += period) {
+      f(t, (at - t * dilation) / stride);
+    }
+  }
+  bool covers(int64_t i) const {
+    const int64_t at = i + padding;
+    if (at % common != 0) return false;
+    const int64_t t = first_place(at);
+    return t < size && t * dilation <= at;
   }
 
  private:
+  /// The lowest place whose window exists, then the first of the class modulo `period`.
+  int64_t first_place(int64_t at) const {
+    const int64_t beyond = at - (count - 1) * stride;
+    const int64_t lowest = beyond > 0 ? (beyond + dilation - 1) / dilation : 0;
+    const int64_t t = at / common % period * inverse % period;
+    return t < lowest ? t + (lowest - t + period - 1) / period * period : t;
+  }
   /// The x with a * x = 1 modulo n; a and n have no common divisor. 0 for n = 1.
   static int64_t inverse_of(int64_t a, int64_t n) {
     int64_t r = n, next_r = a, x = 0, next_x = 1;
@@ -70,7 +80,7 @@ void fold_plane(const Slide& rows, const Slide& columns, const T* from, int64_t 
   for (int64_t i = 0; i < rows.image; ++i) {
     for (int64_t j = 0; j < columns.image; ++j) {
       C sum{};
-      rows.for_each_window(i, [&](int64_t s, int64_t y) {
+      const auto add_row = [&](int64_t s, int64_t y) {
         columns.for_each_window(j, [&](int64_t t, int64_t x) {
           const C term = static_cast<C>(
               from[(s * columns.size + t) * place_step + (y * columns.count + x) * window_step]);
@@ -81,7 +91,8 @@ void fold_plane(const Slide& rows, const Slide& columns, const T* from, int64_t 
                 wrapping_add<int64_t>(static_cast<int64_t>(sum), static_cast<int64_t>(term)));
           }
         });
-      });
+      };
+      if (columns.covers(j)) rows.for_each_window(i, add_row);
       to[i * row_step + j * column_step] = static_cast<T>(sum);
     }
   }

@@ -14,6 +14,10 @@ namespace fb = executorch_flatbuffer;
 
 // DebugIdentity, method, chain, delegate call.
 constexpr flatbuffers::uoffset_t kMaxDepth = 8;
+// Methods are looked for one after the other, for every instruction of a profile, which holds its
+// texts for each.
+constexpr uint32_t kMaxMethods = 1 << 12;
+constexpr uint32_t kMaxTextBytes = 1 << 12;
 
 // Item `index` of a vector that may be absent or shorter.
 template <typename Vector>
@@ -51,6 +55,16 @@ Error DebugIdentity::check(const void* data, size_t size) {
                            "named data %s: its %zu bytes are not a well-formed flatbuffer of this "
                            "kind; errors and profiles will not name places in the model",
                            kDebugIdentityKey, size);
+  const auto* const root = fb::GetDebugIdentity(data);
+  const uint32_t n_methods = root->methods() == nullptr ? 0 : root->methods()->size();
+  uint32_t longest = 0;
+  for (size_t i = 0; const auto* const text = item(root->strings(), i); ++i) {
+    longest = text->size() > longest ? text->size() : longest;
+  }
+  ET_CHECK_OR_RETURN_ERROR(n_methods <= kMaxMethods && longest <= kMaxTextBytes, InvalidProgram,
+                           "named data %s: %" PRIu32 " methods and a text of %" PRIu32
+                           " bytes; expected at most %" PRIu32 " and %" PRIu32,
+                           kDebugIdentityKey, n_methods, longest, kMaxMethods, kMaxTextBytes);
   return Error::Ok;
 }
 
@@ -93,11 +107,16 @@ const fb::DelegateCallIdentity* DebugIdentity::find_call(const char* method, siz
                                                          size_t instruction) const {
   const auto* const found = find_method(method);
   const auto* const in = found == nullptr ? nullptr : item(found->chains(), chain);
-  for (size_t i = 0; in != nullptr; ++i) {
-    const auto* const call = item(in->delegate_calls(), i);
-    if (call == nullptr || call->instruction() == instruction) {
+  size_t begin = 0;
+  size_t end = in == nullptr || in->delegate_calls() == nullptr ? 0 : in->delegate_calls()->size();
+  while (begin < end) {
+    const size_t middle = begin + (end - begin) / 2;
+    const auto* const call = item(in->delegate_calls(), middle);
+    if (call->instruction() == instruction) {
       return call;
     }
+    (call->instruction() < instruction ? begin : end) =
+        call->instruction() < instruction ? middle + 1 : middle;
   }
   return nullptr;
 }

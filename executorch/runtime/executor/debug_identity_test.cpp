@@ -36,6 +36,18 @@ std::vector<uint8_t> identity() {
   return {fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()};
 }
 
+// With so many methods, and a text of so many bytes.
+Error check_of(size_t n_methods, size_t text_bytes) {
+  flatbuffers::FlatBufferBuilder fbb;
+  const auto texts =
+      fbb.CreateVectorOfStrings(std::vector<std::string>{"", std::string(text_bytes, 'm')});
+  const std::vector<flatbuffers::Offset<fb::MethodIdentity>> methods(
+      n_methods, fb::CreateMethodIdentityDirect(fbb, "forward"));
+  const auto method_list = fbb.CreateVector(methods);
+  fb::FinishDebugIdentityBuffer(fbb, fb::CreateDebugIdentity(fbb, texts, 0, method_list));
+  return DebugIdentity::check(fbb.GetBufferPointer(), fbb.GetSize());
+}
+
 std::vector<uint8_t> failing_program(std::vector<uint8_t> named) {
   ProgramBuilder builder;
   PlanBuilder& plan = builder.method();
@@ -78,6 +90,12 @@ void expect_origin(const InstructionOrigin& origin, const char* op, const char* 
   EXPECT_STREQ(origin.module_path, module_path);
   EXPECT_STREQ(origin.file, file);
   EXPECT_EQ(origin.line, line);
+}
+
+TEST(DebugIdentity, MethodsAndTextsAreBounded) {
+  EXPECT_EQ(check_of(4096, 4096), Error::Ok);
+  EXPECT_EQ(check_of(4097, 4096), Error::InvalidProgram);
+  EXPECT_EQ(check_of(4096, 4097), Error::InvalidProgram);
 }
 
 TEST(DebugIdentity, NamesTheOriginsOfInstructions) {

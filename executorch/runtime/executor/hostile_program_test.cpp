@@ -490,6 +490,36 @@ TEST(Loading, TakesTimeLinearInTheFile) {
   }
 }
 
+// A call looks at all items of its lists.
+TEST(Loading, ListsThatManyCallsShareAreCounted) {
+  for (const size_t n_calls : {size_t{2}, size_t{10000}}) {
+    ProgramBuilder builder;
+    PlanBuilder& plan = builder.method();
+    const int32_t x = plan.tensor({.sizes = {1}, .memory_id = 1});
+    const int32_t list = plan.tensors(std::vector<int32_t>(10000, x));
+    plan.kernel("test::absent", {list, x});
+    plan.repeat(n_calls);
+    plan.arenas = {0, 16};
+    EXPECT_EQ(load_error(builder.build()), n_calls == 2 ? Error::Ok : Error::InvalidProgram);
+  }
+}
+
+TEST(Loading, OutputsWithoutMemoryAreLookedForOnce) {
+  constexpr size_t kMany = 50000;
+  ProgramBuilder builder;
+  builder.constants.push_back(ProgramBuilder::bytes<float>({1, 2}));
+  PlanBuilder& plan = builder.method();
+  const int32_t constant = plan.tensor({.sizes = {2}, .data = 1});
+  const int32_t seen = plan.tensor({.sizes = {2}});
+  plan.kernel("executorch_prim::et_view.default", {constant, plan.integers({}), seen});
+  plan.repeat(kMany);
+  plan.outputs.assign(kMany, seen);
+  plan.text(std::string(8 * kMany, ' '));  // each call counts as two tables of the file
+  LoadedMethod loaded = load(builder);
+  ASSERT_EQ(loaded.error, Error::Ok);
+  EXPECT_LT(seconds([&] { EXPECT_EQ(loaded.method->execute(), Error::Ok); }), 2);
+}
+
 TEST(Loading, NamesAreBounded) {
   const auto error = [](const std::function<void(ProgramBuilder&)>& fill) {
     ProgramBuilder builder;

@@ -18,6 +18,24 @@ bool is_scalar(KernelTypes type) {
          type == KernelTypes::Double;
 }
 
+// Of a list value; 0 of others.
+uint32_t n_items(const fb::EValue& value) {
+  switch (value.val_type()) {
+    case KernelTypes::IntList:
+      return size_of(value.val_as_IntList()->items());
+    case KernelTypes::DoubleList:
+      return size_of(value.val_as_DoubleList()->items());
+    case KernelTypes::BoolList:
+      return size_of(value.val_as_BoolList()->items());
+    case KernelTypes::TensorList:
+      return size_of(value.val_as_TensorList()->items());
+    case KernelTypes::OptionalTensorList:
+      return size_of(value.val_as_OptionalTensorList()->items());
+    default:
+      return 0;
+  }
+}
+
 // Value indices of `list`, which messages call "<what> <i>".
 Error validate_indices(const PlanScope& scope, const flatbuffers::Vector<int32_t>* list,
                        const char* what) {
@@ -118,6 +136,11 @@ Error validate_call(const InstructionScope& scope, const char* what, int32_t cal
     ET_INSTRUCTION_CHECK(
         scope, value >= 0 && static_cast<uint32_t>(value) < scope.plan.num_values(),
         "argument %" PRIu32 " is value %" PRId32 " of %" PRIu32, i, value, scope.plan.num_values());
+    // A call looks at all of a list.
+    ET_INSTRUCTION_CHECK(
+        scope,
+        scope.plan.take(n_items(*scope.plan.plan.values()->Get(static_cast<uint32_t>(value)))),
+        "argument %" PRIu32 " is a list; they have more items than the file can hold", i);
   }
   return Error::Ok;
 }

@@ -7,6 +7,8 @@
 #include <executorch/runtime/kernel/traced_call.h>
 #include <executorch/schema/program_generated.h>
 
+#include <cstring>
+
 namespace executorch {
 namespace runtime {
 namespace {
@@ -187,26 +189,44 @@ Error Method::check_ready() const {
                              "%s: input %zu of %zu has not been set", name(), i,
                              state_.input_set.size());
   }
+  bool lacks = false;
   for (size_t i = 0; state_.checks_data && i < outputs_size(); ++i) {
-    EValue* const output = &output_value(i);
-    if (!output->isTensor() || !lacks_data(output->toTensor())) {
-      continue;
-    }
-    // An output that a view or a move will point somewhere needs nothing.
-    for (const Chain& chain : state_.chains) {
-      for (const Instruction& instruction : chain) {
-        const bool calls = instruction.kind == Instruction::Kind::Kernel ||
-                           instruction.kind == Instruction::Kind::Delegate;
-        const size_t n = instruction.args.size() - (instruction.points_last_argument ? 1 : 0);
-        for (size_t a = 0; calls && a < n; ++a) {
-          ET_CHECK_OR_RETURN_ERROR(instruction.args[a] != output, InvalidState,
-                                   "%s: output %zu is not memory planned and has no memory; call "
-                                   "set_output_data_ptr() first",
-                                   name(), i);
-        }
+    lacks = lacks || (output_value(i).isTensor() && lacks_data(output_value(i).toTensor()));
+  }
+  return lacks ? check_outputs() : Error::Ok;
+}
+
+// An output that a call is given has memory; one that a view or a move will point somewhere needs
+// none.
+Error Method::check_outputs() const {
+  const size_t n_values = state_.values.size();
+  auto* const is_given = state_.heap->allocateList<bool>(n_values);
+  ET_CHECK_OR_RETURN_ERROR(is_given != nullptr, MemoryAllocationFailed, "%s: no memory for a check",
+                           name());
+  std::memset(is_given, 0, n_values);
+  for (const Chain& chain : state_.chains) {
+    for (const Instruction& instruction : chain) {
+      const bool calls = instruction.kind == Instruction::Kind::Kernel ||
+                         instruction.kind == Instruction::Kind::Delegate;
+      const size_t n = instruction.args.size() - (instruction.points_last_argument ? 1 : 0);
+      for (size_t a = 0; calls && a < n; ++a) {
+        // What was fused may have values of its own.
+        const auto distance = reinterpret_cast<uintptr_t>(instruction.args[a]) -
+                              reinterpret_cast<uintptr_t>(state_.values.data());
+        if (distance / sizeof(EValue) < n_values) is_given[distance / sizeof(EValue)] = true;
       }
     }
   }
+  for (size_t i = 0; i < outputs_size(); ++i) {
+    const auto value = static_cast<size_t>(state_.plan->outputs()->Get(static_cast<uint32_t>(i)));
+    ET_CHECK_OR_RETURN_ERROR(
+        !is_given[value] || !output_value(i).isTensor() || !lacks_data(output_value(i).toTensor()),
+        InvalidState,
+        "%s: output %zu is not memory planned and has no memory; call "
+        "set_output_data_ptr() first",
+        name(), i);
+  }
+  state_.heap->reset();
   return Error::Ok;
 }
 

@@ -220,6 +220,7 @@ class Method final {
   Error run_chains();
   Error begin();
   Error check_ready() const;
+  Error check_outputs() const;
   Error finish();
   Error run_step();
   Error run_instruction();

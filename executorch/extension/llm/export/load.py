@@ -105,7 +105,7 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     if (path / _INDEX).exists():
-        names = sorted(set(json.loads((path / _INDEX).read_text())["weight_map"].values()))
+        names = _named_files(path / _INDEX)
         outside = [n for n in names if Path(n).name != n]
         if outside:
             raise ValueError(f"{path / _INDEX} names files of other folders: {outside}")
@@ -113,6 +113,16 @@ def _files(path: Path) -> list[Path]:
     if (path / _SINGLE).exists():
         return [path / _SINGLE]
     raise FileNotFoundError(f"there is no {_INDEX} and no {_SINGLE} in {path}")
+
+
+def _named_files(index: Path) -> list[str]:
+    try:
+        names = set(json.loads(index.read_text())["weight_map"].values())
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
+        raise ValueError(f"{index}: no JSON object with a weight_map: {e}") from e
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{index}: weight_map names something else than files")
+    return sorted(names)
 
 
 def _iter_safetensors(path: str) -> Iterator[Pair]:

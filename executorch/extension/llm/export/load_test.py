@@ -62,6 +62,15 @@ def test_a_folder_of_files_is_loaded(tmp_path: Path) -> None:
         load_checkpoint(str(tmp_path), empty())
 
 
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "[" * 100000, '{"weight_map": []}', '{"weight_map": {"x": 1}}']
+)
+def test_a_damaged_index_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(ValueError, match="index.json.*weight_map"):
+        load_checkpoint(str(tmp_path), empty())
+
+
 def test_names_are_mapped_left_out_and_tied(tmp_path: Path) -> None:
     whole = state()
     path = tmp_path / "model.safetensors"

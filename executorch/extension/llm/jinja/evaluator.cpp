@@ -168,6 +168,7 @@ Value Evaluator::call_macro(const Macro& macro, const Arguments& given) {
     fail("the macro " + macro.name + " is given " + std::to_string(given.values.size()) +
          " values; expected at most " + std::to_string(macro.parameters.size()));
   }
+  budget_.steps(macro.parameters.size() * (1 + given.named.size()));
   Scope inner{&root_, nullptr, {}};
   const size_t n_without_default = macro.parameters.size() - macro.defaults.size();
   size_t n_named = 0;

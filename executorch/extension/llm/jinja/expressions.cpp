@@ -170,6 +170,7 @@ Arguments Evaluator::arguments_of(const Expression& expression, Scope& scope) {
     given.values.push_back(evaluate(*expression.operands[i], scope));
   }
   for (const auto& [name, value] : expression.keywords) {
+    budget_.steps(given.named.size());
     for (const auto& one : given.named) {
       if (one.first == name) fail("'" + name + "' is given twice");
     }
@@ -292,8 +293,7 @@ Value Evaluator::item(const Value& value, const Value& key) {
                                                   sequence->kind == SequenceKind::Tuple ||
                                                   sequence->kind == SequenceKind::Range);
   if (!has_places && value.as_text() == nullptr) return Value::undefined();
-  const int64_t n = length(value);
-  if (value.as_text() != nullptr) budget_.steps(static_cast<uint64_t>(n) / 8);
+  const int64_t n = length(value, budget_);
   const int64_t at = key.to_integer() < 0 ? key.to_integer() + n : key.to_integer();
   if (at < 0 || at >= n) return Value::undefined(std::to_string(at));
   if (has_places) return sequence->items[static_cast<size_t>(at)];

@@ -15,6 +15,7 @@ std::string self_text(const Call& call) {
 
 Value trim(const Call& call) {
   const std::string text = self_text(call);
+  call.evaluator.budget().walk(text.size());
   return call.evaluator.text(
       std::string(call.has(0) ? strip(text, call.text(0), Side::Both) : strip(text)));
 }
@@ -30,7 +31,7 @@ Value to_string(const Call& call) {
 }
 Value capitalize(const Call& call) {
   const std::string text = self_text(call);
-  const size_t first = text.empty() ? 0 : characters(text)[0].size();
+  const size_t first = text.empty() ? 0 : first_character(text).size();
   return call.evaluator.text(upper(text.substr(0, first)) + lower(text.substr(first)));
 }
 
@@ -39,7 +40,9 @@ Value title(const Call& call) {
   std::string result;
   bool begins_word = true;
   const std::string text = self_text(call);
-  for (const std::string_view c : characters(text)) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view c = first_character(rest);
+    rest.remove_prefix(c.size());
     result += begins_word ? upper(c) : lower(c);
     begins_word = is_all_space(c) || c == "-" || c == "(" || c == "{" || c == "[" || c == "<";
   }
@@ -51,7 +54,7 @@ Value replace(const Call& call) {
   const std::string before = call.evaluator.to_text(*call.at[0]);
   const std::string after = call.evaluator.to_text(*call.at[1]);
   int64_t left = call.integer(2, -1);
-  call.evaluator.budget().steps(text.size() / 8);
+  call.evaluator.budget().search(text.size(), before.size());
   std::string result;
   size_t at = 0;
   const auto append = [&](std::string_view part) {
@@ -67,7 +70,7 @@ Value replace(const Call& call) {
     if (!before.empty()) continue;
     // Between characters, and at both ends.
     if (at >= text.size()) break;
-    const size_t n = characters(std::string_view(text).substr(at, 4))[0].size();
+    const size_t n = first_character(std::string_view(text).substr(at)).size();
     append(std::string_view(text).substr(at, n));
     at += n;
   }
@@ -81,7 +84,7 @@ Value default_value(const Call& call) {
 }
 
 Value count(const Call& call) {
-  return Value::integer(length(call.self));
+  return Value::integer(length(call.self, call.evaluator.budget()));
 }
 
 Value indent(const Call& call) {
@@ -103,14 +106,14 @@ Value indent(const Call& call) {
   const std::string text = self_text(call) + "\n";
   std::string result;
   size_t i = 0;
-  for (const std::string_view line : lines(text)) {
+  for_each_line(text, false, [&](std::string_view line) {
     if (i > 0) result += '\n';
     const bool is_indented = i == 0 ? first : blank || !line.empty();
     call.evaluator.budget().bytes(by.size() + line.size() + 1);
     if (is_indented) result += by;
     result += line;
     ++i;
-  }
+  });
   return Value::text(std::move(result));
 }
 

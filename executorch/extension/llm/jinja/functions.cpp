@@ -72,8 +72,8 @@ Value strftime_now(const Call& call) {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) fail("the time is not known");
-  std::string text(format.size() * 32 + 64, '\0');
   if (format.size() > 1000) fail("the format of a time has more than 1000 characters");
+  std::string text(format.size() * 32 + 64, '\0');
   text.resize(std::strftime(text.data(), text.size(), format.c_str(), &parts));
   return call.evaluator.text(std::move(text));
 }
@@ -93,6 +93,7 @@ std::string Call::text(size_t i, const std::string& otherwise) const {
   if (at[i]->as_text() == nullptr) {
     fail(std::string("a value is ") + at[i]->type_name() + "; expected a text");
   }
+  evaluator.budget().copy(at[i]->as_text()->size());
   return *at[i]->as_text();
 }
 

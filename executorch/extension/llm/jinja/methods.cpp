@@ -14,7 +14,7 @@ const std::string& self_text(const Call& call) {
 template <Side side>
 Value strip_side(const Call& call) {
   const std::string& text = self_text(call);
-  call.evaluator.budget().steps(text.size() / 8);
+  call.evaluator.budget().walk(text.size());
   return call.evaluator.text(
       std::string(call.has(0) ? strip(text, call.text(0), side) : strip(text, side)));
 }
@@ -26,10 +26,10 @@ Value to_upper(const Call& call) {
   return call.evaluator.text(upper(self_text(call)));
 }
 Value capitalize(const Call& call) {
-  const auto all = characters(self_text(call));
-  if (all.empty()) return call.self;
-  return call.evaluator.text(upper(all[0]) +
-                             lower(std::string_view(self_text(call)).substr(all[0].size())));
+  const std::string_view text = self_text(call);
+  if (text.empty()) return call.self;
+  const std::string_view first = first_character(text);
+  return call.evaluator.text(upper(first) + lower(text.substr(first.size())));
 }
 
 /// Each run of letters begins with a capital.
@@ -54,6 +54,8 @@ Value has_affix(const Call& call) {
       fail(std::string("found ") + value.type_name() + "; expected a text or a tuple of texts");
     }
     const std::string& affix = *value.as_text();
+    call.evaluator.budget().steps(1);
+    call.evaluator.budget().copy(std::min(text.size(), affix.size()));
     return text.size() >= affix.size() &&
            text.compare(at_end ? text.size() - affix.size() : 0, affix.size(), affix) == 0;
   };
@@ -80,42 +82,41 @@ Value list_of(const Call& call, const std::vector<std::string_view>& parts) {
   return call.evaluator.list(std::move(items));
 }
 
-/// By runs of white space, which also end the text.
-std::vector<std::string_view> words(std::string_view text, int64_t most, bool from_end) {
+/// By runs of white space, which also end the text. Takes bytes for each part, as all that split.
+std::vector<std::string_view> words(std::string_view text, int64_t most, bool from_end,
+                                    Budget& budget) {
   std::vector<std::string_view> parts;
+  budget.walk(text.size());
   const Side front = from_end ? Side::Right : Side::Left;
   text = strip(text, front);
   while (!text.empty()) {
+    budget.bytes(Budget::kElement);
     if (most >= 0 && static_cast<int64_t>(parts.size()) == most) {
-      parts.push_back(strip(text, from_end ? Side::Left : Side::Right));
+      parts.push_back(text);  // with the white space at its other end
       break;
     }
-    size_t n = 0;
-    const auto all = characters(text);
-    const auto is_space_at = [&](size_t i) { return is_all_space(all[i]); };
-    size_t i = 0;
-    while (i < all.size() && !is_space_at(from_end ? all.size() - 1 - i : i)) {
-      n += all[from_end ? all.size() - 1 - i : i].size();
-      ++i;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const std::string_view c = from_end ? last_character(rest) : first_character(rest);
+      if (is_all_space(c)) break;
+      rest = rest.substr(from_end ? 0 : c.size(), rest.size() - c.size());
     }
-    parts.push_back(from_end ? text.substr(text.size() - n) : text.substr(0, n));
-    if (from_end) {
-      text.remove_suffix(n);
-    } else {
-      text.remove_prefix(n);
-    }
-    text = strip(text, front);
+    const size_t n = text.size() - rest.size();
+    parts.push_back(text.substr(from_end ? rest.size() : 0, n));
+    text = strip(rest, front);
   }
   return parts;
 }
 
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       int64_t most, bool from_end) {
+                                       int64_t most, bool from_end, Budget& budget) {
   std::vector<std::string_view> parts;
+  budget.search(text.size(), separator.size());
   while (most < 0 || static_cast<int64_t>(parts.size()) < most) {
     const size_t at = from_end ? text.rfind(separator) : text.find(separator);
     if (at == text.npos) break;
     const size_t behind = at + separator.size();
+    budget.bytes(Budget::kElement);
     parts.push_back(from_end ? text.substr(behind) : text.substr(0, at));
     text = from_end ? text.substr(0, at) : text.substr(behind);
   }
@@ -129,15 +130,22 @@ Value split(const Call& call) {
   const int64_t most = call.integer(1, -1);
   const std::string separator = call.text(0);
   if (call.has(0) && separator.empty()) fail("the separator is empty");
-  call.evaluator.budget().steps(text.size() / 8);
-  auto parts =
-      call.has(0) ? split_at(text, separator, most, from_end) : words(text, most, from_end);
+  Budget& budget = call.evaluator.budget();
+  auto parts = call.has(0) ? split_at(text, separator, most, from_end, budget)
+                           : words(text, most, from_end, budget);
   if (from_end) std::reverse(parts.begin(), parts.end());
   return list_of(call, parts);
 }
 
 Value split_lines(const Call& call) {
-  return list_of(call, lines(self_text(call), call.boolean(0, false)));
+  Budget& budget = call.evaluator.budget();
+  budget.walk(self_text(call).size());
+  std::vector<std::string_view> lines;
+  for_each_line(self_text(call), call.boolean(0, false), [&](std::string_view line) {
+    budget.bytes(Budget::kElement);
+    lines.push_back(line);
+  });
+  return list_of(call, lines);
 }
 
 Value replace(const Call& call) {
@@ -163,22 +171,24 @@ Value join(const Call& call) {
 template <bool from_end>
 Value find_text(const Call& call) {
   const std::string& text = self_text(call);
-  call.evaluator.budget().steps(text.size() / 8);
-  const size_t at = from_end ? text.rfind(call.text(0)) : text.find(call.text(0));
+  const std::string part = call.text(0);
+  call.evaluator.budget().search(text.size(), part.size());
+  const size_t at = from_end ? text.rfind(part) : text.find(part);
   if (at == text.npos) return Value::integer(-1);
   return Value::integer(static_cast<int64_t>(n_characters(std::string_view(text).substr(0, at))));
 }
 
 Value count_text(const Call& call) {
   const std::string part = call.text(0);
-  if (part.empty()) return Value::integer(length(call.self) + 1);
-  call.evaluator.budget().steps(self_text(call).size() / 8);
-  const auto parts = split_at(self_text(call), part, -1, false);
+  Budget& budget = call.evaluator.budget();
+  if (part.empty()) return Value::integer(length(call.self, budget) + 1);
+  const auto parts = split_at(self_text(call), part, -1, false, budget);
   return Value::integer(static_cast<int64_t>(parts.size()) - 1);
 }
 
 Value is_digits(const Call& call) {
   const std::string& text = self_text(call);
+  call.evaluator.budget().walk(text.size());
   for (const char c : text) {
     if (static_cast<uint8_t>(c) >= 0x80) fail_unsupported("isdigit() of texts beyond ASCII");
     if (c < '0' || c > '9') return Value::boolean(false);

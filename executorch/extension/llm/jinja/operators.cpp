@@ -138,7 +138,7 @@ Value negative(const Value& value) {
 bool contains(const Value& container, const Value& value, Evaluator& evaluator) {
   if (const std::string* const text = container.as_text()) {
     if (value.as_text() == nullptr) fail_between("in", value, container);
-    evaluator.budget().steps(text->size() / 8);
+    evaluator.budget().search(text->size(), value.as_text()->size());
     return text->find(*value.as_text()) != text->npos;
   }
   if (const Mapping* const mapping = container.as_mapping()) {
@@ -169,7 +169,7 @@ Value slice(const Value& value, const Value& start, const Value& stop, const Val
   }
   const int64_t by = step.is_none() ? 1 : step.to_integer();
   if (by == 0) fail("the step of a slice is 0");
-  const int64_t n = length(value);
+  const int64_t n = length(value, evaluator.budget());
   // Python's rules: bounds count from the end if negative, and are moved into the range.
   const int64_t low = by < 0 ? -1 : 0;
   const int64_t high = by < 0 ? n - 1 : n;
@@ -180,12 +180,15 @@ Value slice(const Value& value, const Value& start, const Value& stop, const Val
   };
   const int64_t first = bound(start, by < 0 ? high : low);
   const int64_t last = bound(stop, by < 0 ? low : high);
+  const int64_t span = by < 0 ? first - last : last - first;
+  const uint64_t stride = by < 0 ? 0 - static_cast<uint64_t>(by) : static_cast<uint64_t>(by);
+  const uint64_t n_places = span <= 0 ? 0 : (static_cast<uint64_t>(span) - 1) / stride + 1;
+  evaluator.budget().bytes(n_places * sizeof(int64_t));
   std::vector<int64_t> places;
   for (int64_t i = first; by < 0 ? i > last : i < last;) {
     places.push_back(i);
     if (__builtin_add_overflow(i, by, &i)) break;
   }
-  evaluator.budget().bytes(places.size() * sizeof(int64_t));
   if (value.as_text() != nullptr) {
     evaluator.budget().bytes(static_cast<uint64_t>(n) * sizeof(std::string_view));
     const auto all = characters(*value.as_text());

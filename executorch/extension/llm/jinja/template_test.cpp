@@ -2,6 +2,8 @@
 #include <executorch/extension/llm/jinja/template.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 using namespace executorch::extension::llm::jinja;
 
 namespace {
@@ -69,6 +71,54 @@ TEST(Template, WorkIsBounded) {
   EXPECT_EQ(rendered("0123456789", limits), "0123456789");
   EXPECT_TRUE(has(rendered("0123456789a", limits), "more than 10 bytes"));
   EXPECT_TRUE(has(rendered(std::string(2 << 20, 'x')), "unread"));
+}
+
+// However long a text is, what looks at all of it takes its time from the budget.
+TEST(Template, WorkOnTextsIsBounded) {
+  const auto repeated = [](const std::string& condition) {
+    return "{% set s = 'a' * 1000000 %}{% set b = 'a' * 500000 ~ 'b' %}{% for i in range(99999) %}"
+           "{% if " +
+           condition + " %}{% endif %}{% endfor %}";
+  };
+  Limits limits;
+  limits.steps = 1'000'000;
+  for (const char* condition : {"s|length",        "s|count",
+                                "b in s",          "s.find(b)",
+                                "s.rfind(b)",      "s.count(b)",
+                                "s.count('')",     "s.split(b)",
+                                "s.rsplit(b)",     "s.replace(b, '')",
+                                "s.startswith(s)", "s.endswith(s)",
+                                "'a'.find(s)",     "s.strip('b')",
+                                "s.split()",       "s.rsplit()",
+                                "s.splitlines()",  "s[0]",
+                                "s[:1]",           "('1' * 1000000).isdigit()",
+                                "s is in s",       "s == s ~ ''",
+                                "s < s ~ ''",      "s|trim",
+                                "s|trim('b')",     "s.removeprefix('b' ~ s)"}) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(has(rendered(repeated(condition), limits), "than it may")) << condition;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(seconds.count(), 5) << condition;
+  }
+}
+
+TEST(Template, TextsAreSplitInOneWalk) {
+  EXPECT_EQ(rendered("{{ ('ab ' * 200000).split()|length }}"), "200000");
+  EXPECT_EQ(rendered("{{ ('ab ' * 200000).rsplit()|length }}"), "200000");
+  EXPECT_EQ(rendered("{{ ' \u00e9 b\u3000c '.split() }}"), "['\u00e9', 'b', 'c']");
+  EXPECT_EQ(rendered("{{ ' \u00e9 b\u3000c '.rsplit(none, 1) }}"), "[' \u00e9 b', 'c']");
+  EXPECT_EQ(rendered("{{ 'xyaxyb'.strip('yxz') }}"), "axyb");
+  EXPECT_EQ(rendered("{{ '\u00e9\u00e8a\u00e9'.strip('\u00e9') }}"), "\u00e8a");
+}
+
+TEST(Template, PartsAreCountedBeforeTheyAreMade) {
+  EXPECT_TRUE(has(rendered("{{ (',' * 100000000).split(',')|length }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ ('\n' * 100000000).splitlines()|length }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ ('a' * 100000000)[::2]|length }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ strftime_now('a' * 100000000) }}"), "1000 characters"));
+  std::string keywords = "{{ dict(";
+  for (int i = 0; i < 60000; ++i) keywords += "a" + std::to_string(i) + "=1,";
+  EXPECT_TRUE(has(rendered(keywords + "a=1) }}"), "more steps"));
 }
 
 TEST(Template, NumbersThatDoNotFit) {

@@ -4,6 +4,7 @@
 #include <executorch/extension/llm/tokenizers/unicode.h>
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +19,11 @@ utf8::Character character(std::string_view text) {
   auto found = utf8::decode(text.data(), text.data() + text.size());
   if (!found.valid) found.length = 1;
   return found;
+}
+
+/// Of the character at the beginning.
+size_t n_bytes(std::string_view text) {
+  return static_cast<uint8_t>(text[0]) < 0x80 ? 1 : character(text).length;
 }
 
 bool has_case(uint32_t c) {
@@ -48,29 +54,33 @@ std::string hexadecimal(const char* format, uint32_t value) {
   return text;
 }
 
-bool contains(const std::vector<std::string_view>& set, std::string_view one) {
-  for (const std::string_view member : set) {
-    if (member == one) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> found;
   while (!text.empty()) {
-    const uint32_t n = character(text).length;
-    found.push_back(text.substr(0, n));
-    text.remove_prefix(n);
+    found.push_back(first_character(text));
+    text.remove_prefix(found.back().size());
   }
   return found;
 }
 
 size_t n_characters(std::string_view text) {
   size_t n = 0;
-  for (; !text.empty(); ++n) text.remove_prefix(character(text).length);
+  for (; !text.empty(); ++n) text.remove_prefix(n_bytes(text));
   return n;
+}
+
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, n_bytes(text));
+}
+
+std::string_view last_character(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && text.size() - begin < 4 && (text[begin] & 0xc0) == 0x80) --begin;
+  const auto last = character(text.substr(begin));
+  const bool ends_there = last.valid && begin + last.length == text.size();
+  return text.substr(ends_there ? begin : text.size() - 1);
 }
 
 bool is_space(uint32_t c) {
@@ -90,29 +100,27 @@ std::string_view strip(std::string_view text, Side side) {
     }
   }
   while (side != Side::Left && !text.empty()) {
-    size_t begin = text.size() - 1;
-    while (begin > 0 && text.size() - begin < 4 && (text[begin] & 0xc0) == 0x80) --begin;
-    const auto last = character(text.substr(begin));
-    if (!last.valid || begin + last.length != text.size() || !is_space(last.code_point)) break;
-    text.remove_suffix(last.length);
+    const std::string_view end = last_character(text);
+    const auto last = character(end);
+    if (!last.valid || !is_space(last.code_point)) break;
+    text.remove_suffix(end.size());
   }
   return text;
 }
 
 std::string_view strip(std::string_view text, std::string_view set, Side side) {
-  const auto stripped = characters(set);
-  const auto all = characters(text);
-  size_t begin = 0;
-  size_t end = all.size();
-  if (side != Side::Right) {
-    while (begin < end && contains(stripped, all[begin])) ++begin;
+  auto stripped = characters(set);
+  std::sort(stripped.begin(), stripped.end());
+  const auto is_stripped = [&](std::string_view one) {
+    return std::binary_search(stripped.begin(), stripped.end(), one);
+  };
+  while (side != Side::Right && !text.empty() && is_stripped(first_character(text))) {
+    text.remove_prefix(first_character(text).size());
   }
-  if (side != Side::Left) {
-    while (end > begin && contains(stripped, all[end - 1])) --end;
+  while (side != Side::Left && !text.empty() && is_stripped(last_character(text))) {
+    text.remove_suffix(last_character(text).size());
   }
-  if (begin == end) return {};
-  const char* const first = all[begin].data();
-  return {first, static_cast<size_t>(all[end - 1].data() + all[end - 1].size() - first)};
+  return text;
 }
 
 std::string lower(std::string_view text) {
@@ -146,8 +154,8 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-std::vector<std::string_view> lines(std::string_view text, bool keep_ends) {
-  std::vector<std::string_view> found;
+void for_each_line(std::string_view text, bool keep_ends,
+                   const std::function<void(std::string_view)>& each) {
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
     const auto c = character(text.substr(at));
@@ -158,11 +166,10 @@ std::vector<std::string_view> lines(std::string_view text, bool keep_ends) {
                         code == 0x85 || code == 0x2028 || code == 0x2029;
     if (!is_end) continue;
     if (code == '\r' && at < text.size() && text[at] == '\n') ++at;
-    found.push_back(text.substr(begin, (keep_ends ? at : end) - begin));
+    each(text.substr(begin, (keep_ends ? at : end) - begin));
     begin = at;
   }
-  if (begin < text.size()) found.push_back(text.substr(begin));
-  return found;
+  if (begin < text.size()) each(text.substr(begin));
 }
 
 std::string quoted(std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@ namespace executorch::extension::llm::jinja {
 
 std::vector<std::string_view> characters(std::string_view text);
 size_t n_characters(std::string_view text);
+/// Of a text that is not empty.
+std::string_view first_character(std::string_view text);
+std::string_view last_character(std::string_view text);
 
 /// What str.isspace() and \s mean.
 bool is_space(uint32_t c);
@@ -26,8 +30,9 @@ std::string_view strip(std::string_view text, std::string_view set, Side side);
 std::string lower(std::string_view text);
 std::string upper(std::string_view text);
 
-/// The lines of str.splitlines(); with their ends if `keep_ends`.
-std::vector<std::string_view> lines(std::string_view text, bool keep_ends = false);
+/// Calls `each` for the lines of str.splitlines(); with their ends if `keep_ends`.
+void for_each_line(std::string_view text, bool keep_ends,
+                   const std::function<void(std::string_view)>& each);
 
 /// Python's repr of a string and of a float.
 std::string quoted(std::string_view text);

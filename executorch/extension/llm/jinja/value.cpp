@@ -154,7 +154,7 @@ bool are_equal(const Value& a, const Value& b, Budget& budget) {
                                             : a.to_number() == b.to_number();
   }
   if (a.as_text() && b.as_text()) {
-    budget.steps(std::min(a.as_text()->size(), b.as_text()->size()) / 64);
+    budget.copy(std::min(a.as_text()->size(), b.as_text()->size()));
     return *a.as_text() == *b.as_text();
   }
   if (a.as_sequence() && b.as_sequence()) {
@@ -175,7 +175,7 @@ bool is_less(const Value& a, const Value& b, Budget& budget) {
   }
   // UTF-8 is ordered like the code points that it stands for.
   if (a.as_text() && b.as_text()) {
-    budget.steps(std::min(a.as_text()->size(), b.as_text()->size()) / 64);
+    budget.copy(std::min(a.as_text()->size(), b.as_text()->size()));
     return *a.as_text() < *b.as_text();
   }
   const Sequence* const left = a.as_sequence();
@@ -268,9 +268,10 @@ std::string to_text(const Value& value, Budget& budget) {
   return text;
 }
 
-int64_t length(const Value& value) {
+int64_t length(const Value& value, Budget& budget) {
   if (value.is_undefined()) return 0;
   if (const std::string* const text = value.as_text()) {
+    budget.walk(text->size());
     return static_cast<int64_t>(n_characters(*text));
   }
   if (const Mapping* const mapping = value.as_mapping()) {

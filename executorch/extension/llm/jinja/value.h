@@ -129,6 +129,11 @@ class Budget {
   /// Bytes of new values; elements of containers count as kElement.
   void bytes(uint64_t n) { take(bytes_, n, "bytes of values"); }
   static constexpr uint64_t kElement = 32;
+  /// Steps for a copy or a comparison of `n` bytes, and for a walk over characters in as many.
+  void copy(uint64_t n) { steps(n / 64); }
+  void walk(uint64_t n) { steps(n / 8); }
+  /// For a search in `n` bytes: at each place all of `part` may have to be compared.
+  void search(uint64_t n, uint64_t part) { steps(n / 8 + n * part / 1024); }
 
  private:
   static void take(uint64_t& left, uint64_t n, const char* what);
@@ -150,6 +155,6 @@ std::vector<Value> elements(const Value& value, Budget& budget);
 /// Python's str().
 std::string to_text(const Value& value, Budget& budget);
 /// How many: of characters, elements, members. Fails for what has no length.
-int64_t length(const Value& value);
+int64_t length(const Value& value, Budget& budget);
 
 }  // namespace executorch::extension::llm::jinja

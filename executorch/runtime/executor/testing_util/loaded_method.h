@@ -43,7 +43,7 @@ inline Error load_error(std::vector<uint8_t> bytes) {
 class LoadedMethod {
  private:
   std::vector<Kernel> kernels_;
-  std::vector<uint8_t> pool_ = std::vector<uint8_t>(1 << 16);
+  std::vector<uint8_t> pool_;  // grows with the program
   std::vector<std::vector<uint8_t>> arenas_;
   std::vector<Span<uint8_t>> spans_;
   std::optional<HierarchicalAllocator> planned_;
@@ -61,7 +61,9 @@ class LoadedMethod {
   explicit LoadedMethod(std::vector<uint8_t> bytes, const char* name = "forward",
                         EventTracer* tracer = nullptr, const NamedDataMap* data = nullptr,
                         std::vector<Kernel> kernels = {})
-      : kernels_(std::move(kernels)), loader(std::move(bytes)) {
+      : kernels_(std::move(kernels)),
+        pool_((1 << 16) + 32 * bytes.size()),
+        loader(std::move(bytes)) {
     runtime_init();
     auto loaded = Program::load(&loader);
     error = loaded.error();
