@@ -18,7 +18,7 @@ from dev.arm64 import setup_arm64
 from dev.browser import copy_page, install_peer, setup_browser
 from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, link_checkout, setup
 from dev.steps import ROOT, StepFailed, show, step
-from dev.wheel import build_wheel
+from dev.wheel import RAY_PACKAGES, build_wheel, setup_tries
 
 BUILD = ROOT / "build" / "dev"
 OUTPUT = ROOT / "output"
@@ -288,7 +288,11 @@ def verb_wheel(args: list[str]) -> int:
     options.add_argument("--with-torch", action="store_true", help="and export there")
     with_torch = options.parse_args(args).with_torch
     setup()
-    build("dev", *PYTHON_TARGETS, "selective_build_programs")
+    setup_browser()
+    setup_tries()
+    c_interface = ("executorch_install_targets", "executorch_c", "c_api_test")
+    build("dev", *PYTHON_TARGETS, "selective_build_programs", *c_interface)
+    build("wasm", "executorch_wasm_package")
     return build_wheel(with_torch)
 
 
@@ -351,8 +355,7 @@ def verb_ray(args: list[str]) -> int:
     process's: ./dev ray [pytest's arguments, for the tests alone]."""
     setup()
     build("dev", "executorch_command", *PYTHON_TARGETS)
-    packages = ("ray[data,serve]>=2.50,<3", "numpy", "pytest", "rich", "tabulate")
-    _environment(RAY, "ray", *packages)
+    _environment(RAY, "ray", *RAY_PACKAGES, "numpy", "pytest", "rich", "tabulate")
     python3 = RAY / "bin" / "python"
     link_checkout(python3)
     page = ["tests/readme/pages_test.py::test_the_code_of_a_page_runs[ray]"]
