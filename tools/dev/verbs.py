@@ -442,7 +442,7 @@ def _tracked(*patterns: str) -> list[str]:
 
 
 def verb_help() -> int:
-    """Print this list."""
+    """Print this list; ./dev help VERB prints what one does."""
     print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
     for name, verb in VERBS.items():
         print(
@@ -479,8 +479,10 @@ def main(argv: list[str]) -> int:
     if asks_for_help(name, argv[1:]):
         print(f"./dev {name}: {inspect.cleandoc(VERBS[name].__doc__ or '')}")
         return 0
+    if name == "help" and argv[1:]:
+        return main([argv[1], "--help"])
     takes = inspect.signature(VERBS[name]).parameters
-    if argv[1:] and not takes and name != "help":
+    if argv[1:] and not takes:
         print(f"dev: {name} takes no arguments, found {' '.join(argv[1:])}", file=sys.stderr)
         return 2
     try:

@@ -32,7 +32,14 @@ def test_help_is_printed_and_nothing_else_happens(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["lint", "--fast"], ["golden", "x"], ["build", "--all"], ["bench", "--no-such"]]
+    "arguments",
+    [
+        ["lint", "--fast"],
+        ["golden", "x"],
+        ["build", "--all"],
+        ["bench", "--no-such"],
+        ["help", "--no-such"],
+    ],
 )
 def test_what_a_verb_does_not_take_is_refused_before_anything_happens(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
@@ -41,6 +48,12 @@ def test_what_a_verb_does_not_take_is_refused_before_anything_happens(
         monkeypatch.setattr(verbs, name, lambda *given: pytest.fail(f"{arguments} runs {given}"))
     assert verbs.main(arguments) == 2
     assert capsys.readouterr().err
+
+
+def test_help_of_a_verb_is_its_own(capsys: pytest.CaptureFixture) -> None:
+    assert verbs.main(["help", "docs"]) == verbs.main(["docs", "--help"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second and "documentation" in first
 
 
 def test_the_set_up_takes_upstreams_options_and_no_others() -> None:
