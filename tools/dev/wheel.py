@@ -19,6 +19,9 @@ DIST = ROOT / "dist"
 WORK = ROOT / "build" / "wheel"
 LARGEST_BYTES = 15_000_000
 RAY_PACKAGES = ("ray[data,serve]>=2.50,<3",)
+QUANTIZATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]["quantization"][1:]  # the first is another extra of the package
 # What the tries need -> the Debian package that brings it.
 TOOLS = {
     "clang++-14": "clang-14",
@@ -112,9 +115,9 @@ def _try(wheel: Path, with_torch: bool) -> int:
         failed or show([*pip, "check"]) or _try_browser(python, place) or _try_other_languages()
     )
     if with_torch and not failed:
-        step("packages of Ray", [*pip, "install", *RAY_PACKAGES])
+        step("packages of the pages", [*pip, "install", *RAY_PACKAGES, *QUANTIZATION])
         pages = shutil.copy(ROOT / "tests" / "readme" / "pages.py", place)
-        for page in (ROOT / "README.md", ROOT / "docs" / "ray.md"):
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
             step(f"page {page.name}", [str(python), str(pages), str(page)], cwd=place)
     return failed
 
