@@ -285,7 +285,9 @@ def verb_wheel(args: list[str]) -> int:
     """Build the wheel and the sdist into dist/, and try the wheel in an environment of its own:
     ./dev wheel [--with-torch]. The libraries that the wheel needs are put inside (auditwheel)."""
     options = argparse.ArgumentParser("./dev wheel", description=verb_wheel.__doc__)
-    options.add_argument("--with-torch", action="store_true", help="and export there")
+    options.add_argument(
+        "--with-torch", action="store_true", help="and export, and run all pages there"
+    )
     with_torch = options.parse_args(args).with_torch
     setup()
     setup_browser()

@@ -78,8 +78,12 @@ def test_the_command_runs_where_its_caller_is(
     assert ran == [tmp_path]
 
 
-@pytest.mark.parametrize("announced", [False, True])
-def test_not_built_fails_after_a_whole_build(tmp_path: Path, announced: bool) -> None:
+@pytest.mark.parametrize(
+    "announced, n_skipped", [(None, 3), ("EVERYTHING_BUILT", 1), ("EVERYTHING_THERE", 0)]
+)
+def test_what_is_left_out_fails_where_it_should_be_there(
+    tmp_path: Path, announced: str | None, n_skipped: int
+) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     (tmp_path / "left_out_test.py").write_text(
         "import pytest\n"
@@ -90,8 +94,10 @@ def test_not_built_fails_after_a_whole_build(tmp_path: Path, announced: bool) ->
         "def test_other(): pass\n"
     )
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "left_out_test.py"]
-    environment = {"EXECUTORCH_EVERYTHING_BUILT": "1"} if announced else {}
+    environment = {f"EXECUTORCH_{announced}": "1"} if announced else {}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert ("1 skipped" if announced else "3 skipped") in done.stdout
-    assert done.returncode == int(announced)
-    assert len(re.findall(r"^(?:FAILED|ERROR) .*not built", done.stdout, re.M)) == 2 * announced
+    found = re.search(r"(\d) skipped", done.stdout)
+    assert int(found[1] if found else 0) == n_skipped
+    assert done.returncode == int(n_skipped < 3)
+    said = re.findall(r"^(?:FAILED|ERROR) .*(?:not built|another machine)", done.stdout, re.M)
+    assert len(said) == 3 - n_skipped
