@@ -17,13 +17,20 @@ os.environ.setdefault("EXECUTORCH_CHECK_PASSES", "1")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """After a whole build, which `./dev` announces, nothing may be left out as not built."""
+    """After a whole build, which `./dev` announces, nothing may be left out as not built; where it
+    has installed the tools as well, nothing at all."""
     report = yield
-    if report.skipped and os.environ.get("EXECUTORCH_EVERYTHING_BUILT"):
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        if "not built" in reason:
-            report.outcome = "failed"
-            report.longrepr = f"{reason} (after a whole build)"
+    if not report.skipped:
+        return report
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    announced = ""
+    if os.environ.get("EXECUTORCH_EVERYTHING_BUILT") and "not built" in reason:
+        announced = "after a whole build"
+    if os.environ.get("EXECUTORCH_EVERYTHING_THERE"):
+        announced = "with all tools installed"
+    if announced:
+        report.outcome = "failed"
+        report.longrepr = f"{reason} ({announced})"
     return report
 
 

@@ -72,8 +72,19 @@ def public_headers(prefix: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("form", ["static", "shared"])
-def test_targets_of_all_spellings_run_programs(prefix: Path, tmp_path: Path, form: str) -> None:
-    configure(tmp_path, f"-DCOMPONENTS={form}", prefix=prefix)
+@pytest.mark.parametrize(
+    "compiler, flags",
+    [("g++", "-fno-exceptions;-fno-rtti"), ("clang++-14", "-fno-exceptions;-fno-rtti")]
+    + [("clang++-14", "-fexceptions;-frtti")],
+    ids=["g++", "clang++", "clang++ with exceptions"],
+)
+def test_targets_of_all_spellings_run_programs(
+    prefix: Path, tmp_path: Path, form: str, compiler: str, flags: str
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    options = [f"-DCOMPONENTS={form}", f"-DCMAKE_CXX_COMPILER={compiler}", f"-DFLAGS={flags}"]
+    configure(tmp_path, *options, prefix=prefix)
     build(tmp_path, "whole", "parts", "namespaced", "text")
     for name in ("whole", "parts", "namespaced"):
         assert runs(tmp_path / name, HALVES) and runs(tmp_path / name, DELEGATED), name

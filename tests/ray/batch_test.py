@@ -14,7 +14,9 @@ import pytest
 pytest.importorskip("ray", reason="ray is not installed; ./dev ray")
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+from ray.data.extensions import ArrowTensorArray  # noqa: E402
 
+from examples.ray import batch  # noqa: E402
 from tests.ray.cluster import EXAMPLES, ROOT, example, memory_of  # noqa: E402
 from tests.ray.conftest import LIMIT, Task  # noqa: E402
 
@@ -90,3 +92,57 @@ def test_what_cannot_be_is_said_before_a_cluster_starts(
         timeout=120,
     )
     assert done.returncode == 2 and said in done.stderr
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 4), (6, 2, 3), (1, 1)])
+def test_rows_are_one_array_without_a_copy(shape: tuple[int, ...]) -> None:
+    rows = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    column = batch.column_of(rows)
+    found = batch.array_of(pa.chunked_array([column]))
+    np.testing.assert_array_equal(found, rows)
+    assert np.shares_memory(found, rows)
+    part = batch.array_of(pa.chunked_array([column]).slice(len(rows) // 2))
+    np.testing.assert_array_equal(part, rows[len(rows) // 2 :])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[[1, 2]], [[3, 4]]]),
+        pa.array([[[1, 2]], [[3, 4]]], pa.large_list(pa.list_(pa.int64(), 2))),
+        ArrowTensorArray.from_numpy(np.array([[[1, 2]], [[3, 4]]])),
+    ],
+    ids=["lists", "large and fixed lists", "tensors of Ray"],
+)
+def test_columns_of_all_forms_are_rows(column: pa.Array) -> None:
+    for chunks in ([column], [column.slice(0, 1), column.slice(1)]):
+        found = batch.array_of(pa.chunked_array(chunks))
+        np.testing.assert_array_equal(found, [[[1, 2]], [[3, 4]]])
+
+
+@pytest.mark.parametrize(
+    "rows, said",
+    [
+        ([[1.0], [2.0, 3.0]], r"have \[1, 2\]"),
+        ([[1.0], None], "None"),
+        ([[1.0], [None]], "1 values are null"),
+    ],
+)
+def test_rows_that_are_no_array_are_refused(rows: list, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        batch.array_of(pa.chunked_array([pa.array(rows)]))
+
+
+def test_an_output_that_is_not_one_a_row_is_refused() -> None:
+    predict = object.__new__(batch.Predict)
+    predict.module = lambda rows: (rows, rows.sum(axis=0))
+    with pytest.raises(ValueError, match=r"an output of 3 rows is \[2\]"):
+        predict.run(np.ones((3, 2), np.float32))
+
+
+def test_blocks_are_full_runs_and_enough_for_all_workers(task: Task) -> None:
+    program = str(task.program)
+    n = batch.rows_in_a_block(program, LIMIT, len(task.x), 2)
+    assert n % LIMIT == 0 and 4 * 2 * n == len(task.x)
+    assert batch.rows_in_a_block(program, LIMIT, 10**9, 2) == batch.RUNS_IN_A_BLOCK * LIMIT
+    assert batch.rows_in_a_block(program, LIMIT, 3, 2) == LIMIT

@@ -2,13 +2,16 @@
 
 A block behind a line that ends with a file's name and a colon is that file; other blocks are run:
 Python in one namespace for the page, sh by bash with `python` and `executorch` in its path. `text`
-is what something printed, and is left alone.
+is what something printed, and is left alone. EXECUTORCH_ROOT is the checkout, EXECUTORCH_PREFIX
+what find_package finds: the installed package, or a prefix made of the checkout's build.
 
-python pages.py PAGE...    with the package that this Python has installed, and its command
+python pages.py PAGE...    with the package that this Python has installed, and its command; what
+                           needs EXECUTORCH_ROOT is left out
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -75,7 +78,20 @@ def run(page: Path, folder: Path, installed: bool = False) -> dict[str, Any]:
     return scope
 
 
+def _prefix(folder: Path, installed: bool) -> Path:
+    if installed:
+        return Path(importlib.import_module("executorch").__path__[0])
+    prefix = folder / ".prefix"
+    if not prefix.exists():
+        command = ["cmake", "--install", COMMAND.parents[3], "--component", "executorch"]
+        subprocess.run([*command, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+    return prefix
+
+
 def _run_shell(block: Block, where: str, folder: Path, installed: bool) -> None:
+    if installed and "$EXECUTORCH_ROOT" in block.code:
+        print(f"{where}: is left out, as it needs a checkout", flush=True)
+        return
     command = Path(sys.executable).with_name("executorch") if installed else COMMAND
     tools = folder / ".tools"
     if not tools.exists():
@@ -91,6 +107,8 @@ def _run_shell(block: Block, where: str, folder: Path, installed: bool) -> None:
     }
     if not installed:
         environment["PYTHONPATH"] = str(ROOT)
+    if "$EXECUTORCH_PREFIX" in block.code:
+        environment["EXECUTORCH_PREFIX"] = str(_prefix(folder, installed))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.code],
         cwd=folder,

@@ -13,7 +13,7 @@ import torch
 from tests.browser import Browser, Page, needs_chromium
 from tests.readme.pages import blocks_of, run
 from tests.wasm import programs
-from tests.wasm.sides import MISSING, PACKAGE, ROOT, copy_package, served
+from tests.wasm.sides import COPIED, MISSING, PACKAGE, ROOT, copy_package, served
 
 pytestmark = pytest.mark.skipif(not (PACKAGE / "executorch.wasm").exists(), reason=MISSING)
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not (PACKAGE / "executorch.wasm").exists(), reas
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("page")
     copy_package(folder)
-    for file in (ROOT / "examples" / "browser").iterdir():
+    for file in Path(COPIED or ROOT / "examples" / "browser").glob("*.[hj]*"):
         shutil.copy(file, folder)
     (folder / "dense.pte").write_bytes(programs.CASES["dense"].program())
     (folder / "damaged.pte").write_bytes(b"no program")

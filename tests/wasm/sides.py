@@ -19,8 +19,10 @@ from tests.browser import Browser, Page
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 BUILD = Path(os.environ.get("EXECUTORCH_WASM_BUILD", ROOT / "build" / "wasm"))
-PACKAGE = BUILD / "executorch" / "extension" / "wasm"
 FILES = ("executorch.wasm", "executorch.mjs", "runtime.mjs", "tensor.mjs")
+# The example's page and what it imports, in a folder that was copied from an installation.
+COPIED = os.environ.get("EXECUTORCH_BROWSER_PAGE")
+PACKAGE = Path(COPIED or BUILD / "executorch" / "extension" / "wasm")
 MISSING = "executorch.wasm is made by ./dev browser, with Emscripten"
 
 

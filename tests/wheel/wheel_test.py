@@ -14,6 +14,7 @@ import pytest
 import tomllib
 
 import executorch
+from executorch.examples.__main__ import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -103,6 +104,45 @@ def test_verbs_that_need_pytorch_say_so(verb: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"{verb} needs PyTorch" in done.stderr
     assert "executorch-compact[export]" in done.stderr
+
+
+@pytest.mark.parametrize("name", list(EXAMPLES))
+def test_an_example_is_copied_once(name: str, tmp_path: Path) -> None:
+    """From an installation, of which the checkout is no part."""
+    package = tmp_path / "site-packages" / "executorch"
+    folders = {"examples": ROOT / "executorch" / "examples", f"examples/{name}": ROOT / "examples"}
+    folders["extension/wasm"] = ROOT / "executorch" / "extension" / "wasm"
+    for place, source in folders.items():
+        own = source / name if place.endswith(name) else source
+        files = [*own.glob("*.[!c]*")]
+        (package / place).mkdir(parents=True, exist_ok=True)
+        for file in files:
+            shutil.copy(file, package / place)
+    command = [sys.executable, "-S", package / "examples" / "__main__.py", name, "copied"]
+
+    def copied() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    expected = {file.name for file in (ROOT / "examples" / name).iterdir() if file.is_file()}
+    if name == "browser":
+        done = copied()
+        assert done.returncode == 1 and "executorch.wasm is missing" in done.stderr
+        assert not (tmp_path / "copied").exists()
+        (package / "extension" / "wasm" / "executorch.wasm").write_bytes(b"\0asm")
+        expected |= {"executorch.mjs", "runtime.mjs", "tensor.mjs", "executorch.wasm"}
+    assert copied().returncode == 0
+    assert {file.name for file in (tmp_path / "copied").iterdir()} == expected
+    again = copied()
+    assert again.returncode == 1 and "already" in again.stderr
+
+
+def test_examples_that_are_not_there_are_an_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "executorch.examples"]
+    for arguments in (["none", "folder"], ["ray"], ["ray", "folder", "more"]):
+        done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2 and ", ".join(EXAMPLES) in done.stderr
+    listed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert listed.returncode == 0 and all(name in listed.stdout for name in EXAMPLES)
 
 
 def test_exporting_needs_what_the_extra_export_brings(tmp_path: Path) -> None:

@@ -10,6 +10,16 @@ if(NOT EXECUTORCH_BUILD_PYBIND)
   return()
 endif()
 
+# Examples that need nothing but the package, for `python -m executorch.examples`; with EXECUTORCH_WASM, a
+# file that was built before (CMakePresets.json, wasm), that of browsers as well.
+install(
+  DIRECTORY ${EXECUTORCH_ROOT}/examples/browser ${EXECUTORCH_ROOT}/examples/ray
+  DESTINATION executorch/examples COMPONENT python EXCLUDE_FROM_ALL
+  PATTERN __pycache__ EXCLUDE)
+if(EXECUTORCH_WASM)
+  install(FILES ${EXECUTORCH_WASM} DESTINATION executorch/extension/wasm COMPONENT python EXCLUDE_FROM_ALL)
+endif()
+
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 if(NOT nanobind_DIR AND NOT nanobind_ROOT)
   execute_process(

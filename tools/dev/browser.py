@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from dev.setup import install_debian_packages
+from dev.setup import PYTHON, install_debian_packages
 from dev.steps import ROOT, StepFailed, step
 
 # node and npm may be of another origin than Debian.
@@ -22,10 +22,8 @@ def setup_browser() -> None:
 
 def copy_page() -> Path:
     """The example's page with the package that it imports; its folder, for any web server."""
-    PAGE.mkdir(parents=True, exist_ok=True)
-    sources = (ROOT / "examples" / "browser").glob("[!R]*")
-    for file in (*sources, *PACKAGE.glob("*.mjs"), PACKAGE / "executorch.wasm"):
-        shutil.copy(file, PAGE)
+    shutil.rmtree(PAGE, ignore_errors=True)
+    step("page", [str(PYTHON), "-m", "executorch.examples", "browser", str(PAGE)])
     return PAGE
 
 

@@ -18,7 +18,7 @@ from dev.arm64 import setup_arm64
 from dev.browser import copy_page, install_peer, setup_browser
 from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, link_checkout, setup
 from dev.steps import ROOT, StepFailed, show, step
-from dev.wheel import build_wheel
+from dev.wheel import RAY_PACKAGES, build_wheel, setup_tries
 
 BUILD = ROOT / "build" / "dev"
 OUTPUT = ROOT / "output"
@@ -285,10 +285,16 @@ def verb_wheel(args: list[str]) -> int:
     """Build the wheel and the sdist into dist/, and try the wheel in an environment of its own:
     ./dev wheel [--with-torch]. The libraries that the wheel needs are put inside (auditwheel)."""
     options = argparse.ArgumentParser("./dev wheel", description=verb_wheel.__doc__)
-    options.add_argument("--with-torch", action="store_true", help="and export there")
+    options.add_argument(
+        "--with-torch", action="store_true", help="and export, and run all pages there"
+    )
     with_torch = options.parse_args(args).with_torch
     setup()
-    build("dev", *PYTHON_TARGETS, "selective_build_programs")
+    setup_browser()
+    setup_tries()
+    c_interface = ("executorch_install_targets", "executorch_c", "c_api_test")
+    build("dev", *PYTHON_TARGETS, "selective_build_programs", *c_interface)
+    build("wasm", "executorch_wasm_package")
     return build_wheel(with_torch)
 
 
@@ -351,8 +357,7 @@ def verb_ray(args: list[str]) -> int:
     process's: ./dev ray [pytest's arguments, for the tests alone]."""
     setup()
     build("dev", "executorch_command", *PYTHON_TARGETS)
-    packages = ("ray[data,serve]>=2.50,<3", "numpy", "pytest", "rich", "tabulate")
-    _environment(RAY, "ray", *packages)
+    _environment(RAY, "ray", *RAY_PACKAGES, "numpy", "pytest", "rich", "tabulate")
     python3 = RAY / "bin" / "python"
     link_checkout(python3)
     page = ["tests/readme/pages_test.py::test_the_code_of_a_page_runs[ray]"]
@@ -439,7 +444,7 @@ def _tracked(*patterns: str) -> list[str]:
 
 
 def verb_help() -> int:
-    """Print this list."""
+    """Print this list; ./dev help VERB prints what one does."""
     print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
     for name, verb in VERBS.items():
         print(
@@ -476,8 +481,10 @@ def main(argv: list[str]) -> int:
     if asks_for_help(name, argv[1:]):
         print(f"./dev {name}: {inspect.cleandoc(VERBS[name].__doc__ or '')}")
         return 0
+    if name == "help" and argv[1:]:
+        return main([argv[1], "--help"])
     takes = inspect.signature(VERBS[name]).parameters
-    if argv[1:] and not takes and name != "help":
+    if argv[1:] and not takes:
         print(f"dev: {name} takes no arguments, found {' '.join(argv[1:])}", file=sys.stderr)
         return 2
     try:

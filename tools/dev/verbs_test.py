@@ -32,7 +32,14 @@ def test_help_is_printed_and_nothing_else_happens(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["lint", "--fast"], ["golden", "x"], ["build", "--all"], ["bench", "--no-such"]]
+    "arguments",
+    [
+        ["lint", "--fast"],
+        ["golden", "x"],
+        ["build", "--all"],
+        ["bench", "--no-such"],
+        ["help", "--no-such"],
+    ],
 )
 def test_what_a_verb_does_not_take_is_refused_before_anything_happens(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
@@ -41,6 +48,12 @@ def test_what_a_verb_does_not_take_is_refused_before_anything_happens(
         monkeypatch.setattr(verbs, name, lambda *given: pytest.fail(f"{arguments} runs {given}"))
     assert verbs.main(arguments) == 2
     assert capsys.readouterr().err
+
+
+def test_help_of_a_verb_is_its_own(capsys: pytest.CaptureFixture) -> None:
+    assert verbs.main(["help", "docs"]) == verbs.main(["docs", "--help"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second and "documentation" in first
 
 
 def test_the_set_up_takes_upstreams_options_and_no_others() -> None:
@@ -65,8 +78,12 @@ def test_the_command_runs_where_its_caller_is(
     assert ran == [tmp_path]
 
 
-@pytest.mark.parametrize("announced", [False, True])
-def test_not_built_fails_after_a_whole_build(tmp_path: Path, announced: bool) -> None:
+@pytest.mark.parametrize(
+    "announced, n_skipped", [(None, 3), ("EVERYTHING_BUILT", 1), ("EVERYTHING_THERE", 0)]
+)
+def test_what_is_left_out_fails_where_it_should_be_there(
+    tmp_path: Path, announced: str | None, n_skipped: int
+) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     (tmp_path / "left_out_test.py").write_text(
         "import pytest\n"
@@ -77,8 +94,10 @@ def test_not_built_fails_after_a_whole_build(tmp_path: Path, announced: bool) ->
         "def test_other(): pass\n"
     )
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "left_out_test.py"]
-    environment = {"EXECUTORCH_EVERYTHING_BUILT": "1"} if announced else {}
+    environment = {f"EXECUTORCH_{announced}": "1"} if announced else {}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert ("1 skipped" if announced else "3 skipped") in done.stdout
-    assert done.returncode == int(announced)
-    assert len(re.findall(r"^(?:FAILED|ERROR) .*not built", done.stdout, re.M)) == 2 * announced
+    found = re.search(r"(\d) skipped", done.stdout)
+    assert int(found[1] if found else 0) == n_skipped
+    assert done.returncode == int(n_skipped < 3)
+    said = re.findall(r"^(?:FAILED|ERROR) .*(?:not built|another machine)", done.stdout, re.M)
+    assert len(said) == 3 - n_skipped

@@ -11,12 +11,35 @@ from pathlib import Path
 
 import tomllib
 
-from dev.setup import PYTHON, TORCH
+from dev.browser import PACKAGE as WASM
+from dev.setup import PYTHON, TORCH, install_debian_packages
 from dev.steps import ROOT, StepFailed, show, step
 
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "wheel"
 LARGEST_BYTES = 15_000_000
+RAY_PACKAGES = ("ray[data,serve]>=2.50,<3",)
+QUANTIZATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]["quantization"][1:]  # the first is another extra of the package
+# What the tries need -> the Debian package that brings it.
+TOOLS = {
+    "clang++-14": "clang-14",
+    "cargo": "cargo",
+    "curl": "curl",
+    "pkg-config": "pkg-config",
+}
+# Forms of the package, compilers, and flags of the applications.
+SMALL = "-fno-exceptions;-fno-rtti"
+APPLICATIONS = [
+    (form, compiler, flags)
+    for form in ("shared", "static")
+    for compiler, flags in (
+        ("g++", SMALL),
+        ("clang++-14", SMALL),
+        ("clang++-14", "-fexceptions;-frtti"),
+    )
+]
 
 PROGRAM = """
 import torch
@@ -24,6 +47,10 @@ from executorch.export import export
 
 export(torch.nn.Linear(4, 2).eval(), [(torch.ones(2, 4),)]).save_to_pte("linear.pte")
 """
+
+
+def setup_tries() -> None:
+    install_debian_packages([pkg for cmd, pkg in TOOLS.items() if shutil.which(cmd) is None])
 
 
 def build_wheel(with_torch: bool) -> int:
@@ -56,6 +83,7 @@ def _build_offline() -> Path:
     unpack = ["tar", "--touch", "-xzf", str(sdist), "-C", str(source), "--strip-components=1"]
     step("sdist: unpack", unpack)
     settings = [f"-Cbuild-dir={WORK / 'cmake'}", "-Ccmake.define.EXECUTORCH_WERROR=ON"]
+    settings.append(f"-Ccmake.define.EXECUTORCH_WASM={WASM / 'executorch.wasm'}")
     if shutil.which("ccache"):
         launcher = ROOT / "tools" / "dev" / "cached_compiler"
         settings += [
@@ -83,11 +111,38 @@ def _try(wheel: Path, with_torch: bool) -> int:
     step("install", [*pip, "install", "--no-deps", str(wheel)])
     failed = show([str(python), str(check), "linear.pte", begun], cwd=place)
     _try_cpp(python)
-    failed = failed or show([*pip, "check"])
+    failed = (
+        failed or show([*pip, "check"]) or _try_browser(python, place) or _try_other_languages()
+    )
     if with_torch and not failed:
+        step("packages of the pages", [*pip, "install", *RAY_PACKAGES, *QUANTIZATION])
         pages = shutil.copy(ROOT / "tests" / "readme" / "pages.py", place)
-        step("README", [str(python), str(pages), str(ROOT / "README.md")], cwd=place)
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+            step(f"page {page.name}", [str(python), str(pages), str(page)], cwd=place)
     return failed
+
+
+def _try_browser(python: Path, place: Path) -> int:
+    """The page that the package has runs programs in Chromium."""
+    page = place / "page"
+    shutil.rmtree(page, ignore_errors=True)
+    step(
+        "page of the package",
+        [str(python), "-m", "executorch.examples", "browser", "page"],
+        cwd=place,
+    )
+    return _test("tests/wasm/page_test.py", EXECUTORCH_BROWSER_PAGE=str(page))
+
+
+def _try_other_languages() -> int:
+    """C and Rust, over the C interface in a prefix, which the wheel leaves out."""
+    return _test("tests/c_api", "-k", "example")
+
+
+def _test(*arguments: str, **environment: str) -> int:
+    """A test that is left out fails, as all that it needs was installed."""
+    command = [str(PYTHON), "-m", "pytest", "-n", "0", *arguments]
+    return show(command, env={"EXECUTORCH_EVERYTHING_THERE": "1", **environment})
 
 
 def _try_cpp(python: Path) -> None:
@@ -95,19 +150,21 @@ def _try_cpp(python: Path) -> None:
     where = "import executorch, pathlib; print(pathlib.Path(executorch.__file__).parent)"
     package = subprocess.check_output([str(python), "-c", where], cwd=WORK, text=True).strip()
     program = ROOT / "build" / "dev" / "tests" / "selective_build" / "halves.pte"
-    for form in ("shared", "static"):
-        folder = WORK / f"application-{form}"
+    for form, compiler, flags in APPLICATIONS:
+        what = f"application, {form}, {compiler} {flags}"
+        folder = WORK / f"application-{form}-{compiler}{flags.count('no')}"
         shutil.rmtree(folder, ignore_errors=True)
         options = [f"-DCMAKE_PREFIX_PATH={package}", f"-DCOMPONENTS={form}"]
+        options += [f"-DCMAKE_CXX_COMPILER={compiler}", f"-DFLAGS={flags}"]
         targets = ["whole", "text"]
         if form == "static":
             options += [f"-DPROGRAM={program}", f"-DPYTHON_EXECUTABLE={PYTHON}"]
             targets.append("selected")
         source = ["-S", str(ROOT / "tests" / "install"), "-B", str(folder), "-G", "Ninja"]
-        step(f"application, {form}: configure", ["cmake", *source, *options])
-        step(f"application, {form}: build", ["ninja", "-C", str(folder), *targets])
+        step(f"{what}: configure", ["cmake", *source, *options])
+        step(f"{what}: build", ["ninja", "-C", str(folder), *targets])
         for target in set(targets) - {"text"}:
-            step(f"application, {form}: {target}", [str(folder / target), str(program)])
+            step(f"{what}: {target}", [str(folder / target), str(program)])
 
 
 def _environment(folder: Path, *packages: str) -> Path:
