@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from executorch.exir._needs_torch import need_torch
+
 _HOMES = {
     "executorch.exir.capture._config": (
         "CaptureConfig",
@@ -57,6 +59,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    need_torch(__name__)
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -7,6 +7,7 @@
 The command line: python -m executorch.export --help
 """
 
+import executorch.export._needs_torch  # noqa: F401
 from executorch.export.export import ExportSession, export
 from executorch.export.recipe import (
     AOQuantizationConfig,

@@ -106,6 +106,16 @@ def test_verbs_that_need_pytorch_say_so(verb: str, tmp_path: Path) -> None:
     assert "executorch-compact[export]" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "statement", ["import executorch.export", "from executorch.exir import to_edge"]
+)
+def test_packages_that_need_pytorch_say_what_to_install(statement: str) -> None:
+    code = f"import sys; sys.modules['torch'] = None\n{statement}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "needs PyTorch" in done.stderr and "executorch-compact[export]" in done.stderr
+
+
 @pytest.mark.parametrize("name", list(EXAMPLES))
 def test_an_example_is_copied_once(name: str, tmp_path: Path) -> None:
     """From an installation, of which the checkout is no part."""
