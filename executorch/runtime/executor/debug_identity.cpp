@@ -115,8 +115,11 @@ const fb::DelegateCallIdentity* DebugIdentity::find_call(const char* method, siz
     if (call->instruction() == instruction) {
       return call;
     }
-    (call->instruction() < instruction ? begin : end) =
-        call->instruction() < instruction ? middle + 1 : middle;
+    if (call->instruction() < instruction) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
   }
   return nullptr;
 }
