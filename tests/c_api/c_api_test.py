@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from executorch.exir import ExecutorchBackendConfig, to_edge
-from executorch.exir.passes import MemoryPlanningPass
+from executorch.extension.pybindings.misuse_test import HandedOn, lower
 from executorch.runtime import Runtime
 from tests.built import BUILD, ROOT, needs
 from tests.incremental.models import Model
@@ -50,17 +49,10 @@ def printed(command: list[str | Path]) -> str:
     return done.stdout
 
 
-class HandedOn(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x
-
-
 def test_c99_runs_programs_and_texts(text: tuple[Path, Path], tmp_path: Path) -> None:
     size = torch.export.Dim("size", max=4)
-    exported = torch.export.export(HandedOn(), (torch.zeros(3),), dynamic_shapes=({0: size},))
-    planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
-    config = ExecutorchBackendConfig(memory_planning_pass=planning)
-    to_edge(exported).to_executorch(config).save(str(tmp_path / "handed_on.pte"))
+    handed_on = lower(HandedOn(), (torch.zeros(3),), ({0: size},), plans_interface=False)
+    handed_on.save(str(tmp_path / "handed_on.pte"))
     command = [FOLDER / "c_api_test", LINEAR, *text, tmp_path / "handed_on.pte"]
     numbers, added = printed(command).splitlines()
     expected = results_for(torch.tensor([[1.0, 2.0, 3.0]]))

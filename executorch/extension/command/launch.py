@@ -5,11 +5,12 @@ Its verbs `export` and `parity` come back to this Python.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
 from typing import NoReturn
+
+from executorch.exir._needs_torch import need_torch
 
 PROGRAM = Path(__file__).resolve().parents[2] / "bin" / "executorch"
 
@@ -19,10 +20,10 @@ def main() -> NoReturn:
     if not PROGRAM.exists():
         sys.exit(f"executorch: {PROGRAM} is missing; this installation was made without CLI11")
     verb = sys.argv[1] if len(sys.argv) > 1 else ""
-    if verb in ("export", "parity") and importlib.util.find_spec("torch") is None:
-        sys.exit(
-            f"executorch: {verb} needs PyTorch, which {sys.executable} does not have: "
-            "pip install 'executorch-compact[export]'"
-        )
+    if verb in ("export", "parity"):
+        try:
+            need_torch(f"executorch: {verb}")
+        except ModuleNotFoundError as error:
+            sys.exit(str(error))
     os.environ["EXECUTORCH_PYTHON"] = sys.executable
     os.execv(PROGRAM, ["executorch", *sys.argv[1:]])

@@ -304,7 +304,7 @@ nb::list Runner::outputs(bool clone, nb::handle owner) {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
     taken = results(clone);
-    lent = lent_;
+    if (!clone) lent = lent_;
   }
   return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(lent)));
 }
@@ -321,7 +321,7 @@ nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
     run();
     unused = take_back();
     taken = results(clone);
-    lent = lent_;
+    if (!clone) lent = lent_;
   }
   return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(lent)));
 }

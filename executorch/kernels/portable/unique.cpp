@@ -1,5 +1,4 @@
 #include <executorch/kernels/portable/functions.h>
-#include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/sorted_order.h>
@@ -56,9 +55,8 @@ struct Comparison {
   /// A total order, so that any sort is stable; NaN comes last.
   bool operator()(int64_t a, int64_t b) const {
     for (int64_t k = 0; k < items.inside.numel; ++k) {
-      const T x = at(a, k), y = at(b, k);
-      if (x < y || (is_nan(y) && !is_nan(x))) return true;
-      if (y < x || (is_nan(x) && !is_nan(y))) return false;
+      const uint64_t x = order_key(at(a, k)), y = order_key(at(b, k));
+      if (x != y) return x < y;
     }
     return a < b;
   }
