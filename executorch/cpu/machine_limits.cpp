@@ -33,15 +33,18 @@ double MultiplyAdds(int64_t steps, float* sink) {
   return 2.0 * kSums * static_cast<double>(hn::Lanes(d)) * static_cast<double>(steps);
 }
 
-/// The plain sum of n floats.
+/// The plain sum of n floats, with prefetches 4 KiB ahead: memory delivers more than without them.
 float Sum(const float* p, int64_t n) {
   const Floats d;
-  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d)), kAhead = 1024;
   hn::Vec<Floats> sums[8];
   for (auto& sum : sums) sum = hn::Zero(d);
   for (int64_t i = 0; i + 8 * kLanes <= n; i += 8 * kLanes) {
 #pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) sums[v] = hn::Add(sums[v], hn::LoadU(d, p + i + v * kLanes));
+    for (int v = 0; v < 8; ++v) {
+      __builtin_prefetch(p + i + v * kLanes + kAhead, 0, 2);
+      sums[v] = hn::Add(sums[v], hn::LoadU(d, p + i + v * kLanes));
+    }
   }
   for (int v = 1; v < 8; ++v) sums[0] = hn::Add(sums[0], sums[v]);
   return hn::GetLane(hn::SumOfLanes(d, sums[0]));

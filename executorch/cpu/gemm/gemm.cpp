@@ -33,7 +33,7 @@ class FewRowsProduct {
   static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   // Rows of A up to which the sums of rows of B are kept in memory, and K-slices, as many as cores
   // may share, of at least so many bytes and rows. No sum depends on the number of threads.
-  static constexpr int64_t kSlicedRows = 4, kSlices = 8, kSliceBytes = 64 * 1024, kSliceRows = 8;
+  static constexpr int64_t kSlicedRows = 4, kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 8;
   // Columns whose sums fit a first-level cache of 32 KiB.
   static constexpr int64_t kSlicedColumns = 4096;
 

@@ -39,7 +39,8 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
 }
 
 /// Least bytes of B between the ones in use and the ones asked for: what arrives while memory
-/// answers once, several times over, as other cores' requests come between.
+/// answers once, several times over, as other cores' requests come between. It goes to the
+/// second-level cache, of which the bytes ahead of several streams take little.
 constexpr int64_t kAhead = 8192;
 
 constexpr int64_t kScalesOfALine = 32;
@@ -78,7 +79,7 @@ ET_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, i
 #pragma GCC unroll 4
   for (int j = 0; j < C; ++j) {
     if constexpr (kWhole) {
-      __builtin_prefetch(columns.b[j] + p + ahead);
+      __builtin_prefetch(columns.b[j] + p + ahead, 0, 2);
       y[j] = Load(columns.b[j] + p);
     } else {
       y[j] = LoadRest(columns.b[j], p, bytes);

@@ -10,7 +10,7 @@
 // clang-format on
 
 #include <executorch/cpu/nn/attention_rows-inl.h>
-#include <hwy/cache_control.h>
+#include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
 #include <limits>
@@ -75,9 +75,12 @@ class FewRowsTask {
     return static_cast<U*>(data) + b_ * batch + h * head + r % a_.queries * row;
   }
 
-  /// Brings what is needed some rows later.
+  /// Brings what is needed some rows later, to the second-level cache: the first is full of what is
+  /// in use.
   static HWY_INLINE void Prefetch(const K* row, int64_t n) {
-    for (int64_t p = 0; p < n; p += 64 / static_cast<int64_t>(sizeof(K))) hwy::Prefetch(row + p);
+    for (int64_t p = 0; p < n; p += kLine / static_cast<int64_t>(sizeof(K))) {
+      __builtin_prefetch(row + p, 0, 2);
+    }
   }
   static constexpr int64_t kAhead = 16;
 
