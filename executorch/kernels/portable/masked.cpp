@@ -99,10 +99,13 @@ Tensor& masked_select_out(KernelRuntimeContext& ctx, const Tensor& self, const T
   Loop loop(common);
   loop.add(self).add(mask);
   loop.collapse();
-  const Size steps = Size(loop.numel) * 8;  // it is gone through twice
-  if (!require_affordable(ctx, kOp, steps, elements_of(self, mask))) return out;
-  if (!require_apart(ctx, kOp, mask, out) ||
-      !resize_out(ctx, kOp, out, Shape{count_true(loop, 1, mask)})) {
+  if (!require_affordable(ctx, kOp, Size(loop.numel) * 4, elements_of(self, mask))) return out;
+  // Every repetition of a broadcast mask selects as many: the count refuses a small out at once.
+  Loop once(mask.sizes());
+  once.add(mask).collapse();
+  const int64_t repetitions = loop.numel / std::max<int64_t>(mask.numel(), 1);
+  const int64_t n = count_true(once, 0, mask) * repetitions;
+  if (!require_apart(ctx, kOp, mask, out) || !resize_out(ctx, kOp, out, Shape{n}) || n == 0) {
     return out;
   }
   with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {

@@ -100,6 +100,21 @@ TEST_F(Unique, ManyEqualSlicesAreFoundSoon) {
   EXPECT_TENSOR_EQ(counts, longs.make({2}, {kSlices - 1, 1}));
 }
 
+// The mask repeats in the result as often as its rank and extents are smaller.
+TEST_F(Unique, ABroadcastMaskSelectsInEveryRepetition) {
+  KernelRuntimeContext ctx(nullptr, &memory);
+  Tensor out = longs.zeros({8}, kBound);
+  masked_select_out(ctx, longs.make({3, 1}, {1, 2, 3}), bools.make({4}, {1, 0, 0, 1}), out);
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_TENSOR_EQ(out, longs.make({6}, {1, 1, 2, 2, 3, 3}));
+  masked_select_out(ctx, longs.make({4}, {1, 2, 3, 4}), bools.make({2, 1}, {0, 1}), out);
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_TENSOR_EQ(out, longs.make({4}, {1, 2, 3, 4}));
+  masked_select_out(ctx, longs.zeros({0, 1}), bools.zeros({4}), out);
+  ASSERT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_EQ(out.numel(), 0);
+}
+
 TEST_F(Unique, AnyByteButZeroIsTrue) {
   KernelRuntimeContext ctx(nullptr, &memory);
   Tensor values = bools.zeros({4}, kBound);
