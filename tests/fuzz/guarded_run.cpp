@@ -292,6 +292,7 @@ class Run {
   }
 
   Outcome once(Method& method, const MethodMeta& meta) {
+    for (const Span<uint8_t>& arena : arenas_) progress_.planned_bytes += arena.size();
     progress_.at.chain = Place::kUnknown;
     for (size_t i = 0; i < meta.num_inputs(); ++i) {
       if (set_input(method, meta, i) != Error::Ok) {

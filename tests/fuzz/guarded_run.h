@@ -22,6 +22,14 @@ struct Progress {
   /// Of the whole run, and where most of it was spent.
   double cpu_seconds = 0, slowest_seconds = 0;
   Place slowest;
+  /// Of the arenas of the methods that were executed, once for each execution.
+  uint64_t planned_bytes = 0;
+
+  /// Seconds beyond what an honest program that plans as much memory may take: sorting, the longest
+  /// work of an element, costs about 50 ns for each element of one byte.
+  double seconds_beyond_honest() const {
+    return cpu_seconds - 50e-9 * static_cast<double>(planned_bytes);
+  }
 };
 
 /// What a run may not do without a signal; `None` is well.

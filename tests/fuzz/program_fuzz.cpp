@@ -10,7 +10,8 @@
 //     --workers N      processes (2)
 //     --findings DIR   where the bytes of findings go (findings)
 //     --json FILE      the tables, for programs
-//     --slow S         CPU seconds of one mutant from which on it is a finding
+//     --slow S         CPU seconds of one mutant, beyond those of an honest program that plans as
+//                      much memory, from which on it is a finding (1)
 //     --logs           the runtime's messages go to DIR/worker-N.log
 //   program_fuzz --run NUMBER FINDING.pte    runs one mutant in this process
 //   program_fuzz --write DIR --mutants N ... writes mutants as files, and runs none
@@ -376,7 +377,8 @@ int run_one(const Options& options) {
                                           ", memory beside a block was written to", ", a leak"};
   std::printf("%s in %.3f CPU seconds%s\n", kOutcomes[static_cast<size_t>(verdict.outcome)],
               progress.cpu_seconds, kMisdeeds[static_cast<size_t>(verdict.misdeed)]);
-  return verdict.misdeed != Misdeed::None || progress.cpu_seconds > options.limits.slow_seconds;
+  return verdict.misdeed != Misdeed::None ||
+         progress.seconds_beyond_honest() > options.limits.slow_seconds;
 }
 
 int write_mutants(const Options& options, const Groups& groups) {

@@ -86,7 +86,7 @@ void run_one(const Groups& groups, uint64_t index, const Limits& limits) {
     add_note(Kind::MemoryWritten, index);
   } else if (verdict.misdeed == Misdeed::Leak) {
     add_note(Kind::Leak, index);
-  } else if (here->progress.cpu_seconds > limits.slow_seconds) {
+  } else if (here->progress.seconds_beyond_honest() > limits.slow_seconds) {
     add_note(Kind::Slow, index);
   }
 }
