@@ -1,4 +1,5 @@
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/cast.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
@@ -17,15 +18,6 @@ namespace torch::executor::native {
 using namespace internal;
 
 namespace {
-
-template <class T>
-bool is_nan(T value) {
-  if constexpr (std::is_integral_v<T>) {
-    return false;
-  } else {
-    return value != value;
-  }
-}
 
 template <class T>
 bool less(T a, T b) {
