@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from executorch.exir import to_edge
+from executorch.exir.capture._callable import as_module
 from executorch.exir.error import ExportError
 
 torch.library.define("python_ops_test::scale", "(Tensor x, float factor) -> Tensor")
@@ -27,17 +28,8 @@ torch.library.register_fake(
 )
 
 
-class Calls(torch.nn.Module):
-    def __init__(self, operator) -> None:  # noqa: ANN001
-        super().__init__()
-        self.operator = operator
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.operator(x)
-
-
 def export(operator):  # noqa: ANN001, ANN201
-    program = torch.export.export(Calls(operator), (torch.ones(2, 3),))
+    program = torch.export.export(as_module(operator), (torch.ones(2, 3),))
     return to_edge(program).to_executorch()
 
 

@@ -46,7 +46,7 @@ using Positions = std::vector<Position>;
 class Automaton {
  public:
   static constexpr size_t kMaxPlaces = 1 << 17;
-  static constexpr size_t kMaxPlaceStates = 1 << 24;
+  static constexpr size_t kMaxPlaceStates = 1 << 22;
   static constexpr size_t kMaxPositions = 1 << 12;
 
   explicit Automaton(Nfa nfa);
