@@ -38,9 +38,13 @@ def test_attention_reads_caches_where_they_lie(model: type[nn.Module]) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_caches_in_half_are_not_widened_as_a_whole(dtype: torch.dtype) -> None:
-    attention = [what for name, what in fused(Model, dtype) if name.startswith("attention")]
+    calls = fused(Model, dtype)
+    attention = [what for name, what in calls if name.startswith("attention")]
     assert len(attention) == 2
     assert all(what.count("_to_dim_order_copy.out") == 2 for what in attention)
+    puts = [what for name, what in calls if name == "put" and "permute_copy.out" in what]
+    assert len(puts) == 4
+    assert all("_to_dim_order_copy.out" in what for what in puts)
 
 
 def test_masks_that_depend_on_what_was_seen_are_not_computed() -> None:

@@ -1,13 +1,18 @@
 #include <executorch/cpu/nn/copy.h>
+#include <executorch/cpu/nn/elementwise.h>
+#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/optimized/loops.h>
 #include <executorch/kernels/optimized/patterns.h>
 
 namespace executorch::optimized {
 namespace {
 
+using aten::ScalarType;
+
 enum Who { kValues, kBuffer, kCount };
 
-/// Writes rows [first, end) of one dimension of a buffer; `out` is the buffer.
+/// Writes rows [first, end) of one dimension of a buffer; `out` is the buffer. Floats become the
+/// buffer's half precision on the way.
 struct PutCall : FusedCall {
   Operand values;
   int64_t dim = 0;
@@ -26,6 +31,43 @@ bool find_rows(const PutCall& call, View& rows) {
          rows.slice(call.dim, first, end, 1);
 }
 
+// Runs of neighbours, each converted by itself; false if there are none.
+template <class T>
+bool convert_runs(const Loops<kCount>& loops, const float* from, T* to) {
+  constexpr int64_t kGrainElements = 1 << 14;
+  const auto& run = loops.loops[0];
+  if (loops.n == 0 || run.stride[kValues] != 1 || run.stride[kBuffer] != 1) return false;
+  int64_t n_runs = 1;
+  for (int i = 1; i < loops.n; ++i) n_runs *= loops.loops[i].size;
+  cpu::parallel_for(n_runs, kGrainElements / run.size + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t at[kCount] = {}, rest = r;
+      for (int i = 1; i < loops.n; ++i) {
+        const auto& loop = loops.loops[i];
+        for (int w = 0; w < kCount; ++w) at[w] += rest % loop.size * loop.stride[w];
+        rest /= loop.size;
+      }
+      cpu::convert(from + at[kValues], to + at[kBuffer], run.size);
+    }
+  });
+  return true;
+}
+
+void copy_elements(const Loops<kCount>& loops, size_t element_size, const void* from, void* to) {
+  cpu::Copy::Dim dims[Loops<kCount>::kMost];
+  for (int i = 0; i < loops.n; ++i) {
+    const auto& loop = loops.loops[loops.n - 1 - i];
+    dims[i] = {loop.size, loop.stride[kValues], loop.stride[kBuffer]};
+  }
+  cpu::Copy copy;
+  copy.dims = dims;
+  copy.n_dims = loops.n;
+  copy.element_size = element_size;
+  copy.src = from;
+  copy.dst = to;
+  copy.run();
+}
+
 bool run_put(const FusedCall& base, KernelRuntimeContext&) {
   const auto& call = static_cast<const PutCall&>(base);
   View views[kCount] = {call.values.view(), View()};
@@ -34,21 +76,18 @@ bool run_put(const FusedCall& base, KernelRuntimeContext&) {
   for (int d = views[kBuffer].ndim(); d-- > 0;) {
     if (!loops.add(views, d)) return false;
   }
-  cpu::Copy::Dim dims[Loops<kCount>::kMost];
-  for (int i = 0; i < loops.n; ++i) {
-    const auto& loop = loops.loops[loops.n - 1 - i];
-    dims[i] = {loop.size, loop.stride[kValues], loop.stride[kBuffer]};
-  }
   const Tensor& buffer = call.out->toTensor();
-  cpu::Copy copy;
-  copy.dims = dims;
-  copy.n_dims = loops.n;
-  copy.element_size = static_cast<size_t>(buffer.element_size());
-  copy.src = call.values.data(views[kValues]);
-  copy.dst = static_cast<char*>(buffer.mutable_data_ptr()) +
-             views[kBuffer].offset() * buffer.element_size();
-  copy.run();
-  return true;
+  const void* const from = call.values.data(views[kValues]);
+  void* const to = static_cast<char*>(buffer.mutable_data_ptr()) +
+                   views[kBuffer].offset() * buffer.element_size();
+  if (call.values.tensor().scalar_type() == buffer.scalar_type()) {
+    copy_elements(loops, static_cast<size_t>(buffer.element_size()), from, to);
+    return true;
+  }
+  const auto* const floats = static_cast<const float*>(from);
+  return buffer.scalar_type() == ScalarType::Half
+             ? convert_runs(loops, floats, static_cast<cpu::F16*>(to))
+             : convert_runs(loops, floats, static_cast<cpu::BF16*>(to));
 }
 
 class Match {
@@ -64,13 +103,30 @@ class Match {
         graph_.constant_number(graph_.arg(node_, 3)) != 0.0 || !find_dim()) {
       return;
     }
-    Graph::Chain chain = graph_.strip(values, block_);
+    Graph::Chain chain = with_cast(graph_.strip(values, block_));
     // An input's bytes may have been given to something else by now.
     if (graph_.values()[chain.base].input) chain = {values, {}};
     if (!overlap(buffer, graph_.values()[chain.base].root)) emit(buffer, chain);
   }
 
  private:
+  // The chain from floats on, where a cast to half precision lies before it.
+  Graph::Chain with_cast(Graph::Chain chain) const {
+    const int n = graph_.def(chain.base);
+    const bool is_cast = graph_.is(n, "_to_dim_order_copy.out") || graph_.is(n, "_to_copy.out");
+    const auto type_of = [&](int v) { return graph_.tensor(v).scalar_type(); };
+    if (!is_cast || !graph_.interior(chain.base, block_) || !graph_.deferrable(n) ||
+        !graph_.is_float(chain.base) || !graph_.is_float(graph_.arg_id(n, 0)) ||
+        type_of(chain.base) == ScalarType::Float ||
+        type_of(graph_.arg_id(n, 0)) != ScalarType::Float ||
+        !default_order(graph_.tensor(chain.base))) {
+      return chain;
+    }
+    Graph::Chain whole = graph_.strip(graph_.arg_id(n, 0), block_);
+    whole.steps.insert(whole.steps.end(), chain.steps.begin(), chain.steps.end());
+    return whole;
+  }
+
   bool overlap(int a, int b) const {
     const auto &x = graph_.values()[a], &y = graph_.values()[b];
     return x.data < y.data + y.nbytes && y.data < x.data + x.nbytes;
@@ -92,7 +148,7 @@ class Match {
     const int n = graph_.def(positions);
     if (!graph_.is(n, "arange.start_out") || !graph_.interior(positions, block_) ||
         !graph_.deferrable(n) || graph_.constant_number(graph_.arg(n, 2)) != 1.0 ||
-        graph_.tensor(positions).scalar_type() != aten::ScalarType::Long) {
+        graph_.tensor(positions).scalar_type() != ScalarType::Long) {
       return false;
     }
     first_ = graph_.arg_id(n, 0);
