@@ -138,6 +138,8 @@ def shortest(given: Text, differ: Callable[[Text], bool]) -> Text:
 
 def differences(pair: Pair, strings: Strings, count: int, most: int = 3) -> list[str]:
     ours, found = pair.ours, []
+    shown = pair.shown
+    decode = ours.decode if shown is None else lambda tokens: shown(ours.decode_bytes(tokens))
 
     def look(given: Text, ours_says: Callable, reference_says: Callable) -> None:
         if ours_says(given) != reference_says(given):
@@ -153,7 +155,7 @@ def differences(pair: Pair, strings: Strings, count: int, most: int = 3) -> list
         tokens = ours.encode(text)
         if i % 5 == 0:
             tokens = strings.rng.choices(range(ours.vocab_size), k=strings.rng.randint(1, 12))
-        look(tokens, ours.decode, pair.decode)
+        look(tokens, decode, pair.decode)
         if len(found) >= most:
             break
     return found

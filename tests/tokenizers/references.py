@@ -7,6 +7,7 @@ as a Pair.
 from __future__ import annotations
 
 import base64
+import codecs
 import functools
 import json
 import random
@@ -40,6 +41,8 @@ class Pair(NamedTuple):
     encode: Encode  # of the reference
     decode: Callable[[list[int]], str]
     encode_bytes: Callable[[bytes], list[int]]  # that are no UTF-8
+    # The bytes that our tokens spell, as text of the reference; None: decode() shows them so.
+    shown: Callable[[bytes], str] | None = None
 
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -299,9 +302,30 @@ def sentencepiece_pairs(folder: Path) -> Iterator[Pair]:
         sentencepiece.SentencePieceTrainer.train(**{**common, **options, "model_prefix": prefix})
         model = sentencepiece.SentencePieceProcessor(model_file=prefix + ".model")
         ours = load_file(prefix + ".model")
-        yield Pair(f"sentencepiece {name}", ours, model.encode, model.decode, model.encode)
+        yield Pair(
+            f"sentencepiece {name}",
+            ours,
+            model.encode,
+            model.decode,
+            model.encode,
+            _shown_one_by_one,
+        )
         if name == "bpe bytes":
             yield _llama2c(model, folder / "tokenizer.bin")
+
+
+def _one_replacement(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd", error.start + 1
+
+
+codecs.register_error("one by one", _one_replacement)
+
+
+def _shown_one_by_one(text: bytes) -> str:
+    """As sentencepiece shows bytes that are no UTF-8; Python shows the beginning of a character as
+    one replacement."""
+    return text.decode(errors="one by one")
 
 
 def _llama2c(model: sentencepiece.SentencePieceProcessor, file: Path) -> Pair:

@@ -53,7 +53,7 @@ Error HFTokenizer::Parts::read_added_tokens(const Json& json, HFTokenizer& owner
       return owner.fail(Error::ParseFailure, "added token " + text + " has no number");
     }
     const auto token = id.get<uint64_t>();
-    if (owner.vocabulary_.find(text) != token && !owner.vocabulary_.add(text, token)) {
+    if (owner.vocabulary_.find(text) != token && !owner.vocabulary_.add_beside(text, token)) {
       return owner.fail(Error::ParseFailure, "added token " + text + ": its number is taken");
     }
     const bool is_special = bool_at(entry, "special", false);

@@ -125,9 +125,9 @@ void SPTokenizer::encode_unigram(std::string_view text, std::vector<uint64_t>& t
     uint32_t token = 0;
   };
   std::vector<Best> best(text.size() + 1);
-  const auto offer = [](Best& to, double score, size_t start, uint32_t token) {
-    if (to.start == kNoToken || score > static_cast<double>(to.score)) {
-      to = {static_cast<float>(score), static_cast<uint32_t>(start), token};
+  const auto offer = [](Best& to, float score, size_t start, uint32_t token) {
+    if (to.start == kNoToken || score > to.score) {
+      to = {score, static_cast<uint32_t>(start), token};
     }
   };
   const float unknown_score = lowest_ - 10.0f;
@@ -145,14 +145,14 @@ void SPTokenizer::encode_unigram(std::string_view text, std::vector<uint64_t>& t
       if (token == kNoToken || pieces_[token].type == Type::kUnused) {
         continue;
       }
-      const double own = pieces_[token].type == Type::kUserDefined
-                             ? static_cast<float>(i + 1 - start) * highest_ - 0.1
-                             : static_cast<double>(pieces_[token].score);
-      offer(best[i + 1], own + static_cast<double>(score), start, token);
+      const float own = pieces_[token].type == Type::kUserDefined
+                            ? static_cast<float>(i + 1 - start) * highest_ - 0.1f
+                            : pieces_[token].score;
+      offer(best[i + 1], own + score, start, token);
       has_single |= i + 1 - start == length;
     }
     if (!has_single) {
-      offer(best[start + length], static_cast<double>(unknown_score + score), start, unknown_);
+      offer(best[start + length], unknown_score + score, start, unknown_);
     }
     start += length;
   }

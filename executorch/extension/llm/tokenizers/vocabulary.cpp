@@ -92,4 +92,12 @@ bool Vocabulary::add(std::string_view piece, uint64_t token) {
   return true;
 }
 
+bool Vocabulary::add_beside(std::string_view piece, uint64_t token) {
+  if (!add(piece, token)) {
+    return false;
+  }
+  spans_[token].is_beside = true;
+  return true;
+}
+
 }  // namespace tokenizers

@@ -118,7 +118,14 @@ class Vocabulary {
 
   /// False where the piece or the token is there already, or the token is too large.
   bool add(std::string_view piece, uint64_t token);
+  /// The same for a token beside those of the model, which splits texts before the model sees them.
+  bool add_beside(std::string_view piece, uint64_t token);
   uint32_t find(std::string_view piece) const { return map_.find(piece); }
+  /// kNoToken for a token that was added beside the model's.
+  uint32_t find_of_model(std::string_view piece) const {
+    const uint32_t token = map_.find(piece);
+    return token != kNoToken && spans_[token].is_beside ? kNoToken : token;
+  }
   bool has(uint64_t token) const {
     return token < spans_.size() && spans_[token].offset != kNoToken;
   }
@@ -135,6 +142,7 @@ class Vocabulary {
   struct Span {
     uint32_t offset = kNoToken;
     uint32_t length = 0;
+    bool is_beside = false;
   };
   BytesMap map_;
   std::vector<Span> spans_;

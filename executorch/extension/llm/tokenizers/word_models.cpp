@@ -85,7 +85,7 @@ class CharacterBpe : public WordModel {
 
   void encode_part(std::string_view word, std::vector<uint64_t>& tokens) const {
     if (whole_words_) {
-      const uint32_t whole = vocabulary_->find(word);
+      const uint32_t whole = vocabulary_->find_of_model(word);
       if (whole != kNoToken) {
         tokens.push_back(whole);
         return;
@@ -107,7 +107,7 @@ class CharacterBpe : public WordModel {
         spelled += at + length == end ? suffix_ : std::string();
         piece = spelled;
       }
-      const uint32_t token = vocabulary_->find(piece);
+      const uint32_t token = vocabulary_->find_of_model(piece);
       at += length;
       const bool unknown = token == kNoToken && !as_bytes(piece, start, symbols);
       if (token != kNoToken) {
@@ -305,7 +305,7 @@ class WordLevel : public WordModel {
     return true;
   }
   void encode(std::string_view word, std::vector<uint64_t>& tokens) const override {
-    const uint32_t found = vocabulary_->find(word);
+    const uint32_t found = vocabulary_->find_of_model(word);
     const uint32_t token = found == kNoToken ? unknown_ : found;
     if (token != kNoToken) {
       tokens.push_back(token);
