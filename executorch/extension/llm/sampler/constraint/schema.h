@@ -51,12 +51,14 @@ class SchemaDocument {
   bool allows(const Json& schema, const Json& value, const std::string& pointer) const;
 
  private:
+  class Depth;
   void merge_keyword(Json& into, const std::string& name, const Json& value,
                      const std::string& pointer);
   void merge_objects(Json& into, const Json& a, const Json& b, const std::string& pointer);
 
   Json root_;
   size_t n_merged_ = 0;
+  int depth_ = 0;  // calls of both() and flat() within one another
 };
 
 }  // namespace executorch::extension::llm::constraint
