@@ -270,7 +270,7 @@ template <int kHeight, class T>
 void StreamRowsOf(const FewRows<T>& f) {
   // Long rows are read several at a time: each is a stream of its own to the hardware's
   // prefetchers, and the sums are loaded and stored less often. Short ones follow one another.
-  constexpr int kDepth = 4;
+  constexpr int kDepth = kHeight <= 2 || kManyRegisters ? 4 : 1;
   constexpr int64_t kLongRow = 8192 / static_cast<int64_t>(sizeof(T));
   for (int i = 0; i < kHeight; ++i) std::fill_n(f.sums + i * f.ld_sums, f.n, 0.0f);
   int64_t p = 0;
@@ -284,6 +284,19 @@ void StreamRows(const FewRows<T>& f) {
   if (f.m == 2) return StreamRowsOf<2>(f);
   if (f.m == 3) return StreamRowsOf<3>(f);
   StreamRowsOf<4>(f);
+}
+
+inline void AddSlices(float* sums, int64_t slices, int64_t stride, int64_t n) {
+  const Floats d;
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) {
+    V sum = hn::LoadU(d, sums + j);
+    for (int64_t i = 1; i < slices; ++i) sum = hn::Add(sum, hn::LoadU(d, sums + i * stride + j));
+    hn::StoreU(sum, d, sums + j);
+  }
+  for (; j < n; ++j) {
+    for (int64_t i = 1; i < slices; ++i) sums[j] += sums[i * stride + j];
+  }
 }
 
 }  // namespace HWY_NAMESPACE

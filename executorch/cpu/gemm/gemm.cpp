@@ -96,13 +96,7 @@ class FewRowsProduct {
       while (begin < end) {
         const int64_t s = begin / n, j0 = begin % n, nj = std::min(end - begin, n - j0);
         float* const first = sums + s * slices * m * n;
-        for (int64_t slice = 1; slice < slices; ++slice) {
-          for (int64_t i = 0; i < m; ++i) {
-            const float* const more = first + (slice * m + i) * n + j0;
-            float* const to = first + i * n + j0;
-            for (int64_t j = 0; j < nj; ++j) to[j] += more[j];
-          }
-        }
+        for (int64_t i = 0; i < m; ++i) kernels_.add_slices(first + i * n + j0, slices, m * n, nj);
         kernels_.finish(g_, s, first + j0, n, 0, m, j0, nj);
         begin += nj;
       }

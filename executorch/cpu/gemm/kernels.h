@@ -86,6 +86,8 @@ struct StorageKernels {
   void (*few_rows)(const FewRows<T>&);
   /// The same for up to 4 rows and sums in memory: rows of B are read one after the other.
   void (*stream_rows)(const FewRows<T>&);
+  /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
+  void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n);
   /// Finishes sums[i * ld + j] of the block at (i0, j0) of batch entry s and stores it in C.
   void (*finish)(const Gemm<T>&, int64_t s, const float* sums, int64_t ld, int64_t i0, int64_t ni,
                  int64_t j0, int64_t nj);
