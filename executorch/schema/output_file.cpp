@@ -139,6 +139,7 @@ int OutputFile::make_beside(Make make) {
 
 int OutputFile::write(const void* data, size_t n_bytes) {
   errno = 0;
+  if (n_bytes == 0) return 0;  // and data may be null
   return std::fwrite(data, 1, n_bytes, file_) == n_bytes ? 0 : failure();
 }
 

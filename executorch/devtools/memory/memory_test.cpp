@@ -78,7 +78,7 @@ TEST(MemoryPlan, AListOfResultsBeginsWhereItIsWritten) {
   }
   method["outputs"] = {2};
   method["chains"] = {{kernel("a", {0, 1, 1}), kernel("b", {0, 0}), kernel("split", {0, 4, 5})}};
-  const auto& tensors = read_memory_plan(method).arenas[0].tensors;
+  const auto tensors = read_memory_plan(method).arenas[0].tensors;
   EXPECT_EQ(tensors[1].last, 1);
   EXPECT_EQ(tensors[3].first, 3);
   EXPECT_EQ(tensors[2].first, 3);

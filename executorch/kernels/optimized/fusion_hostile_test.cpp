@@ -28,6 +28,9 @@ void* operator new(size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size);  // what asks so does without
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

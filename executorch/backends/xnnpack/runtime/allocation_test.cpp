@@ -19,7 +19,8 @@ void* allocate(size_t size) {
 }
 void* allocate_aligned(size_t size, std::align_val_t alignment) {
   const auto line = static_cast<size_t>(alignment);
-  return fails() ? nullptr : std::aligned_alloc(line, (size + line) / line * line);
+  constexpr size_t kMost = size_t{1} << 40;  // AddressSanitizer ends the process for more
+  return fails() || size > kMost ? nullptr : std::aligned_alloc(line, (size + line) / line * line);
 }
 void* allocate_or_throw(size_t size) {
   void* const memory = allocate(size);

@@ -134,7 +134,8 @@ TEST(TrainingModule, GradientsAreThoseOfARunThatSucceeded) {
   EXPECT_EQ(module.named_gradients("forward").error(), Error::InvalidArgument);
   ASSERT_EQ(module.execute_forward_backward("forward", {kOnes}).error(), Error::Ok);
   EXPECT_EQ(module.named_gradients("forward").error(), Error::Ok);
-  const EValue wrong(make_tensor_ptr(Floats{1, 1, 1}));
+  const auto three = make_tensor_ptr(Floats{1, 1, 1});
+  const EValue wrong(three);
   EXPECT_EQ(module.execute_forward_backward("forward", {wrong}).error(), Error::InvalidArgument);
   EXPECT_EQ(module.named_gradients("forward").error(), Error::InvalidArgument);
   Module& base = module;

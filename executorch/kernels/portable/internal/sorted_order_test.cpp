@@ -53,8 +53,8 @@ TYPED_TEST(SortByKey, IsAStableSort) {
     for (const int bits : {1, 6, 20, 63}) {  // few distinct values, and all of them
       std::vector<T> data(n);
       for (T& x : data) {
-        const auto number =
-            static_cast<int64_t>(random() >> (64 - bits)) - (int64_t{1} << bits) / 2;
+        const uint64_t half = uint64_t{1} << (bits - 1);
+        const auto number = static_cast<int64_t>((random() >> (64 - bits)) - half);
         if constexpr (kIsFloat<T>) {
           x = static_cast<T>(static_cast<float>(number) * 0.37f);
         } else {
