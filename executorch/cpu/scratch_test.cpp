@@ -135,10 +135,18 @@ bool is_guarded(const void* byte) {
 }
 
 TEST(Scratch, GuardsWhatIsNotHandedOut) {
-  alignas(64) static char memory[4096];
+  constexpr size_t kBytes = 4096;
+  alignas(64) static char memory[kBytes];
+  size_t used = 0;  // each block is another
   {
-    Scratch scratch([](void*, size_t bytes) -> void* { return bytes <= 4096 ? memory : nullptr; },
-                    nullptr);
+    const auto allocate = [](void* at, size_t bytes) -> void* {
+      size_t& begin = *static_cast<size_t*>(at);
+      if (bytes > kBytes - begin) return nullptr;
+      void* const block = memory + begin;
+      begin += (bytes + 63) / 64 * 64;
+      return block;
+    };
+    Scratch scratch(allocate, &used);
     const Scratch::Frame outer(scratch);
     for (const int64_t n : {64, 7, 128, 1}) {
       const char* given = nullptr;
