@@ -87,7 +87,7 @@ TEST_F(Gamma, NoNumberTakesLong) {
     KernelRuntimeContext ctx;
     run(ctx);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(taken.count(), 1) << what;
+    EXPECT_LT(taken.count(), 0.5 * kSlowdown) << what;
   };
   expect_soon("igamma", [&](auto& ctx) { igamma_out(ctx, x, y, out); });
   expect_soon("igamma near", [&](auto& ctx) { igamma_out(ctx, y, y, out); });

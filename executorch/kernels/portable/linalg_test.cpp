@@ -32,7 +32,7 @@ class Linalg : public KernelTest {
     KernelRuntimeContext ctx(nullptr, &memory);
     run(ctx);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(taken.count(), 2) << what;
+    EXPECT_LT(taken.count(), 1 * kSlowdown) << what;
   }
   Error error_of(const std::function<void(KernelRuntimeContext&)>& run) {
     PlatformMemoryAllocator memory;

@@ -15,6 +15,14 @@ using executorch::runtime::Error;
 using executorch::runtime::internal::PlatformMemoryAllocator;
 using executorch::runtime::testing::TensorFactory;
 
+/// Limits of time are multiples of this: sanitizers and other programs make calls slower. A mistake
+/// would make them last for minutes.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kSlowdown = 20;
+#else
+constexpr double kSlowdown = 2;
+#endif
+
 /// A context, and makers of tensors.
 class KernelTest : public ::testing::Test {
  protected:
