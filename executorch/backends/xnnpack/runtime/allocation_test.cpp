@@ -60,6 +60,9 @@ void operator delete[](void* memory, size_t) noexcept {
 void operator delete(void* memory, std::align_val_t) noexcept {
   std::free(memory);
 }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace executorch::backends::xnnpack::testing {
 namespace {
