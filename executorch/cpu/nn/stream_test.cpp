@@ -5,6 +5,7 @@
 #include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/nn/testing.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -96,7 +97,7 @@ TEST_P(Stream_, NormalizesAlike) {
       SCOPED_TRACE(testing::Message() << "n " << n << " type " << static_cast<int>(type));
       constexpr int64_t kRows = 9;
       const std::vector<float> x = numbers_of_any_type(kRows * n);
-      const std::vector<float> w = numbers_of_any_type(n, 2);
+      const std::vector<float> w = numbers_of_any_type(std::max(n, kRows), 2);
       expect_same_past_caches(kRows * n, [&](float* y) {
         NormalizeRows a;
         a.type = type;
