@@ -84,10 +84,16 @@ bool run_put(const FusedCall& base, KernelRuntimeContext&) {
     copy_elements(loops, static_cast<size_t>(buffer.element_size()), from, to);
     return true;
   }
+  if (call.values.tensor().scalar_type() != ScalarType::Float) return false;
   const auto* const floats = static_cast<const float*>(from);
-  return buffer.scalar_type() == ScalarType::Half
-             ? convert_runs(loops, floats, static_cast<cpu::F16*>(to))
-             : convert_runs(loops, floats, static_cast<cpu::BF16*>(to));
+  switch (buffer.scalar_type()) {
+    case ScalarType::Half:
+      return convert_runs(loops, floats, static_cast<cpu::F16*>(to));
+    case ScalarType::BFloat16:
+      return convert_runs(loops, floats, static_cast<cpu::BF16*>(to));
+    default:
+      return false;
+  }
 }
 
 class Match {
