@@ -36,6 +36,7 @@ constexpr uint64_t kMaxOutput = 64 << 20;
 constexpr uint64_t kMaxScratch = 256 << 20;
 constexpr size_t kMethodBytes = 128 << 10;
 constexpr size_t kMaxInstructions = 500;
+constexpr double kSteppedSeconds = 0.5;
 // Loops meet their bound soon: how long they take until then, a test of the bound says.
 constexpr uint64_t kMaxWork = 20000;
 constexpr size_t kSlots = 40, kSlotBytes = 128 << 10;
@@ -309,13 +310,16 @@ class Run {
 
   Error step(Method& method) {
     Error error = Error::Ok;
-    for (size_t i = 0; error == Error::Ok && i < kMaxInstructions; ++i) {
+    // Who steps decides when to stop; the work of loops is bounded in execute().
+    double left = kSteppedSeconds;
+    for (size_t i = 0; error == Error::Ok && i < kMaxInstructions && left > 0; ++i) {
       const auto place = method.next_place();
       progress_.at.chain = static_cast<uint32_t>(place.chain);
       progress_.at.instruction = static_cast<uint32_t>(place.instruction);
       const double start = cpu_seconds();
       error = method.step();
       const double seconds = cpu_seconds() - start;
+      left -= seconds;
       if (seconds > progress_.slowest_seconds) {
         progress_.slowest_seconds = seconds;
         progress_.slowest = progress_.at;
