@@ -217,7 +217,7 @@ TensorQuadruple _linalg_solve_ex_result(KernelRuntimeContext& ctx, const Tensor&
             Batch{info, 0}.write_number(i, static_cast<double>(failed));
             return check_info(ctx, kOp, check_errors, failed, i);
           });
-  if (X.numel() == 0) return result;
+  if (X.numel() == 0 || ctx.failure_state() != Error::Ok) return result;
   const Matrix a = space.matrix(n, n),
                b = space.matrix(vectors || !left ? other : n, vectors || !left ? n : other);
   const Matrix x = space.matrix(n, other), swaps = space.matrix(1, n);

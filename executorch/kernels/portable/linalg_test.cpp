@@ -94,6 +94,17 @@ TEST_F(Linalg, NothingIsComputedOfHugeExtentsBesideZero) {
   }
 }
 
+TEST_F(Linalg, NothingIsSolvedWhereTheFactorsHaveNoRoom) {
+  Tensor a = floats.make({2, 2}, {2, 0, 0, 4}), b = floats.make({2, 1}, {2, 4});
+  Tensor x = floats.zeros({2, 1}), small = floats.zeros({1, 2});
+  Tensor pivots = ints.zeros({2}), info = ints.zeros({});
+  EXPECT_EQ(error_of([&](auto& ctx) {
+              _linalg_solve_ex_result(ctx, a, b, true, false, x, small, pivots, info);
+            }),
+            Error::InvalidArgument);
+  EXPECT_TENSOR_EQ(x, floats.zeros({2, 1}));
+}
+
 TEST_F(Linalg, DeterminantOfNothingIsOne) {
   Tensor a = floats.zeros({2, 0, 0});
   Tensor value = floats.zeros({2}), lu = floats.zeros({2, 0, 0}), pivots = ints.zeros({2, 0});
