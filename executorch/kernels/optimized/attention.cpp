@@ -92,7 +92,7 @@ class Match {
       std::reverse(steps_[1].begin(), steps_[1].end());
       return true;
     }
-    if (is_cast(n)) return walk_scores(graph_.arg_id(n, 0), 1);
+    if (graph_.is_cast(n)) return walk_scores(graph_.arg_id(n, 0), 1);
     if (const auto step = graph_.step(n, v)) {
       if (!step->keeps_order() && step->kind != Step::Kind::Expand) return false;
       steps_[has_tensor_mask_ ? 0 : 1].push_back(*step);
@@ -105,11 +105,6 @@ class Match {
       return walk_scores(scaled, 1);
     }
     return walk_mask(n);
-  }
-
-  bool is_cast(int n) const {
-    return (is(n, "_to_copy.out") || is(n, "_to_dim_order_copy.out")) &&
-           graph_.is_float(graph_.arg_id(n, 0)) && graph_.is_float(graph_.out(n));
   }
 
   // A multiplication by a number, of the tensor `scaled`.
@@ -222,7 +217,7 @@ class Match {
       const auto step = graph_.step(n, graph_.out(n));
       if (step.has_value() && (step->keeps_order() || step->kind == Step::Kind::Expand)) {
         after_.push_back(*step);
-      } else if (!is_cast(n)) {
+      } else if (!graph_.is_cast(n)) {
         return false;
       }
       v = graph_.out(n);
@@ -250,7 +245,7 @@ class Match {
 
   // Whether node n makes single precision of what was kept in half.
   bool is_widened(int n) const {
-    return is_cast(n) && graph_.tensor(graph_.out(n)).scalar_type() == ScalarType::Float;
+    return graph_.is_cast(n) && graph_.tensor(graph_.out(n)).scalar_type() == ScalarType::Float;
   }
 
   // The steps that lead to `v` from the furthest value behind it. If `scales`, they go through

@@ -121,11 +121,9 @@ struct Computation {
   int a = -1, b = -1;
 };
 
-// A conversion between types that the engine stores.
+// A conversion between different types that the engine stores.
 bool is_cast(const Graph& graph, int n) {
-  const std::string_view op = graph.nodes()[n].op;
-  return (op == "_to_copy.out" || op == "_to_dim_order_copy.out") &&
-         graph.is_float(graph.arg_id(n, 0)) && graph.is_float(graph.out(n)) &&
+  return graph.is_cast(n) &&
          graph.tensor(graph.arg_id(n, 0)).scalar_type() != graph.tensor(graph.out(n)).scalar_type();
 }
 

@@ -146,6 +146,8 @@ class Graph {
   bool is_tensor(int value) const { return values_[value].value->isTensor(); }
   /// Float, Half or BFloat16 on the CPU.
   bool is_float(int value) const;
+  /// Whether a node copies from one of these types to one of them, maybe the same.
+  bool is_cast(int node) const;
 
   bool stable(int value) const;
   /// Stable, made by a node of `block`, no output: may be left out if all its uses are.

@@ -119,10 +119,8 @@ class Match {
   // The chain from floats on, where a cast to half precision lies before it.
   Graph::Chain with_cast(Graph::Chain chain) const {
     const int n = graph_.def(chain.base);
-    const bool is_cast = graph_.is(n, "_to_dim_order_copy.out") || graph_.is(n, "_to_copy.out");
     const auto type_of = [&](int v) { return graph_.tensor(v).scalar_type(); };
-    if (!is_cast || !graph_.interior(chain.base, block_) || !graph_.deferrable(n) ||
-        !graph_.is_float(chain.base) || !graph_.is_float(graph_.arg_id(n, 0)) ||
+    if (!graph_.is_cast(n) || !graph_.interior(chain.base, block_) || !graph_.deferrable(n) ||
         type_of(chain.base) == ScalarType::Float ||
         type_of(graph_.arg_id(n, 0)) != ScalarType::Float ||
         !default_order(graph_.tensor(chain.base))) {
