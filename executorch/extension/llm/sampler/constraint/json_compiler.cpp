@@ -9,8 +9,6 @@
 namespace executorch::extension::llm::constraint {
 namespace {
 
-constexpr int kMaxDepth = 100;
-
 /// Keywords that choose among schemas, or name one.
 const char* chooser(const Json& schema) {
   for (const char* keyword : {"allOf", "$ref", "anyOf", "oneOf"}) {
@@ -96,7 +94,7 @@ State JsonCompiler::text_and_space(State from, const std::string& text) {
 
 void JsonCompiler::add_value(State from, State to, const Json& schema, const std::string& pointer) {
   check_keywords(schema, pointer);
-  if (++depth_ > kMaxDepth) fail_at(pointer, "schemas nested or combined too deeply");
+  const Depth depth(depth_, pointer);
   if (schema.is_boolean()) {
     if (schema.get<bool>()) builder_.add_call(from, to, any_value());
   } else if (const char* keyword = chooser(schema)) {
@@ -117,7 +115,6 @@ void JsonCompiler::add_value(State from, State to, const Json& schema, const std
       add_of_type(from, to, type, schema, pointer);
     }
   }
-  --depth_;
 }
 
 void JsonCompiler::add_branches(State from, State to, const Json& schema,

@@ -9,7 +9,6 @@
 namespace executorch::extension::llm::constraint {
 namespace {
 
-constexpr int kMaxDepth = 100;
 constexpr size_t kMaxText = 1 << 20;
 constexpr size_t kMaxMerged = 4096;
 
@@ -170,23 +169,13 @@ const Json& SchemaDocument::resolve(const Json& ref, const std::string& pointer,
   fail_at(place, "there is nothing at " + text);
 }
 
-/// One call within others, which may be no more than the stack of any thread holds.
-class SchemaDocument::Depth {
- public:
-  Depth(SchemaDocument& document, const std::string& pointer) : depth_(document.depth_) {
-    if (depth_ == kMaxDepth) fail_at(pointer, "schemas nested or combined too deeply");
-    ++depth_;
-  }
-  ~Depth() { --depth_; }
-  Depth(const Depth&) = delete;
-  Depth& operator=(const Depth&) = delete;
-
- private:
-  int& depth_;
-};
+Depth::Depth(int& depth, const std::string& pointer) : depth_(depth) {
+  if (depth_ == kMaxDepth) fail_at(pointer, "schemas nested or combined too deeply");
+  ++depth_;
+}
 
 Json SchemaDocument::flat(const Json& schema, const std::string& pointer) {
-  const Depth depth(*this, pointer);
+  const Depth depth(depth_, pointer);
   check_keywords(schema, pointer);
   if (++n_merged_ > kMaxMerged) fail_at(pointer, "too many combinations of schemas");
   if (!schema.is_object()) return schema;
@@ -210,7 +199,7 @@ Json SchemaDocument::flat(const Json& schema, const std::string& pointer) {
 }
 
 Json SchemaDocument::both(const Json& a, const Json& b, const std::string& pointer) {
-  const Depth depth(*this, pointer);
+  const Depth depth(depth_, pointer);
   if (++n_merged_ > kMaxMerged) fail_at(pointer, "too many combinations of schemas");
   check_keywords(a, pointer);
   check_keywords(b, pointer);

@@ -30,6 +30,22 @@ void check_keywords(const Json& schema, const std::string& pointer);
 /// integer.
 std::vector<std::string> types_of(const Json& schema, const std::string& pointer);
 
+/// Of schemas within one another, in the text or as it is read.
+inline constexpr int kMaxDepth = 100;
+
+/// One of the calls within one another that `depth` counts, which may be no more than the stack of
+/// any thread holds: throws beyond kMaxDepth.
+class Depth {
+ public:
+  Depth(int& depth, const std::string& pointer);
+  ~Depth() { --depth_; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+
+ private:
+  int& depth_;
+};
+
 /// A document of schemas, and what can be concluded from them without making an automaton.
 class SchemaDocument {
  public:
@@ -51,7 +67,6 @@ class SchemaDocument {
   bool allows(const Json& schema, const Json& value, const std::string& pointer) const;
 
  private:
-  class Depth;
   void merge_keyword(Json& into, const std::string& name, const Json& value,
                      const std::string& pointer);
   void merge_objects(Json& into, const Json& a, const Json& b, const std::string& pointer);
