@@ -8,6 +8,8 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace torch::executor::native {
 
 using executorch::aten::TensorShapeDynamism;
@@ -15,13 +17,18 @@ using executorch::runtime::Error;
 using executorch::runtime::internal::PlatformMemoryAllocator;
 using executorch::runtime::testing::TensorFactory;
 
-/// Limits of time are multiples of this: sanitizers and other programs make calls slower. A mistake
-/// would make them last for minutes.
+/// f() takes no longer, ten times as long under sanitizers; a mistake would make it last for
+/// minutes.
+template <class F>
+void expect_within(double seconds, const F& f, const char* what = "") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kSlowdown = 20;
-#else
-constexpr double kSlowdown = 2;
+  seconds *= 10;
 #endif
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(taken.count(), seconds) << what;
+}
 
 /// A context, and makers of tensors.
 class KernelTest : public ::testing::Test {
