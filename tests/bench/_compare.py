@@ -40,7 +40,7 @@ def parse(title: str, example: str, sides: list[str]) -> argparse.Namespace:
         epilog=f"example: {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = ", ".join(SIDES)
+    names = ", ".join(name for name in SIDES if name != "before")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name has one of...")
     parser.add_argument("--tokens", default="", metavar="N,N", help="of gpt2's cases only these")
     parser.add_argument(
@@ -56,14 +56,19 @@ def parse(title: str, example: str, sides: list[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write JSON lines here")
     parser.add_argument("--plot", type=Path, help="write a PNG here")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "dev", help="CMake's folder")
+    parser.add_argument(
+        "--before", type=Path, help="CMake's folder of an earlier state, measured in turns with it"
+    )
     parser.add_argument("--upstream", default="", help="Python with upstream's wheel")
     parser.add_argument("--peers-python", default="", help="Python with the other peers")
     options = parser.parse_args()
-    unknown = [p for p in options.peers.split(",") if p not in SIDES]
+    unknown = [p for p in options.peers.split(",") if p not in SIDES or p == "before"]
     if unknown:
         parser.error(f"no side {unknown[0]!r}; there are {names}")
     if options.quick:
         options.rounds, options.turn = 3, 0.1
+    if options.before:
+        options.peers += ",before"
     return options
 
 
@@ -108,7 +113,8 @@ class Comparison:
         if worker is None or worker.process.poll() is not None:
             threads = str(self.options.threads)
             if side.worker == "here":
-                command = [str(self.bin / "bench_runner"), threads]
+                build = self.options.before if side.name == "before" else self.options.build
+                command = [str(build / "tests" / "bench" / "bench_runner"), threads]
             elif side.environment in self.pythons:
                 script = str(HERE / "_worker.py")
                 command = [self.pythons[side.environment], script, side.worker, threads]

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.table import Table
 
 HERE = "here"
+OWN = (HERE, "before")  # what their names begin with
 EXPLAINED = (
     "\n* faster than the limit that was measured in turns with it: the machine was busy with "
     "something else while it was, or the caches kept a part"
@@ -74,7 +75,7 @@ def table(title: str, rows: dict[str, dict], sides: list[str], machine: dict) ->
                 cells.append(f"{seconds(cell['median'])} ({cell['median'] / own:.2f}x)")
             else:
                 cells.append(f"[bold]{seconds(cell['median'])}[/]")
-        peers = [t for s, t in times.items() if not s.startswith(HERE)]
+        peers = [t for s, t in times.items() if not s.startswith(OWN)]
         verdict = f"{min(peers) / own:.2f}" if own and peers else "-"
         color = "green" if verdict != "-" and float(verdict) >= 1 else "red"
         of_limit = share(bound, own) if own and bound else "-"

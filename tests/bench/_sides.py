@@ -34,6 +34,7 @@ SIDES = {
     for side in (
         Side("here", "here", "ours", "own", "own"),
         Side("here (upstream's file)", "here", "upstream", "own", "upstream"),
+        Side("before", "here", "ours", "own", "own"),  # another build of this project
         Side("upstream", "upstream", "upstream", "upstream", "upstream"),
         Side("upstream XNNPACK", "upstream", "xnnpack", "upstream", "upstream"),
         Side("upstream (our file)", "upstream", "ours", "upstream", "own"),

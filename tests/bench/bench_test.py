@@ -96,6 +96,26 @@ def test_a_quantized_result_may_lie_twice_as_far_as_the_quantized_module(
     assert row["sides"]["ONNX Runtime"]["error"].startswith("wrong: off by 6.0e-02")
 
 
+def test_an_earlier_build_is_a_side_but_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["models", "--before", "old", "--peers", "here"])
+    options = _compare.parse("", "", ["here"])
+    assert options.peers == "here,before"
+    commands = []
+    monkeypatch.setattr(_compare, "Worker", lambda command, threads: commands.append(command))
+    for side in ("here", "before"):
+        _compare.Comparison(options).worker(SIDES[side])
+    assert [Path(c[0]).parent for c in commands] == [
+        options.build / "tests" / "bench",
+        Path("old") / "tests" / "bench",
+    ]
+    machine = dict.fromkeys(("threads", "read", "read_1", "peak", "peak_1", "int8", "int8_1"), 1)
+    sides = {"here": {"median": 2.0}, "before": {"median": 1.0}}
+    rows = {"a": {"work": {"limit": 1, "others": 0}, "sides": sides}}
+    cells = [list(c.cells) for c in _report.table("", rows, ["here", "before"], machine).columns]
+    assert cells[3] == ["1 s (0.50x)"]
+    assert "-" in cells[-1][0]
+
+
 def test_more_than_the_limit_is_explained() -> None:
     assert _report.share(0.9, 1.0) == "90%"
     assert _report.share(1.2, 1.0) == "120%*"
