@@ -53,43 +53,74 @@ inline std::vector<int32_t> strides_of(const std::vector<int32_t>& sizes,
   return strides;
 }
 
+/// The order of a dense tensor's dimensions in memory. Where strides are equal, all sizes but one
+/// are 1 or 0, and that one is outermost. Stops at strides of any other tensor.
+inline std::vector<uint8_t> dim_order_of(const std::vector<int32_t>& sizes,
+                                         const std::vector<int32_t>& strides) {
+  ET_CHECK_MSG(strides.size() == sizes.size(), "%zu strides for %zu sizes", strides.size(),
+               sizes.size());
+  std::vector<uint8_t> order = contiguous_dim_order(sizes.size());
+  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) {
+    return strides[a] != strides[b] ? strides[a] > strides[b] : sizes[a] > sizes[b];
+  });
+  int64_t dense = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const uint8_t d = order[i];
+    ET_CHECK_MSG(strides[d] == dense,
+                 "dimension %u has the stride %d; in a dense tensor it is %lld", unsigned{d},
+                 static_cast<int>(strides[d]), static_cast<long long>(dense));
+    dense *= std::max(sizes[d], 1);
+  }
+  return order;
+}
+
+/// The type that tests write elements of DTYPE in: uint8_t for Bool, because of std::vector<bool>,
+/// and the plain integer of a quantized type.
+template <aten::ScalarType DTYPE>
+struct ScalarTypeToCppTypeWrapper {
+  using ctype = typename ScalarTypeToCppType<DTYPE>::type;
+};
+template <>
+struct ScalarTypeToCppTypeWrapper<aten::ScalarType::Bool> {
+  using ctype = uint8_t;
+};
+#define ET_PLAIN_INTEGER(type, name)                          \
+  template <>                                                 \
+  struct ScalarTypeToCppTypeWrapper<aten::ScalarType::name> { \
+    using ctype = type::underlying;                           \
+  };
+ET_FORALL_QINT_TYPES(ET_PLAIN_INTEGER)
+#undef ET_PLAIN_INTEGER
+
 }  // namespace internal
 
 template <aten::ScalarType DTYPE>
 class TensorFactory {
  public:
-  /// The elements as tests write them; Bool is uint8_t, because of std::vector<bool>.
   using true_ctype = typename ScalarTypeToCppType<DTYPE>::type;
-  using ctype = std::conditional_t<std::is_same_v<true_ctype, bool>, uint8_t, true_ctype>;
+  using ctype = typename internal::ScalarTypeToCppTypeWrapper<DTYPE>::ctype;
 
   TensorFactory() = default;
   TensorFactory(const TensorFactory&) = delete;
   TensorFactory& operator=(const TensorFactory&) = delete;
 
-  /// `data` in memory order. Strides, in elements, must be those of a dense tensor; without them
-  /// it is contiguous.
+  /// `data` in memory order. Strides, in elements, must be those of a dense tensor, and are kept;
+  /// without them it is contiguous.
   aten::Tensor make(const std::vector<int32_t>& sizes, const std::vector<ctype>& data,
                     const std::vector<int32_t>& strides = {},
                     TensorShapeDynamism dynamism = TensorShapeDynamism::STATIC) {
-    std::vector<uint8_t> dim_order = internal::contiguous_dim_order(sizes.size());
-    if (!strides.empty()) {
-      ET_CHECK_MSG(strides.size() == sizes.size(), "%zu strides for %zu sizes", strides.size(),
-                   sizes.size());
-      const Error error = stride_to_dim_order(strides.data(), strides.size(), dim_order.data());
-      ET_CHECK_MSG(error == Error::Ok, "invalid strides");
+    if (strides.empty()) {
+      return make_with_dimorder(sizes, data, {}, dynamism);
     }
-    return make_with_dimorder(sizes, data, dim_order, dynamism);
+    return keep(sizes, data, internal::dim_order_of(sizes, strides), strides, dynamism);
   }
 
   aten::Tensor make_with_dimorder(const std::vector<int32_t>& sizes, const std::vector<ctype>& data,
                                   const std::vector<uint8_t>& dim_order = {},
                                   TensorShapeDynamism dynamism = TensorShapeDynamism::STATIC) {
-    ET_CHECK_MSG(data.size() == internal::sizes_to_numel(sizes), "%zu values for %zu elements",
-                 data.size(), internal::sizes_to_numel(sizes));
-    made_.push_back(std::make_unique<Memory>(
-        sizes, data, dim_order.empty() ? internal::contiguous_dim_order(sizes.size()) : dim_order,
-        dynamism));
-    return aten::Tensor(&made_.back()->impl);
+    const std::vector<uint8_t> order =
+        dim_order.empty() ? internal::contiguous_dim_order(sizes.size()) : dim_order;
+    return keep(sizes, data, order, internal::strides_of(sizes, order), dynamism);
   }
 
   /// `data` in memory order, that is with channels innermost.
@@ -167,11 +198,12 @@ class TensorFactory {
  private:
   struct Memory {
     Memory(const std::vector<int32_t>& sizes_, const std::vector<ctype>& data_,
-           const std::vector<uint8_t>& dim_order_, TensorShapeDynamism dynamism)
+           const std::vector<uint8_t>& dim_order_, const std::vector<int32_t>& strides_,
+           TensorShapeDynamism dynamism)
         : sizes(sizes_),
-          data(data_),
+          data(stored(data_)),
           dim_order(dim_order_),
-          strides(internal::strides_of(sizes, dim_order)),
+          strides(strides_),
           impl(DTYPE, static_cast<ssize_t>(sizes.size()), sizes.data(), data.data(),
                dim_order.data(), strides.data(), dynamism) {}
 
@@ -182,6 +214,23 @@ class TensorFactory {
     aten::TensorImpl impl;
   };
 
+  aten::Tensor keep(const std::vector<int32_t>& sizes, const std::vector<ctype>& data,
+                    const std::vector<uint8_t>& dim_order, const std::vector<int32_t>& strides,
+                    TensorShapeDynamism dynamism) {
+    ET_CHECK_MSG(data.size() == internal::sizes_to_numel(sizes), "%zu values for %zu elements",
+                 data.size(), internal::sizes_to_numel(sizes));
+    made_.push_back(std::make_unique<Memory>(sizes, data, dim_order, strides, dynamism));
+    return aten::Tensor(&made_.back()->impl);
+  }
+
+  /// Elements of Bool are 0 or 1 whatever a test writes, as a conversion to bool makes them.
+  static std::vector<ctype> stored(std::vector<ctype> data) {
+    if constexpr (DTYPE == aten::ScalarType::Bool) {
+      std::replace_if(
+          data.begin(), data.end(), [](ctype x) { return x != 0; }, ctype{1});
+    }
+    return data;
+  }
   static std::vector<ctype> filled(const std::vector<int32_t>& sizes, ctype value) {
     return std::vector<ctype>(internal::sizes_to_numel(sizes), value);
   }

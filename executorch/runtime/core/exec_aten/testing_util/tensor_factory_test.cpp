@@ -32,6 +32,22 @@ TEST(TensorFactory, StridesChooseTheDimOrder) {
   EXPECT_EQ(t.strides()[1], 2);
 }
 
+TEST(TensorFactory, StridesAreKept) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor t = tf.make({1, 3}, {1, 2, 3}, {1, 1});
+  EXPECT_EQ(t.dim_order()[0], 1);
+  EXPECT_EQ(t.strides()[0], 1);
+  EXPECT_EQ(tf.make({3, 0}, {}, {1, 3}).strides()[1], 3);
+}
+
+TEST(TensorFactory, StridesOfTensorsWithGapsOrSharedElementsAreRefused) {
+  TensorFactory<ScalarType::Float> tf;
+  EXPECT_DEATH(tf.make({2, 2}, {1, 2, 3, 4}, {1, 4}), "dense");
+  EXPECT_DEATH(tf.make({2, 2}, {1, 2, 3, 4}, {1, 1}), "dense");
+  EXPECT_DEATH(tf.make({2, 2}, {1, 2, 3, 4}, {0, 1}), "dense");
+  EXPECT_DEATH(tf.make({}, {1}, {1}), "1 strides for 0 sizes");
+}
+
 TEST(TensorMatchers, ToleranceIsOnlyForFloatingPoint) {
   TensorFactory<ScalarType::Float> tf;
   TensorFactory<ScalarType::Int> ti;
@@ -62,7 +78,29 @@ TEST(TensorPrinting, ShowsShapeTypeAndElements) {
   TensorFactory<ScalarType::Byte> tf;
   std::ostringstream text;
   text << tf.make({1, 2}, {7, 65});
-  EXPECT_EQ(text.str(), "Tensor(sizes=[1, 2], dtype=Byte, data=[7, 65])");
+  EXPECT_EQ(text.str(), "ETensor(sizes={1, 2}, dtype=Byte, data={7, 65})");
+}
+
+TEST(TensorPrinting, TypesHaveNames) {
+  std::ostringstream text;
+  text << ScalarType::BFloat16 << ' ' << static_cast<ScalarType>(127);
+  EXPECT_EQ(text.str(), "BFloat16 Unknown(127)");
+}
+
+TEST(TensorMatchers, DifferencesAreFoundByEveryAssertion) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor one = tf.make({2}, {1, 2});
+  const Tensor other = tf.make({1, 2}, {1, 3});
+  EXPECT_TENSOR_DATA_NE(one, other);
+  EXPECT_TENSOR_DATA_NOT_CLOSE(one, other);
+  EXPECT_TENSOR_DATA_NOT_CLOSE_WITH_TOL(one, other, 0.0, 0.5);
+  EXPECT_TENSOR_DATA_CLOSE_WITH_TOL(one, other, 0.0, 1.0);
+  EXPECT_TENSOR_NOT_CLOSE_WITH_TOL(one, tf.make({2}, {1, 3}), 0.0, 0.5);
+  const std::vector<Tensor> list = {one, one};
+  const std::vector<Tensor> changed = {one, other};
+  EXPECT_TENSOR_LISTS_NE(list, changed);
+  EXPECT_TENSOR_LISTS_NOT_CLOSE(list, changed);
+  EXPECT_TENSOR_LISTS_NOT_CLOSE_WITH_TOL(list, changed, 0.0, 5.0);
 }
 
 }  // namespace

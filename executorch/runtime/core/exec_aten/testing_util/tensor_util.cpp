@@ -124,15 +124,22 @@ bool operator==(const Tensor& a, const Tensor& b) {
 }
 
 std::ostream& operator<<(std::ostream& os, const Tensor& t) {
-  os << "Tensor(sizes=[";
+  os << "ETensor(sizes={";
   for (ssize_t i = 0; i < t.dim(); ++i) {
     os << (i > 0 ? ", " : "") << t.size(i);
   }
-  os << "], dtype=" << toString(t.scalar_type()) << ", data=[";
+  os << "}, dtype=" << t.scalar_type() << ", data={";
   testing::Refusal ctx;
   ET_SWITCH_REALHBBF16_AND_UINT_TYPES(t.scalar_type(), ctx, "operator<<", CTYPE,
                                       [&]() { testing::print_elements<CTYPE>(os, t); });
-  return os << (ctx.refused ? "?" : "") << "])";
+  return os << (ctx.refused ? "?" : "") << "})";
+}
+
+std::ostream& operator<<(std::ostream& os, ScalarType type) {
+  if (isValid(type)) {
+    return os << toString(type);
+  }
+  return os << "Unknown(" << static_cast<int>(type) << ")";
 }
 
 }  // namespace etensor

@@ -77,7 +77,10 @@ namespace etensor {
 
 /// Exactly the same elements, dtype and sizes.
 bool operator==(const Tensor& a, const Tensor& b);
+/// "ETensor(sizes={1, 2}, dtype=Byte, data={7, 65})", with at most 100 elements.
 std::ostream& operator<<(std::ostream& os, const Tensor& t);
+/// The name; "Unknown(127)" for a number that is no type.
+std::ostream& operator<<(std::ostream& os, ScalarType type);
 
 }  // namespace etensor
 }  // namespace runtime
@@ -86,6 +89,12 @@ std::ostream& operator<<(std::ostream& os, const Tensor& t);
 namespace torch {
 namespace executor {
 namespace testing {
+using ::executorch::runtime::testing::IsCloseTo;
+using ::executorch::runtime::testing::IsDataCloseTo;
+using ::executorch::runtime::testing::IsDataEqualTo;
+using ::executorch::runtime::testing::IsEqualTo;
+using ::executorch::runtime::testing::IsListCloseTo;
+using ::executorch::runtime::testing::IsListEqualTo;
 using ::executorch::runtime::testing::tensor_data_is_close;
 using ::executorch::runtime::testing::tensor_lists_are_close;
 using ::executorch::runtime::testing::tensors_are_close;
@@ -95,36 +104,54 @@ using ::executorch::runtime::testing::tensors_are_close;
 
 #define ET_TESTING_MATCH(check, t, matcher) \
   check##_THAT((t), ::executorch::runtime::testing::matcher)
+#define ET_TESTING_NO_MATCH(check, t, matcher) \
+  check##_THAT((t), ::testing::Not(::executorch::runtime::testing::matcher))
 
 #define EXPECT_TENSOR_EQ(t1, t2) ET_TESTING_MATCH(EXPECT, t1, IsEqualTo(t2))
 #define ASSERT_TENSOR_EQ(t1, t2) ET_TESTING_MATCH(ASSERT, t1, IsEqualTo(t2))
-#define EXPECT_TENSOR_NE(t1, t2) \
-  EXPECT_THAT((t1), ::testing::Not(::executorch::runtime::testing::IsEqualTo(t2)))
-#define ASSERT_TENSOR_NE(t1, t2) \
-  ASSERT_THAT((t1), ::testing::Not(::executorch::runtime::testing::IsEqualTo(t2)))
+#define EXPECT_TENSOR_NE(t1, t2) ET_TESTING_NO_MATCH(EXPECT, t1, IsEqualTo(t2))
+#define ASSERT_TENSOR_NE(t1, t2) ET_TESTING_NO_MATCH(ASSERT, t1, IsEqualTo(t2))
 #define EXPECT_TENSOR_CLOSE(t1, t2) ET_TESTING_MATCH(EXPECT, t1, IsCloseTo(t2))
 #define ASSERT_TENSOR_CLOSE(t1, t2) ET_TESTING_MATCH(ASSERT, t1, IsCloseTo(t2))
-#define EXPECT_TENSOR_NOT_CLOSE(t1, t2) \
-  EXPECT_THAT((t1), ::testing::Not(::executorch::runtime::testing::IsCloseTo(t2)))
-#define ASSERT_TENSOR_NOT_CLOSE(t1, t2) \
-  ASSERT_THAT((t1), ::testing::Not(::executorch::runtime::testing::IsCloseTo(t2)))
+#define EXPECT_TENSOR_NOT_CLOSE(t1, t2) ET_TESTING_NO_MATCH(EXPECT, t1, IsCloseTo(t2))
+#define ASSERT_TENSOR_NOT_CLOSE(t1, t2) ET_TESTING_NO_MATCH(ASSERT, t1, IsCloseTo(t2))
 #define EXPECT_TENSOR_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
   ET_TESTING_MATCH(EXPECT, t1, IsCloseTo(t2, rtol, atol))
 #define ASSERT_TENSOR_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
   ET_TESTING_MATCH(ASSERT, t1, IsCloseTo(t2, rtol, atol))
+#define EXPECT_TENSOR_NOT_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
+  ET_TESTING_NO_MATCH(EXPECT, t1, IsCloseTo(t2, rtol, atol))
+#define ASSERT_TENSOR_NOT_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
+  ET_TESTING_NO_MATCH(ASSERT, t1, IsCloseTo(t2, rtol, atol))
 #define EXPECT_TENSOR_DATA_EQ(t1, t2) ET_TESTING_MATCH(EXPECT, t1, IsDataEqualTo(t2))
 #define ASSERT_TENSOR_DATA_EQ(t1, t2) ET_TESTING_MATCH(ASSERT, t1, IsDataEqualTo(t2))
+#define EXPECT_TENSOR_DATA_NE(t1, t2) ET_TESTING_NO_MATCH(EXPECT, t1, IsDataEqualTo(t2))
+#define ASSERT_TENSOR_DATA_NE(t1, t2) ET_TESTING_NO_MATCH(ASSERT, t1, IsDataEqualTo(t2))
 #define EXPECT_TENSOR_DATA_CLOSE(t1, t2) ET_TESTING_MATCH(EXPECT, t1, IsDataCloseTo(t2))
 #define ASSERT_TENSOR_DATA_CLOSE(t1, t2) ET_TESTING_MATCH(ASSERT, t1, IsDataCloseTo(t2))
+#define EXPECT_TENSOR_DATA_NOT_CLOSE(t1, t2) ET_TESTING_NO_MATCH(EXPECT, t1, IsDataCloseTo(t2))
+#define ASSERT_TENSOR_DATA_NOT_CLOSE(t1, t2) ET_TESTING_NO_MATCH(ASSERT, t1, IsDataCloseTo(t2))
 #define EXPECT_TENSOR_DATA_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
   ET_TESTING_MATCH(EXPECT, t1, IsDataCloseTo(t2, rtol, atol))
 #define ASSERT_TENSOR_DATA_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
   ET_TESTING_MATCH(ASSERT, t1, IsDataCloseTo(t2, rtol, atol))
+#define EXPECT_TENSOR_DATA_NOT_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
+  ET_TESTING_NO_MATCH(EXPECT, t1, IsDataCloseTo(t2, rtol, atol))
+#define ASSERT_TENSOR_DATA_NOT_CLOSE_WITH_TOL(t1, t2, rtol, atol) \
+  ET_TESTING_NO_MATCH(ASSERT, t1, IsDataCloseTo(t2, rtol, atol))
 #define EXPECT_TENSOR_LISTS_EQ(l1, l2) ET_TESTING_MATCH(EXPECT, l1, IsListEqualTo(l2))
 #define ASSERT_TENSOR_LISTS_EQ(l1, l2) ET_TESTING_MATCH(ASSERT, l1, IsListEqualTo(l2))
+#define EXPECT_TENSOR_LISTS_NE(l1, l2) ET_TESTING_NO_MATCH(EXPECT, l1, IsListEqualTo(l2))
+#define ASSERT_TENSOR_LISTS_NE(l1, l2) ET_TESTING_NO_MATCH(ASSERT, l1, IsListEqualTo(l2))
 #define EXPECT_TENSOR_LISTS_CLOSE(l1, l2) ET_TESTING_MATCH(EXPECT, l1, IsListCloseTo(l2))
 #define ASSERT_TENSOR_LISTS_CLOSE(l1, l2) ET_TESTING_MATCH(ASSERT, l1, IsListCloseTo(l2))
+#define EXPECT_TENSOR_LISTS_NOT_CLOSE(l1, l2) ET_TESTING_NO_MATCH(EXPECT, l1, IsListCloseTo(l2))
+#define ASSERT_TENSOR_LISTS_NOT_CLOSE(l1, l2) ET_TESTING_NO_MATCH(ASSERT, l1, IsListCloseTo(l2))
 #define EXPECT_TENSOR_LISTS_CLOSE_WITH_TOL(l1, l2, rtol, atol) \
   ET_TESTING_MATCH(EXPECT, l1, IsListCloseTo(l2, rtol, atol))
 #define ASSERT_TENSOR_LISTS_CLOSE_WITH_TOL(l1, l2, rtol, atol) \
   ET_TESTING_MATCH(ASSERT, l1, IsListCloseTo(l2, rtol, atol))
+#define EXPECT_TENSOR_LISTS_NOT_CLOSE_WITH_TOL(l1, l2, rtol, atol) \
+  ET_TESTING_NO_MATCH(EXPECT, l1, IsListCloseTo(l2, rtol, atol))
+#define ASSERT_TENSOR_LISTS_NOT_CLOSE_WITH_TOL(l1, l2, rtol, atol) \
+  ET_TESTING_NO_MATCH(ASSERT, l1, IsListCloseTo(l2, rtol, atol))
