@@ -69,11 +69,15 @@ TEST(Tag, NamesFitTheirBuffer) {
   EXPECT_STREQ(tag_to_string(static_cast<Tag>(99)), "Unknown");
 }
 
-TEST(Tag, ShortBufferIsFilledAndEnded) {
+TEST(Tag, ShortBufferIsFilledAndEndedAndTheWholeLengthReturned) {
   char buffer[4];
-  EXPECT_EQ(tag_to_string(Tag::Tensor, buffer, sizeof(buffer)), 3u);
+  EXPECT_EQ(tag_to_string(Tag::Tensor, buffer, sizeof(buffer)), 6u);
   EXPECT_STREQ(buffer, "Ten");
-  EXPECT_EQ(tag_to_string(Tag::Tensor, buffer, 0), 0u);
+  EXPECT_EQ(tag_to_string(Tag::Int, buffer, sizeof(buffer)), 3u);
+  EXPECT_STREQ(buffer, "Int");
+  EXPECT_EQ(tag_to_string(Tag::Tensor, buffer, 0), 6u);
+  EXPECT_STREQ(buffer, "Int");
+  EXPECT_EQ(tag_to_string(Tag::Tensor, nullptr, 0), 6u);
 }
 
 }  // namespace

@@ -147,6 +147,10 @@ ET_EVALUE_NUMBER(bool, Bool, as_bool)
       return Error::InvalidType;                                              \
     }                                                                         \
     Stored* list = payload.copyable_union.member;                             \
+    if (list == nullptr) {                                                    \
+      ET_LOG(Error, "EValue: null pointer to a %s", #tag_name);               \
+      return Error::InvalidState;                                             \
+    }                                                                         \
     return read;                                                              \
   }
 ET_EVALUE_POINTER(aten::ArrayRef<char>, std::string_view, String, String, as_string_ptr,

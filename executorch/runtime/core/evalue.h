@@ -99,7 +99,7 @@ struct EValueReader;
 /// handle, strings and lists by pointer; what they point to is borrowed.
 ///
 /// `toX()` aborts when the value is of another type; `tryToX()` returns InvalidType instead, and
-/// InvalidState for a list with an empty slot.
+/// InvalidState for a null pointer and for a list with an empty slot.
 struct EValue {
   union Payload {
     union TriviallyCopyablePayload {

@@ -74,6 +74,20 @@ TEST(EValue, StringAndPlainListsAreViews) {
   EXPECT_TRUE(EValue(&bools).toBoolList()[0]);
 }
 
+TEST(EValue, NullPointersOfAPayloadAreErrors) {
+  EValue value;
+  value.payload.copyable_union.as_string_ptr = nullptr;
+  value.tag = Tag::String;
+  EXPECT_EQ(value.tryToString().error(), Error::InvalidState);
+  value.payload.copyable_union.as_bool_list_ptr = nullptr;
+  value.tag = Tag::ListBool;
+  EXPECT_EQ(value.tryToBoolList().error(), Error::InvalidState);
+  value.payload.copyable_union.as_tensor_list_ptr = nullptr;
+  value.tag = Tag::ListTensor;
+  EXPECT_EQ(value.tryTo<aten::TensorList>().error(), Error::InvalidState);
+  EXPECT_DEATH(value.toTensorList(), "");
+}
+
 TEST(BoxedEvalueList, GathersPresentValues) {
   EValue a(1);
   EValue b(2);

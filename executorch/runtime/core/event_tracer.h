@@ -6,7 +6,7 @@
 #include <executorch/runtime/core/array_ref.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/result.h>
-#include <executorch/runtime/platform/types.h>
+#include <executorch/runtime/platform/platform.h>
 
 namespace executorch {
 namespace runtime {

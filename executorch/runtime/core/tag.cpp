@@ -18,16 +18,12 @@ const char* tag_to_string(Tag tag) {
 #endif
 
 size_t tag_to_string(Tag tag, char* buffer, size_t buffer_size) {
-  if (buffer_size == 0) {
-    return 0;
-  }
 #if ET_ENABLE_ENUM_STRINGS
   const int needed = snprintf(buffer, buffer_size, "%s", tag_to_string(tag));
 #else
   const int needed = snprintf(buffer, buffer_size, "Tag::%d", static_cast<int>(tag));
 #endif
-  const size_t length = needed < 0 ? 0 : static_cast<size_t>(needed);
-  return length < buffer_size ? length : buffer_size - 1;
+  return needed < 0 ? 0 : static_cast<size_t>(needed);
 }
 
 }  // namespace runtime

@@ -43,7 +43,8 @@ const char* tag_to_string(Tag tag);
 #endif
 
 /// Writes the name, cut to `buffer_size` - 1 characters and ended by a zero byte, and returns how
-/// many characters were written. Without names compiled in, writes the number.
+/// many characters it has: `buffer_size` or more if it was cut. Without names compiled in, writes
+/// the number.
 size_t tag_to_string(Tag tag, char* buffer, size_t buffer_size);
 
 }  // namespace runtime

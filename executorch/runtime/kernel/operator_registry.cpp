@@ -43,6 +43,45 @@ class KeyCursor {
   const char* text_;
 };
 
+/// Writes a key as far as there is room.
+class KeyWriter {
+ public:
+  KeyWriter(char* to, size_t room) : to_(to), room_(room) {}
+
+  bool put(char c) {
+    if (room_ == 0) {
+      return false;
+    }
+    *to_++ = c;
+    --room_;
+    return true;
+  }
+
+  bool put_number(int value) {
+    if (value < 0 || value > 99) {
+      return false;
+    }
+    return (value < 10 || put(static_cast<char>('0' + value / 10))) &&
+           put(static_cast<char>('0' + value % 10));
+  }
+
+  bool put_tensor(const TensorMeta& meta) {
+    if (!put_number(static_cast<int>(meta.dtype_)) || !put(';')) {
+      return false;
+    }
+    for (size_t d = 0; d < meta.dim_order_.size(); ++d) {
+      if ((d > 0 && !put(',')) || !put_number(meta.dim_order_[d])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  char* to_;
+  size_t room_;
+};
+
 bool key_matches(const char* key, Span<const TensorMeta> meta_list) {
   const size_t n = meta_list.size();
   KeyCursor cursor(key);
@@ -89,6 +128,23 @@ const char* origin_of(const Kernel& kernel) {
 }
 
 }  // namespace
+
+Error internal::make_kernel_key_string(Span<const TensorMeta> key, char* buf, size_t buf_size) {
+  KeyWriter writer(buf, buf_size);
+  if (key.empty()) {
+    writer.put('\0');
+    return Error::Ok;
+  }
+  bool fits = writer.put('v') && writer.put('1');
+  for (size_t i = 0; i < key.size() && fits; ++i) {
+    fits = writer.put(i == 0 ? '/' : '|') && writer.put_tensor(key[i]);
+  }
+  ET_CHECK_OR_RETURN_ERROR(fits && writer.put('\0'), InvalidArgument,
+                           "kernel key: %zu tensors do not fit into %zu bytes, or one has a type "
+                           "or dimension of more than two digits",
+                           key.size(), buf_size);
+  return Error::Ok;
+}
 
 bool registry_has_op_function(const char* name, Span<const TensorMeta> meta_list) {
   return find(name, meta_list, get_registered_kernels()) != nullptr;

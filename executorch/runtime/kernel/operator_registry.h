@@ -102,6 +102,17 @@ struct Kernel {
   }
 };
 
+namespace internal {
+
+/// Room for the key of 16 tensors of 16 dimensions, and its zero byte.
+constexpr size_t kKernelKeyBufSize = 659;
+
+/// Writes the key of exactly these tensors and a zero byte; "" for none. InvalidArgument if it does
+/// not fit, or a type or dimension has more than two digits; nothing useful is in `buf` then.
+Error make_kernel_key_string(Span<const TensorMeta> key, char* buf, size_t buf_size);
+
+}  // namespace internal
+
 /// Whether get_op_function_from_registry() finds something.
 bool registry_has_op_function(const char* name, Span<const TensorMeta> meta_list = {});
 

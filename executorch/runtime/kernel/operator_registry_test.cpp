@@ -66,6 +66,35 @@ TEST(OperatorRegistry, FallbackServesWhatNoKeyMatches) {
   EXPECT_EQ(*get_op_function_from_registry("test::mixed.out", other), second);
 }
 
+TEST(OperatorRegistry, KeysAreWrittenAsTheyAreRead) {
+  const TensorMeta pair[] = {{ScalarType::BFloat16, channels_last}, {ScalarType::Long, {}}};
+  char key[internal::kKernelKeyBufSize];
+  ASSERT_EQ(internal::make_kernel_key_string(pair, key, sizeof(key)), Error::Ok);
+  EXPECT_STREQ(key, "v1/15;0,2,3,1|4;");
+  const Kernel own[] = {Kernel("test::written.out", KernelKey(key), first)};
+  EXPECT_EQ(*get_op_function_from_registry("test::written.out", pair, own), first);
+  EXPECT_EQ(internal::make_kernel_key_string({}, key, sizeof(key)), Error::Ok);
+  EXPECT_STREQ(key, "");
+  EXPECT_EQ(internal::make_kernel_key_string({}, nullptr, 0), Error::Ok);
+}
+
+TEST(OperatorRegistry, KeysThatDoNotFitAreErrors) {
+  const TensorMeta pair[] = {{ScalarType::BFloat16, channels_last}, {ScalarType::Long, {}}};
+  const size_t needed = std::string("v1/15;0,2,3,1|4;").size() + 1;
+  for (size_t room = 0; room <= needed; ++room) {
+    std::vector<char> key(room);  // a write behind it is found by the sanitizer
+    EXPECT_EQ(internal::make_kernel_key_string(pair, key.data(), room),
+              room == needed ? Error::Ok : Error::InvalidArgument)
+        << room;
+  }
+  char key[internal::kKernelKeyBufSize];
+  uint8_t far[] = {100};
+  const TensorMeta dim[] = {{ScalarType::Float, far}};
+  EXPECT_EQ(internal::make_kernel_key_string(dim, key, sizeof(key)), Error::InvalidArgument);
+  const TensorMeta type[] = {{static_cast<ScalarType>(-1), contiguous}};
+  EXPECT_EQ(internal::make_kernel_key_string(type, key, sizeof(key)), Error::InvalidArgument);
+}
+
 TEST(OperatorRegistry, AnotherTableMayBeSearched) {
   const Kernel own[] = {Kernel("test::own.out", second)};
   EXPECT_EQ(*get_op_function_from_registry("test::own.out", {}, own), second);

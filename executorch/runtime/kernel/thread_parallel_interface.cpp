@@ -10,10 +10,8 @@ internal::ParallelForFunction pool_parallel_for = nullptr;
 internal::ThreadCountFunction pool_thread_count = nullptr;
 thread_local int64_t this_thread_num = 0;
 
-}  // namespace
-
-bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_size,
-                  runtime::FunctionRef<void(int64_t, int64_t)> f) {
+bool run(internal::ParallelForFunction pool, int64_t begin, int64_t end, int64_t grain_size,
+         runtime::FunctionRef<void(int64_t, int64_t)> f) {
   if (begin < 0 || end < begin || grain_size <= 0) {
     ET_LOG(Error, "parallel_for: range [%lld, %lld) in steps of at least %lld",
            static_cast<long long>(begin), static_cast<long long>(end),
@@ -23,11 +21,24 @@ bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_si
   if (begin == end) {
     return true;
   }
-  if (pool_parallel_for != nullptr) {
-    return pool_parallel_for(begin, end, grain_size, f);
+  if (pool != nullptr) {
+    return pool(begin, end, grain_size, f);
   }
   f(begin, end);
   return true;
+}
+
+}  // namespace
+
+bool parallel_for(const int64_t begin, const int64_t end, const int64_t grain_size,
+                  runtime::FunctionRef<void(int64_t, int64_t)> f) {
+  return run(pool_parallel_for, begin, end, grain_size, f);
+}
+
+bool internal::parallel_for_no_threadpool(const int64_t begin, const int64_t end,
+                                          const int64_t grain_size,
+                                          runtime::FunctionRef<void(int64_t, int64_t)> f) {
+  return run(nullptr, begin, end, grain_size, f);
 }
 
 int64_t get_thread_count() {

@@ -22,6 +22,13 @@ void set_thread_num(int64_t thread_num);
 
 namespace internal {
 
+/// A grain size for cheap operations on elements: fewer are not worth a second thread.
+constexpr int64_t GRAIN_SIZE = 32768;
+
+/// parallel_for() on this thread alone, in one range.
+bool parallel_for_no_threadpool(const int64_t begin, const int64_t end, const int64_t grain_size,
+                                runtime::FunctionRef<void(int64_t, int64_t)> f);
+
 /// Runs valid, non-empty ranges as above. A thread pool sets this once at start-up; null restores
 /// the serial loop.
 using ParallelForFunction = bool (*)(int64_t begin, int64_t end, int64_t grain_size,

@@ -36,8 +36,12 @@ TEST(ParallelFor, PoolTakesOver) {
   EXPECT_EQ(get_thread_count(), 2);
   int calls = 0;
   EXPECT_TRUE(parallel_for(0, 10, 1, [&](int64_t, int64_t) { ++calls; }));
-  internal::set_parallel_for(nullptr);
   EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(internal::parallel_for_no_threadpool(0, 10, 1, [&](int64_t, int64_t) { ++calls; }));
+  EXPECT_EQ(calls, 3);
+  EXPECT_FALSE(internal::parallel_for_no_threadpool(1, 0, 1, [&](int64_t, int64_t) { ++calls; }));
+  internal::set_parallel_for(nullptr);
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(ParallelFor, ThreadNumberIsPerThread) {

@@ -19,7 +19,7 @@ std::array<char, kTensorShapeStringSizeLimit> shape_text(Span<SizesType> shape) 
   for (size_t i = 0; i < shape.size(); ++i) {
     const int64_t size = shape[i];
     const size_t room = static_cast<size_t>(text.data() + text.size() - cursor);
-    if (size < 0 || size > INT32_MAX) {
+    if (size < 0 || static_cast<uint64_t>(size) > internal::kMaximumPrintableTensorShapeElement) {
       cursor += std::snprintf(cursor, room, "ERR");
     } else {
       cursor += std::snprintf(cursor, room, "%d", static_cast<int>(size));

@@ -244,6 +244,12 @@ class TensorResizerFriend final {
   }
 };
 
+/// resize_tensor() of a tensor's memory.
+ET_NODISCARD inline Error resize_tensor_impl(aten::TensorImpl* impl,
+                                             aten::ArrayRef<aten::SizesType> new_sizes) {
+  return TensorResizerFriend::resize_tensor_impl(impl, new_sizes);
+}
+
 ET_NODISCARD Error resize_tensor_int64(aten::Tensor t, const int64_t* new_sizes, size_t n);
 
 }  // namespace internal
@@ -252,7 +258,7 @@ ET_NODISCARD Error resize_tensor_int64(aten::Tensor t, const int64_t* new_sizes,
 /// its own sizes, others at most as many elements as they were made with: else NotSupported.
 /// InvalidArgument for a negative size.
 ET_NODISCARD inline Error resize_tensor(aten::Tensor t, aten::ArrayRef<aten::SizesType> new_sizes) {
-  return internal::TensorResizerFriend::resize_tensor_impl(t.unsafeGetTensorImpl(), new_sizes);
+  return internal::resize_tensor_impl(t.unsafeGetTensorImpl(), new_sizes);
 }
 
 template <typename T,
@@ -327,5 +333,9 @@ using ::executorch::runtime::tensors_have_same_shape;
 using ::executorch::runtime::tensors_have_same_shape_and_dtype;
 using ::executorch::runtime::tensors_have_same_size_at_dims;
 using ::executorch::runtime::tensors_have_same_strides;
+
+namespace internal {
+using ::executorch::runtime::internal::resize_tensor_impl;
+}  // namespace internal
 }  // namespace executor
 }  // namespace torch

@@ -105,6 +105,21 @@ TEST(ExtractScalarTensor, TypesAreConvertedOnlyUpwards) {
   EXPECT_FALSE(extract_scalar_tensor(doubles.make({1}, {1.0}), &flag));
 }
 
+TEST(TensorUtil, MemoryOfATensorIsResizedToo) {
+  int32_t sizes[] = {3, 2};
+  uint8_t dim_order[] = {0, 1};
+  int32_t strides[] = {2, 1};
+  float data[6] = {};
+  aten::TensorImpl impl(ScalarType::Float, 2, sizes, data, dim_order, strides,
+                        TensorShapeDynamism::DYNAMIC_BOUND);
+  const int32_t smaller[] = {1, 4};
+  EXPECT_EQ(internal::resize_tensor_impl(&impl, smaller), Error::Ok);
+  EXPECT_EQ(impl.size(1), 4);
+  EXPECT_EQ(strides[0], 4);
+  const int32_t larger[] = {2, 4};
+  EXPECT_EQ(torch::executor::internal::resize_tensor_impl(&impl, larger), Error::NotSupported);
+}
+
 struct Context {
   Error error = Error::Ok;
   void fail(Error e) { error = e; }
