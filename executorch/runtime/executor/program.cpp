@@ -217,7 +217,7 @@ Result<MethodMeta> Program::method_meta(const char* method_name) const {
 Result<const char*> Program::get_output_flattening_encoding(const char* method_name) const {
   ET_ASSIGN_OR_RETURN(const auto* const plan, find_plan(method_name));
   const auto* meta = plan->container_meta_type();
-  ET_CHECK_OR_RETURN_ERROR(meta != nullptr && meta->encoded_out_str() != nullptr, InvalidArgument,
+  ET_CHECK_OR_RETURN_ERROR(meta != nullptr && meta->encoded_out_str() != nullptr, InvalidProgram,
                            "%s does not say how its outputs are arranged", method_name);
   return meta->encoded_out_str()->c_str();
 }

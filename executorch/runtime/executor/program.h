@@ -112,7 +112,7 @@ class Program final {
   Result<MethodMeta> method_meta(const char* method_name) const;
 
   /// How the method's outputs are arranged in Python, as pytree text. InvalidArgument if there is
-  /// no such method or it does not say.
+  /// no such method, InvalidProgram if it does not say.
   ET_DEPRECATED Result<const char*> get_output_flattening_encoding(
       const char* method_name = "forward") const;
 

@@ -110,6 +110,21 @@ TEST(Program, MethodsAreListed) {
   EXPECT_EQ(program->method_meta("other").error(), Error::InvalidArgument);
 }
 
+TEST(Program, ArrangementOfOutputsMayBeMissing) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  ProgramBuilder builder;
+  builder.method();
+  builder.method("plain").arranged = false;
+  BytesLoader loader(builder.build());
+  auto program = Program::load(&loader);
+  ASSERT_TRUE(program.ok());
+  EXPECT_STREQ(*program->get_output_flattening_encoding(), "outputs");
+  EXPECT_EQ(program->get_output_flattening_encoding("plain").error(), Error::InvalidProgram);
+  EXPECT_EQ(program->get_output_flattening_encoding("other").error(), Error::InvalidArgument);
+#pragma GCC diagnostic pop
+}
+
 TEST(Program, HeaderProbeTellsProgramsFromOtherFiles) {
   std::vector<uint8_t> bytes = program_with_constants();
   EXPECT_EQ(Program::check_header(bytes.data(), bytes.size()), Program::CompatibleVersion);

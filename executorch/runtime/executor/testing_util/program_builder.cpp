@@ -137,7 +137,10 @@ flatbuffers::Offset<fb::ExecutionPlan> ProgramBuilder::finish_plan(PlanBuilder& 
   const std::vector<int32_t> nothing;
   const std::vector<flatbuffers::Offset<fb::Chain>> chains = {
       fb::CreateChainDirect(fbb_, &nothing, &nothing, &plan.instructions_)};
-  const auto meta = fb::CreateContainerMetadataDirect(fbb_, "", "outputs");
+  flatbuffers::Offset<fb::ContainerMetadata> meta;
+  if (plan.arranged) {
+    meta = fb::CreateContainerMetadataDirect(fbb_, "", "outputs");
+  }
   return fb::CreateExecutionPlanDirect(fbb_, plan.name_.c_str(), meta, &plan.values_, &plan.inputs,
                                        &plan.outputs, &chains, &operators, &delegates,
                                        &plan.arenas);

@@ -47,6 +47,8 @@ class PlanBuilder {
   std::vector<int32_t> outputs;
   std::vector<int64_t> arenas = {0};
   std::vector<DelegateSpec> delegates;
+  /// Whether it says how its outputs are arranged.
+  bool arranged = true;
 
   int32_t tensor(const TensorSpec& spec);
   int32_t integer(int64_t value);
