@@ -19,7 +19,7 @@ inline void keep_prefetches() {
 inline void prefetch(const void* from, int64_t bytes) {
 #if defined(__GNUC__)
   for (int64_t i = 0; i < bytes; i += kLine) {
-    __builtin_prefetch(static_cast<const char*>(from) + i);
+    __builtin_prefetch(static_cast<const char*>(from) + i, 0, 2);
   }
   keep_prefetches();
 #else
