@@ -304,10 +304,17 @@ TEST_F(MergedDataMapTest, FindsTheKeysOfAllMaps) {
   EXPECT_EQ(merged->get_key(2).error(), Error::InvalidArgument);
 }
 
-TEST_F(MergedDataMapTest, RejectsDuplicateKeysAndMissingMaps) {
+TEST_F(MergedDataMapTest, LeavesNullMapsOut) {
+  const auto merged = merge({nullptr, &second_.get(), nullptr});
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->get_num_keys().get(), 1u);
+  EXPECT_EQ(merged->get_data("b")->size(), 8u);
+}
+
+TEST_F(MergedDataMapTest, RejectsDuplicateKeysAndNoMaps) {
   EXPECT_EQ(merge({&first_.get(), &first_.get()}).error(), Error::InvalidArgument);
   EXPECT_EQ(merge({}).error(), Error::InvalidArgument);
-  EXPECT_EQ(merge({nullptr}).error(), Error::InvalidArgument);
+  EXPECT_EQ(merge({nullptr, nullptr}).error(), Error::InvalidArgument);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
 #include <cinttypes>
 
 namespace executorch {
@@ -16,13 +17,14 @@ using runtime::Result;
 using runtime::Span;
 
 Result<MergedDataMap> MergedDataMap::load(Span<const NamedDataMap*> named_data_maps) {
-  ET_CHECK_OR_RETURN_ERROR(!named_data_maps.empty(), InvalidArgument,
-                           "merged data map: there is no map to merge");
+  const bool has_map = std::any_of(named_data_maps.begin(), named_data_maps.end(),
+                                   [](const NamedDataMap* map) { return map != nullptr; });
+  ET_CHECK_OR_RETURN_ERROR(has_map, InvalidArgument, "merged data map: there is no map to merge");
   return runtime::catch_allocation_failure("merged data map", [&]() -> Result<MergedDataMap> {
     std::vector<const char*> keys;
     Index home;
     for (const NamedDataMap* map : named_data_maps) {
-      ET_CHECK_OR_RETURN_ERROR(map != nullptr, InvalidArgument, "merged data map: a map is null");
+      if (map == nullptr) continue;
       ET_ASSIGN_OR_RETURN(const uint32_t n_keys, map->get_num_keys());
       for (uint32_t i = 0; i < n_keys; ++i) {
         ET_ASSIGN_OR_RETURN(const char* key, map->get_key(i));

@@ -21,7 +21,7 @@ namespace ET_MERGED_DATA_MAP_NAMESPACE {
 /// Several maps seen as one; keys in the order of the maps. The maps must outlive it.
 class MergedDataMap final : public executorch::ET_RUNTIME_NAMESPACE::NamedDataMap {
  public:
-  /// InvalidArgument when there is no map, one is null, or a key appears in two of them.
+  /// Null ones are left out. InvalidArgument when there is no map, or a key appears in two of them.
   static runtime::Result<MergedDataMap> load(
       runtime::Span<const executorch::ET_RUNTIME_NAMESPACE::NamedDataMap*> named_data_maps);
 
