@@ -277,6 +277,33 @@ TEST(TextLLMRunner, CallsTheProgramOnceForEachTokenThatItChooses) {
   EXPECT_EQ(model->n_tokens, (std::vector<size_t>{3, 1}));  // with the last one of the text so far
 }
 
+/// Notes what it is given, and leaves the position.
+class NotingPrefiller final : public TextPrefiller {
+ public:
+  using TextPrefiller::TextPrefiller;
+  Result<uint64_t> prefill_chunk(std::vector<uint64_t>& tokens, int64_t& start_pos,
+                                 float) override {
+    chunks.emplace_back(start_pos, tokens.size());
+    if (chunks.size() == fails_at) return Error::InvalidState;
+    return tokens.back();
+  }
+  std::vector<std::pair<int64_t, size_t>> chunks;
+  size_t fails_at = 0;
+};
+
+TEST(TextPrefiller, ChunksFollowEachOtherWhateverADerivedClassDoes) {
+  NotingPrefiller prefiller(nullptr, true, true, 3);
+  std::vector<uint64_t> tokens = {1, 2, 3, 4, 5, 6, 7, 8};
+  int64_t position = 10;
+  EXPECT_EQ(*prefiller.prefill(tokens, position), 8u);
+  const std::vector<std::pair<int64_t, size_t>> expected = {{10, 3}, {13, 3}, {16, 2}};
+  EXPECT_EQ(prefiller.chunks, expected);
+  EXPECT_EQ(position, 18);
+  prefiller.fails_at = expected.size() + 2;
+  EXPECT_EQ(prefiller.prefill(tokens, position).error(), Error::InvalidState);
+  EXPECT_EQ(position, 21);
+}
+
 TEST(LoadTokenizer, TakesTheFirstAndLastTokenByTheirPlaces) {
   const std::string path = testing::TempDir() + "/small.tiktoken";
   std::ofstream(path) << "YQ== 0\nYg== 1\n";
@@ -362,6 +389,17 @@ TEST(TextLLMRunner, StatsEchoAndWarmUp) {
   EXPECT_EQ(n_calls, 1);
   EXPECT_EQ(text.substr(0, 2), "ab");
   EXPECT_EQ(text.size(), 5u);
+}
+
+TEST(Stats, TheirTextHasTheTimesOfTheModel) {
+  Stats stats;
+  stats.model_execution_start_ms = 12;
+  stats.model_execution_end_ms = 34;
+  stats.aggregate_model_execution_time_ms = 56;
+  const std::string text = stats_to_json_string(stats);
+  EXPECT_NE(text.find("\"model_execution_start_ms\":12,\"model_execution_end_ms\":34,"),
+            std::string::npos);
+  EXPECT_NE(text.find(",\"aggregate_model_execution_time_ms\":56,"), std::string::npos);
 }
 
 TEST(TextLLMRunner, StopsFromTheCallback) {

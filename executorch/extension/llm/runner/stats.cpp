@@ -54,9 +54,12 @@ std::string stats_to_json_string(const Stats& stats) {
       << ",\"model_load_end_ms\":" << stats.model_load_end_ms
       << ",\"inference_start_ms\":" << stats.inference_start_ms
       << ",\"inference_end_ms\":" << stats.inference_end_ms
+      << ",\"model_execution_start_ms\":" << stats.model_execution_start_ms
+      << ",\"model_execution_end_ms\":" << stats.model_execution_end_ms
       << ",\"prompt_eval_end_ms\":" << stats.prompt_eval_end_ms
       << ",\"first_token_ms\":" << stats.first_token_ms
-      << ",\"aggregate_sampling_time_ms\":" << stats.aggregate_sampling_time_ms;
+      << ",\"aggregate_sampling_time_ms\":" << stats.aggregate_sampling_time_ms
+      << ",\"aggregate_model_execution_time_ms\":" << stats.aggregate_model_execution_time_ms;
   const auto memory = [&](const char* name, uint64_t bytes) {
     if (bytes != static_cast<uint64_t>(-1)) out << ",\"" << name << "\":" << bytes;
   };

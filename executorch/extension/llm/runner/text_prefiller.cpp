@@ -41,8 +41,12 @@ Result<uint64_t> TextPrefiller::prefill(std::vector<uint64_t>& prompt_tokens, in
     const size_t end = std::min(begin + chunk, prompt_tokens.size());
     std::vector<uint64_t> part(prompt_tokens.begin() + static_cast<std::ptrdiff_t>(begin),
                                prompt_tokens.begin() + static_cast<std::ptrdiff_t>(end));
+    // Counted here, too: a class derived from this one need not move the position.
+    const int64_t behind = start_pos + static_cast<int64_t>(part.size());
     Result<uint64_t> next = prefill_chunk(part, start_pos, temperature);
-    if (!next.ok() || end == prompt_tokens.size()) return next;
+    if (!next.ok()) return next;
+    start_pos = behind;
+    if (end == prompt_tokens.size()) return next;
   }
 }
 
