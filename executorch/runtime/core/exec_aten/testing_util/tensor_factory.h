@@ -12,7 +12,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
@@ -44,12 +43,18 @@ inline std::vector<uint8_t> channels_last_dim_order(size_t rank) {
   return order;
 }
 
+/// Of more dimensions, too, than kernels take, so that tests can see them refused.
 inline std::vector<int32_t> strides_of(const std::vector<int32_t>& sizes,
                                        const std::vector<uint8_t>& dim_order) {
+  std::vector<uint8_t> sorted = dim_order;
+  std::sort(sorted.begin(), sorted.end());
+  ET_CHECK_MSG(sorted == contiguous_dim_order(sizes.size()), "invalid dim order");
   std::vector<int32_t> strides(sizes.size());
-  const Error error =
-      dim_order_to_stride(sizes.data(), dim_order.data(), sizes.size(), strides.data());
-  ET_CHECK_MSG(error == Error::Ok, "invalid dim order");
+  int32_t stride = 1;
+  for (size_t i = dim_order.size(); i-- > 0;) {
+    strides[dim_order[i]] = stride;
+    stride *= std::max(sizes[dim_order[i]], 1);
+  }
   return strides;
 }
 
@@ -75,7 +80,7 @@ inline std::vector<uint8_t> dim_order_of(const std::vector<int32_t>& sizes,
 }
 
 /// The type that tests write elements of DTYPE in: uint8_t for Bool, because of std::vector<bool>,
-/// and the plain integer of a quantized type.
+/// and the plain integer of a quantized type and of Bits16.
 template <aten::ScalarType DTYPE>
 struct ScalarTypeToCppTypeWrapper {
   using ctype = typename ScalarTypeToCppType<DTYPE>::type;
@@ -90,6 +95,7 @@ struct ScalarTypeToCppTypeWrapper<aten::ScalarType::Bool> {
     using ctype = type::underlying;                           \
   };
 ET_FORALL_QINT_TYPES(ET_PLAIN_INTEGER)
+ET_PLAIN_INTEGER(::executorch::runtime::etensor::bits16, Bits16)
 #undef ET_PLAIN_INTEGER
 
 }  // namespace internal

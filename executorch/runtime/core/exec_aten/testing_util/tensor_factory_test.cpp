@@ -48,6 +48,22 @@ TEST(TensorFactory, StridesOfTensorsWithGapsOrSharedElementsAreRefused) {
   EXPECT_DEATH(tf.make({}, {1}, {1}), "1 strides for 0 sizes");
 }
 
+TEST(TensorFactory, ElementsAreWrittenAsPlainIntegers) {
+  TensorFactory<ScalarType::Bool> bools;
+  EXPECT_TENSOR_EQ(bools.make({3}, {0, 1, 7}), bools.make({3}, {0, 1, 1}));
+  TensorFactory<ScalarType::QInt8> tq;
+  EXPECT_EQ(tq.full({1}, -3).const_data_ptr<etensor::qint8>()->val_, -3);
+  TensorFactory<ScalarType::Bits16> tb;
+  EXPECT_EQ(tb.full({1}, 300).const_data_ptr<etensor::bits16>()->val_, 300);
+}
+
+TEST(TensorFactory, TensorsMayHaveMoreDimensionsThanKernelsTake) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor t = tf.ones(std::vector<int32_t>(kTensorDimensionLimit + 1, 1));
+  EXPECT_EQ(t.dim(), static_cast<ssize_t>(kTensorDimensionLimit) + 1);
+  EXPECT_DEATH(tf.make_with_dimorder({2, 2}, {1, 2, 3, 4}, {1, 1}), "invalid dim order");
+}
+
 TEST(TensorMatchers, ToleranceIsOnlyForFloatingPoint) {
   TensorFactory<ScalarType::Float> tf;
   TensorFactory<ScalarType::Int> ti;
