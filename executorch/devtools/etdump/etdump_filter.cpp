@@ -36,9 +36,10 @@ Result<bool> ETDumpFilter::filter(const char* name,
                            has_number ? "both" : "neither");
   if (has_number) {
     const auto number = static_cast<size_t>(delegate_debug_index);
-    return start_ <= number && number < end_;
+    return end_ == 0 || (start_ <= number && number < end_);
   }
-  return std::any_of(patterns_.begin(), patterns_.end(),
+  return patterns_.empty() ||
+         std::any_of(patterns_.begin(), patterns_.end(),
                      [&](const std::regex& pattern) { return std::regex_match(name, pattern); });
 }
 

@@ -14,8 +14,8 @@ using runtime::Result;
 using std::string_view;
 
 /// Names the operations of delegates whose outputs are left out of a dump: by name, where a pattern
-/// matches the whole of it, by number, where it is in the range. Without patterns no name is left
-/// out, without a range no number.
+/// matches the whole of it, by number, where it is in the range. Without patterns every name is left
+/// out, without a range every number.
 class ETDumpFilter : public runtime::EventTracerFilterBase {
  public:
   ETDumpFilter() = default;

@@ -275,7 +275,7 @@ TEST_P(ETDumpGenTest, TensorsLieAlignedInTheDebugBuffer) {
 }
 
 TEST_P(ETDumpGenTest, AListOfTensorsIsOneValue) {
-  uint8_t data[200];
+  alignas(64) uint8_t data[200];
   ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
   gen_.create_event_block("Execute");
   TensorFactory<ScalarType::Int> ints;
@@ -301,7 +301,7 @@ TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
   const Tensor a = floats.make({2}, {1, 2});
   EXPECT_EQ(gen_.log_evalue(EValue(a)).error(), Error::InvalidArgument);  // no place
   EXPECT_EQ(gen_.log_evalue(EValue()).error(), Error::InvalidArgument);
-  uint8_t data[70];
+  alignas(64) uint8_t data[70];
   EXPECT_EQ(gen_.set_debug_buffer({}).error(), Error::InvalidArgument);
   ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
   EXPECT_EQ(gen_.log_evalue(EValue(unsigneds.make({1}, {1}))).error(), Error::InvalidArgument);
@@ -319,7 +319,7 @@ TEST_P(ETDumpGenTest, ValuesThatCannotBeRecordedGiveAnErrorAndLeaveTheRest) {
 TEST_P(ETDumpGenTest, Bfloat16IsRecordedAsTheFloatsThatItMeans) {
   gen_.create_event_block("Execute");
   TensorFactory<ScalarType::BFloat16> brains;
-  uint8_t data[64];
+  alignas(64) uint8_t data[64];
   ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
   EXPECT_TRUE(gen_.log_evalue(EValue(brains.make({3}, {1, -2.5, 3e38}))).get());
   const Dump dump(gen_);

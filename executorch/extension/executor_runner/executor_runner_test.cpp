@@ -156,7 +156,7 @@ TEST_F(ExecutorRunnerTest, WritesAnETDumpAndTheBytesOfValues) {
   const std::string dump = content("run.etdp");
   EXPECT_EQ(dump.substr(8, 4), "ED00");
   EXPECT_NE(dump.find("native_call_add.out"), std::string::npos);
-  EXPECT_EQ(content("run.bin").size(), 64u + 16);  // of the instruction and of the method
+  EXPECT_EQ(content("run.bin").size(), 16u + 16);  // of the instruction and of the method
   EXPECT_FAILS(run_model("--dump_outputs"), 1, "--etdump_path");
   EXPECT_FAILS(run_model("--etdump_path=/no/such/file"), 1, "/no/such/file");
 }
@@ -172,6 +172,7 @@ TEST_F(ExecutorRunnerTest, RecordsNoMoreValuesThanAskedFor) {
   EXPECT_EQ(too_little.code, 0) << too_little.output;
   EXPECT_TRUE(contains(too_little, "run.etdp is not complete")) << too_little.output;
   EXPECT_EQ(content("run.bin").size(), 16u);
+  EXPECT_FAILS(run_model(record + " --debug_buffer_size=18446744073709551615"), 1, "no memory");
 }
 
 TEST_F(ExecutorRunnerTest, OtherFilesAreNoBundles) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string>
 
 namespace executorch::extension::command {
 
@@ -26,8 +27,17 @@ runtime::EventTracer* Tracing::start() {
   }
   if (outputs || intermediate_outputs) {
     if (debug_buffer_size > 0) {
-      buffer_.resize(debug_buffer_size);
-      check(gen_.set_debug_buffer({buffer_.data(), buffer_.size()}).error(), "record values");
+      // It begins where values may lie, so that how many fit is the same in every run.
+      constexpr size_t kAlignment = 64;
+      if (debug_buffer_size > memory_.max_size() - kAlignment) {
+        fail("there is no memory for " + std::to_string(debug_buffer_size) + " bytes of values");
+      }
+      size_t room = debug_buffer_size + kAlignment;
+      memory_.resize(room);
+      void* start = memory_.data();
+      std::align(kAlignment, debug_buffer_size, start, room);
+      debug_buffer_ = {static_cast<uint8_t*>(start), debug_buffer_size};
+      check(gen_.set_debug_buffer(debug_buffer_).error(), "record values");
     } else {
       auto sink = etdump::FileDataSink::create(debug_output_path.c_str());
       check(sink.error(), "write " + debug_output_path);
@@ -49,8 +59,8 @@ void Tracing::finish() {
   const std::unique_ptr<void, Free> owner(result.buf);
   devtools::write_file(etdump_path, {static_cast<const char*>(result.buf), result.size});
   if (sink_) sink_->close();
-  if (!buffer_.empty()) {
-    devtools::write_file(debug_output_path, {reinterpret_cast<const char*>(buffer_.data()),
+  if (!debug_buffer_.empty()) {
+    devtools::write_file(debug_output_path, {reinterpret_cast<const char*>(debug_buffer_.data()),
                                              gen_.get_data_sink()->get_used_bytes()});
   }
 }

@@ -31,8 +31,9 @@ class Tracing {
  private:
   etdump::ETDumpGen gen_;
   std::optional<etdump::FileDataSink> sink_;
-  /// In its place where there is a limit.
-  std::vector<uint8_t> buffer_;
+  /// In its place where there is a limit: `debug_buffer_` lies in `memory_`.
+  std::vector<uint8_t> memory_;
+  runtime::Span<uint8_t> debug_buffer_;
 };
 
 }  // namespace executorch::extension::command

@@ -24,9 +24,10 @@ Result<BufferDataSink> BufferDataSink::create(void* ptr, size_t size, size_t ali
 
 Result<size_t> BufferDataSink::write(const void* ptr, size_t size) {
   if (size == 0) {
-    return static_cast<size_t>(-1);
+    return used_;
   }
-  const size_t padding = (alignment_ - used_ % alignment_) % alignment_;
+  const auto address = reinterpret_cast<uintptr_t>(buffer_.data()) + used_;
+  const size_t padding = (alignment_ - address % alignment_) % alignment_;
   const size_t rest = buffer_.size() - used_;
   ET_CHECK_OR_RETURN_ERROR(padding <= rest && size <= rest - padding, OutOfResources,
                            "debug buffer of %zu bytes: %zu are used, %zu more do not fit",

@@ -11,7 +11,7 @@ namespace etdump {
 /// A sink over memory of the caller's, which outlives it.
 class BufferDataSink : public DataSinkBase {
  public:
-  /// `alignment`, a power of two, holds for offsets from the start of `buffer`.
+  /// `alignment`, a power of two, holds for the addresses that blobs are written to.
   /// InvalidArgument for no memory or another alignment.
   static runtime::Result<BufferDataSink> create(runtime::Span<uint8_t> buffer,
                                                 size_t alignment = 64) noexcept;

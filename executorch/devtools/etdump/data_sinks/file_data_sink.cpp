@@ -47,16 +47,13 @@ Result<FileDataSink> FileDataSink::create(const char* file_path) {
 Result<size_t> FileDataSink::write(const void* ptr, size_t size) {
   ET_CHECK_OR_RETURN_ERROR(file_ != nullptr, AccessFailed, "debug file: it is closed");
   if (size == 0) {
-    return static_cast<size_t>(-1);
+    return used_;
   }
-  static constexpr char kZeros[kAlignment] = {};
-  const size_t padding = (kAlignment - used_ % kAlignment) % kAlignment;
-  int failed = file_->output.write(kZeros, padding);
-  if (failed == 0) failed = file_->output.write(ptr, size);
+  const int failed = file_->output.write(ptr, size);
   ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "%s: %zu bytes at %zu cannot be written: %s",
-                           file_->path.c_str(), size, used_ + padding, std::strerror(failed));
-  const size_t offset = used_ + padding;
-  used_ = offset + size;
+                           file_->path.c_str(), size, used_, std::strerror(failed));
+  const size_t offset = used_;
+  used_ += size;
   return offset;
 }
 

@@ -8,12 +8,10 @@
 namespace executorch {
 namespace etdump {
 
-/// A sink that is a file, laid out as a BufferDataSink's memory with alignment 64. It takes the
-/// place of what was at its path when it is closed; a process that is killed leaves that as it was.
+/// A sink that is a file, blob behind blob without padding. It takes the place of what was at its
+/// path when it is closed; a process that is killed leaves that as it was.
 class FileDataSink : public DataSinkBase {
  public:
-  static constexpr size_t kAlignment = 64;
-
   /// AccessFailed if it cannot be written, MemoryAllocationFailed.
   static runtime::Result<FileDataSink> create(const char* file_path);
 
