@@ -138,6 +138,11 @@ void convert(const void* from, ScalarType from_type, void* to, ScalarType to_typ
   }
 }
 
+/// Calls `deleter` with `data` at its end; null where there is none.
+std::shared_ptr<void> owner_of(void* data, std::function<void(void*)> deleter) {
+  return deleter ? std::shared_ptr<void>(data, std::move(deleter)) : nullptr;
+}
+
 TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vector<SizesType> sizes,
                     std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
   const auto rank = static_cast<size_t>(source.dim());
@@ -214,13 +219,9 @@ TensorPtr make_tensor_ptr(std::vector<SizesType> sizes, void* data,
                           std::vector<DimOrderType> dim_order, std::vector<StridesType> strides,
                           ScalarType type, Device device, TensorShapeDynamism dynamism,
                           std::function<void(void*)> deleter) {
-  std::shared_ptr<void> owner;
-  if (deleter) {
-    owner = std::shared_ptr<void>(data, std::move(deleter));
-  }
-  return internal::make_tensor_ptr_owned_by(std::move(owner), data, std::move(sizes),
-                                            std::move(dim_order), std::move(strides), type,
-                                            dynamism, device);
+  return internal::make_tensor_ptr_owned_by(owner_of(data, std::move(deleter)), data,
+                                            std::move(sizes), std::move(dim_order),
+                                            std::move(strides), type, dynamism, device);
 }
 
 TensorPtr make_tensor_ptr(std::vector<SizesType> sizes, std::vector<uint8_t> data,
@@ -237,8 +238,10 @@ TensorPtr make_tensor_ptr(std::vector<SizesType> sizes, std::vector<uint8_t> dat
 }
 
 TensorPtr make_tensor_ptr(const Tensor& tensor, std::vector<SizesType> sizes,
-                          std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
-  return make_view(nullptr, tensor, std::move(sizes), std::move(dim_order), std::move(strides));
+                          std::vector<DimOrderType> dim_order, std::vector<StridesType> strides,
+                          std::function<void(void*)> deleter) {
+  return make_view(owner_of(tensor.mutable_data_ptr(), std::move(deleter)), tensor,
+                   std::move(sizes), std::move(dim_order), std::move(strides));
 }
 
 TensorPtr make_tensor_ptr(const TensorPtr& tensor_ptr, std::vector<SizesType> sizes,

@@ -222,11 +222,12 @@ inline TensorPtr make_tensor_ptr(
 // order nor strides, a view of the same rank has the dim order of its source and any other is
 // contiguous. A view has at most as many elements as its source.
 
-/// The caller keeps the memory alive.
+/// The caller keeps the memory alive, or `deleter`, which is called with it at the view's end.
 TensorPtr make_tensor_ptr(const executorch::aten::Tensor& tensor,
                           std::vector<executorch::aten::SizesType> sizes = {},
                           std::vector<executorch::aten::DimOrderType> dim_order = {},
-                          std::vector<executorch::aten::StridesType> strides = {});
+                          std::vector<executorch::aten::StridesType> strides = {},
+                          std::function<void(void*)> deleter = nullptr);
 
 /// The view keeps its source alive.
 TensorPtr make_tensor_ptr(const TensorPtr& tensor_ptr,

@@ -140,6 +140,18 @@ TEST_F(TensorPtrTest, ViewsShareMemoryAndKeepTheirSourceAlive) {
   EXPECT_TRUE(watch.expired());
 }
 
+TEST_F(TensorPtrTest, ADeleterKeepsWhatAViewIsOf) {
+  auto source = make_tensor_ptr({1.0f, 2.0f});
+  void* deleted = nullptr;
+  auto view = make_tensor_ptr(*source, {2, 1}, {}, {}, [&, source](void* data) { deleted = data; });
+  void* const data = source->mutable_data_ptr();
+  source.reset();
+  EXPECT_EQ(view->const_data_ptr<float>()[1], 2.0f);
+  EXPECT_EQ(deleted, nullptr);
+  view.reset();
+  EXPECT_EQ(deleted, data);
+}
+
 TEST_F(TensorPtrTest, ViewsMayOnlyBeReadWhereTheirSourceMay) {
   float data[] = {1, 2, 3, 4};
   const TensorPtr source = from_blob(data, {2, 2});
