@@ -218,12 +218,14 @@ Function by_regex(const std::string& pattern, Behavior behavior, bool invert,
 
 Function split(const Json& config, std::string& message) {
   Behavior behavior = Behavior::kRemoved;
-  if (!behavior_of(string_at(config, "behavior"), behavior)) {
+  const std::string name = string_at(config, "behavior");
+  if (!name.empty() && !behavior_of(name, behavior)) {
     message = "Split: unknown behavior";
     return nullptr;
   }
-  const bool invert = bool_at(config, "invert", false);
   const TextPattern pattern = pattern_at(config, "pattern");
+  // Without a behavior a text is what lies between pieces, and an expression what pieces are.
+  const bool invert = bool_at(config, "invert", name.empty() && pattern.is_regex);
   return pattern.is_regex ? by_regex(pattern.text, behavior, invert, message)
                           : by_text(pattern.text, behavior, invert);
 }

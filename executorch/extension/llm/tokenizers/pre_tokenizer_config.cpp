@@ -68,6 +68,8 @@ nlohmann::json PreTokenizerConfig::json() const {
   if (is_delimiter == false) {
     json["invert"] = true;
     json["behavior"] = "Removed";
+  } else if (is_delimiter == true && !json.contains("behavior")) {
+    json["behavior"] = "Removed";
   }
   if (pretokenizers.has_value()) {
     json["pretokenizers"] = nlohmann::json::array();

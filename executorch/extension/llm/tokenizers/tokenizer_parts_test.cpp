@@ -92,6 +92,22 @@ TEST(TokenizerParts, PreTokenizers) {
   EXPECT_EQ(PreTokenizerConfig("Nothing").create(), nullptr);
 }
 
+TEST(TokenizerParts, SplitsWithoutABehavior) {
+  const auto pieces = [](const char* text, const char* input) {
+    PreTokenizerConfig config;
+    return config.parse_json(json::parse(text)).create()->pre_tokenize(input);
+  };
+  EXPECT_EQ(pieces(R"({"type": "Split", "pattern": {"String": "+"}})", "a+b+c"),
+            (Texts{"a", "b", "c"}));
+  EXPECT_EQ(pieces(R"({"type": "Split", "pattern": {"Regex": "[a-z]+"}})", "ab cd"),
+            (Texts{"ab", "cd"}));
+  EXPECT_EQ(PreTokenizerConfig("Split").set_pattern("o").create()->pre_tokenize("foo"),
+            (Texts{"o", "o"}));
+  PreTokenizerConfig delimiter("Split");
+  delimiter.set_pattern("o").set_is_delimiter(true);
+  EXPECT_EQ(delimiter.create()->pre_tokenize("aob"), (Texts{"a", "b"}));
+}
+
 TEST(TokenizerParts, Normalizers) {
   EXPECT_EQ(ReplaceNormalizer("\\s+", "_").normalize("a  b"), "a_b");
   EXPECT_EQ(NFCNormalizer().normalize("e\xcc\x81"), "\xc3\xa9");
