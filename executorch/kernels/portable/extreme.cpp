@@ -68,6 +68,21 @@ struct Extreme {
   }
 };
 
+/// The extreme of no elements: what every value of the type of `out`, which has one element, beats
+/// or equals.
+template <bool largest>
+void store_bound(Tensor& out) {
+  with_dtype(out.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      *static_cast<T*>(out.mutable_data_ptr()) = largest ? Limits::lowest() : Limits::max();
+    } else {
+      store_at(largest ? -INFINITY : INFINITY, out, 0);
+    }
+  });
+}
+
 /// Values into `values` and indices into `indices`, either of which may be null. `converts`: values
 /// may have another type than the elements, which can hold them.
 template <bool largest>
@@ -126,6 +141,16 @@ Tensor& over_dims(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
 }
 
 template <bool largest>
+Tensor& of_all(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out) {
+  if (self.numel() > 0) return over_dims<largest>(ctx, op, self, std::nullopt, false, true, out);
+  ET_REQUIRE(ctx, can_store(self.scalar_type(), out.scalar_type()), InvalidArgument, out,
+             "%s: self is %s but out is %s", op, toString(self.scalar_type()),
+             toString(out.scalar_type()));
+  if (resize_out(ctx, op, out, Shape())) store_bound<largest>(out);
+  return out;
+}
+
+template <bool largest>
 Tensor& index_of(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
                  std::optional<int64_t> dim, bool keepdim, Tensor& out) {
   ET_REQUIRE(ctx, self.scalar_type() != ScalarType::Bool, InvalidArgument, out,
@@ -152,11 +177,11 @@ Tensor& amin_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef dim,
 }
 
 Tensor& max_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return over_dims<true>(ctx, "max.unary_out", self, std::nullopt, false, true, out);
+  return of_all<true>(ctx, "max.unary_out", self, out);
 }
 
 Tensor& min_unary_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return over_dims<false>(ctx, "min.unary_out", self, std::nullopt, false, true, out);
+  return of_all<false>(ctx, "min.unary_out", self, out);
 }
 
 TensorPair max_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool keepdim,

@@ -98,6 +98,11 @@ bool require_indices_apart(KernelRuntimeContext& ctx, const char* op, OptionalTe
   return true;
 }
 
+bool has_tensor(OptionalTensors indices) {
+  return std::any_of(indices.begin(), indices.end(),
+                     [](const std::optional<Tensor>& index) { return index.has_value(); });
+}
+
 bool AdvancedIndex::add_term(KernelRuntimeContext& ctx, const char* op, const Tensor& x,
                              const Tensor& t, int64_t entry, int64_t& dim) {
   Term& term = terms_[n_terms_++];
@@ -328,9 +333,12 @@ Tensor& index_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, Optional
              "%s: out has dtype %s; that of the input, %s, was expected", kOp,
              toString(out.scalar_type()), toString(self.scalar_type()));
   AdvancedIndex index(ctx);
-  if (!require_indices_apart(ctx, kOp, indices, out) || !index.parse(ctx, kOp, self, indices)) {
+  if (!require_indices_apart(ctx, kOp, indices, out)) return out;
+  if (static_cast<ssize_t>(indices.size()) <= self.dim() && !has_tensor(indices)) {
+    copy_view(ctx, kOp, self, Layout(self), out);
     return out;
   }
+  if (!index.parse(ctx, kOp, self, indices)) return out;
   if (!resize_out(ctx, kOp, out, index.result()) || out.numel() == 0) return out;
   const Layout from(self), to(out);
   const Loop rest = index.rest(from, to);

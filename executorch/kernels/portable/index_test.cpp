@@ -63,6 +63,13 @@ TEST_F(Indexing, SeparatedIndicesComeFirstInTheResult) {
                    floats.make({3, 2}, {1, 3, 4, 6, 5, 7}));
 }
 
+TEST_F(Indexing, WithoutIndexTensorsEverythingIsKept) {
+  EXPECT_TENSOR_EQ(at(grid, {}, floats.zeros({2, 3})), grid);
+  EXPECT_TENSOR_EQ(at(grid, {std::nullopt, std::nullopt}, floats.zeros({2, 3})), grid);
+  at(grid, {std::nullopt, std::nullopt, std::nullopt}, floats.zeros({2, 3}));
+  expect_failure("more indices than dims");
+}
+
 TEST_F(Indexing, MasksStandForTheirTruePositions) {
   Tensor mask = bools.make({2, 3}, {false, true, false, true, false, true});
   Tensor out = floats.zeros({6}, TensorShapeDynamism::DYNAMIC_BOUND);

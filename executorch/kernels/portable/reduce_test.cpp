@@ -154,6 +154,22 @@ TEST_F(Reduce, RefusesExtremesOfNothing) {
   EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
 }
 
+TEST_F(Reduce, ExtremesOfATensorWithoutElementsAreTheBoundsOfItsType) {
+  TensorFactory<ScalarType::Short> shorts;
+  Tensor real = floats.zeros({}), small = shorts.zeros({}), flag = bools.zeros({});
+  max_unary_out(ctx, floats.zeros({2, 0}), real);
+  EXPECT_TENSOR_EQ(real, floats.full({}, -INFINITY));
+  min_unary_out(ctx, floats.zeros({2, 0}), real);
+  EXPECT_TENSOR_EQ(real, floats.full({}, INFINITY));
+  max_unary_out(ctx, shorts.zeros({0}), small);
+  EXPECT_TENSOR_EQ(small, shorts.full({}, -32768));
+  min_unary_out(ctx, bools.zeros({0}), flag);
+  EXPECT_TENSOR_EQ(flag, bools.ones({}));
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  min_unary_out(ctx, floats.zeros({0}), small);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
 TEST_F(Reduce, RefusesBadDimsAndTypes) {
   const std::vector<std::vector<int64_t>> bad = {{2}, {-3}, {0, 0}, {1, -1}};
   for (const std::vector<int64_t>& dims : bad) {
