@@ -1,5 +1,7 @@
 // Operators are called under their conventional names, as kernels and tests of users do.
+#include <executorch/kernels/portable/Functions.h>
 #include <executorch/kernels/portable/NativeFunctions.h>
+#include <executorch/kernels/quantized/Functions.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
 #include <executorch/runtime/kernel/kernel_includes.h>
@@ -71,6 +73,36 @@ TEST_F(NativeFunctions, MatrixProductsSoftmaxAndViewsAreThere) {
   Tensor flat = tf_.zeros({4});
   torch::executor::native::view_copy_out(context_, a_, {sizes, 1}, flat);
   EXPECT_TENSOR_EQ(flat, tf_.make({4}, {1, 2, 3, 4}));
+}
+
+TEST_F(NativeFunctions, OperatorsOfOneNameAreChosenByArguments) {
+  namespace aten = torch::executor::aten;
+  Tensor& result = aten::add_outf(context_, a_, b_, 2, out_);
+  EXPECT_EQ(&result, &out_);
+  EXPECT_TENSOR_EQ(out_, tf_.make({2, 2}, {21, 42, 63, 84}));
+  aten::add_outf(context_, a_, 1, 3, out_);
+  EXPECT_TENSOR_EQ(out_, tf_.make({2, 2}, {4, 5, 6, 7}));
+  aten::div_outf(context_, b_, a_, "floor", out_);
+  EXPECT_TENSOR_EQ(out_, tf_.make({2, 2}, {10, 10, 10, 10}));
+  Tensor values = tf_.zeros({2});
+  Tensor indices = tl_.zeros({2});
+  aten::max_outf(context_, a_, 1, false, values, indices);
+  EXPECT_TENSOR_EQ(indices, tl_.make({2}, {1, 1}));
+  const int64_t order[] = {1, 0};
+  aten::permute_copy_outf(context_, a_, order, out_);
+  EXPECT_TENSOR_EQ(out_, tf_.make({2, 2}, {1, 3, 2, 4}));
+}
+
+TEST_F(NativeFunctions, OperatorsOfOtherNamespacesAndInPlaceHaveNamesToo) {
+  torch::executor::aten::copy_(context_, out_, b_, /*non_blocking=*/false);
+  EXPECT_TENSOR_EQ(out_, b_);
+  torch::executor::dim_order_ops::_to_dim_order_copy_outf(context_, a_, false, {}, out_);
+  EXPECT_TENSOR_EQ(out_, a_);
+  TensorFactory<ScalarType::Byte> tb;
+  Tensor bytes = tb.zeros({2, 2});
+  torch::executor::quantized_decomposed::quantize_per_tensor_outf(context_, a_, 0.5, 1, 0, 255,
+                                                                  ScalarType::Byte, bytes);
+  EXPECT_TENSOR_EQ(bytes, tb.make({2, 2}, {3, 5, 7, 9}));
 }
 
 TEST_F(NativeFunctions, FailureIsInTheContext) {
