@@ -21,9 +21,26 @@ void copy_into(const Tensor& src, Tensor& out, const Layout& part) {
               out.scalar_type(), part);
 }
 
-// cat passes over tensors of shape [0] whatever the rank of the others.
-bool is_skipped(const Tensor& t) {
-  return t.dim() == 1 && t.size(0) == 0;
+// Whether `t` has the extents of `first`, but for `dim`.
+bool joins(const Tensor& t, const Tensor& first, int64_t dim) {
+  bool fits = t.dim() == first.dim();
+  for (int64_t d = 0; fits && d < t.dim(); ++d) fits = d == dim || t.size(d) == first.size(d);
+  return fits;
+}
+
+// cat passes over tensors without elements that do not join the others, such as those of shape [0].
+bool is_skipped(const Tensor& t, const Tensor& first, int64_t dim) {
+  return t.numel() == 0 && !joins(t, first, dim);
+}
+
+// The first tensor that has elements; where none has, the first that is not of shape [0].
+const Tensor& first_to_join(TensorList tensors) {
+  const Tensor* first = &tensors[0];
+  for (const Tensor& t : tensors) {
+    if (t.numel() > 0) return t;
+    if (first->dim() == 1) first = &t;
+  }
+  return *first;
 }
 
 bool require_result_dtype(KernelRuntimeContext& ctx, const char* op, TensorList tensors,
@@ -52,32 +69,24 @@ bool require_result_dtype(KernelRuntimeContext& ctx, const char* op, TensorList 
 Tensor& cat_out(KernelRuntimeContext& ctx, TensorList tensors, int64_t dim, Tensor& out) {
   constexpr const char* kOp = "cat.out";
   if (!require_result_dtype(ctx, kOp, tensors, out)) return out;
-  const Tensor* first = &tensors[0];
-  for (const Tensor& t : tensors) {
-    if (!is_skipped(t)) {
-      first = &t;
-      break;
-    }
-  }
-  ET_REQUIRE(ctx, first->dim() > 0, InvalidArgument, out, "%s: 0-d tensors cannot be joined", kOp);
-  if (!normalize_dim(ctx, kOp, dim, first->dim())) return out;
-  Shape shape(*first);
+  const Tensor& first = first_to_join(tensors);
+  ET_REQUIRE(ctx, first.dim() > 0, InvalidArgument, out, "%s: 0-d tensors cannot be joined", kOp);
+  if (!normalize_dim(ctx, kOp, dim, first.dim())) return out;
+  Shape shape(first);
   int64_t length = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
-    if (is_skipped(t)) continue;
-    bool fits = t.dim() == first->dim();
-    for (int64_t d = 0; fits && d < t.dim(); ++d) fits = d == dim || t.size(d) == first->size(d);
-    ET_REQUIRE(ctx, fits, InvalidArgument, out,
+    if (is_skipped(t, first, dim)) continue;
+    ET_REQUIRE(ctx, joins(t, first, dim), InvalidArgument, out,
                "%s: tensor %zu of shape %s does not join %s along dim %" PRId64, kOp, i,
-               ShapeText(t).c_str(), ShapeText(*first).c_str(), dim);
+               ShapeText(t).c_str(), ShapeText(first).c_str(), dim);
     length += t.size(dim);
   }
   shape.set(dim, length);
   if (!resize_out(ctx, kOp, out, shape)) return out;
   Layout part(out);
   for (const Tensor& t : tensors) {
-    if (is_skipped(t)) continue;
+    if (is_skipped(t, first, dim)) continue;
     part.shape.set(dim, t.size(dim));
     copy_into(t, out, part);
     part.offset += t.size(dim) * part.strides[dim];

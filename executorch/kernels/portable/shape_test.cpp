@@ -90,6 +90,18 @@ TEST_F(Shapes, CatSkipsEmptyListsAndPromotes) {
   expect_failure("nothing to join");
 }
 
+TEST_F(Shapes, CatPassesOverWhatHasNoElementsAndDoesNotFit) {
+  Tensor out = floats.zeros({4, 1});
+  const Tensor parts[] = {floats.make({0, 10, 3}, {}), count({2, 1}), floats.make({0, 1}, {}),
+                          count({2, 1})};
+  cat_out(ctx, TensorList(parts, 4), 0, out);
+  EXPECT_TENSOR_EQ(out, floats.make({4, 1}, {0, 1, 0, 1}));
+  Tensor wide = floats.zeros({5, 0});
+  const Tensor empty[] = {floats.make({0}, {}), floats.make({2, 0}, {}), floats.make({3, 0}, {})};
+  cat_out(ctx, TensorList(empty, 3), 0, wide);
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+}
+
 TEST_F(Shapes, SplitNeedsAsManyOutsAsPieces) {
   Tensor x = count({5});
   const Tensor outs[] = {floats.zeros({2}), floats.zeros({2}), floats.zeros({1})};
