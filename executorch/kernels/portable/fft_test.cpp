@@ -72,4 +72,22 @@ TEST(Fft, LinesOfALargePrimeLengthTakeNoLonger) {
   }
 }
 
+TEST(Fft, RealNumbersComeOfTheFirstHalfOfALine) {
+  executorch::runtime::runtime_init();
+  PlatformMemoryAllocator memory;
+  KernelRuntimeContext ctx(nullptr, &memory);
+  TensorFactory<ScalarType::Double> reals;
+  Tensor found = reals.zeros({4});
+  const int64_t dim = 0;
+  for (const std::vector<Complex>& line :
+       {std::vector<Complex>{10, {-2, 2}, -2}, std::vector<Complex>{10, {-2, 2}, -2, {7, 7}}}) {
+    List in(line);
+    _fft_c2r_out(ctx, Tensor(&in.impl), {&dim, 1}, 2, 4, found);
+    EXPECT_TENSOR_CLOSE(found, reals.make({4}, {1, 2, 3, 4}));
+  }
+  List less({10, {-2, 2}});
+  _fft_c2r_out(ctx, Tensor(&less.impl), {&dim, 1}, 2, 4, found);
+  EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+}
+
 }  // namespace
