@@ -27,8 +27,7 @@ bool require_gemm_dtype(KernelRuntimeContext& ctx, const char* op, const Tensor&
   ET_REQUIRE(ctx, type == b.scalar_type() && type == out.scalar_type(), InvalidArgument, false,
              "%s: operands and out must have one dtype; they have %s, %s and %s", op,
              toString(type), toString(b.scalar_type()), toString(out.scalar_type()));
-  const bool known = type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble ||
-                     with_gemm_dtype(type, [](auto) {});
+  const bool known = is_complex(type) || with_gemm_dtype(type, [](auto) {});
   ET_REQUIRE(ctx, known, InvalidArgument, false, "%s: not implemented for dtype %s", op,
              toString(type));
   return true;
@@ -99,6 +98,9 @@ bool run_complex(const cpu::Gemm<T>& g, cpu::Scratch& scratch) {
 // number of two T.
 template <class F>
 bool run_products(const Tensor& out, cpu::Scratch& scratch, const F& make) {
+  if (out.scalar_type() == ScalarType::ComplexHalf) {
+    return run_complex(make(executorch::aten::Half{}), scratch);
+  }
   if (out.scalar_type() == ScalarType::ComplexFloat) return run_complex(make(float{}), scratch);
   if (out.scalar_type() == ScalarType::ComplexDouble) return run_complex(make(double{}), scratch);
   bool granted = true;

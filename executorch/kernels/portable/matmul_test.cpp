@@ -109,6 +109,15 @@ TEST_F(Matmul, BatchesMultiplyTheirOwnMatrices) {
   EXPECT_TENSOR_EQ(out, floats.make({2, 1, 1}, {3, 14}));
 }
 
+TEST_F(Matmul, MultipliesComplexNumbersOfHalves) {
+  TensorFactory<ScalarType::ComplexHalf> complex;
+  using C = TensorFactory<ScalarType::ComplexHalf>::ctype;
+  Tensor out = complex.full({1, 1, 1}, C(0, 0));
+  bmm_out(ctx, complex.make({1, 1, 2}, {C(1, 2), C(0, 1)}),
+          complex.make({1, 2, 1}, {C(3, -1), C(2, 5)}), out);
+  EXPECT_TENSOR_EQ(out, complex.make({1, 1, 1}, {C(0, 7)}));
+}
+
 TEST_F(Matmul, RefusesWhatDoesNotMultiply) {
   Tensor out = floats.zeros({2, 2});
   mm_out(ctx, floats.ones({2, 3}), floats.ones({2, 2}), out);
