@@ -35,6 +35,7 @@ int64_t place_of(C value, int64_t n, bool right, const At& at) {
 struct Search {
   const char* op;
   bool right;
+  bool int32;            // of out, which is Long otherwise
   const Tensor* sorter;  // the order of each sequence, or nullptr
 };
 
@@ -48,9 +49,10 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
              InvalidArgument, out, "%s: sequences %s of %s do not belong to values %s of %s",
              how.op, ShapeText(sorted).c_str(), toString(sorted.scalar_type()),
              ShapeText(values).c_str(), toString(values.scalar_type()));
-  ET_REQUIRE(ctx, out.scalar_type() == ScalarType::Long || out.scalar_type() == ScalarType::Int,
-             InvalidArgument, out, "%s: out is %s; Long or Int was expected", how.op,
-             toString(out.scalar_type()));
+  const ScalarType expected = how.int32 ? ScalarType::Int : ScalarType::Long;
+  ET_REQUIRE(ctx, out.scalar_type() == expected, InvalidArgument, out,
+             "%s: out is %s; %s was expected", how.op, toString(out.scalar_type()),
+             toString(expected));
   ET_REQUIRE(ctx,
              how.sorter == nullptr || (how.sorter->sizes().equals(sorted.sizes()) &&
                                        how.sorter->scalar_type() == ScalarType::Long),
@@ -95,26 +97,24 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
 
 Tensor& bucketize_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self,
                              const Tensor& boundaries, bool out_int32, bool right, Tensor& out) {
-  (void)out_int32;  // out's dtype says it
   ET_REQUIRE(ctx, boundaries.dim() == 1, InvalidArgument, out,
              "bucketize.Tensor_out: 1-d boundaries were expected; their shape is %s",
              ShapeText(boundaries).c_str());
-  return search(ctx, {"bucketize.Tensor_out", right, nullptr}, boundaries, self, out);
+  return search(ctx, {"bucketize.Tensor_out", right, out_int32, nullptr}, boundaries, self, out);
 }
 
 Tensor& searchsorted_Tensor_out(KernelRuntimeContext& ctx, const Tensor& sorted_sequence,
                                 const Tensor& self, bool out_int32, bool right,
                                 std::optional<std::string_view> side,
                                 const std::optional<Tensor>& sorter, Tensor& out) {
-  (void)out_int32;
   constexpr const char* kOp = "searchsorted.Tensor_out";
   ET_REQUIRE(ctx, !side.has_value() || *side == "right" || (*side == "left" && !right),
              InvalidArgument, out,
              "%s: side is '%.*s', expected 'left' or 'right', and not left with right=True", kOp,
              static_cast<int>(side->size()), side->data());
   const bool from_right = side.has_value() ? *side == "right" : right;
-  return search(ctx, {kOp, from_right, sorter.has_value() ? &*sorter : nullptr}, sorted_sequence,
-                self, out);
+  return search(ctx, {kOp, from_right, out_int32, sorter.has_value() ? &*sorter : nullptr},
+                sorted_sequence, self, out);
 }
 
 namespace {
