@@ -68,6 +68,16 @@ TEST_F(Elementwise, PromotesMixedTypesAndConvertsTheResult) {
   EXPECT_TENSOR_EQ(out, halves.make({2}, {1.5, 2.25}));
 }
 
+TEST_F(Elementwise, RoundsAFunctionOfHalvesOnceToTheTypeOfOut) {
+  Tensor x = halves.make({2}, {3, 100}), out = floats.zeros({2});
+  acosh_out(ctx, x, out);
+  EXPECT_TENSOR_CLOSE(out, floats.make({2}, {std::acosh(3.0f), std::acosh(100.0f)}));
+  TensorFactory<ScalarType::BFloat16> bfloats;
+  Tensor half = halves.zeros({2});
+  expm1_out(ctx, bfloats.make({2}, {1, 2}), half);
+  EXPECT_TENSOR_EQ(half, halves.make({2}, {std::expm1(1.0f), std::expm1(2.0f)}));
+}
+
 TEST_F(Elementwise, WrapsIntegersInTheirCommonTypeEvenWhenOutIsWider) {
   Tensor out = ints.zeros({1});
   add_out(ctx, chars.make({1}, {127}), chars.make({1}, {1}), one, out);

@@ -51,6 +51,12 @@ bool narrows(ScalarType from, ScalarType common, bool is_zero_dim) {
   return !is_zero_dim && is_float(common) && elementSize(common) == 2;
 }
 
+/// A function of one operand of 16 bits is rounded once, to the type of out, if that is another
+/// floating type. (With several operands eager's rule holds: first to their common type.)
+bool rounds_twice(ScalarType common, ScalarType out) {
+  return is_float(common) && elementSize(common) == 2 && is_float(out) && out != common;
+}
+
 }  // namespace
 
 bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
@@ -71,6 +77,9 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
   pass.common = promotion.result();
   if (!check_types(ctx, rules, pass.common, out)) return false;
   if (rules.int_to_float && !is_float(pass.common)) pass.common = ScalarType::Float;
+  if (inputs.size() == 1 && !rules.to_bool && rounds_twice(pass.common, out.scalar_type())) {
+    pass.common = ScalarType::Float;
+  }
   if (!resize_out(ctx, rules.op, out, shape)) return false;
   pass.compute = compute_of(pass.common);
   const int64_t in_double = pass.compute == Compute::Double ? 8 : 1;
