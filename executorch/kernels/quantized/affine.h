@@ -10,6 +10,11 @@
 
 namespace torch::executor::native::internal {
 
+/// The integers that elements of type `t` are: Bits16 is UInt16 of before PyTorch had that.
+constexpr ScalarType integer_of(ScalarType t) {
+  return t == ScalarType::Bits16 ? ScalarType::UInt16 : t;
+}
+
 /// Scales and zero points: numbers, or tensors of as many elements (zero points may be absent: 0).
 struct AffineParameters {
   double scale = 1, zero_point = 0;

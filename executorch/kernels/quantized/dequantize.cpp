@@ -28,8 +28,8 @@ ET_WIDE void scale_wide(C* x, const C* scale, const C* zero, int64_t n) {
 
 bool require_types(KernelRuntimeContext& ctx, const char* op, const Tensor& input, ScalarType dtype,
                    std::optional<ScalarType> out_dtype, const Tensor& out) {
-  ET_REQUIRE(ctx, input.scalar_type() == dtype && is_integer(dtype), InvalidArgument, false,
-             "%s: dtype is %s and the input is %s; one integer type was expected", op,
+  ET_REQUIRE(ctx, input.scalar_type() == dtype && is_integer(integer_of(dtype)), InvalidArgument,
+             false, "%s: dtype is %s and the input is %s; one integer type was expected", op,
              toString(dtype), toString(input.scalar_type()));
   const ScalarType result = out_dtype.value_or(out.scalar_type());
   ET_REQUIRE(ctx, is_float(result) && result == out.scalar_type(), InvalidArgument, false,
@@ -42,6 +42,7 @@ bool require_types(KernelRuntimeContext& ctx, const char* op, const Tensor& inpu
 void dequantize(const AffineLoop& loop, const AffineParameters& parameters, const Tensor& input,
                 Tensor& out) {
   const bool wide = parameters.wide() || out.scalar_type() == ScalarType::Double;
+  const ScalarType type = integer_of(input.scalar_type());
   const auto dequantize_in = [&](auto tag) {
     using C = decltype(tag);
     const auto run = has_wide_vectors() ? scale_wide<C> : scale_plain<C>;
@@ -51,8 +52,8 @@ void dequantize(const AffineLoop& loop, const AffineParameters& parameters, cons
       alignas(64) C chunk[kChunk], scale[kChunk], zero[kChunk];
       C* x = in_place ? static_cast<C*>(out.mutable_data_ptr()) + at[0] : chunk;
       parameters.read(at[2], loop.loop.inner_stride(2), n, scale, zero);
-      load(static_cast<const char*>(input.const_data_ptr()) + at[1] * input.element_size(),
-           input.scalar_type(), loop.loop.inner_stride(1), n, x);
+      load(static_cast<const char*>(input.const_data_ptr()) + at[1] * input.element_size(), type,
+           loop.loop.inner_stride(1), n, x);
       run(x, scale, zero, n);
       if (in_place) return;
       store(x, n, static_cast<char*>(out.mutable_data_ptr()) + at[0] * out.element_size(),

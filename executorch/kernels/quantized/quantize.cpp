@@ -114,7 +114,7 @@ bool require_range(KernelRuntimeContext& ctx, const char* op, const Tensor& inpu
                    const AffineParameters& parameters, double quant_min, double quant_max,
                    ScalarType type, Range& range) {
   double low = 0, high = 0;
-  ET_REQUIRE(ctx, range_of(type, low, high), InvalidArgument, false,
+  ET_REQUIRE(ctx, range_of(integer_of(type), low, high), InvalidArgument, false,
              "%s: quantized values of dtype %s are not supported", op, toString(type));
   ET_REQUIRE(ctx, quant_min <= quant_max && quant_min >= low && quant_max <= high + 1024,
              InvalidArgument, false, "%s: [%g, %g] is not a range of dtype %s", op, quant_min,
@@ -133,10 +133,10 @@ bool require_range(KernelRuntimeContext& ctx, const char* op, const Tensor& inpu
 void quantize(const AffineLoop& loop, const AffineParameters& parameters, const Tensor& input,
               const Range& range, Tensor& out) {
   const auto finish = [&](const int64_t* at, int64_t n, const auto* y) {
-    with_dtype(out.scalar_type(), [&](auto tag) {
+    with_dtype(integer_of(out.scalar_type()), [&](auto tag) {
       using Q = decltype(tag);
       if constexpr (std::is_integral_v<Q>) {
-        Q* to = out.mutable_data_ptr<Q>() + at[0];
+        Q* to = static_cast<Q*>(out.mutable_data_ptr()) + at[0];
         const int64_t step = loop.loop.inner_stride(0);
         if (step == 1 || n == 1) {
           store_run(y, n, to);

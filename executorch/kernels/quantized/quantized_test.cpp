@@ -1,5 +1,5 @@
 #include <executorch/kernels/portable/internal/testing.h>
-#include <executorch/kernels/quantized/functions.h>
+#include <executorch/kernels/quantized/native_functions.h>
 
 #include <cmath>
 #include <limits>
@@ -72,6 +72,26 @@ TEST_F(Quantized, RowsOfATableAreChecked) {
                                  out);
     EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << row;
   }
+}
+
+TEST_F(Quantized, KernelsAreCalledWithoutAContextToo) {
+  Tensor out = bytes.zeros({2}), again = floats.zeros({2});
+  EXPECT_EQ(
+      &quantize_per_tensor_out(floats.make({2}, {1, 2}), 0.5, 10, 0, 255, ScalarType::Byte, out),
+      &out);
+  EXPECT_TENSOR_EQ(out, bytes.make({2}, {12, 14}));
+  torch::executor::quantized_decomposed::dequantize_per_tensor_outf(
+      ctx, out, 0.5, 10, 0, 255, ScalarType::Byte, std::nullopt, again);
+  EXPECT_TENSOR_EQ(again, floats.make({2}, {1, 2}));
+}
+
+TEST_F(Quantized, Bits16HoldsUInt16) {
+  TensorFactory<ScalarType::Bits16> words;
+  Tensor x = floats.make({2}, {1, 30000}), out = words.zeros({2}), again = floats.zeros({2});
+  quantize_per_tensor_out(ctx, x, 0.5, 10, 0, 65535, ScalarType::Bits16, out);
+  EXPECT_TENSOR_EQ(out, words.make({2}, {12, 60010}));
+  dequantize_per_tensor_out(ctx, out, 0.5, 10, 0, 65535, ScalarType::Bits16, std::nullopt, again);
+  EXPECT_TENSOR_EQ(again, x);
 }
 
 }  // namespace
