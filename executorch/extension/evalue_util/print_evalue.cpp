@@ -2,6 +2,7 @@
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <type_traits>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr long kDefaultEdgeItems = 3;
 constexpr size_t kItemsPerLine = 10;
+/// Lists of tensors are shown whole up to this length.
+constexpr size_t kMostTensors = 100;
 
 int edge_items_slot() {
   static const int slot = std::ios_base::xalloc();
@@ -42,32 +45,48 @@ void print_number(std::ostream& os, T value) {
   }
 }
 
+/// Lines of kItemsPerLine items; one that is shorter is the first or the last.
+template <typename PrintItem>
+void print_lines(std::ostream& os, size_t begin, size_t end, bool short_first,
+                 PrintItem print_item) {
+  const size_t left_over = (end - begin) % kItemsPerLine;
+  size_t line = short_first && left_over > 0 ? left_over : kItemsPerLine;
+  while (begin < end) {
+    os << "  ";
+    for (const size_t stop = std::min(end, begin + line); begin < stop; ++begin) {
+      print_item(begin);
+      os << ", ";
+    }
+    os << "\n";
+    line = kItemsPerLine;
+  }
+}
+
 /// "[" item(0), item(1) ... "]": on one line up to kItemsPerLine items, wrapped after that;
 /// what is neither among the first nor the last `edge` items is left out.
 template <typename PrintItem>
 void print_items(std::ostream& os, size_t count, size_t edge, PrintItem print_item) {
   const bool elide = count > 2 * edge;
-  const bool wrap = (elide ? 2 * edge : count) > kItemsPerLine;
+  if ((elide ? 2 * edge : count) > kItemsPerLine) {
+    os << "[\n";
+    print_lines(os, 0, elide ? edge : count, false, print_item);
+    if (elide) {
+      os << "  ...,\n";
+      print_lines(os, count - edge, count, true, print_item);
+    }
+    os << "]";
+    return;
+  }
   os << "[";
-  size_t column = 0;
   for (size_t i = 0; i < count; ++i) {
     if (elide && i == edge) {
-      os << (wrap ? "\n  ...," : " ...,");
+      os << ", ...";
       i = count - edge;
-      column = wrap ? 0 : column;
     }
-    if (wrap && column % kItemsPerLine == 0) {
-      os << "\n  ";
-    } else if (column != 0) {
-      os << " ";
-    }
-    ++column;
+    os << (i > 0 ? ", " : "");
     print_item(i);
-    if (i + 1 < count) {
-      os << ",";
-    }
   }
-  os << (wrap ? "\n]" : "]");
+  os << "]";
 }
 
 /// data[i]. A byte of type bool may be anything, as it came: what is not 0 is true.
@@ -161,8 +180,13 @@ void print_tensor_list(std::ostream& os, const Result<List>& list) {
   const size_t count = list->size();
   const size_t edge = edge_items(os);
   os << "(len=" << count << ")[";
+  if (count == 1) {
+    print_or_none(os, (*list)[0]);
+    os << "]";
+    return;
+  }
   for (size_t i = 0; i < count; ++i) {
-    if (count > 2 * edge && i == edge) {
+    if (count > std::max(2 * edge, kMostTensors) && i == edge) {
       os << "\n  ...,";
       i = count - edge;
     }
@@ -215,7 +239,7 @@ std::ostream& operator<<(std::ostream& os, const EValue& value) {
       print_tensor_list(os, value.tryToListOptionalTensor());
       break;
     default:
-      os << "<unknown tag " << static_cast<uint32_t>(value.tag) << ">";
+      os << "<Unknown EValue tag " << static_cast<uint32_t>(value.tag) << ">";
   }
   return os;
 }

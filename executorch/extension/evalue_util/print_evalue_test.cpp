@@ -74,10 +74,13 @@ TEST(PrintEValue, ElidesTheMiddleAndWrapsLongLines) {
   EXPECT_EQ(text(make_tensor_ptr({9}, count_to(9))),
             "tensor(sizes=[9], [0., 1., 2., ..., 6., 7., 8.])");
   EXPECT_EQ(text(make_tensor_ptr({12}, count_to(12)), 6),
-            "tensor(sizes=[12], [\n  0., 1., 2., 3., 4., 5., 6., 7., 8., 9.,\n  10., 11.\n])");
+            "tensor(sizes=[12], [\n  0., 1., 2., 3., 4., 5., 6., 7., 8., 9., \n  10., 11., \n])");
   EXPECT_EQ(text(make_tensor_ptr({100}, count_to(100)), 6),
-            "tensor(sizes=[100], [\n  0., 1., 2., 3., 4., 5.,\n  ...,\n"
-            "  94., 95., 96., 97., 98., 99.\n])");
+            "tensor(sizes=[100], [\n  0., 1., 2., 3., 4., 5., \n  ...,\n"
+            "  94., 95., 96., 97., 98., 99., \n])");
+  EXPECT_EQ(text(make_tensor_ptr({30}, count_to(30)), 11),
+            "tensor(sizes=[30], [\n  0., 1., 2., 3., 4., 5., 6., 7., 8., 9., \n  10., \n  ...,\n"
+            "  19., \n  20., 21., 22., 23., 24., 25., 26., 27., 28., 29., \n])");
 }
 
 TEST(PrintEValue, PrintsElementsInTheOrderOfTheirIndices) {
@@ -92,7 +95,7 @@ TEST(PrintEValue, PrintsTensorLists) {
   EValue* values[2] = {&value, &none};
   aten::Tensor tensors[1] = {*tensor};
   runtime::BoxedEvalueList<aten::Tensor> list(values, tensors, 1);
-  EXPECT_EQ(text(EValue(&list)), "(len=1)[\n  [0]: tensor(sizes=[1], [1]),\n]");
+  EXPECT_EQ(text(EValue(&list)), "(len=1)[tensor(sizes=[1], [1])]");
   std::optional<aten::Tensor> optionals[2];
   EValue* with_null[2] = {&value, nullptr};
   runtime::BoxedEvalueList<std::optional<aten::Tensor>> optional_list(with_null, optionals, 2);
@@ -112,7 +115,7 @@ TEST(PrintEValue, PrintsEveryRankAndWhatIsNoNumber) {
   const std::vector<aten::SizesType> sizes(16, 1);
   EXPECT_EQ(
       text(make_tensor_ptr(sizes, std::vector<float>{std::numeric_limits<float>::quiet_NaN()})),
-      "tensor(sizes=[\n  1, 1, 1, 1, 1, 1, 1, 1, 1, 1,\n  1, 1, 1, 1, 1, 1\n], [nan])");
+      "tensor(sizes=[\n  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, \n  1, 1, 1, 1, 1, 1, \n], [nan])");
   EXPECT_EQ(text(make_tensor_ptr(std::vector<float>{std::numeric_limits<float>::infinity()})),
             "tensor(sizes=[1], [inf])");
   EXPECT_EQ(text(make_tensor_ptr({2, 0, 3}, std::vector<float>())), "tensor(sizes=[2, 0, 3], [])");
