@@ -218,6 +218,9 @@ Result<std::string> BPETokenizerBase::decode(uint64_t, uint64_t token,
   if (skip_special_tokens && is_special(token)) {
     return std::string();
   }
+  if (initialized_ && !vocabulary_.has(token)) {
+    return Error::DecodeFailure;
+  }
   return id_to_piece(token);
 }
 

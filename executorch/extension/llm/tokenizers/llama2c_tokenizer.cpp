@@ -80,7 +80,8 @@ bool Llama2cTokenizer::parse(std::string_view bytes, bool has_header) {
     tokens_.insert(pieces_.back(), static_cast<uint32_t>(pieces_.size() - 1));
   }
   const size_t n = pieces_.size();
-  if (n < kFirstByte + 256 || (has_header && static_cast<size_t>(count) != n) ||
+  // What has a header need not know every byte.
+  if (n < kFirstByte + (has_header ? 0 : 256) || (has_header && static_cast<size_t>(count) != n) ||
       static_cast<size_t>(bos) >= n || static_cast<size_t>(eos) >= n) {
     return false;
   }
@@ -128,8 +129,11 @@ Result<std::vector<uint64_t>> Llama2cTokenizer::encode(const std::string& input,
         symbols.push_back({at, at + c.length, token});
       }
       for (uint32_t i = 0; token == kNoToken && i < c.length; ++i) {
-        const auto byte = static_cast<uint8_t>(text[at + i]);
-        symbols.push_back({at + i, at + i + 1, static_cast<uint32_t>(kFirstByte + byte)});
+        const uint64_t byte_token = kFirstByte + static_cast<uint8_t>(text[at + i]);
+        if (byte_token >= pieces_.size()) {
+          return Error::EncodeFailure;
+        }
+        symbols.push_back({at + i, at + i + 1, static_cast<uint32_t>(byte_token)});
       }
       at += c.length;
     }

@@ -7,14 +7,39 @@ namespace {
 
 constexpr int kMaxDepth = 20;
 
+/// Json that is made in C++ has signed numbers.
+bool is_count(const Json& value) {
+  return value.is_number_integer() && value >= 0;
+}
+
 uint64_t number_at(const Json& json, const char* key) {
   const Json& value = at(json, key);
-  return value.is_number_unsigned() ? value.get<uint64_t>() : 0;
+  return is_count(value) ? value.get<uint64_t>() : 0;
+}
+
+/// A piece in short: "$A", "$B:1", "$0" for text A of the type 0, "[CLS]:0" for a special token.
+Piece piece_of(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const bool has_type = colon != std::string::npos && colon + 2 == text.size() &&
+                        text[colon + 1] >= '0' && text[colon + 1] <= '9';
+  const std::string name = has_type ? text.substr(0, colon) : text;
+  uint64_t type = has_type ? static_cast<uint64_t>(text.back() - '0') : 0;
+  if (name.empty() || name[0] != '$') {
+    return Piece::SpecialToken(name, type);
+  }
+  if (name.size() == 2 && name[1] >= '0' && name[1] <= '9') {
+    type = static_cast<uint64_t>(name[1] - '0');
+  }
+  return Piece::Sequence(name == "$B" || name == "$b" ? SequenceId::B : SequenceId::A, type);
 }
 
 Template template_at(const Json& json, const char* key) {
   Template pieces;
   for (const Json& entry : at(json, key)) {
+    if (entry.is_string()) {
+      pieces.push_back(piece_of(entry.get<std::string>()));
+      continue;
+    }
     const Json& sequence = at(entry, "Sequence");
     const Json& special = at(entry, "SpecialToken");
     if (sequence.is_object()) {
@@ -28,15 +53,18 @@ Template template_at(const Json& json, const char* key) {
 
 std::pair<std::string, uint64_t> token_at(const Json& json, const char* key) {
   const Json& value = at(json, key);
-  if (!value.is_array() || value.size() != 2 || !value[0].is_string() ||
-      !value[1].is_number_unsigned()) {
+  if (!value.is_array() || value.size() != 2 || !value[0].is_string() || !is_count(value[1])) {
     return {};
   }
   return {value[0].get<std::string>(), value[1].get<uint64_t>()};
 }
 
-/// Of BERT: first, text, separator; RoBERTa puts two separators between texts.
+/// Of BERT: first, text, separator; RoBERTa puts two separators between texts. Nothing where neither
+/// token is named.
 PostProcessor::Ptr around(const PostProcessorConfig& config, size_t between) {
+  if (config.cls.first.empty() && config.sep.first.empty()) {
+    return std::make_shared<Sequence>(std::vector<PostProcessor::Ptr>());
+  }
   const auto special = [](const std::pair<std::string, uint64_t>& token) {
     return SpecialToken{token.first, {token.second}, {token.first}};
   };
@@ -139,7 +167,7 @@ void PostProcessorConfig::parse(const Json& json, int depth) {
     SpecialToken& token = special_tokens[entry.key()];
     token.id = string_at(entry.value(), "id", entry.key());
     for (const Json& id : at(entry.value(), "ids")) {
-      if (id.is_number_unsigned()) {
+      if (is_count(id)) {
         token.ids.push_back(id.get<uint64_t>());
       }
     }

@@ -54,13 +54,13 @@ Error Tiktoken::parse(std::string_view bytes) {
     }
     const Result<std::string> token = base64::decode(text.substr(0, space));
     if (!token.ok()) {
-      return fail(Error::ParseFailure, where + "not base64");
+      return fail(Error::Base64DecodeFailure, where + "not base64");
     }
     uint64_t rank = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + space + 1, end, rank);
     if (error != std::errc() || stop != end) {
-      return fail(Error::ParseFailure, where + "the rank is not a number");
+      return fail(Error::EncodeFailure, where + "the rank is not a number");
     }
     if (!add_token(*token, rank)) {
       return fail(Error::ParseFailure, where + "token or rank for the second time, or too large");

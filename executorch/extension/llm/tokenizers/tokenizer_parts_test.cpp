@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <pytorch/tokenizers/bpe_tokenizer_base.h>
+#include <pytorch/tokenizers/llama2c_tokenizer.h>
 #include <pytorch/tokenizers/normalizer.h>
 #include <pytorch/tokenizers/pcre2_regex.h>
 #include <pytorch/tokenizers/post_processor.h>
@@ -8,6 +9,7 @@
 #include <pytorch/tokenizers/special_token_matcher.h>
 #include <pytorch/tokenizers/std_regex.h>
 #include <pytorch/tokenizers/string_integer_map.h>
+#include <pytorch/tokenizers/tiktoken.h>
 #include <pytorch/tokenizers/token_decoder.h>
 
 using namespace tokenizers;
@@ -163,4 +165,48 @@ TEST(TokenizerParts, PostProcessors) {
   EXPECT_EQ(bert.create()->process({1}, {2}, true), (Ids{4, 1, 5, 5, 2, 5}));
   EXPECT_EQ(bert.create()->added_tokens(false), 2u);
   EXPECT_EQ(PostProcessorConfig("Nothing").create(), nullptr);
+}
+
+TEST(TokenizerParts, JsonThatIsMadeHereIsReadAsThatOfAFile) {
+  PostProcessorConfig config;
+  config.parse_json(
+      json{{"type", "TemplateProcessing"},
+           {"single", {"[CLS]", "$0", "[SEP]:1"}},
+           {"pair", {"$A", "[SEP]", "$B:1"}},
+           {"special_tokens", {{"[CLS]", {{"ids", {4}}}}, {"[SEP]", {{"ids", {5}}}}}}});
+  EXPECT_EQ(config.single[2].type_id, 1u);
+  EXPECT_EQ(config.create()->process({1, 2}), (Ids{4, 1, 2, 5}));
+  EXPECT_EQ(config.create()->process({1}, {2}, true), (Ids{1, 5, 2}));
+  PostProcessorConfig unnamed;
+  unnamed.parse_json(json{{"type", "BertProcessing"}});
+  EXPECT_EQ(unnamed.create()->process({1}), (Ids{1}));
+  TokenDecoderConfig strip;
+  strip.parse_json(json{{"type", "Strip"}, {"content", "_"}, {"start", 1}, {"stop", 0}});
+  EXPECT_EQ(strip.create()->decode({"__a"}), (Texts{"_a"}));
+}
+
+TEST(TokenizerParts, FilesThatAreWrongSayHow) {
+  Tiktoken tokenizer("\\w+", std::vector<std::string>{"<a>", "<b>"}, 0, 1);
+  EXPECT_EQ(tokenizer.load_from_bytes("YQ== x\n"), Error::EncodeFailure);
+  EXPECT_EQ(tokenizer.load_from_bytes("Y*== 0\n"), Error::Base64DecodeFailure);
+  ASSERT_EQ(tokenizer.load_from_bytes("YQ== 0\n"), Error::Ok);
+  EXPECT_EQ(tokenizer.decode(0, 9).error(), Error::DecodeFailure);
+}
+
+TEST(TokenizerParts, Llama2cFilesWithAHeaderMayBeSmall) {
+  std::string file;
+  const auto put = [&](auto value) {
+    file.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  for (const int32_t number : {4, 1, 2, 10}) put(number);
+  for (const std::string piece : {"<unk>", "<s>", "</s>", " "}) {
+    put(1.0f);
+    put(static_cast<int32_t>(piece.size()));
+    file += piece;
+  }
+  Llama2cTokenizer tokenizer;
+  ASSERT_EQ(tokenizer.load_from_bytes(file), Error::Ok);
+  EXPECT_EQ(tokenizer.vocab_size(), 4);
+  EXPECT_EQ(tokenizer.encode(" ", 0, 0).get(), (Ids{3, 3}));
+  EXPECT_EQ(tokenizer.encode("a", 0, 0).error(), Error::EncodeFailure);
 }

@@ -32,6 +32,9 @@ class CharacterBpe : public WordModel {
     uint32_t rank = 0;
     cuts_before_space_ = !whole_words_ && vocabulary.find(kSpace) != kNoToken;
     for (const Json& merge : at(model, "merges")) {
+      if (merge.is_string() && merge.get_ref<const std::string&>().rfind("#version", 0) == 0) {
+        continue;  // the first line of a file of merges, taken over as it was
+      }
       std::string left;
       std::string right;
       if (!read_merge(merge, left, right)) {
