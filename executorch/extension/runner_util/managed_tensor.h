@@ -8,40 +8,44 @@
 
 #include <vector>
 
-namespace torch {
-namespace executor {
+namespace executorch {
+namespace extension {
 
-/// A tensor of releases 0.2 and 0.3: keeps its shape, not its data, which the caller owns. New code
+/// A tensor of releases 0.2 to 0.4: keeps its shape, not its data, which the caller owns. New code
 /// uses executorch::extension::from_blob.
 class ManagedTensor {
  public:
-  using SizesType = ::executorch::aten::SizesType;
-  using DimOrderType = ::executorch::aten::DimOrderType;
-  using StridesType = ::executorch::aten::StridesType;
+  using SizesType = aten::SizesType;
+  using DimOrderType = aten::DimOrderType;
+  using StridesType = aten::StridesType;
 
-  ManagedTensor(void* data, const std::vector<SizesType>& sizes,
-                ::executorch::aten::ScalarType dtype)
-      : tensor_(::executorch::extension::make_tensor_ptr(sizes, data, dtype)) {}
+  ManagedTensor(void* data, const std::vector<SizesType>& sizes, aten::ScalarType dtype)
+      : tensor_(make_tensor_ptr(sizes, data, dtype)) {}
 
   /// `numel`, the number of elements, follows from the sizes.
   ManagedTensor(void* data, ssize_t /*numel*/, const std::vector<SizesType>& sizes,
-                ::executorch::aten::ScalarType dtype)
+                aten::ScalarType dtype)
       : ManagedTensor(data, sizes, dtype) {}
 
   /// Up to the number of elements it was made with, at the same rank; stops otherwise.
   void resize(const std::vector<SizesType>& new_sizes) {
-    ET_CHECK_MSG(::executorch::extension::resize_tensor_ptr(tensor_, new_sizes) ==
-                     ::executorch::runtime::Error::Ok,
+    ET_CHECK_MSG(resize_tensor_ptr(tensor_, new_sizes) == runtime::Error::Ok,
                  "ManagedTensor: cannot take these sizes");
   }
 
   /// A handle that is good as long as this object.
-  ::executorch::aten::Tensor get_aliasing_tensor() { return *tensor_; }
-  ::executorch::aten::Tensor get_tensor() { return *tensor_; }
+  aten::Tensor get_aliasing_tensor() { return *tensor_; }
+  aten::Tensor get_tensor() { return *tensor_; }
 
  private:
-  ::executorch::extension::TensorPtr tensor_;
+  TensorPtr tensor_;
 };
 
+}  // namespace extension
+}  // namespace executorch
+
+namespace torch {
+namespace executor {
+using ::executorch::extension::ManagedTensor;
 }  // namespace executor
 }  // namespace torch
