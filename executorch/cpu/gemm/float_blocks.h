@@ -119,12 +119,12 @@ class Blocks {
 
   void fetch(const KSlice& t, int64_t unit) const {
     if (by_rows_) {
-      prefetch(b_at(t, unit, 0), t.nj * kStored);
-      prefetch(b_at(t, unit, t.nj - 1), 1);  // rows may begin within a line
+      prefetch_l2(b_at(t, unit, 0), t.nj * kStored);
+      prefetch_l2(b_at(t, unit, t.nj - 1), 1);  // rows may begin within a line
     } else if (by_columns_) {
       const int64_t j = unit / pieces(t) * width_, p = unit % pieces(t) * kMostLanes;
       const int64_t last = std::min<int64_t>(p + kMostLanes, t.np) - 1;
-      for (int64_t i = j; i < std::min(j + width_, t.nj); ++i) prefetch(b_at(t, last, i), 1);
+      for (int64_t i = j; i < std::min(j + width_, t.nj); ++i) prefetch_l2(b_at(t, last, i), 1);
     }
   }
 
