@@ -85,12 +85,13 @@ def resized(*more: Any) -> Any:
 
 
 def antialiased(m: Maker) -> list[list[Any]]:
-    return [
-        [x, size, align, None, None]
-        for x in [m(2, 3, 9, 8, low=0, high=60), m.last(1, 2, 9, 8, low=0, high=60)]
-        for size in ([4, 3], [12, 20], [9, 5])
-        for align in (False, True)
-    ]
+    """Wide windows, rows longer than what is summed together, and either axis first, too."""
+    images = [m(2, 3, 9, 8, low=0, high=60), m.last(1, 2, 9, 8, low=0, high=60)]
+    sizes = ([4, 3], [12, 20], [9, 5])
+    wide = [(m(1, 2, 9, 150, low=0, high=60), size) for size in ([2, 7], [40, 70])]
+    wide.append((m.last(3, 2, 31, 70, low=0, high=60), [3, 70]))
+    small = [[x, s, a, None, None] for x in images for s in sizes for a in (False, True)]
+    return small + [[x, size, False, None, None] for x, size in wide]
 
 
 def grids(m: Maker) -> list[list[Any]]:

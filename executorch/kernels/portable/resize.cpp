@@ -1,6 +1,8 @@
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/dtype.h>
+#include <executorch/kernels/portable/internal/engine.h>
+#include <executorch/kernels/portable/internal/resample.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -177,50 +179,24 @@ bool with_image_dtype(ScalarType type, F&& f) {
   }
 }
 
-/// Images of bytes are resampled along one axis after the other, in integers, as eager does:
-/// weights are rounded to `bits` fraction bits, the most that 16 bits hold, and so is each axis'
-/// result.
-template <class Filter>
-struct ByteAxis {
-  const Filter& filter;
-  int bits = 0;
-
-  ByteAxis(const Filter& f, int64_t out) : filter(f) {
-    double largest = 0;
-    for (int64_t o = 0; o < out; ++o) {
-      const auto window = filter.at(o);
-      for (int64_t i = 0; i < window.n; ++i) largest = std::max(largest, window.weight(i));
-    }
-    while (bits < 22 && 0.5 + largest * static_cast<double>(2 << bits) < 32768) ++bits;
+/// Weighted sums along one axis after the other. Those of bytes are integers, as eager's are, and
+/// each axis' result is rounded.
+template <class T, class C, class Filter>
+bool resample_images(KernelRuntimeContext& ctx, const char* op, const Images& images,
+                     const Filter& vertical, const Filter& horizontal) {
+  constexpr bool kBytes = std::is_same_v<T, uint8_t>;
+  ImageView<const T> from{static_cast<const T*>(images.in.const_data_ptr()), {}};
+  ImageView<T> to{static_cast<T*>(images.out.mutable_data_ptr()), {}};
+  int64_t from_sizes[4], to_sizes[4];
+  for (int d = 0; d < 4; ++d) {
+    from.strides[d] = images.from.strides[d], to.strides[d] = images.to.strides[d];
+    from_sizes[d] = images.in.size(d), to_sizes[d] = images.out.size(d);
   }
-  /// The weighted sum of pixel(i) over the window of output position `o`.
-  template <class Pixel>
-  uint8_t sum(int64_t o, const Pixel& pixel) const {
-    const auto window = filter.at(o);
-    int total = 1 << bits >> 1;
-    for (int64_t i = 0; i < window.n; ++i) {
-      const double weight = window.weight(i) * static_cast<double>(1 << bits);
-      total += static_cast<int>(weight + 0.5) * pixel(window.first + i);
-    }
-    return static_cast<uint8_t>(std::clamp(total >> bits, 0, 255));
-  }
-};
-
-template <class Filter>
-void resample_bytes(const Images& images, const Filter& vertical, const Filter& horizontal) {
-  const int64_t* a = images.from.strides;
-  const int64_t* b = images.to.strides;
-  const auto* in = static_cast<const uint8_t*>(images.in.const_data_ptr());
-  auto* out = static_cast<uint8_t*>(images.out.mutable_data_ptr());
-  const ByteAxis<Filter> v(vertical, images.out.size(2)), h(horizontal, images.out.size(3));
-  for_each_row(images, [&](int64_t n, int64_t y) {
-    for_each_in_row(images, [&](int64_t c, int64_t x) {
-      const uint8_t* plane = in + n * a[0] + c * a[1];
-      out[n * b[0] + c * b[1] + y * b[2] + x * b[3]] = v.sum(y, [&](int64_t i) {
-        return h.sum(x, [&](int64_t j) { return plane[i * a[2] + j * a[3]]; });
-      });
-    });
-  });
+  EngineScratch scratch(ctx);
+  return require_scratch(
+      ctx, op,
+      resample<std::conditional_t<kBytes, uint8_t, C>, T, std::conditional_t<kBytes, uint32_t, C>>(
+          from, from_sizes, to, to_sizes, vertical, horizontal, scratch));
 }
 
 template <class T, class C>
@@ -243,32 +219,6 @@ void bilinear(const Images& images, const Linear<C>& vertical, const Linear<C>& 
       };
       row[c * b[1] + x * b[3]] = static_cast<T>(v.w0 * along(upper) + v.w1 * along(lower));
     });
-  });
-}
-
-template <class T, class C>
-void antialiased(const Images& images, const Triangle<C>& vertical, const Triangle<C>& horizontal) {
-  const int64_t* a = images.from.strides;
-  const int64_t* b = images.to.strides;
-  const T* in = static_cast<const T*>(images.in.const_data_ptr());
-  T* out = static_cast<T*>(images.out.mutable_data_ptr());
-  for_each_row(images, [&](int64_t n, int64_t y) {
-    const auto v = vertical.at(y);
-    for (int64_t x = 0; x < images.out.size(3); ++x) {
-      const auto h = horizontal.at(x);
-      for (int64_t c = 0; c < images.out.size(1); ++c) {
-        const T* corner = in + n * a[0] + c * a[1] + v.first * a[2] + h.first * a[3];
-        C sum = 0;
-        for (int64_t i = 0; i < v.n; ++i) {
-          C line = 0;
-          for (int64_t j = 0; j < h.n; ++j) {
-            line += h.weight(j) * static_cast<C>(corner[i * a[2] + j * a[3]]);
-          }
-          sum += v.weight(i) * line;
-        }
-        out[n * b[0] + c * b[1] + y * b[2] + x * b[3]] = static_cast<T>(sum);
-      }
-    }
   });
 }
 
@@ -320,7 +270,7 @@ Tensor& upsample_bilinear2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inp
                        align_corners};
     };
     if constexpr (std::is_same_v<decltype(stored_tag), uint8_t>) {
-      resample_bytes(Images(input, out), axis(2), axis(3));
+      (void)resample_images<uint8_t, C>(ctx, kOp, Images(input, out), axis(2), axis(3));
     } else {
       bilinear<decltype(stored_tag), C>(Images(input, out), axis(2), axis(3));
     }
@@ -343,12 +293,13 @@ Tensor& _upsample_bilinear2d_aa_out(KernelRuntimeContext& ctx, const Tensor& sel
       out.numel() == 0) {
     return out;
   }
-  Size steps = Size(out.size(0)) * out.size(1);
-  for (int64_t d = 2; d < 4; ++d) {
+  const auto window = [&](int64_t d) {
     const double step = step_of<double>(self.size(d), out.size(d), align_corners, scales[d - 2]);
-    const int64_t support = 2 * static_cast<int64_t>(std::max(step, 1.0)) + 2;
-    steps *= Size(out.size(d)) * std::min<int64_t>(support, self.size(d));
-  }
+    return std::min<int64_t>(2 * static_cast<int64_t>(std::max(step, 1.0)) + 2, self.size(d));
+  };
+  const Size planes = Size(out.size(0)) * out.size(1);
+  const Size steps = planes * out.size(3) * self.size(2) * window(3) +
+                     planes * out.size(2) * out.size(3) * window(2);
   if (!require_affordable(ctx, kOp, steps, elements_of(self, out))) return out;
   const bool known = with_image_dtype(self.scalar_type(), [&](auto stored_tag, auto tag) {
     using C = decltype(tag);
@@ -356,11 +307,7 @@ Tensor& _upsample_bilinear2d_aa_out(KernelRuntimeContext& ctx, const Tensor& sel
       return Triangle<C>{self.size(d),
                          step_of<C>(self.size(d), out.size(d), align_corners, scales[d - 2])};
     };
-    if constexpr (std::is_same_v<decltype(stored_tag), uint8_t>) {
-      resample_bytes(Images(self, out), axis(2), axis(3));
-    } else {
-      antialiased<decltype(stored_tag), C>(Images(self, out), axis(2), axis(3));
-    }
+    (void)resample_images<decltype(stored_tag), C>(ctx, kOp, Images(self, out), axis(2), axis(3));
   });
   ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
              toString(self.scalar_type()));
