@@ -111,7 +111,11 @@ void convert_elements(const void* from, void* to, size_t count) {
 }
 
 // Conversions exist between these types; any type can be copied as itself.
-#define ET_FORALL_CONVERTIBLE_TYPES(_) ET_FORALL_REALHBBF16_TYPES(_)
+#define ET_FORALL_CONVERTIBLE_TYPES(_) \
+  ET_FORALL_REALHBBF16_TYPES(_)        \
+  _(uint16_t, UInt16)                  \
+  _(uint32_t, UInt32)                  \
+  _(uint64_t, UInt64)
 
 template <typename From>
 void convert_from(const void* from, void* to, ScalarType to_type, size_t count) {

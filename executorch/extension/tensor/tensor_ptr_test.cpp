@@ -91,6 +91,14 @@ TEST_F(TensorPtrTest, ConvertsWhenTheTypeIsAnother) {
   EXPECT_EQ(values<int64_t>(from_bools), (std::vector<int64_t>{1, 0}));
 }
 
+TEST_F(TensorPtrTest, ConvertsUnsignedTypesToo) {
+  const auto wrapped = make_tensor_ptr(std::vector<int32_t>{-1, 65536}, aten::ScalarType::UInt16);
+  EXPECT_EQ(wrapped->const_data_ptr<uint16_t>()[0], 65535);
+  EXPECT_EQ(wrapped->const_data_ptr<uint16_t>()[1], 0);
+  const auto large = make_tensor_ptr(std::vector<uint32_t>{4000000000u}, aten::ScalarType::Float);
+  EXPECT_EQ(large->const_data_ptr<float>()[0], 4e9f);
+}
+
 TEST_F(TensorPtrDeathTest, StopsOnConversionsThatLoseTheKind) {
   EXPECT_DEATH(make_tensor_ptr({1.5f}, ScalarType::Int), "Float cannot be cast to Int");
 }
