@@ -10,7 +10,7 @@
 
 namespace torch::executor::native::internal {
 
-/// The integers that elements of type `t` are: Bits16 is UInt16 of before PyTorch had that.
+/// The integers that elements of type `t` are: Bits16 is what older programs have for UInt16.
 constexpr ScalarType integer_of(ScalarType t) {
   return t == ScalarType::Bits16 ? ScalarType::UInt16 : t;
 }
