@@ -428,5 +428,44 @@ Error resize_tensor_int64(Tensor t, const int64_t* new_sizes, size_t n) {
 }
 
 }  // namespace internal
+namespace internal {
+
+Error set_tensor_data(const Tensor& t, void* buffer, size_t buffer_size) {
+  ET_CHECK_OR_RETURN_ERROR(buffer_size >= t.nbytes(), InvalidArgument,
+                           "%zu bytes for a tensor of %zu", buffer_size, t.nbytes());
+  const size_t capacity = buffer_size / static_cast<size_t>(t.element_size());
+  t.unsafeGetTensorImpl()->borrow_data(buffer, capacity, false);
+  return Error::Ok;
+}
+
+Error share_tensor_data(const Tensor& t_dst, const Tensor& t_src) {
+  ET_CHECK_OR_RETURN_ERROR(t_dst.nbytes() == t_src.nbytes(), InvalidArgument,
+                           "a tensor of %zu bytes cannot share those of one of %zu", t_dst.nbytes(),
+                           t_src.nbytes());
+  ET_CHECK_OR_RETURN_ERROR(t_src.const_data_ptr() != nullptr || t_src.nbytes() == 0,
+                           InvalidArgument, "the source has no memory");
+  const aten::TensorImpl& source = *t_src.unsafeGetTensorImpl();
+  t_dst.unsafeGetTensorImpl()->borrow_data(
+      source.mutable_data(), static_cast<size_t>(t_dst.numel()), source.is_read_only());
+  return Error::Ok;
+}
+
+Error copy_tensor_data(const Tensor& t_dst, const Tensor& t_src) {
+  const size_t size = t_src.nbytes();
+  ET_CHECK_OR_RETURN_ERROR(t_dst.nbytes() == size, InvalidArgument,
+                           "%zu bytes do not go into a tensor of %zu", size, t_dst.nbytes());
+  if (size == 0) return Error::Ok;
+  ET_CHECK_OR_RETURN_ERROR(t_dst.const_data_ptr() != nullptr && t_src.const_data_ptr() != nullptr,
+                           InvalidArgument, "a tensor has no memory");
+  std::memcpy(t_dst.mutable_data_ptr(), t_src.const_data_ptr(), size);
+  return Error::Ok;
+}
+
+void reset_data_ptr(const Tensor& t) {
+  t.unsafeGetTensorImpl()->set_data(nullptr);
+}
+
+}  // namespace internal
+
 }  // namespace ET_RUNTIME_NAMESPACE
 }  // namespace executorch

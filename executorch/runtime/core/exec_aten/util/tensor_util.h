@@ -252,6 +252,16 @@ ET_NODISCARD inline Error resize_tensor_impl(aten::TensorImpl* impl,
 
 ET_NODISCARD Error resize_tensor_int64(aten::Tensor t, const int64_t* new_sizes, size_t n);
 
+/// Points `t` at `buffer`; InvalidArgument where that is shorter than its elements.
+ET_NODISCARD Error set_tensor_data(const aten::Tensor& t, void* buffer, size_t buffer_size);
+/// Points `t_dst` at the memory of `t_src`, which has as many bytes: else InvalidArgument.
+ET_NODISCARD Error share_tensor_data(const aten::Tensor& t_dst, const aten::Tensor& t_src);
+/// Copies what `t_src` holds to the memory of `t_dst`, which has as many bytes: else
+/// InvalidArgument.
+ET_NODISCARD Error copy_tensor_data(const aten::Tensor& t_dst, const aten::Tensor& t_src);
+/// Leaves `t` without memory.
+void reset_data_ptr(const aten::Tensor& t);
+
 }  // namespace internal
 
 /// Gives `t` new sizes and the strides of its dim order. The rank stays; a STATIC tensor takes only
@@ -335,7 +345,11 @@ using ::executorch::runtime::tensors_have_same_size_at_dims;
 using ::executorch::runtime::tensors_have_same_strides;
 
 namespace internal {
+using ::executorch::runtime::internal::copy_tensor_data;
+using ::executorch::runtime::internal::reset_data_ptr;
 using ::executorch::runtime::internal::resize_tensor_impl;
+using ::executorch::runtime::internal::set_tensor_data;
+using ::executorch::runtime::internal::share_tensor_data;
 }  // namespace internal
 }  // namespace executor
 }  // namespace torch

@@ -141,6 +141,24 @@ TEST(KernelCheck, FailsTheContextAndReturns) {
   EXPECT_EQ(ctx.error, Error::NotSupported);
 }
 
+TEST(TensorData, IsSetSharedCopiedAndTakenAway) {
+  testing::TensorFactory<ScalarType::Float> tf;
+  const Tensor a = tf.make({2}, {1, 2}), b = tf.zeros({2}), longer = tf.zeros({3});
+  EXPECT_EQ(internal::copy_tensor_data(b, a), Error::Ok);
+  EXPECT_EQ(b.const_data_ptr<float>()[1], 2);
+  EXPECT_EQ(internal::copy_tensor_data(longer, a), Error::InvalidArgument);
+  EXPECT_EQ(internal::share_tensor_data(b, a), Error::Ok);
+  EXPECT_EQ(b.const_data_ptr(), a.const_data_ptr());
+  EXPECT_EQ(internal::share_tensor_data(longer, a), Error::InvalidArgument);
+  internal::reset_data_ptr(b);
+  EXPECT_EQ(b.const_data_ptr(), nullptr);
+  EXPECT_EQ(internal::copy_tensor_data(b, a), Error::InvalidArgument);
+  float memory[2];
+  EXPECT_EQ(internal::set_tensor_data(b, memory, 4), Error::InvalidArgument);
+  EXPECT_EQ(internal::set_tensor_data(b, memory, 8), Error::Ok);
+  EXPECT_EQ(b.const_data_ptr(), memory);
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace executorch
