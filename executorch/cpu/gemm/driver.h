@@ -4,7 +4,8 @@
 /// the other. It multiplies the rows of A of one tile by all packed panels of B, then those of the
 /// next tile: the rows stay in the L1 cache, the panels in L2. After each tile it prefetches and
 /// packs a little of the next block's panels, into a second buffer, so that memory is read all the
-/// time and what was prefetched is packed before it is evicted.
+/// time and what was prefetched is packed before it is evicted. Microkernels do most of that between
+/// their multiply-adds: they are told which lines and copies.
 ///
 /// A Product has
 ///   division()                  the Division
@@ -12,11 +13,15 @@
 ///   Rows                        rows of A, ready to be multiplied, and what is known of a block
 ///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
 ///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
-///   multiply(t, j, buffers, rows)      multiplies them by the panel at column j, and finishes the
-///                               result if it is the last slice; returns the panel's width
+///   panel_width(t, j)           of the panel at column j
+///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
+///                               last slice
 ///   units(t)                    of packing, for all panels of a slice
-///   fetch(t, unit)              prefetches what a unit is packed from
-///   pack(t, begin, end, panels) packs units [begin, end)
+///   fetch(t, begin, end, rows)  lets the next multiply() prefetch what units from `begin` on are
+///                               packed from, and returns how many
+///   copy(t, begin, end, panels, rows)  lets it pack units from `begin` on, where packing is no more
+///                               than copying, and returns how many
+///   pack(t, begin, end, panels) packs units [begin, end) at once
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
@@ -91,17 +96,19 @@ class Driver {
     int64_t fetched = 0, packed = 0;
     for (int64_t tile = 0; tile < n_tiles; ++tile) {
       product_.prepare(t, tile, n_tiles, buffers, rows);
-      for (int64_t j = 0; j < t.nj;) {
-        const int64_t width = product_.multiply(t, j, buffers, rows);
-        j += width;
-        if (units == 0) continue;
+      for (int64_t j = 0, width; j < t.nj; j += width) {
+        width = product_.panel_width(t, j);
+        if (units == 0) {
+          product_.multiply(t, j, buffers, rows);
+          continue;
+        }
         // What is due when n columns are done, of the t.nj that each tile has. Lines are fetched
         // two panels before they are packed: they arrive, and are in the cache still.
         const auto due = [&](int64_t n) { return std::min(rate * n / kRateUnit, units); };
-        const int64_t done = tile * t.nj + std::min(j, t.nj), end = due(done);
-        for (const int64_t last = due(done + 2 * width); fetched < last; ++fetched) {
-          product_.fetch(*after, fetched);
-        }
+        const int64_t done = tile * t.nj + std::min(j + width, t.nj), end = due(done);
+        fetched += product_.fetch(*after, fetched, due(done + 2 * width), rows);
+        packed += product_.copy(*after, packed, end, buffers.next_panels, rows);
+        product_.multiply(t, j, buffers, rows);
         if (packed < end) product_.pack(*after, packed, end, buffers.next_panels);
         packed = end;
       }

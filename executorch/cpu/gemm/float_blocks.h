@@ -51,6 +51,7 @@ class Blocks {
     int64_t i = 0, height = 0;
     int64_t finished = 0;  // columns
     const Acc* a = nullptr;
+    Ahead<Acc> ahead;  // of the next tile
   };
 
   const Division& division() const { return division_; }
@@ -78,7 +79,12 @@ class Blocks {
     if (is_last(t)) fetch_result(t, rows);
   }
 
-  int64_t multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+  /// Of the panel that begins at column j of the block: one vector or two.
+  int64_t panel_width(const KSlice& t, int64_t j) const {
+    return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
+  }
+
+  void multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
     const int64_t width = panel_width(t, j), in_place = columns_in_place(t);
     const int64_t columns = division_.columns();
     Acc* const sums =
@@ -91,6 +97,7 @@ class Blocks {
     tile.ld_to = columns;
     tile.partial = t.p0 > 0 ? tile.to : nullptr;
     tile.ld_partial = columns;
+    tile.ahead = rows.ahead;
     if (is_last(t) && tiles_finish_ && j + width <= t.nj) {
       finish_in_tile(t, rows.i, j, tile);
       rows.finished = j + width;
@@ -104,11 +111,11 @@ class Blocks {
       }
     }
     kernels_.tile[width / kernels_.lanes - 1][rows.height](tile);
+    rows.ahead = {};
     if (is_last(t) && j + width >= t.nj && rows.finished < t.nj) {
       finish(g_, t.s, sums + rows.finished, columns, t.i0 + rows.i, rows.height,
              t.j0 + rows.finished, t.nj - rows.finished);
     }
-    return width;
   }
 
   /// A unit is a row of B, or kMostLanes rows of a panel, or a panel.
@@ -117,15 +124,34 @@ class Blocks {
     return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
   }
 
-  void fetch(const KSlice& t, int64_t unit) const {
+  int64_t fetch(const KSlice& t, int64_t begin, int64_t end, Rows& rows) const {
+    if (begin >= end) return 0;
+    typename Ahead<Acc>::Fetch& fetch = rows.ahead.fetch;
     if (by_rows_) {
-      prefetch_l2(b_at(t, unit, 0), t.nj * kStored);
-      prefetch_l2(b_at(t, unit, t.nj - 1), 1);  // rows may begin within a line
+      fetch = {reinterpret_cast<const char*>(b_at(t, begin, 0)), end - begin, t.nj * kStored,
+               g_.b.row_stride * kStored};
     } else if (by_columns_) {
-      const int64_t j = unit / pieces(t) * width_, p = unit % pieces(t) * kMostLanes;
-      const int64_t last = std::min<int64_t>(p + kMostLanes, t.np) - 1;
-      for (int64_t i = j; i < std::min(j + width_, t.nj); ++i) prefetch_l2(b_at(t, last, i), 1);
+      const int64_t j = begin / pieces(t) * width_, first = begin % pieces(t);
+      end = std::min(end, begin - first + pieces(t));  // of one panel
+      const int64_t p = first * kMostLanes;
+      fetch = {reinterpret_cast<const char*>(b_at(t, p, j)), std::min(width_, t.nj - j),
+               (std::min((first + end - begin) * kMostLanes, t.np) - p) * kStored,
+               g_.b.col_stride * kStored};
     }
+    const bool aligned = (reinterpret_cast<uintptr_t>(fetch.at) | fetch.stride) % kLine == 0;
+    fetch.lines = ceil_div(fetch.lines, kLine) + (aligned ? 0 : 1);
+    return end - begin;
+  }
+
+  int64_t copy(const KSlice& t, int64_t begin, int64_t end, uint8_t* to, Rows& rows) const {
+    if constexpr (std::is_same_v<T, Acc>) {
+      if (!by_rows_ || b_in_place_ || t.nj % width_ != 0) return 0;
+      rows.ahead.copy = {b_at(t, begin, 0), reinterpret_cast<Acc*>(to) + begin * width_,
+                         end - begin,       t.nj / width_,
+                         g_.b.row_stride,   t.np * width_};
+      return end - begin;
+    }
+    return 0;
   }
 
   void pack(const KSlice& t, int64_t begin, int64_t end, uint8_t* to) const {
@@ -176,10 +202,6 @@ class Blocks {
   bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }
   int64_t pieces(const KSlice& t) const { return std::max<int64_t>(ceil_div(t.np, kMostLanes), 1); }
 
-  /// Of the panel that begins at column j of the block: one vector or two.
-  int64_t panel_width(const KSlice& t, int64_t j) const {
-    return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
-  }
   /// The columns of B that are read in place, whole panels; the rest is packed.
   int64_t columns_in_place(const KSlice& t) const {
     return b_in_place_ ? t.nj / width_ * width_ : 0;

@@ -15,6 +15,24 @@
 
 namespace executorch::cpu::gemm {
 
+/// What a tile does for the next block between its multiply-adds, a little after every few steps:
+/// they leave loads and stores idle, and memory answers few lines at a time.
+template <class Acc>
+struct Ahead {
+  /// Prefetches into L2: `lines` cache lines from at + i * stride bytes on, i < n.
+  struct Fetch {
+    const char* at = nullptr;
+    int64_t n = 0, lines = 0, stride = 0;
+  } fetch;
+  /// Copies rows of B to where they lie in the panels, in pieces of two vectors: piece q of row i
+  /// is from[i * ld + q * width], and becomes to[i * width + q * step].
+  struct Copy {
+    const Acc* from = nullptr;
+    Acc* to = nullptr;
+    int64_t n = 0, pieces = 0, ld = 0, step = 0;
+  } copy;
+};
+
 /// One tile: to[i, j] = min(max(sums[i, j] + partial[i, j] + bias[j] + residual[i, j], low), high)
 /// where sums[i, j] = sum_p a[i * lda + p] * b[p * ldb + j]. Terms without data are absent, and
 /// bounds without `bounded`. The last three are for floats only.
@@ -34,6 +52,7 @@ struct Tile {
   int64_t ld_residual = 0;
   bool bounded = false;
   Acc low = 0, high = 0;
+  Ahead<Acc> ahead = {};  // done by the kernels of floats
 };
 
 constexpr int kMostRows = 12;

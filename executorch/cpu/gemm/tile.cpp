@@ -1,6 +1,8 @@
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/machine.h>
+#include <executorch/cpu/prefetch.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -118,6 +120,46 @@ HWY_INLINE void Store(const Tile<Acc>& t, Sums<Acc, kHeight, kVectors>& sums) {
   });
 }
 
+// The parts of Ahead that are due at each of `steps` calls.
+template <class Acc>
+class AheadSteps {
+ public:
+  AheadSteps(const Ahead<Acc>& ahead, int64_t steps)
+      : fetch_(ahead.fetch),
+        copy_(ahead.copy),
+        lines_each_((fetch_.n * fetch_.lines + steps - 1) / steps),
+        pieces_each_((copy_.n * copy_.pieces + steps - 1) / steps) {}
+
+  HWY_INLINE void Next() {
+    for (int64_t i = lines_each_; i > 0 && fetch_.n > 0; --i) {
+      __builtin_prefetch(fetch_.at + line_ * kLine, 0, 2);
+      if (++line_ < fetch_.lines) continue;
+      line_ = 0;
+      fetch_.at += fetch_.stride;
+      --fetch_.n;
+    }
+    const Tag<Acc> d;
+    constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+    for (int64_t i = pieces_each_; i > 0 && copy_.n > 0; --i) {
+      const Acc* const from = copy_.from + piece_ * 2 * kLanes;
+      Acc* const to = copy_.to + piece_ * copy_.step;
+      hn::StoreU(hn::LoadU(d, from), d, to);
+      hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
+      if (++piece_ < copy_.pieces) continue;
+      piece_ = 0;
+      copy_.from += copy_.ld;
+      copy_.to += 2 * kLanes;
+      --copy_.n;
+    }
+  }
+
+ private:
+  typename Ahead<Acc>::Fetch fetch_;  // what is left
+  typename Ahead<Acc>::Copy copy_;
+  const int64_t lines_each_, pieces_each_;
+  int64_t line_ = 0, piece_ = 0;  // of the current row
+};
+
 template <class Acc, int kHeight, int kVectors>
 void RunTile(const Tile<Acc>& t) {
   const Tag<Acc> d;
@@ -131,8 +173,13 @@ void RunTile(const Tile<Acc>& t) {
   const Acc* HWY_RESTRICT b = t.b;
   const int64_t ldb = t.ldb;
   constexpr int64_t kSteps = 4;
+  AheadSteps<Acc> ahead(t.ahead, t.k / kSteps + 1);
   int64_t p = t.k;
-  for (; p >= kSteps; p -= kSteps) MultiplyAdd<kSteps>(a, b, ldb, sums);
+  for (; p >= kSteps; p -= kSteps) {
+    ahead.Next();
+    MultiplyAdd<kSteps>(a, b, ldb, sums);
+  }
+  ahead.Next();
   for (; p > 0; --p) MultiplyAdd<1>(a, b, ldb, sums);
   Store(t, sums);
 }
