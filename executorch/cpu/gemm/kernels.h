@@ -52,7 +52,7 @@ struct Tile {
   int64_t ld_residual = 0;
   bool bounded = false;
   Acc low = 0, high = 0;
-  Ahead<Acc> ahead = {};  // done by the kernels of floats
+  Ahead<Acc> ahead = {};  // scalar kernels are given none
 };
 
 constexpr int kMostRows = 12;
