@@ -1,5 +1,6 @@
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/spatial.h>
@@ -59,7 +60,26 @@ Size times_covered(const Windows& w) {
   return times;
 }
 
-/// grad_input[i, j] = sum over the windows (y, x) that cover it of grad[y, x] / divisor
+/// to[i * to_step + j * to_each] = the sum over the windows o that cover position i of
+/// from[o * from_step + j * from_each] / length(o), j < n; `by` instead of lengths unless it is 0.
+template <class From, class To, class C>
+void spread(const Windows& axis, int64_t n, const From* from, int64_t from_step, int64_t from_each,
+            To* to, int64_t to_step, int64_t to_each, C by) {
+  for (int64_t i = 0; i < axis.in; ++i) {
+    const int64_t first = axis.first(i), last = axis.last(i);
+    for (int64_t j = 0; j < n; ++j) {
+      C sum = 0;
+      for (int64_t o = first; o < last; ++o) {
+        const C length = by != 0 ? by : static_cast<C>(axis.length(o));
+        sum += static_cast<C>(from[o * from_step + j * from_each]) / length;
+      }
+      to[i * to_step + j * to_each] = static_cast<To>(sum);
+    }
+  }
+}
+
+/// grad_input[i, j] = sum over the windows (y, x) that cover it of grad[y, x] / divisor: along one
+/// axis after the other, first the one that leaves less.
 void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& grad,
                     const Windows& rows, const Windows& columns, std::optional<int64_t> divisor,
                     Tensor& grad_input) {
@@ -67,37 +87,42 @@ void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& gra
   const int64_t lead = grad_input.dim() - 2;
   const Layout a(grad), b(grad_input);
   const int64_t batch = lead == 2 ? grad_input.size(0) : 1, channels = grad_input.size(lead - 1);
+  const Size rows_first = Size(rows.in) * columns.out, columns_first = Size(rows.out) * columns.in;
+  const bool by_rows = rows_first.within(columns_first.value_or(INT64_MAX));
   // Each divides thrice.
-  const Size steps = 4 * Size(batch) * channels * times_covered(rows) * times_covered(columns);
-  if (!require_affordable(ctx, op, steps, elements_of(grad, grad_input))) return;
+  const Size steps = by_rows ? times_covered(rows) * columns.out + times_covered(columns) * rows.in
+                             : times_covered(columns) * rows.out + times_covered(rows) * columns.in;
+  if (!require_affordable(ctx, op, 4 * steps * batch * channels, elements_of(grad, grad_input))) {
+    return;
+  }
   with_dtype(grad.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     if constexpr (!std::is_integral_v<T>) {
       using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      const auto plane = [&](int64_t p) {
-        const int64_t n = p / channels, c = p % channels;
-        const T* from =
-            grad.const_data_ptr<T>() + c * a.strides[lead - 1] + (lead == 2 ? n * a.strides[0] : 0);
-        T* to = grad_input.mutable_data_ptr<T>() + c * b.strides[lead - 1] +
-                (lead == 2 ? n * b.strides[0] : 0);
-        for (int64_t i = 0; i < rows.in; ++i) {
-          for (int64_t j = 0; j < columns.in; ++j) {
-            C sum = 0;
-            const int64_t end = columns.last(j);
-            for (int64_t y = rows.first(i); y < rows.last(i); ++y) {
-              const int64_t height = rows.length(y);
-              for (int64_t x = columns.first(j); x < end; ++x) {
-                const int64_t count = divisor ? *divisor : height * columns.length(x);
-                sum += static_cast<C>(from[y * a.strides[lead] + x * a.strides[lead + 1]]) /
-                       static_cast<C>(count);
-              }
-            }
-            to[i * b.strides[lead] + j * b.strides[lead + 1]] = static_cast<T>(sum);
+      EngineScratch scratch(ctx);
+      const executorch::cpu::ThreadScratch<C> buffers(scratch,
+                                                      by_rows ? rows_first : columns_first);
+      if (!require_scratch(ctx, op, static_cast<bool>(buffers))) return;
+      const C by = divisor ? static_cast<C>(*divisor) : C(0);
+      const int64_t from_row = a.strides[lead], from_column = a.strides[lead + 1];
+      const int64_t to_row = b.strides[lead], to_column = b.strides[lead + 1];
+      buffers.parallel_for(batch * channels, 1, [&](int64_t p, int64_t end, C* between) {
+        for (; p < end; ++p) {
+          const int64_t n = p / channels, c = p % channels;
+          const T* const from = grad.const_data_ptr<T>() + c * a.strides[lead - 1] +
+                                (lead == 2 ? n * a.strides[0] : 0);
+          T* const to = grad_input.mutable_data_ptr<T>() + c * b.strides[lead - 1] +
+                        (lead == 2 ? n * b.strides[0] : 0);
+          // A divisor of all windows divides once.
+          const C once = by != 0 ? C(1) : C(0);
+          if (by_rows) {
+            spread(rows, columns.out, from, from_row, from_column, between, columns.out, 1, by);
+            spread(columns, rows.in, between, 1, columns.out, to, to_column, to_row, once);
+          } else {
+            spread(columns, rows.out, from, from_column, from_row, between, 1, columns.in, by);
+            spread(rows, columns.in, between, columns.in, 1, to, to_row, to_column, once);
           }
         }
-      };
-      executorch::cpu::parallel_for(batch * channels, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p) plane(p);
       });
     }
   });

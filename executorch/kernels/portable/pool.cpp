@@ -214,6 +214,76 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
   return out;
 }
 
+/// Averages of adaptive windows, summed along one axis after the other: where windows overlap, or
+/// are equal, no element is added twice. False, and nothing is written, where the sums between need
+/// much more memory than the planes, or are refused it.
+template <class Window>
+bool average_by_axes(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self, Tensor& out,
+                     const Window& window) {
+  const Axis* const a = p.axis;
+  const Size lines = Size(a[0].in) * a[1].in * a[2].out,
+             planes = Size(a[0].in) * a[1].out * a[2].out;
+  constexpr int64_t kMostGrowth = 4;
+  const Size operands = Size(a[0].in) * a[1].in * a[2].in + Size(a[0].out) * a[1].out * a[2].out;
+  if (!(lines + planes).within((operands * kMostGrowth).value_or(0))) return false;
+  bool done = false;
+  with_gemm_dtype(self.scalar_type(), [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (kIsFloat<T>) {
+      using Acc = Sum<T>;
+      EngineScratch scratch(ctx);
+      const executorch::cpu::ThreadScratch<Acc> buffers(scratch, lines + planes);
+      if (!buffers) return;
+      // to[o, j] = the sum of from[i, j] over the window of o, j < n
+      const auto add = [&](const Axis& axis, int64_t n, auto&& from, auto&& to) {
+        for (int64_t o = 0; o < axis.out; ++o) {
+          int64_t begin, end;
+          window(o, axis, begin, end);
+          for (int64_t j = 0; j < n; ++j) {
+            Acc sum = 0;
+            for (int64_t i = begin; i < end; ++i) sum += from(i, j);
+            to(o, j, sum, end - begin);
+          }
+        }
+      };
+      buffers.parallel_for(p.n_batch * p.n_channels, 1, [&](int64_t i, int64_t last, Acc* line) {
+        Acc* const plane = line + lines.value();
+        for (; i < last; ++i) {
+          const int64_t n = i / p.n_channels, c = i % p.n_channels;
+          const T* const in = self.const_data_ptr<T>() + n * p.in_batch + c * p.in_channel;
+          T* const result = out.mutable_data_ptr<T>() + n * p.out_batch + c * p.out_channel;
+          const int64_t rows = a[0].in * a[1].in, columns = a[2].out, all = a[1].out * columns;
+          add(
+              a[2], rows,
+              [&](int64_t x, int64_t r) {
+                return static_cast<Acc>(
+                    in[r / a[1].in * a[0].in_step + r % a[1].in * a[1].in_step + x * a[2].in_step]);
+              },
+              [&](int64_t x, int64_t r, Acc sum, int64_t count) {
+                line[r * columns + x] = sum / static_cast<Acc>(count);
+              });
+          for (int64_t z = 0; z < a[0].in; ++z) {
+            add(
+                a[1], columns,
+                [&](int64_t y, int64_t x) { return line[(z * a[1].in + y) * columns + x]; },
+                [&](int64_t y, int64_t x, Acc sum, int64_t count) {
+                  plane[z * all + y * columns + x] = sum / static_cast<Acc>(count);
+                });
+          }
+          add(
+              a[0], all, [&](int64_t z, int64_t j) { return plane[z * all + j]; },
+              [&](int64_t z, int64_t j, Acc sum, int64_t count) {
+                result[z * a[0].out_step + j / columns * a[1].out_step +
+                       j % columns * a[2].out_step] = static_cast<T>(sum / static_cast<Acc>(count));
+              });
+        }
+      });
+      done = true;
+    }
+  });
+  return done;
+}
+
 Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial,
                           const Tensor& self, IntArrayRef output_size, Tensor& out) {
   Pooling p{.op = op, .n_spatial = n_spatial};
@@ -244,6 +314,7 @@ Tensor& adaptive_avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spati
   if (pool_by_engine(
           ctx, p, self, out, false, nullptr, nullptr, false, clip,
           [](int, const Axis&, int64_t, int64_t count) { return static_cast<float>(count); }) ||
+      average_by_axes(ctx, p, self, out, window) ||
       !require_affordable_windows(ctx, p, self, out, 1, most)) {
     return out;
   }
