@@ -93,7 +93,10 @@ def results_of(
         dtypes = [t.dtype for t in _flat(function(*args, **kwargs))]
     except NotImplementedError:  # not for halves
         dtypes = [dtype if t.dtype == torch.float32 else t.dtype for t in wide]
-    return [t.to(d) if d.is_floating_point else t for t, d in zip(wide, dtypes, strict=True)]
+    return [
+        t.to(d) if d.is_floating_point or d.is_complex else t
+        for t, d in zip(wide, dtypes, strict=True)
+    ]
 
 
 def _flat(results: Any) -> list[torch.Tensor]:

@@ -210,23 +210,25 @@ Tensor& convolution_out(KernelRuntimeContext& ctx, const Tensor& input, const Te
 
 namespace {
 
-// One group of one image, for pack_positions.
+// One group of all images, for pack_positions.
 template <class E>
-struct Image {
+struct Images {
   const Geometry& c;
   const E* data;
+  int64_t batch_stride;
 };
 
-// Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits: the
-// transpose of its patches.
+// Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits, image
+// after image: the transpose of its patches.
 template <class E>
 void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
                     cpu::Accumulator<E>* panel, int64_t width) {
-  const auto& image = *static_cast<const Image<E>*>(matrix);
-  const Geometry& c = image.c;
+  const auto& images = *static_cast<const Images<E>*>(matrix);
+  const Geometry& c = images.c;
   const cpu::ConvAxis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   for (int64_t p = p0; p < p0 + np; ++p, panel += width) {
-    const int64_t ow = p % w.out, oh = p / w.out % h.out, od = p / (w.out * h.out);
+    const int64_t ow = p % w.out, oh = p / w.out % h.out, od = p / (w.out * h.out) % d.out;
+    const E* const image = images.data + p / c.pixels() * images.batch_stride;
     std::fill(panel, panel + width, cpu::Accumulator<E>(0));
     for (int64_t j = 0; j < nj; ++j) {
       const int64_t tap = (j0 + j) % c.taps(), channel = (j0 + j) / c.taps();
@@ -234,9 +236,33 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
       const int64_t ih = h.position(oh, tap / w.kernel % h.kernel, false);
       const int64_t iw = w.position(ow, tap % w.kernel, false);
       if (id < 0 || ih < 0 || iw < 0) continue;
-      cpu::gemm::convert(image.data + channel * c.in_channel + id * d.in_stride + ih * h.in_stride +
-                             iw * w.in_stride,
-                         1, panel + j);
+      cpu::gemm::convert(
+          image + channel * c.in_channel + id * d.in_stride + ih * h.in_stride + iw * w.in_stride,
+          1, panel + j);
+    }
+  }
+}
+
+// One group of the channels of all images, for take_pixels.
+template <class E>
+struct Channels {
+  const E* data;
+  int64_t stride, batch_stride, pixel_stride, pixels;
+};
+
+// Rows of the matrix of channels, whose columns are pixels, image after image.
+template <class E>
+void take_pixels(const void* matrix, int64_t, int64_t i0, int64_t ni, int64_t p0, int64_t np,
+                 cpu::Accumulator<E>* to, int64_t ld) {
+  const auto& c = *static_cast<const Channels<E>*>(matrix);
+  for (int64_t i = i0; i < i0 + ni; ++i, to += ld) {
+    std::fill(to + np, to + ld, cpu::Accumulator<E>(0));
+    for (int64_t p = p0, n; p < p0 + np; p += n) {
+      const int64_t pixel = p % c.pixels;
+      n = std::min(p0 + np - p, c.pixels - pixel);
+      cpu::gemm::gather(
+          c.data + i * c.stride + p / c.pixels * c.batch_stride + pixel * c.pixel_stride,
+          c.pixel_stride, n, to + p - p0);
     }
   }
 }
@@ -289,7 +315,8 @@ void sparse_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor&
   });
 }
 
-// grad[r, (ch, tap)] = sum over images and positions of rows[r, position] * patches of `image`.
+// grad[r, (ch, tap)] = sum over images and positions of rows[r, position] * patches of `image`, one
+// product, so that the sum is rounded once.
 // Forward, the rows are the output's gradient and the image is the input; transposed, they change
 // places, and the weight keeps its first dim with the rows.
 template <class T>
@@ -305,23 +332,19 @@ bool weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image,
   E* const to = reinterpret_cast<E*>(grad);
   std::fill_n(grad, numel, T(0));
   if (numel == 0 || rows.numel() == 0 || image.numel() == 0) return true;
-  for (int64_t batch = 0; batch < c.batch; ++batch) {
-    for (int64_t g = 0; g < c.groups; ++g) {
-      const Image<E> patches = {
-          c, elements<T>(image) + batch * i.strides[0] + g * c.group_in * i.strides[1]};
-      E* const part = to + g * c.group_out * n;
-      const cpu::Gemm<E> product = {
-          .m = c.group_out,
-          .n = n,
-          .k = c.pixels(),
-          .a = {elements<T>(rows) + batch * r.strides[0] + g * c.group_out * r.strides[1],
-                r.strides[1], joint_stride(r, 2)},
-          .b = {},
-          .c = {part, n, 1},
-          .residual = {part, n, 1},
-          .b_source = {pack_positions<E>, &patches}};
-      if (!product.run(scratch)) return false;
-    }
+  for (int64_t g = 0; g < c.groups; ++g) {
+    const Images<E> patches = {c, elements<T>(image) + g * c.group_in * i.strides[1], i.strides[0]};
+    const Channels<E> channels = {elements<T>(rows) + g * c.group_out * r.strides[1], r.strides[1],
+                                  r.strides[0], joint_stride(r, 2), c.pixels()};
+    const cpu::Gemm<E> product = {.m = c.group_out,
+                                  .n = n,
+                                  .k = c.batch * c.pixels(),
+                                  .a = {},
+                                  .b = {},
+                                  .c = {to + g * c.group_out * n, n, 1},
+                                  .a_source = {take_pixels<E>, &channels},
+                                  .b_source = {pack_positions<E>, &patches}};
+    if (!product.run(scratch)) return false;
   }
   return true;
 }

@@ -6,6 +6,7 @@
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/moments.h>
+#include <executorch/kernels/portable/internal/norm_operands.h>
 #include <executorch/kernels/portable/internal/reduce.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -19,63 +20,6 @@ using namespace internal;
 namespace {
 
 constexpr int64_t kChunk = 1024;
-
-/// A contiguous vector of any type, read in runs of C; all equal to `otherwise` when absent.
-template <class C>
-class Vector {
- public:
-  Vector(const std::optional<Tensor>& t, C otherwise) : otherwise_(otherwise) {
-    if (t.has_value()) *this = Vector(*t);
-  }
-  explicit Vector(const Tensor& t)
-      : data_(static_cast<const char*>(t.const_data_ptr())), type_(t.scalar_type()) {}
-
-  const C* read(int64_t i, int64_t n, C* chunk) const {
-    if (data_ == nullptr) {
-      for (int64_t j = 0; j < n; ++j) chunk[j] = otherwise_;
-      return chunk;
-    }
-    if (type_ == scalar_type_of(kComputeOf<C>)) return reinterpret_cast<const C*>(data_) + i;
-    load(data_ + i * static_cast<int64_t>(elementSize(type_)), type_, 1, n, chunk);
-    return chunk;
-  }
-  C at(int64_t i) const {
-    C value;
-    return *read(i, 1, &value);
-  }
-
- private:
-  const char* data_ = nullptr;
-  ScalarType type_ = ScalarType::Undefined;
-  C otherwise_ = 0;
-};
-
-/// The elements of out (operand 0) and in (operand 1) in logical order, as runs of C.
-template <class C>
-struct Rows {
-  Loop loop;
-  const Tensor& in;
-  const Tensor& out;
-  bool in_direct, out_direct;
-
-  Rows(const Tensor& in_tensor, const Tensor& out_tensor)
-      : loop(out_tensor.sizes()), in(in_tensor), out(out_tensor) {
-    loop.add(out).add(in).collapse();
-    in_direct = loop.is_dense(1) && in.scalar_type() == scalar_type_of(kComputeOf<C>);
-    out_direct = loop.is_dense(0) && out.scalar_type() == scalar_type_of(kComputeOf<C>);
-  }
-  const C* read(int64_t pos, int64_t n, C* chunk) const {
-    if (in_direct) return static_cast<const C*>(in.const_data_ptr()) + pos;
-    gather(loop, 1, in.const_data_ptr(), in.scalar_type(), pos, n, chunk);
-    return chunk;
-  }
-  C* room(int64_t pos, C* chunk) const {
-    return out_direct ? static_cast<C*>(out.mutable_data_ptr()) + pos : chunk;
-  }
-  void write(int64_t pos, int64_t n, const C* chunk) const {
-    if (!out_direct) scatter(loop, 0, out.mutable_data_ptr(), out.scalar_type(), pos, n, chunk);
-  }
-};
 
 /// What the engine needs in float: parameters, converted where they are stored otherwise, and room
 /// for statistics. `n` elements in each of four places.
@@ -347,15 +291,23 @@ void batch_norm_training(KernelRuntimeContext& ctx, const char* op, const Tensor
   };
   with_float_compute(compute_of(in.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
+    // Those that are saved may have 16 bits.
+    EngineScratch scratch(ctx);
+    executorch::cpu::Scratch& memory = scratch;
+    const int64_t channels = saved_mean.numel();
+    C* const means = memory.array<C>(executorch::cpu::Size(channels) * 2);
+    if (!require_scratch(ctx, op, means != nullptr)) return;
+    C* const rstds = means + channels;
     reduce<C>(r, Moments<C>(), [&](const Moments<C>& moments, const int64_t* at) {
-      store_at(static_cast<C>(moments.mean), saved_mean, at[0]);
-      store_at(rstd_of(moments, eps), saved_rstd, at[1]);
+      means[at[0]] = static_cast<C>(moments.mean);
+      rstds[at[0]] = rstd_of(moments, eps);
+      store_at(means[at[0]], saved_mean, at[0]);
+      store_at(rstds[at[0]], saved_rstd, at[1]);
       blend(running_mean, at[0], moments.mean);
       blend(running_var, at[0], moments.squares / static_cast<double>(moments.n - 1));
     });
-    normalize_channels<C>(
-        ctx, in, out,
-        {Vector<C>(saved_mean), Vector<C>(saved_rstd), true, eps, {weight, 1}, {bias, 0}});
+    normalize_channels<C>(ctx, in, out,
+                          {Vector<C>(means), Vector<C>(rstds), true, eps, {weight, 1}, {bias, 0}});
   });
 }
 
