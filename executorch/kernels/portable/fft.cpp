@@ -248,6 +248,8 @@ struct Dims {
 
   bool read(KernelRuntimeContext& ctx, const char* op, IntArrayRef list, const Shape& shape,
             int64_t normalization) {
+    // A number without dims would pass as one with a dim 0 or -1.
+    ET_REQUIRE(ctx, shape.ndim() > 0, InvalidArgument, false, "%s: a 0-d tensor has no lines", op);
     uint32_t mask = 0;
     if (!dim_mask(ctx, op, std::optional<IntArrayRef>(list), shape.ndim(), false, mask))
       return false;

@@ -72,6 +72,18 @@ TEST(Fft, LinesOfALargePrimeLengthTakeNoLonger) {
   }
 }
 
+TEST(Fft, ANumberWithoutDimsHasNoLines) {
+  executorch::runtime::runtime_init();
+  TensorFactory<ScalarType::Double> reals;
+  List out({0, 0});
+  for (const int64_t dim : {-1, 0}) {
+    KernelRuntimeContext ctx;
+    Tensor result(&out.impl);
+    _fft_r2c_out(ctx, reals.ones({}), {&dim, 1}, 0, true, result);
+    EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument);
+  }
+}
+
 TEST(Fft, RealNumbersComeOfTheFirstHalfOfALine) {
   executorch::runtime::runtime_init();
   PlatformMemoryAllocator memory;
