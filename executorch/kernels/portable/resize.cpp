@@ -31,11 +31,7 @@ template <class F>
 void for_each_row(const Images& images, const F& row) {
   const int64_t height = images.out.size(2);
   const int64_t row_work = images.out.size(1) * images.out.size(3);
-  if (row_work == 0) return;
-  executorch::cpu::parallel_for(images.out.size(0) * height, std::max<int64_t>(1, 8192 / row_work),
-                                [&](int64_t begin, int64_t end) {
-                                  for (int64_t i = begin; i < end; ++i) row(i / height, i % height);
-                                });
+  if (row_work > 0) for_each_image_row(images.out.size(0), height, row_work, row);
 }
 
 /// Calls f(c, x) for the elements of a row, in the order they have in memory.
