@@ -47,6 +47,10 @@ inline std::string string_at(const Json& object, const char* key,
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
+/// Json that is made in C++ has signed numbers.
+inline bool is_count(const Json& value) {
+  return value.is_number_integer() && value >= 0;
+}
 inline bool bool_at(const Json& object, const char* key, bool otherwise) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;

@@ -7,11 +7,6 @@ namespace {
 
 constexpr int kMaxDepth = 20;
 
-/// Json that is made in C++ has signed numbers.
-bool is_count(const Json& value) {
-  return value.is_number_integer() && value >= 0;
-}
-
 uint64_t number_at(const Json& json, const char* key) {
   const Json& value = at(json, key);
   return is_count(value) ? value.get<uint64_t>() : 0;

@@ -13,8 +13,7 @@ TokenDecoderConfig& TokenDecoderConfig::parse_json(const nlohmann::json& json_co
   } else if (type == "Strip") {
     const auto count = [&](const char* key) {
       const Json& value = at(read, key);
-      // Json that is made in C++ has signed numbers.
-      return value.is_number_integer() && value >= 0 ? value.get<size_t>() : 0;
+      return is_count(value) ? value.get<size_t>() : 0;
     };
     strip_content = string_at(read, "content");
     strip_start = count("start");
