@@ -69,10 +69,8 @@ TensorPair linalg_cholesky_ex_L(KernelRuntimeContext& ctx, const Tensor& self, b
         for (int64_t c = 0; c < r; ++c) a[r][c] = a[c][r];
       }
     }
-    const int64_t failed = factor_cholesky(a);
-    for (int64_t r = 0; r < n; ++r) {
-      std::fill(a[r] + r + 1, a[r] + n, 0.0);
-    }
+    int64_t failed = 0;
+    if (!space.require(factor_cholesky(a, failed, space.scratch))) return result;
     if (upper) transpose(a);
     if (!check_info(ctx, kOp, check_errors, failed, i)) return result;
     to.write(i, a);
@@ -99,7 +97,8 @@ void with_lu(Workspace& space, const Tensor& A, bool transposed, Tensor& LU, Ten
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     if (transposed) transpose(a);
-    const int64_t info = factor_lu(a, p.data);
+    int64_t info = 0;
+    if (!space.require(factor_lu(a, p.data, info, space.scratch))) return;
     lus.write(i, a);
     swaps.write(i, p);
     if (!then(i, a, p.data, info)) return;
@@ -178,10 +177,13 @@ TensorPair linalg_inv_ex_inverse(KernelRuntimeContext& ctx, const Tensor& A, boo
   const Matrix a = space.matrix(n, n), x = space.matrix(n, n), pivots = space.matrix(1, n);
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
-    const int64_t failed = factor_lu(a, pivots.data);
-    if (!check_info(ctx, kOp, check_errors, failed, i)) return result;
+    int64_t failed = 0;
+    if (!space.require(factor_lu(a, pivots.data, failed, space.scratch)) ||
+        !check_info(ctx, kOp, check_errors, failed, i)) {
+      return result;
+    }
     set_identity(x);
-    solve_lu(a, pivots.data, x);
+    if (!space.require(solve_lu(a, pivots.data, x, space.scratch))) return result;
     to.write(i, x);
     infos.write_number(i, static_cast<double>(failed));
   }
@@ -227,8 +229,11 @@ TensorQuadruple _linalg_solve_ex_result(KernelRuntimeContext& ctx, const Tensor&
     const bool transposed = vectors || !left;  // x A = b is A^T x^T = b^T
     if (!left) transpose(a);
     copy(b, transposed, x);
-    factor_lu(a, swaps.data);
-    solve_lu(a, swaps.data, x);
+    int64_t failed = 0;
+    if (!space.require(factor_lu(a, swaps.data, failed, space.scratch) &&
+                       solve_lu(a, swaps.data, x, space.scratch))) {
+      return result;
+    }
     copy(x, transposed, b);
     to.write(i, b);
   }
@@ -254,14 +259,15 @@ Tensor& linalg_solve_triangular_out(KernelRuntimeContext& ctx, const Tensor& sel
   for (int64_t i = 0; space.ok && i < to.count(); ++i) {
     triangles.read(i, to, a);
     right.read(i, to, b);
-    if (left) {
-      solve_triangle(a, upper, unitriangular, b);
-    } else {  // x A = b is A^T x^T = b^T
+    if (!left) {  // x A = b is A^T x^T = b^T
       transpose(a);
       copy(b, true, x);
-      solve_triangle(a, !upper, unitriangular, x);
-      copy(x, true, b);
     }
+    const Matrix& solved = left ? b : x;
+    if (!space.require(solve_triangle(a, upper == left, unitriangular, solved, space.scratch))) {
+      return out;
+    }
+    if (!left) copy(x, true, b);
     to.write(i, b);
   }
   return out;
@@ -284,11 +290,10 @@ TensorPair linalg_qr_out(KernelRuntimeContext& ctx, const Tensor& A, std::string
   }
   Workspace space{ctx, kOp};
   const Matrix a = space.matrix(rows, columns), q = space.matrix(rows, n);
-  const Matrix v = space.matrix(2, rows + columns);
   for (int64_t i = 0; space.ok && i < from.count(); ++i) {
     from.read(i, from, a);
     set_identity(q);
-    factor_qr(a, q, v.data);
+    if (!space.require(factor_qr(a, q, space.scratch))) return result;
     if (mode != "r") qs.write(i, q);
     rs.write(i, {a.data, n, columns});
   }
@@ -387,7 +392,7 @@ TensorTriple _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A, bool full
   Workspace space{ctx, kOp};
   // Rows of u and v are columns of long_ * S and short_.
   const Matrix a = space.matrix(rows, columns), u = space.matrix(n, m), s = space.matrix(1, n);
-  const Matrix gram = space.matrix(n, n), turn = space.matrix(n, n), room = space.matrix(3, n + m);
+  const Matrix gram = space.matrix(n, n), turn = space.matrix(n, n), room = space.matrix(3, n);
   Matrix v, basis, u_out, v_out;
   if (compute_uv) {
     v = space.matrix(n, n);
@@ -404,7 +409,8 @@ TensorTriple _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A, bool full
     Batch{S, 1}.write(i, s);
     if (!compute_uv) continue;
     const int64_t rank = read_directions(u, s.data, basis);
-    complete_basis(basis, rank, u.data, room.data);  // u is not read again
+    // u is not read again
+    if (!space.require(complete_basis(basis, rank, u.data, space.scratch))) return result;
     copy(transposed ? v : basis, transposed, u_out);
     copy(transposed ? basis : v, transposed, v_out);
     Batch{U, 2}.write(i, u_out);

@@ -1,6 +1,7 @@
 #include <executorch/kernels/portable/internal/factor.h>
 #include <executorch/kernels/portable/internal/testing.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -217,6 +218,124 @@ TEST_F(Linalg, SingularValuesOfManyRowsStillMakeTheMatrix) {
       ASSERT_NEAR(sum, data[r * kColumns + c], bound);
     }
   }
+}
+
+// Of sizes on both sides of where blocks are divided, and of none of the shapes that divide evenly.
+TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
+  std::mt19937 random(0);
+  std::normal_distribution<double> normal;
+  using Numbers = std::vector<double>;
+  const auto multiply = [](const Numbers& a, const Numbers& b, size_t n, size_t k, size_t m) {
+    Numbers c(n * m);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t p = 0; p < k; ++p) {
+        for (size_t j = 0; j < m; ++j) c[i * m + j] += a[i * k + p] * b[p * m + j];
+      }
+    }
+    return c;
+  };
+  const auto expect_near = [](const Numbers& got, const Numbers& expected, double bound) {
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
+  };
+  const auto numbers_of = [](const Tensor& t) {
+    const double* data = t.const_data_ptr<double>();
+    return Numbers(data, data + t.numel());
+  };
+  for (const auto& [rows, columns] : std::vector<std::pair<int32_t, int32_t>>{
+           {31, 31}, {33, 33}, {64, 65}, {200, 200}, {131, 70}, {70, 131}, {300, 20}, {20, 300}}) {
+    const auto n = static_cast<size_t>(rows), m = static_cast<size_t>(columns), k = std::min(n, m);
+    Numbers data(n * m);
+    for (double& x : data) x = normal(random);
+    const double bound = 1e-13 * static_cast<double>(n + m);
+    Tensor a = doubles.make({rows, columns}, data);
+
+    Tensor q = doubles.zeros({rows, static_cast<int32_t>(k)});
+    Tensor r = doubles.zeros({static_cast<int32_t>(k), columns});
+    ASSERT_EQ(error_of([&](auto& ctx) { linalg_qr_out(ctx, a, "reduced", q, r); }), Error::Ok);
+    expect_near(multiply(numbers_of(q), numbers_of(r), n, k, m), data, bound);
+    Numbers transposed(n * k), identity(k * k);
+    for (size_t i = 0; i < n * k; ++i) transposed[i % k * n + i / k] = numbers_of(q)[i];
+    for (size_t i = 0; i < k; ++i) identity[i * k + i] = 1;
+    expect_near(multiply(transposed, numbers_of(q), k, n, k), identity, bound);
+    for (size_t i = 0; i < k * m; ++i) {
+      ASSERT_TRUE(i / m <= i % m || numbers_of(r)[i] == 0) << i;
+    }
+
+    Tensor lu = doubles.zeros({rows, columns}), pivots = ints.zeros({static_cast<int32_t>(k)});
+    Tensor info = ints.zeros({});
+    ASSERT_EQ(
+        error_of([&](auto& ctx) { linalg_lu_factor_ex_out(ctx, a, true, true, lu, pivots, info); }),
+        Error::Ok);
+    Numbers lower(n * k), upper(k * m), both = numbers_of(lu);
+    for (size_t i = 0; i < n * k; ++i) {
+      const size_t row = i / k, column = i % k;
+      lower[i] = row > column ? both[row * m + column] : row == column ? 1 : 0;
+      ASSERT_LE(std::fabs(lower[i]), 1);
+    }
+    for (size_t i = 0; i < k * m; ++i) upper[i] = i / m > i % m ? 0 : both[i];
+    Numbers swapped = data;
+    for (size_t i = 0; i < k; ++i) {
+      const size_t other = static_cast<size_t>(pivots.const_data_ptr<int32_t>()[i]) - 1;
+      if (other == i) continue;
+      std::swap_ranges(&swapped[i * m], &swapped[i * m] + m, &swapped[other * m]);
+    }
+    expect_near(multiply(lower, upper, n, k, m), swapped, bound);
+    if (n != m) continue;
+
+    Tensor inverse = doubles.zeros({rows, rows}), l = doubles.zeros({rows, rows});
+    ASSERT_EQ(error_of([&](auto& ctx) { linalg_inv_ex_inverse(ctx, a, true, inverse, info); }),
+              Error::Ok);
+    expect_near(multiply(data, numbers_of(inverse), n, n, n), identity, 1e3 * bound);
+    Numbers adjoint(n * n);
+    for (size_t i = 0; i < n * n; ++i) adjoint[i % n * n + i / n] = data[i];
+    Numbers positive = multiply(data, adjoint, n, n, n);
+    for (size_t i = 0; i < n; ++i) positive[i * n + i] += 1;
+    for (const bool high : {false, true}) {
+      Tensor p = doubles.make({rows, rows}, positive);
+      ASSERT_EQ(error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, high, true, l, info); }),
+                Error::Ok);
+      Numbers factor = numbers_of(l), turned(n * n);
+      for (size_t i = 0; i < n * n; ++i) turned[i % n * n + i / n] = factor[i];
+      const Numbers made =
+          high ? multiply(turned, factor, n, n, n) : multiply(factor, turned, n, n, n);
+      expect_near(made, positive, 100 * bound);
+
+      Tensor x = doubles.zeros({rows, rows});
+      for (const bool left : {false, true}) {
+        ASSERT_EQ(error_of([&](auto& ctx) {
+                    linalg_solve_triangular_out(ctx, l, a, high, left, false, x);
+                  }),
+                  Error::Ok);
+        const Numbers solved = numbers_of(x);
+        expect_near(left ? multiply(factor, solved, n, n, n) : multiply(solved, factor, n, n, n),
+                    data, 100 * bound);
+      }
+    }
+    // The pivot that fails is told by its place in the whole matrix.
+    positive[(n - 2) * n + n - 2] = -1;
+    Tensor p = doubles.make({rows, rows}, positive);
+    ASSERT_EQ(error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, false, false, l, info); }),
+              Error::Ok);
+    EXPECT_EQ(info.const_data_ptr<int32_t>()[0], rows - 1);
+    Numbers singular = data;
+    for (size_t i = 0; i < n; ++i) singular[i * n + n - 1] = 0;
+    Tensor z = doubles.make({rows, rows}, singular);
+    ASSERT_EQ(error_of([&](auto& ctx) { linalg_inv_ex_inverse(ctx, z, false, inverse, info); }),
+              Error::Ok);
+    EXPECT_EQ(info.const_data_ptr<int32_t>()[0], rows);
+  }
+}
+
+TEST_F(Linalg, ALargeInverseTakesTheTimeOfItsProducts) {
+  constexpr int32_t kN = 1500;
+  std::mt19937 random(0);
+  std::normal_distribution<double> normal;
+  std::vector<double> data(kN * kN);
+  for (double& x : data) x = normal(random);
+  Tensor a = doubles.make({kN, kN}, data), inverse = doubles.zeros({kN, kN}), info = ints.zeros({});
+  expect_soon("inverse", [&](auto& ctx) { linalg_inv_ex_inverse(ctx, a, true, inverse, info); });
+  Tensor q = doubles.zeros({kN, kN}), r = doubles.zeros({kN, kN});
+  expect_soon("qr", [&](auto& ctx) { linalg_qr_out(ctx, a, "reduced", q, r); });
 }
 
 }  // namespace

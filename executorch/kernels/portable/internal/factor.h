@@ -1,5 +1,12 @@
-/// Factorizations of small matrices in double, and systems solved with them.
+/// Factorizations of small and large matrices in double, and systems solved with them.
+///
+/// Golub and Van Loan, Matrix Computations, 4th edition: 3.2 (LU), 4.2 (Cholesky), 5.1 and 5.2
+/// (reflections, several of them as one product). Blocks are divided until they are narrow; what
+/// they have in common with the rest are the engine's products. What takes `scratch` returns false
+/// if that memory was refused, and leaves its results unfinished then.
 #pragma once
+
+#include <executorch/cpu/scratch.h>
 
 #include <cstdint>
 
@@ -12,28 +19,32 @@ struct Matrix {
   double* operator[](int64_t row) const { return data + row * columns; }
 };
 
-/// a = P L U in place; pivots[i] is the row swapped with row i. 1 + the place of the first pivot
-/// that is zero, or 0.
-int64_t factor_lu(const Matrix& a, double* pivots);
+/// a = P L U in place; pivots[i] is the row swapped with row i, from 1. `info` becomes 1 + the place
+/// of the first pivot that is zero, or 0.
+[[nodiscard]] bool factor_lu(const Matrix& a, double* pivots, int64_t& info,
+                             executorch::cpu::Scratch& scratch);
 
 /// b = t^-1 b, for a triangular t.
-void solve_triangle(const Matrix& t, bool upper, bool unit, const Matrix& b);
+[[nodiscard]] bool solve_triangle(const Matrix& t, bool upper, bool unit, const Matrix& b,
+                                  executorch::cpu::Scratch& scratch);
 
 /// b = (P L U)^-1 b.
-void solve_lu(const Matrix& lu, const double* pivots, const Matrix& b);
+[[nodiscard]] bool solve_lu(const Matrix& lu, const double* pivots, const Matrix& b,
+                            executorch::cpu::Scratch& scratch);
 
-/// a = L L^T, L in place below the diagonal, zeros above; as factor_lu for a that is not positive.
-int64_t factor_cholesky(const Matrix& a);
+/// a = L L^T, L in place below the diagonal, zeros above; reads nothing above the diagonal. `info`
+/// as factor_lu for a that is not positive, whose numbers are then of no particular value.
+[[nodiscard]] bool factor_cholesky(const Matrix& a, int64_t& info,
+                                   executorch::cpu::Scratch& scratch);
 
 /// a becomes R, q (a.rows square or wide) is multiplied by the reflections from the left, last
-/// first: begun with ones on its diagonal it becomes Q. `v` has room for min(a.rows, a.columns) +
-/// max(a.columns, q.columns) numbers.
-void factor_qr(const Matrix& a, const Matrix& q, double* v);
+/// first: begun with ones on its diagonal it becomes Q.
+[[nodiscard]] bool factor_qr(const Matrix& a, const Matrix& q, executorch::cpu::Scratch& scratch);
 
 /// Columns from `known` on become orthogonal to those before and of length 1, which those are.
-/// `copy` has room for u.rows * known numbers, `v` for known + u.columns. Cost: 4 * u.rows *
-/// u.columns * known.
-void complete_basis(const Matrix& u, int64_t known, double* copy, double* v);
+/// `copy` has room for u.rows * known numbers. Cost: 4 * u.rows * u.columns * known.
+[[nodiscard]] bool complete_basis(const Matrix& u, int64_t known, double* copy,
+                                  executorch::cpu::Scratch& scratch);
 
 /// Ones on the diagonal, zeros elsewhere.
 void set_identity(const Matrix& m);

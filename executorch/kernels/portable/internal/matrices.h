@@ -1,6 +1,7 @@
 /// Batches of matrices in tensors, and temporary ones to compute with.
 #pragma once
 
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/factor.h>
 #include <executorch/kernels/portable/internal/shape.h>
 
@@ -8,14 +9,17 @@
 
 namespace torch::executor::native::internal {
 
-/// Temporary matrices of one call; `ok` is false once memory ran out, or a size that no memory has
-/// was asked for.
+/// Temporary matrices of one call, and the memory of factorizations; `ok` is false once memory ran
+/// out, or a size that no memory has was asked for.
 struct Workspace {
   KernelRuntimeContext& ctx;
   const char* op;
   bool ok = true;
+  EngineScratch scratch{ctx};
 
   Matrix matrix(int64_t rows, int64_t columns);
+  /// What a factorization returned: false, and reported, if it was refused memory.
+  bool require(bool granted) { return ok = require_scratch(ctx, op, granted); }
 };
 
 /// Whether there is nothing to compute. Extents beside one of zero may be of any size: what loops
