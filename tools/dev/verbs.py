@@ -153,7 +153,7 @@ def verb_asan() -> int:
     cpp = ctest(folder)
     commands = ["executorch/extension/command", "executorch/extension/executor_runner"]
     sanitized = {"EXECUTORCH_BUILD": str(folder)}
-    return cpp or show([str(PYTHON), "-m", "pytest", *commands], env=sanitized)
+    return cpp | show([str(PYTHON), "-m", "pytest", *commands], env=sanitized)
 
 
 def verb_tsan() -> int:
