@@ -10,6 +10,7 @@
 
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/machine.h>
+#include <executorch/cpu/prefetch.h>
 #include <executorch/cpu/storage-inl.h>
 
 #include <algorithm>
@@ -55,17 +56,22 @@ HWY_INLINE void SumLanes(const V (&x)[kDots], float* sums) {
   AddBlocks(d, sum, sums);
 }
 
+// What a call prefetches for later ones: columns [begin, end) of B, `ahead` elements on.
+struct DotsAhead {
+  int64_t ahead;
+  int begin, end;
+};
+
 // Adds the products of n_vectors vectors from p on with columns [r_begin, r_end).
 template <int n_vectors, int kHeight, class T>
 HWY_INLINE void AddDots(const float* HWY_RESTRICT const (&a)[kHeight],
                         const T* HWY_RESTRICT const (&b)[kDots], int r_begin, int r_end, int64_t p,
-                        int64_t ahead, V (&acc)[kHeight][kDots]) {
+                        V (&acc)[kHeight][kDots]) {
   const Floats d;
 #pragma GCC unroll 4
   for (int r = r_begin; r < r_end; ++r) {
     for (int v = 0; v < n_vectors; ++v) {
       const int64_t at = p + v * kLanes;
-      __builtin_prefetch(b[r] + at + ahead, 0, 2);
       const V y = LoadFloats(d, b[r] + at);
 #pragma GCC unroll 4
       for (int i = 0; i < kHeight; ++i) {
@@ -79,7 +85,7 @@ HWY_INLINE void AddDots(const float* HWY_RESTRICT const (&a)[kHeight],
 // the last repeat it.
 template <int kHeight, class T>
 HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
-                     const T* HWY_RESTRICT const (&b)[kDots], int64_t ahead,
+                     const T* HWY_RESTRICT const (&b)[kDots], const DotsAhead& next,
                      float (&sums)[kHeight][kDots]) {
   const Floats d;
   V acc[kHeight][kDots];
@@ -95,11 +101,21 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
     constexpr int64_t kPiece = kDotPiece * kLanes;
 #pragma GCC unroll 4
     for (int r = 0; r < kDots; ++r) {
-      for (p = 0; p + kPiece <= k; p += kPiece) AddDots<kDotPiece>(a, b, r, r + 1, p, ahead, acc);
-      for (; p + kLanes <= k; p += kLanes) AddDots<1>(a, b, r, r + 1, p, ahead, acc);
+      for (p = 0; p + kPiece <= k; p += kPiece) {
+        for (int v = 0; v < kDotPiece; ++v) {
+          __builtin_prefetch(b[r] + p + v * kLanes + next.ahead, 0, 2);
+        }
+        AddDots<kDotPiece>(a, b, r, r + 1, p, acc);
+      }
+      for (; p + kLanes <= k; p += kLanes) AddDots<1>(a, b, r, r + 1, p, acc);
     }
   } else {
-    for (; p + kLanes <= k; p += kLanes) AddDots<1>(a, b, 0, kDots, p, ahead, acc);
+    for (; p + kLanes <= k; p += kLanes) {
+      for (int r = next.begin; r < next.end; ++r) {
+        __builtin_prefetch(b[r] + p + next.ahead, 0, 2);
+      }
+      AddDots<1>(a, b, 0, kDots, p, acc);
+    }
   }
   if (p < k) {
     const auto rest = static_cast<size_t>(k - p);
@@ -115,13 +131,13 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
 }
 
 template <int kHeight, class T>
-HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, int64_t ahead) {
+HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, const DotsAhead& next) {
   const float* a[kHeight];
   for (int i = 0; i < kHeight; ++i) a[i] = f.a + std::min(i0 + i, f.m - 1) * f.lda;
   const T* b[kDots];
   for (int r = 0; r < kDots; ++r) b[r] = f.b + std::min(j0 + r, f.n - 1) * f.ldb;
   float sums[kHeight][kDots];
-  Dots<kHeight>(a, f.k, b, ahead, sums);
+  Dots<kHeight>(a, f.k, b, next, sums);
   for (int i = 0; i < kHeight && i0 + i < f.m; ++i) {
     for (int r = 0; r < kDots && j0 + r < f.n; ++r)
       f.sums[(i0 + i) * f.ld_sums + j0 + r] = sums[i][r];
@@ -130,42 +146,91 @@ HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, int64_t ahea
 
 template <class T>
 void FewDots(const FewRows<T>& f) {
-  // Where columns do not follow one another: the same place of a later one.
-  const int64_t group = f.ldb == f.k ? 1 : std::max<int64_t>(f.m == 1 ? f.ldb : kDots * f.ldb, 1);
-  const int64_t ahead =
-      (kDotsAheadBytes / static_cast<int64_t>(sizeof(T)) + group - 1) / group * group;
+  // One row of A reads columns one after the other: where they follow one another in memory, any
+  // distance will do, else it is a whole number of columns. More rows read kDots columns several
+  // times; meanwhile each pass prefetches its share of the next ones.
+  constexpr int kPassRows = 4;
+  const int64_t n_passes = (f.m + kPassRows - 1) / kPassRows;
+  const int64_t unit = f.m > 1 ? kDots * f.ldb : f.ldb == f.k ? 1 : f.ldb;
+  const int64_t unit_elements = std::max<int64_t>(unit, 1);
+  DotsAhead next = {};
+  next.ahead = (kDotsAheadBytes / static_cast<int64_t>(sizeof(T)) + unit_elements - 1) /
+               unit_elements * unit_elements;
   for (int64_t j = 0; j < f.n; j += kDots) {
-    for (int64_t i = 0; i < f.m; i += 4) {
-      const int64_t height = f.m - i;
-      if (height > 2) DotsOf<4>(f, i, j, ahead);
-      if (height == 2) DotsOf<2>(f, i, j, ahead);
-      if (height == 1) DotsOf<1>(f, i, j, ahead);
+    for (int64_t pass = 0; pass < n_passes; ++pass) {
+      const int64_t i = pass * kPassRows, height = f.m - i;
+      next.begin = static_cast<int>(pass * kDots / n_passes);
+      next.end = static_cast<int>((pass + 1) * kDots / n_passes);
+      if (height > 2) DotsOf<4>(f, i, j, next);
+      if (height == 2) DotsOf<2>(f, i, j, next);
+      if (height == 1) DotsOf<1>(f, i, j, next);
     }
   }
 }
 
-// Rows of B between the one in use and the one asked for.
-constexpr int64_t kRowsAhead = 16;
+// Rows of B that are multiplied at once: each column's sums are loaded and stored once for all of
+// them. Meanwhile the rows after them are prefetched in the order of their addresses, in which
+// memory delivers most. They are at least as many as make that rare, and lie in L2.
+constexpr int64_t kLeastChunkRows = 8, kMostChunkRows = 32, kChunkBytes = 16 * 1024;
 
-// sums[i, j] = sum_p a[i, p] * b[p, j] for kHeight rows and kVectors vectors of columns.
+// Lines of rows of B that are to be prefetched, row by row.
+template <class T>
+class RowLines {
+ public:
+  RowLines(const FewRows<T>& f, int64_t p, int64_t n_rows)
+      : row_(f.b + p * f.ldb), ldb_(f.ldb), n_(f.n), left_(n_rows) {
+    Begin();
+  }
+
+  HWY_INLINE void Fetch(int64_t n_lines) {
+    for (; n_lines > 0 && left_ > 0; --n_lines) {
+      __builtin_prefetch(reinterpret_cast<const char*>(at_), 0, 2);
+      if ((at_ += kLine) < end_) continue;
+      row_ += ldb_;
+      --left_;
+      Begin();
+    }
+  }
+
+ private:
+  HWY_INLINE void Begin() {
+    at_ = reinterpret_cast<uintptr_t>(row_) / kLine * kLine;
+    end_ = reinterpret_cast<uintptr_t>(row_) + static_cast<uintptr_t>(n_) * sizeof(T);
+  }
+
+  const T* row_;
+  const int64_t ldb_, n_;
+  int64_t left_;
+  uintptr_t at_, end_;
+};
+
+// sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows, kVectors vectors of columns and rows
+// [p0, p_end) of B; rows of A beyond the last repeat it. Sums begin with zero at p0 = 0.
 template <int kHeight, int kVectors, class T>
-HWY_INLINE void ScaledRows(const FewRows<T>& f, int64_t j) {
+HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j,
+                           RowLines<T>& next) {
+  constexpr auto kBytes = static_cast<int64_t>(kVectors * kLanes * sizeof(T));
+  constexpr int64_t kLines = std::max<int64_t>(kBytes / kLine, 1);
   const Floats d;
   const float* a[kHeight];
-  for (int i = 0; i < kHeight; ++i) a[i] = f.a + std::min<int64_t>(i, f.m - 1) * f.lda;
+  float* sums[kHeight];
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) {
+    const int64_t row = std::min<int64_t>(i, f.m - 1);
+    a[i] = f.a + row * f.lda;
+    sums[i] = f.sums + row * f.ld_sums + j;
+  }
   V acc[kHeight][kVectors];
 #pragma GCC unroll 8
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) acc[i][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) {
+      acc[i][v] = p0 == 0 ? hn::Zero(d) : hn::LoadU(d, sums[i] + v * kLanes);
+    }
   }
-  const T* b = f.b + j;
-  const int64_t turn = std::max<int64_t>(f.k - kRowsAhead, 0);
-  const T* ahead = b + std::min(kRowsAhead, f.k) * f.ldb;
-  for (int64_t p = 0; p < f.k; ++p, b += f.ldb, ahead += f.ldb) {
-    if (p == turn) ahead = f.b + j + kVectors * kLanes;  // the next columns
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(ahead + v * kLanes, 0, 2);
+  const T* b = f.b + p0 * f.ldb + j;
+  for (int64_t p = p0; p < p_end; ++p, b += f.ldb) {
+    next.Fetch(kLines);
     V x[kHeight];
 #pragma GCC unroll 8
     for (int i = 0; i < kHeight; ++i) x[i] = hn::Set(d, a[i][p]);
@@ -176,114 +241,57 @@ HWY_INLINE void ScaledRows(const FewRows<T>& f, int64_t j) {
       for (int i = 0; i < kHeight; ++i) acc[i][v] = hn::MulAdd(x[i], y, acc[i][v]);
     }
   }
-  for (int64_t i = 0; i < std::min<int64_t>(kHeight, f.m); ++i) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      hn::StoreU(acc[i][v], d, f.sums + i * f.ld_sums + j + v * kLanes);
-    }
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[i][v], d, sums[i] + v * kLanes);
   }
 }
 
-// The last n < a vector's columns.
+// The same for the last n < a vector's columns.
 template <class T>
-HWY_INLINE void ScaledTail(const FewRows<T>& f, int64_t j, size_t n) {
+HWY_INLINE void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j, size_t n) {
   const Floats d;
   for (int64_t i = 0; i < f.m; ++i) {
-    V acc = hn::Zero(d);
-    for (int64_t p = 0; p < f.k; ++p) {
+    float* const sums = f.sums + i * f.ld_sums + j;
+    V acc = p0 == 0 ? hn::Zero(d) : LoadFloatsN(d, sums, n);
+    for (int64_t p = p0; p < p_end; ++p) {
       acc = hn::MulAdd(hn::Set(d, f.a[i * f.lda + p]), LoadFloatsN(d, f.b + p * f.ldb + j, n), acc);
     }
-    StoreFloatsN(acc, d, f.sums + i * f.ld_sums + j, n);
+    StoreFloatsN(acc, d, sums, n);
   }
+}
+
+// The same for all columns.
+template <int kHeight, int kVectors, class T>
+void AddChunk(const FewRows<T>& f, int64_t p0, int64_t p_end, RowLines<T>& next) {
+  int64_t j = 0;
+  for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
+    AddRowsOfB<kHeight, kVectors>(f, p0, p_end, j, next);
+  }
+  for (; j + kLanes <= f.n; j += kLanes) AddRowsOfB<kHeight, 1>(f, p0, p_end, j, next);
+  if (j < f.n) AddTailOfB(f, p0, p_end, j, static_cast<size_t>(f.n - j));
 }
 
 template <int kHeight, int kVectors, class T>
-HWY_INLINE void ScaledRowsOf(const FewRows<T>& f) {
-  int64_t j = 0;
-  for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) ScaledRows<kHeight, kVectors>(f, j);
-  for (; j + kLanes <= f.n; j += kLanes) ScaledRows<kHeight, 1>(f, j);
-  if (j < f.n) ScaledTail(f, j, static_cast<size_t>(f.n - j));
+void AddChunks(const FewRows<T>& f) {
+  const int64_t row_bytes = std::max<int64_t>(f.n * static_cast<int64_t>(sizeof(T)), 1);
+  const int64_t depth = std::clamp(kChunkBytes / row_bytes, kLeastChunkRows, kMostChunkRows);
+  int64_t p = 0;
+  do {  // also without rows: sums of nothing are zero
+    const int64_t p_end = std::min(p + depth, f.k);
+    RowLines<T> next(f, p_end, std::min(depth, f.k + f.rows_behind - p_end));
+    AddChunk<kHeight, kVectors>(f, p, p_end, next);
+    p = p_end;
+  } while (p < f.k);
 }
 
 template <class T>
 void FewRowsOfB(const FewRows<T>& f) {
-  if (f.m == 1) return ScaledRowsOf < 1, kManyRegisters ? 12 : 8 > (f);
-  if (f.m == 2) return ScaledRowsOf < 2, kManyRegisters ? 12 : 6 > (f);
-  if (f.m <= 4) return ScaledRowsOf < 4, kManyRegisters ? 6 : 3 > (f);
-  ScaledRowsOf<8, kManyRegisters ? 3 : 1>(f);
-}
-
-// sums[i, j] += a[i, p] * b[p, j] for kHeight rows of A, kDepth rows of B and kVectors vectors of
-// columns.
-template <int kHeight, int kDepth, int kVectors, class T>
-HWY_INLINE void AddRowsOfB(const FewRows<T>& f, const V (&x)[kDepth][kHeight], const T* b,
-                           int64_t j) {
-  // Bytes of a row of B; memory delivers most where several rows are asked for this little ahead.
-  constexpr int64_t kAhead = 2048 / static_cast<int64_t>(sizeof(T));
-  const Floats d;
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t at = j + v * kLanes;
-    V sum[kHeight];
-#pragma GCC unroll 4
-    for (int i = 0; i < kHeight; ++i) sum[i] = hn::LoadU(d, f.sums + i * f.ld_sums + at);
-#pragma GCC unroll 4
-    for (int p = 0; p < kDepth; ++p) {
-      const T* const row = b + p * f.ldb + at;
-      __builtin_prefetch(row + kAhead, 0, 2);
-      const V y = LoadFloats(d, row);
-#pragma GCC unroll 4
-      for (int i = 0; i < kHeight; ++i) sum[i] = hn::MulAdd(x[p][i], y, sum[i]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < kHeight; ++i) hn::StoreU(sum[i], d, f.sums + i * f.ld_sums + at);
-  }
-}
-
-// The same for all columns and the kDepth rows of B from row p0 on.
-template <int kHeight, int kDepth, class T>
-HWY_INLINE void AddWholeRowsOfB(const FewRows<T>& f, int64_t p0) {
-  constexpr int kVectors = kDepth == 1 ? 8 : 4;
-  const Floats d;
-  const T* const b = f.b + p0 * f.ldb;
-  V x[kDepth][kHeight];
-  for (int p = 0; p < kDepth; ++p) {
-    for (int i = 0; i < kHeight; ++i) x[p][i] = hn::Set(d, f.a[i * f.lda + p0 + p]);
-  }
-  int64_t j = 0;
-  for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
-    AddRowsOfB<kHeight, kDepth, kVectors>(f, x, b, j);
-  }
-  for (; j + kLanes <= f.n; j += kLanes) AddRowsOfB<kHeight, kDepth, 1>(f, x, b, j);
-  if (j == f.n) return;
-  const auto rest = static_cast<size_t>(f.n - j);
-  for (int p = 0; p < kDepth; ++p) {
-    const V y = LoadFloatsN(d, b + p * f.ldb + j, rest);
-    for (int i = 0; i < kHeight; ++i) {
-      float* const sum = f.sums + i * f.ld_sums + j;
-      StoreFloatsN(hn::MulAdd(x[p][i], y, LoadFloatsN(d, sum, rest)), d, sum, rest);
-    }
-  }
-}
-
-template <int kHeight, class T>
-void StreamRowsOf(const FewRows<T>& f) {
-  // Long rows are read several at a time: each is a stream of its own to the hardware's
-  // prefetchers, and the sums are loaded and stored less often. Short ones follow one another.
-  constexpr int kDepth = kHeight <= 2 || kManyRegisters ? 4 : 1;
-  constexpr int64_t kLongRow = 8192 / static_cast<int64_t>(sizeof(T));
-  for (int i = 0; i < kHeight; ++i) std::fill_n(f.sums + i * f.ld_sums, f.n, 0.0f);
-  int64_t p = 0;
-  for (; f.n >= kLongRow && p + kDepth <= f.k; p += kDepth) AddWholeRowsOfB<kHeight, kDepth>(f, p);
-  for (; p < f.k; ++p) AddWholeRowsOfB<kHeight, 1>(f, p);
-}
-
-template <class T>
-void StreamRows(const FewRows<T>& f) {
-  if (f.m == 1) return StreamRowsOf<1>(f);
-  if (f.m == 2) return StreamRowsOf<2>(f);
-  if (f.m == 3) return StreamRowsOf<3>(f);
-  StreamRowsOf<4>(f);
+  if (f.m == 1) return AddChunks < 1, kManyRegisters ? 12 : 8 > (f);
+  if (f.m == 2) return AddChunks < 2, kManyRegisters ? 12 : 6 > (f);
+  if (f.m <= 4) return AddChunks < 4, kManyRegisters ? 6 : 3 > (f);
+  AddChunks<8, kManyRegisters ? 3 : 1>(f);
 }
 
 inline void AddSlices(float* sums, int64_t slices, int64_t stride, int64_t n) {

@@ -6,7 +6,7 @@ namespace gemm {
 namespace {
 
 // Columns per task of a product of few rows, and rows of their sums on the stack.
-constexpr int64_t kFewColumns = 192;
+constexpr int64_t kTaskColumns = 192;
 // A smaller B may be in a cache.
 constexpr int64_t kFetchedMatrix = 128 * 1024;
 
@@ -31,10 +31,10 @@ class FewRowsProduct {
 
  private:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  // Rows of A up to which the sums of rows of B are kept in memory, and K-slices, as many as cores
-  // may share, of at least so many bytes and rows. No sum depends on the number of threads.
-  static constexpr int64_t kSlicedRows = 4, kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 8;
-  // Columns whose sums fit a first-level cache of 32 KiB.
+  // K-slices, as many as cores may share, of at least so many bytes and rows. No sum depends on the
+  // number of threads.
+  static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 8;
+  // Columns whose sums leave room in an L2 cache of 256 KiB.
   static constexpr int64_t kSlicedColumns = 4096;
 
   bool convert_a() {
@@ -61,7 +61,7 @@ class FewRowsProduct {
   }
 
   bool is_fetched() const {
-    return g_.batch == 1 && g_.n > kFewColumns && g_.k * g_.n >= kFetchedMatrix / kSize;
+    return g_.batch == 1 && g_.n > kTaskColumns && g_.k * g_.n >= kFetchedMatrix / kSize;
   }
 
   // A large B whose rows are contiguous. Memory delivers half as much again when each thread reads
@@ -69,7 +69,7 @@ class FewRowsProduct {
   bool run_slices() {
     const int64_t slices =
         std::min({kSlices, g_.k * g_.n / (kSliceBytes / kSize), g_.k / kSliceRows});
-    if (slices < 2 || g_.m > kSlicedRows) return false;
+    if (slices < 2) return false;
     const int64_t m = g_.m, n = g_.n, depth = ceil_div(g_.k, slices);
     const int64_t n_chunks = ceil_div(n, kSlicedColumns), chunk = ceil_div(n, n_chunks);
     float* const sums = scratch_.array<float>(Size(g_.batch) * slices * m * n);
@@ -87,9 +87,10 @@ class FewRowsProduct {
         f.b += p0 * g_.b.row_stride;
         f.ldb = g_.b.row_stride;
         f.k = std::max<int64_t>(std::min(depth, g_.k - p0), 0);
+        f.rows_behind = std::max<int64_t>(g_.k - p0 - f.k, 0);
         f.sums = sums + (s * slices + slice) * m * n + j0;
         f.ld_sums = n;
-        kernels_.stream_rows(f);
+        kernels_.few_rows(f);
       }
     });
     parallel_for(g_.batch * n, kGrainWork / (slices * m), [&](int64_t begin, int64_t end) {
@@ -105,23 +106,23 @@ class FewRowsProduct {
   }
 
   void run_columns(bool by_columns) {
-    const int64_t n_chunks = ceil_div(g_.n, kFewColumns);
-    const int64_t work = kFewColumns * g_.k * std::max<int64_t>(g_.m / 2, 1);
+    const int64_t n_chunks = ceil_div(g_.n, kTaskColumns);
+    const int64_t work = kTaskColumns * g_.k * std::max<int64_t>(g_.m / 2, 1);
     if (is_fetched() && by_columns) {
       const int64_t column = g_.b.col_stride * kSize;
-      will_read({g_.b.data, kFewColumns * column, kFewColumns, g_.k * kSize, column});
+      will_read({g_.b.data, kTaskColumns * column, kTaskColumns, g_.k * kSize, column});
     }
     parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
                  [&](int64_t begin, int64_t end) {
-                   alignas(64) float sums[kFewDots * kFewColumns];
+                   alignas(64) float sums[kFewDots * kTaskColumns];
                    for (int64_t i = begin; i < end; ++i) {
-                     const int64_t s = i / n_chunks, j0 = i % n_chunks * kFewColumns;
-                     FewRows<T> f = columns(s, j0, std::min(kFewColumns, g_.n - j0));
+                     const int64_t s = i / n_chunks, j0 = i % n_chunks * kTaskColumns;
+                     FewRows<T> f = columns(s, j0, std::min(kTaskColumns, g_.n - j0));
                      f.sums = sums;
-                     f.ld_sums = kFewColumns;
+                     f.ld_sums = kTaskColumns;
                      f.ldb = by_columns ? g_.b.col_stride : g_.b.row_stride;
                      by_columns ? kernels_.few_dots(f) : kernels_.few_rows(f);
-                     kernels_.finish(g_, s, sums, kFewColumns, 0, g_.m, j0, f.n);
+                     kernels_.finish(g_, s, sums, kTaskColumns, 0, g_.m, j0, f.n);
                    }
                  });
   }
@@ -142,16 +143,15 @@ bool Gemm<T>::run(Scratch& scratch) const {
   if (m <= 0 || n <= 0 || batch <= 0) return true;
   if (!is_countable(batch, m, n, k)) return false;
   const bool in_memory = a_source.produce == nullptr && b_source.produce == nullptr;
-  if (in_memory && m > 1 && n < m && n <= gemm::kFewRows)
+  // Few columns become few rows, and rows of the result contiguous.
+  const bool by_columns = c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows;
+  if (in_memory && m > 1 && ((n < m && n <= gemm::kFewRows) || by_columns)) {
     return gemm::transposed(*this).run(scratch);
-  if (in_memory && m > 1 && c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows) {
-    return gemm::transposed(*this).run(scratch);  // rows of the result become contiguous
   }
   scratch.add_products(Size(batch) * m * n * k);
   if constexpr (gemm::kHasStorageKernels<T>) {
-    constexpr int64_t kRows = std::is_same_v<T, float> ? gemm::kFewFloatRows : gemm::kFewRows;
     const bool few =
-        (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= kRows);
+        (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
   }
   return gemm::Blocks<T>(*this).run(scratch);

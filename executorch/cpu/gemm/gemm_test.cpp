@@ -73,7 +73,8 @@ struct Random {
   }
 };
 
-enum class Layout { Rows, Columns, Gaps };
+// In Windows row i begins at element i of a vector: all strides are 1.
+enum class Layout { Rows, Columns, Gaps, Windows };
 
 // A matrix in memory of its own.
 template <class T>
@@ -83,12 +84,12 @@ struct Stored {
   int64_t batch;
 
   Stored(int64_t s, int64_t rows, int64_t cols, Layout layout, Random& random) {
-    const int64_t row_stride = layout == Layout::Rows      ? cols + 3
-                               : layout == Layout::Columns ? 1
-                                                           : 2 * cols + 1;
-    const int64_t col_stride = layout == Layout::Rows      ? 1
-                               : layout == Layout::Columns ? rows + 1
-                                                           : 2;
+    const int64_t row_stride = layout == Layout::Rows   ? cols + 3
+                               : layout == Layout::Gaps ? 2 * cols + 1
+                                                        : 1;
+    const int64_t col_stride = layout == Layout::Columns ? rows + 1
+                               : layout == Layout::Gaps  ? 2
+                                                         : 1;
     batch = rows * row_stride + cols * col_stride;
     data.resize(static_cast<size_t>(std::max<int64_t>(s * batch, 1)));
     for (T& x : data) x = from_int<T>(random(std::is_unsigned_v<T> ? 0 : -9, 9));
@@ -239,6 +240,9 @@ TYPED_TEST(GemmOf, AgreesWithADoubleSumInEveryLayout) {
       for (const Layout b : kLayouts) {
         for (const Layout c : kLayouts) check<TypeParam>({13, 37, 19, 1}, {a, b, c}, {});
       }
+      for (const int64_t m : {2, 8, 9, 16, 17}) {
+        check<TypeParam>({m, 37, 19, 2}, {a, Layout::Windows, Layout::Rows}, {});
+      }
     }
   });
 }
@@ -307,7 +311,7 @@ TYPED_TEST(ActivatedGemm, AppliesFunctionsBeforeOrAfterTheResidual) {
 TYPED_TEST(ActivatedGemm, SharesTheDepthOfFewRows) {
   for_each_target([] {
     for (const auto& [n, k] : {std::pair{301, 260}, {517, 267}, {4101, 70}}) {
-      for (const int64_t m : {1, 2, 3, 4}) {
+      for (const int64_t m : {1, 2, 3, 4, 7, 8}) {
         for (const Layout layout : {Layout::Rows, Layout::Gaps}) {
           check<TypeParam>({m, n, k, 1}, {layout, layout, layout}, {.addend = true});
         }

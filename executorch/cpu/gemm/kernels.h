@@ -79,13 +79,13 @@ struct FewRows {
   const T* b;
   int64_t ldb;  // elements
   int64_t n;
-  float* sums;  // [m, n]
+  int64_t rows_behind = 0;  // of B after those, which this thread probably reads next
+  float* sums;              // [m, n]
   int64_t ld_sums;
 };
-/// Most rows of A for which FewRows is faster than blocks: where columns of B are contiguous
-/// (packing would transpose them), where rows are, and where rows of floats are (which blocks read
-/// in place).
-constexpr int64_t kFewDots = 16, kFewRows = 8, kFewFloatRows = 4;
+/// Most rows of A for which that is faster than blocks: where columns of B are contiguous (packing
+/// would transpose them), and where rows are.
+constexpr int64_t kFewDots = 16, kFewRows = 8;
 
 /// The functions that depend on the storage type: F32, F16, BF16.
 template <class T>
@@ -101,10 +101,8 @@ struct StorageKernels {
   void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width);
   /// Columns of B are contiguous: b[j * ldb + p].
   void (*few_dots)(const FewRows<T>&);
-  /// Rows of B are contiguous: b[p * ldb + j].
+  /// Rows of B are contiguous: b[p * ldb + j]. Up to kFewRows rows of A.
   void (*few_rows)(const FewRows<T>&);
-  /// The same for up to 4 rows and sums in memory: rows of B are read one after the other.
-  void (*stream_rows)(const FewRows<T>&);
   /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
   void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n);
   /// Finishes sums[i * ld + j] of the block at (i0, j0) of batch entry s and stores it in C.

@@ -198,9 +198,8 @@ void Finish(const Gemm<T>& g, int64_t s, const float* sums, int64_t ld, int64_t 
 
 template <class T>
 const StorageKernels<T>& Table() {
-  static constexpr StorageKernels<T> kTable = {Convert<T>, PackRows<T>,   PackColumns<T>,
-                                               FewDots<T>, FewRowsOfB<T>, StreamRows<T>,
-                                               AddSlices,  Finish<T>};
+  static constexpr StorageKernels<T> kTable = {
+      Convert<T>, PackRows<T>, PackColumns<T>, FewDots<T>, FewRowsOfB<T>, AddSlices, Finish<T>};
   return kTable;
 }
 
