@@ -66,7 +66,7 @@ class Driver {
   }
 
  private:
-  static constexpr int64_t kLine = Scratch::kLine, kRateUnit = 1 << 20;
+  static constexpr int64_t kLine = Scratch::kLine, kRateUnit = 1 << 20, kLagPanels = 2;
 
   /// Computes blocks, taken from the counter `next`, until none is left. The following block is
   /// taken before the current one is computed, so that its panels can be packed ahead.
@@ -92,7 +92,14 @@ class Driver {
                  const KSlice* after) const {
     const int64_t n_tiles = product_.enter(t, buffers, rows);
     const int64_t units = after == nullptr ? 0 : product_.units(*after);
-    const int64_t rate = units * kRateUnit / (n_tiles * t.nj) + 1;  // per column; rounded up
+    // Lines are packed some columns after they were fetched: they have arrived, and are in the cache
+    // still.
+    const int64_t all = n_tiles * t.nj,
+                  lag = std::min(kLagPanels * product_.panel_width(t, 0), all / 2);
+    const int64_t rate = units * kRateUnit / (all - lag) + 1;  // per column; rounded up
+    const auto due = [&](int64_t n) {
+      return std::min(rate * std::max<int64_t>(n, 0) / kRateUnit, units);
+    };
     int64_t fetched = 0, packed = 0;
     for (int64_t tile = 0; tile < n_tiles; ++tile) {
       product_.prepare(t, tile, n_tiles, buffers, rows);
@@ -102,11 +109,8 @@ class Driver {
           product_.multiply(t, j, buffers, rows);
           continue;
         }
-        // What is due when n columns are done, of the t.nj that each tile has. Lines are fetched
-        // two panels before they are packed: they arrive, and are in the cache still.
-        const auto due = [&](int64_t n) { return std::min(rate * n / kRateUnit, units); };
-        const int64_t done = tile * t.nj + std::min(j + width, t.nj), end = due(done);
-        fetched += product_.fetch(*after, fetched, due(done + 2 * width), rows);
+        const int64_t done = tile * t.nj + std::min(j + width, t.nj), end = due(done - lag);
+        fetched += product_.fetch(*after, fetched, due(done), rows);
         packed += product_.copy(*after, packed, end, buffers.next_panels, rows);
         product_.multiply(t, j, buffers, rows);
         if (packed < end) product_.pack(*after, packed, end, buffers.next_panels);

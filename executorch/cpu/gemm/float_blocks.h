@@ -110,7 +110,7 @@ class Blocks {
         tile.ldb = g_.b.row_stride;
       }
     }
-    kernels_.tile[width / kernels_.lanes - 1][rows.height](tile);
+    kernels_.tile[width == width_ ? 1 : 0][rows.height](tile);
     rows.ahead = {};
     if (is_last(t) && j + width >= t.nj && rows.finished < t.nj) {
       finish(g_, t.s, sums + rows.finished, columns, t.i0 + rows.i, rows.height,
@@ -181,14 +181,14 @@ class Blocks {
   void divide() {
     Division& d = division_;
     d.m = g_.m, d.n = g_.n, d.k = g_.k, d.batch = g_.batch;
-    d.unit = kernels_.lanes;
+    d.unit = width_;
     const bool in_pieces = b_in_place_ && d.k > kShallow;
     d.n_slices = std::max<int64_t>(ceil_div(d.k, in_pieces ? kUnpackedDepth : kDepth), 1);
     d.depth = std::max<int64_t>(ceil_div(d.k, d.n_slices), 1);
     // The panels of a block and those packed ahead take half of the L2 cache, which rows of A and
     // of C pass through as well. Pieces that are read in place lie in fewer sets.
     const int64_t bytes = machine().l2 / (in_pieces ? 8 : 4);
-    d.divide_columns(std::max<int64_t>(bytes / (kSize * d.depth * width_) * 2, 2));
+    d.divide_columns(bytes / (kSize * d.depth * width_));
     // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
     // between K-slices have room where panels have.
     const bool produced = g_.b_source.produce != nullptr;

@@ -31,6 +31,9 @@ void Convert(const T* from, int64_t n, float* to) {
   }
 }
 
+// Rows between the one that is packed and the one that is prefetched.
+constexpr int64_t kPackAhead = 16;
+
 template <class T>
 void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int64_t p0,
               int64_t depth) {
@@ -40,7 +43,10 @@ void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int6
   const int64_t rest = n - n_whole, tail_width = rest > kLanes ? kWidth : kLanes;
   for (int64_t p = p0; p < p0 + k; ++p, b += ldb) {
     float* to = panels + p * kWidth;
+    const int64_t ahead = std::min(kPackAhead, p0 + k - 1 - p) * ldb;
     for (int64_t j = 0; j < n_whole; j += kWidth, to += depth * kWidth) {
+      __builtin_prefetch(b + ahead + j, 0, 2);
+      __builtin_prefetch(b + ahead + j + kLanes, 0, 2);
       const V x = LoadFloats(d, b + j), y = LoadFloats(d, b + j + kLanes);
       hn::StoreU(x, d, to);
       hn::StoreU(y, d, to + kLanes);
