@@ -50,11 +50,7 @@ inline std::vector<int32_t> strides_of(const std::vector<int32_t>& sizes,
   std::sort(sorted.begin(), sorted.end());
   ET_CHECK_MSG(sorted == contiguous_dim_order(sizes.size()), "invalid dim order");
   std::vector<int32_t> strides(sizes.size());
-  int32_t stride = 1;
-  for (size_t i = dim_order.size(); i-- > 0;) {
-    strides[dim_order[i]] = stride;
-    stride *= std::max(sizes[dim_order[i]], 1);
-  }
+  dim_order_to_stride_nocheck(sizes.data(), dim_order.data(), sizes.size(), strides.data());
   return strides;
 }
 
