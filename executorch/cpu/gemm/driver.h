@@ -92,11 +92,12 @@ class Driver {
                  const KSlice* after) const {
     const int64_t n_tiles = product_.enter(t, buffers, rows);
     const int64_t units = after == nullptr ? 0 : product_.units(*after);
-    // Lines are packed some columns after they were fetched: they have arrived, and are in the cache
-    // still.
-    const int64_t all = n_tiles * t.nj,
-                  lag = std::min(kLagPanels * product_.panel_width(t, 0), all / 2);
-    const int64_t rate = units * kRateUnit / (all - lag) + 1;  // per column; rounded up
+    // Units are due in proportion to the columns that are done, of the t.nj that each tile has. They
+    // are packed `lag` columns after they were fetched: their lines have arrived, and are still in
+    // the cache.
+    const int64_t columns = n_tiles * t.nj;
+    const int64_t lag = std::min(kLagPanels * product_.panel_width(t, 0), columns / 2);
+    const int64_t rate = units * kRateUnit / (columns - lag) + 1;  // per column; rounded up
     const auto due = [&](int64_t n) {
       return std::min(rate * std::max<int64_t>(n, 0) / kRateUnit, units);
     };

@@ -8,6 +8,7 @@
 #endif
 // clang-format on
 
+#include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/prefetch.h>
@@ -107,7 +108,10 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
         }
         AddDots<kDotPiece>(a, b, r, r + 1, p, acc);
       }
-      for (; p + kLanes <= k; p += kLanes) AddDots<1>(a, b, r, r + 1, p, acc);
+      for (; p + kLanes <= k; p += kLanes) {
+        __builtin_prefetch(b[r] + p + next.ahead, 0, 2);
+        AddDots<1>(a, b, r, r + 1, p, acc);
+      }
     }
   } else {
     for (; p + kLanes <= k; p += kLanes) {
@@ -150,12 +154,11 @@ void FewDots(const FewRows<T>& f) {
   // distance will do, else it is a whole number of columns. More rows read kDots columns several
   // times; meanwhile each pass prefetches its share of the next ones.
   constexpr int kPassRows = 4;
-  const int64_t n_passes = (f.m + kPassRows - 1) / kPassRows;
+  const int64_t n_passes = ceil_div(f.m, kPassRows);
   const int64_t unit = f.m > 1 ? kDots * f.ldb : f.ldb == f.k ? 1 : f.ldb;
-  const int64_t unit_elements = std::max<int64_t>(unit, 1);
   DotsAhead next = {};
-  next.ahead = (kDotsAheadBytes / static_cast<int64_t>(sizeof(T)) + unit_elements - 1) /
-               unit_elements * unit_elements;
+  next.ahead =
+      round_up(kDotsAheadBytes / static_cast<int64_t>(sizeof(T)), std::max<int64_t>(unit, 1));
   for (int64_t j = 0; j < f.n; j += kDots) {
     for (int64_t pass = 0; pass < n_passes; ++pass) {
       const int64_t i = pass * kPassRows, height = f.m - i;

@@ -234,6 +234,11 @@ TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
     }
     return c;
   };
+  const auto transpose = [](const Numbers& a, size_t n, size_t m) {  // of n rows
+    Numbers t(n * m);
+    for (size_t i = 0; i < n * m; ++i) t[i % m * n + i / m] = a[i];
+    return t;
+  };
   const auto expect_near = [](const Numbers& got, const Numbers& expected, double bound) {
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
   };
@@ -252,13 +257,13 @@ TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
     Tensor q = doubles.zeros({rows, static_cast<int32_t>(k)});
     Tensor r = doubles.zeros({static_cast<int32_t>(k), columns});
     ASSERT_EQ(error_of([&](auto& ctx) { linalg_qr_out(ctx, a, "reduced", q, r); }), Error::Ok);
-    expect_near(multiply(numbers_of(q), numbers_of(r), n, k, m), data, bound);
-    Numbers transposed(n * k), identity(k * k);
-    for (size_t i = 0; i < n * k; ++i) transposed[i % k * n + i / k] = numbers_of(q)[i];
+    const Numbers columns_of_q = numbers_of(q), triangle = numbers_of(r);
+    expect_near(multiply(columns_of_q, triangle, n, k, m), data, bound);
+    Numbers identity(k * k);
     for (size_t i = 0; i < k; ++i) identity[i * k + i] = 1;
-    expect_near(multiply(transposed, numbers_of(q), k, n, k), identity, bound);
+    expect_near(multiply(transpose(columns_of_q, n, k), columns_of_q, k, n, k), identity, bound);
     for (size_t i = 0; i < k * m; ++i) {
-      ASSERT_TRUE(i / m <= i % m || numbers_of(r)[i] == 0) << i;
+      ASSERT_TRUE(i / m <= i % m || triangle[i] == 0) << i;
     }
 
     Tensor lu = doubles.zeros({rows, columns}), pivots = ints.zeros({static_cast<int32_t>(k)});
@@ -286,24 +291,22 @@ TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
     ASSERT_EQ(error_of([&](auto& ctx) { linalg_inv_ex_inverse(ctx, a, true, inverse, info); }),
               Error::Ok);
     expect_near(multiply(data, numbers_of(inverse), n, n, n), identity, 1e3 * bound);
-    Numbers adjoint(n * n);
-    for (size_t i = 0; i < n * n; ++i) adjoint[i % n * n + i / n] = data[i];
-    Numbers positive = multiply(data, adjoint, n, n, n);
+    Numbers positive = multiply(data, transpose(data, n, n), n, n, n);
     for (size_t i = 0; i < n; ++i) positive[i * n + i] += 1;
-    for (const bool high : {false, true}) {
+    for (const bool upper_factor : {false, true}) {
       Tensor p = doubles.make({rows, rows}, positive);
-      ASSERT_EQ(error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, high, true, l, info); }),
-                Error::Ok);
-      Numbers factor = numbers_of(l), turned(n * n);
-      for (size_t i = 0; i < n * n; ++i) turned[i % n * n + i / n] = factor[i];
-      const Numbers made =
-          high ? multiply(turned, factor, n, n, n) : multiply(factor, turned, n, n, n);
-      expect_near(made, positive, 100 * bound);
+      ASSERT_EQ(
+          error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, upper_factor, true, l, info); }),
+          Error::Ok);
+      const Numbers factor = numbers_of(l), transposed = transpose(factor, n, n);
+      const Numbers product = upper_factor ? multiply(transposed, factor, n, n, n)
+                                           : multiply(factor, transposed, n, n, n);
+      expect_near(product, positive, 100 * bound);
 
       Tensor x = doubles.zeros({rows, rows});
       for (const bool left : {false, true}) {
         ASSERT_EQ(error_of([&](auto& ctx) {
-                    linalg_solve_triangular_out(ctx, l, a, high, left, false, x);
+                    linalg_solve_triangular_out(ctx, l, a, upper_factor, left, false, x);
                   }),
                   Error::Ok);
         const Numbers solved = numbers_of(x);

@@ -34,7 +34,6 @@ struct Block {
   /// From row r and column c on.
   Block from(int64_t r, int64_t c) const { return part(r, rows - r, c, columns - c); }
   Block transposed() const { return {data, columns, rows, column_stride, row_stride}; }
-  cpu::Matrix<double> strided() const { return {data, row_stride, column_stride}; }
 };
 
 /// c = alpha * a b, and c itself is added if so asked.
@@ -46,7 +45,7 @@ bool multiply(double alpha, const Block& a, const Block& b, bool add, const Bloc
   g.k = a.columns;
   g.a = {a.data, a.row_stride, a.column_stride};
   g.b = {b.data, b.row_stride, b.column_stride};
-  g.c = c.strided();
+  g.c = {c.data, c.row_stride, c.column_stride};
   g.alpha = alpha;
   if (add) g.residual = {c.data, c.row_stride, c.column_stride};
   return g.run(scratch);
