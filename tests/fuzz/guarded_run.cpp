@@ -303,7 +303,9 @@ class Run {
     for (size_t i = 0; i < meta.num_outputs(); ++i) {
       set_output(method, meta, i);
     }
+    const uint64_t steps = method.steps();
     const Error error = random_.chance(10) ? method.execute() : step(method);
+    progress_.steps += method.steps() - steps;
     read_outputs(method);
     return error == Error::EndOfMethod || error == Error::Ok ? Outcome::Ran : Outcome::Failed;
   }

@@ -11,7 +11,7 @@
 //     --findings DIR   where the bytes of findings go (findings)
 //     --json FILE      the tables, for programs
 //     --slow S         CPU seconds of one mutant, beyond those of an honest program that plans as
-//                      much memory, from which on it is a finding (1)
+//                      much memory and multiplies as much, from which on it is a finding (1)
 //     --logs           the runtime's messages go to DIR/worker-N.log
 //   program_fuzz --run NUMBER FINDING.pte    runs one mutant in this process
 //   program_fuzz --write DIR --mutants N ... writes mutants as files, and runs none

@@ -338,6 +338,11 @@ Error Method::check_data(const Instruction& instruction) const {
   return Error::Ok;
 }
 
+void Method::set_steps(uint64_t steps) {
+  state_.steps = steps;
+  state_.all_steps += std::min(steps, UINT64_MAX - state_.all_steps);
+}
+
 Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
   internal::EventTracerProfileOpScope scope(state_.event_tracer, "OPERATOR_CALL");
   if (state_.checks_data) {
@@ -356,7 +361,7 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
     internal::call_traced(op.name()->c_str(), op.overload() ? op.overload()->c_str() : nullptr,
                           instruction.kernel, context, instruction.args);
   }
-  state_.steps = context.steps();
+  set_steps(context.steps());
   const Error error = context.failure_state();
   if (error != Error::Ok) {
     context.get_blamed(failure.instruction, failure.args);
@@ -382,7 +387,7 @@ Error Method::run_delegate(const Instruction& instruction) {
   ET_CHECK_OK_OR_RETURN_ERROR(check_written(instruction));
   BackendExecutionContext context(state_.event_tracer, state_.temp_allocator, name(), state_.heap);
   const Error error = delegate.backend->execute(context, delegate.handle, instruction.args);
-  state_.steps = context.steps();
+  set_steps(context.steps());
   if (error != Error::Ok) {
     ET_LOG(Error, "%s: instruction %zu, delegate %" PRIu32 " (%s), failed: %s", name(),
            state_.instruction, instruction.target,

@@ -92,6 +92,8 @@ class Method final {
   /// and one for each further 1024; and what a kernel or delegate tells of (add_steps()) one for
   /// each 256 steps. What runs once is free. ET_MAX_WORK, a macro, at first.
   void set_max_work(uint64_t units) { state_.max_work = units; }
+  /// What kernels and delegates have told of (add_steps()) since the method was loaded.
+  uint64_t steps() const { return state_.all_steps; }
 
   /// Runs one instruction; EndOfMethod if there is none left. After any other error the next call
   /// runs the first instruction.
@@ -162,7 +164,7 @@ class Method final {
     /// True if tensors may be without memory when an instruction is reached.
     bool checks_data = false;
     uint64_t max_work = 0;
-    uint64_t steps = 0;  // that the last kernel or delegate told of
+    uint64_t steps = 0, all_steps = 0;  // of the last kernel or delegate, and of all
     EventTracer* event_tracer = nullptr;
     /// External data over the program's own, where a program has both.
     NamedDataMap* merged_data = nullptr;
@@ -230,6 +232,7 @@ class Method final {
   };
   Error run_kernel(const Instruction& instruction, Failure& failure);
   Error run_delegate(const Instruction& instruction);
+  void set_steps(uint64_t steps);
   void free_temp_memory();
   Result<bool> read_condition(const EValue& condition) const;
   Error check_data(const Instruction& instruction) const;

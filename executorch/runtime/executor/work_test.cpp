@@ -80,6 +80,7 @@ TEST(Work, CountsTheStepsThatKernelsTellOf) {
     loaded.method->set_max_work(5 * (kCopyAndJump + 100));
     EXPECT_EQ(run(loaded, 128, 0), Error::InvalidProgram);
     EXPECT_EQ(n_copies, steps == UINT64_MAX ? 2 : 6);  // the first is free
+    EXPECT_EQ(loaded.method->steps(), steps == UINT64_MAX ? UINT64_MAX : 6 * steps);
   }
   steps_of_copy = 0;
 }
