@@ -67,7 +67,7 @@ struct Options {
   size_t workers = 2;
   std::string operators = ".", skip, findings = "findings", json, run, write;
   bool prints = false;
-  Limits limits{1 * kSlower, 4 * kSlower};
+  Limits limits{1 * kSlower, 45};
   std::vector<std::string> paths;
 };
 

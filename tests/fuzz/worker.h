@@ -59,7 +59,7 @@ struct Shared {
 
 struct Limits {
   double slow_seconds = 1;
-  double endless_seconds = 15;
+  double endless_seconds = 45;
   bool logs = false;
 };
 
