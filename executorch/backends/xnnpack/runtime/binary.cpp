@@ -4,6 +4,7 @@
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -57,8 +58,8 @@ struct Broadcast {
 };
 
 template <class F>
-void each(const float* a, bool a_moves, const float* b, bool b_moves, float* y, int64_t n,
-          const F& f) {
+void apply(const float* a, bool a_moves, const float* b, bool b_moves, float* y, int64_t n) {
+  constexpr F f;
   if (a_moves && b_moves) {
     for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
   } else if (a_moves) {
@@ -70,46 +71,17 @@ void each(const float* a, bool a_moves, const float* b, bool b_moves, float* y, 
   }
 }
 
-void compute(Kind kind, const float* a, bool a_moves, const float* b, bool b_moves, float* y,
-             int64_t n) {
-  const auto with = [&](const auto& f) { each(a, a_moves, b, b_moves, y, n, f); };
-  switch (kind) {
-    case Kind::XNNAdd:
-      return with([](float v, float w) { return v + w; });
-    case Kind::XNNSubtract:
-      return with([](float v, float w) { return v - w; });
-    case Kind::XNNMultiply:
-      return with([](float v, float w) { return v * w; });
-    case Kind::XNNDiv:
-      return with([](float v, float w) { return v / w; });
-    // Of a NaN and a number, the NaN.
-    case Kind::XNNMinimum:
-      return with([](float v, float w) { return v < w || v != v ? v : w; });
-    case Kind::XNNMaximum:
-      return with([](float v, float w) { return v > w || v != v ? v : w; });
-    default:  // PReLU
-      return with([](float v, float w) { return v < 0 ? v * w : v; });
-  }
-}
+/// Of n elements; an operand that does not move is a single one.
+using Function = void (*)(const float* a, bool a_moves, const float* b, bool b_moves, float* y,
+                          int64_t n);
+
+using Op = cpu::Int8Binary::Op;
 
 /// The function of integers of one type as they are, without floats between.
-bool as_integers(const Graph& graph, const Node& node, cpu::Int8Binary& all) {
+bool as_integers(const Graph& graph, const Node& node, std::optional<Op> op, cpu::Int8Binary& all) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
-  if (!is_affine(a.type) || a.type != b.type || !is_affine(y.type)) return false;
-  using Op = cpu::Int8Binary::Op;
-  switch (node.kind) {
-    case Kind::XNNAdd:
-      all.op = Op::Add;
-      break;
-    case Kind::XNNSubtract:
-      all.op = Op::Subtract;
-      break;
-    case Kind::XNNMultiply:
-      all.op = Op::Multiply;
-      break;
-    default:
-      return false;
-  }
+  if (!op || !is_affine(a.type) || a.type != b.type || !is_affine(y.type)) return false;
+  all.op = *op;
   all.a_format = format_of(a);
   all.b_format = format_of(b);
   all.y_format = format_of(y);
@@ -117,8 +89,6 @@ bool as_integers(const Graph& graph, const Node& node, cpu::Int8Binary& all) {
   all.high = node.high;
   return true;
 }
-
-}  // namespace
 
 Error check_binary(const Graph& graph, const Node& node) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
@@ -139,7 +109,8 @@ bool infer_binary(Graph& graph, const Node& node) {
   return true;
 }
 
-bool run_binary(const Graph& graph, const Node& node, cpu::Scratch&) {
+/// `op`: what the function is of integers.
+bool run_binary(const Graph& graph, const Node& node, Function function, std::optional<Op> op) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
   const int64_t total = y.shape.numel();
   if (total == 0) return true;
@@ -150,7 +121,7 @@ bool run_binary(const Graph& graph, const Node& node, cpu::Scratch&) {
                        node.high < std::numeric_limits<float>::infinity();
   const int64_t grain = std::max<int64_t>(1, kElementsPerTask / std::min(inner, kRun));
   cpu::Int8Binary integers;
-  const bool whole = a_moves && b_moves && as_integers(graph, node, integers);
+  const bool whole = a_moves && b_moves && as_integers(graph, node, op, integers);
   cpu::parallel_for(total / inner * runs_per_inner, grain, [&](int64_t begin, int64_t end) {
     float a_room[kRun], b_room[kRun], y_room[kRun];
     for (int64_t run = begin; run < end; ++run) {
@@ -170,7 +141,7 @@ bool run_binary(const Graph& graph, const Node& node, cpu::Scratch&) {
       const float* p = read_run(a, a_first + (a_moves ? i : 0), a_moves ? n : 1, a_room);
       const float* q = read_run(b, b_first + (b_moves ? i : 0), b_moves ? n : 1, b_room);
       float* to = place_of_run(y, first, y_room);
-      compute(node.kind, p, a_moves, q, b_moves, to, n);
+      function(p, a_moves, q, b_moves, to, n);
       if (bounded) clamp_run(to, n, node.low, node.high);
       write_run(y, first, n, to);
     }
@@ -180,6 +151,36 @@ bool run_binary(const Graph& graph, const Node& node, cpu::Scratch&) {
 
 bool infer_prelu(Graph& graph, const Node& node) {
   return infer_binary(graph, node) && graph.out(node).shape == graph.in(node).shape;
+}
+
+/// With an Op if 8-bit integers have one.
+template <Op... kOp, class F>
+constexpr Operation binary(Kind kind, F, bool (*infer)(Graph&, const Node&) = infer_binary) {
+  return {.kind = kind,
+          .form = Form::Binary,
+          .check = check_binary,
+          .infer = infer,
+          .run = [](const Graph& graph, const Node& node,
+                    cpu::Scratch&) { return run_binary(graph, node, apply<F>, {kOp...}); },
+          .is_elementwise = true};
+}
+
+constexpr Operation kOperations[] = {
+    binary<Op::Add>(Kind::XNNAdd, [](float v, float w) { return v + w; }),
+    binary<Op::Subtract>(Kind::XNNSubtract, [](float v, float w) { return v - w; }),
+    binary<Op::Multiply>(Kind::XNNMultiply, [](float v, float w) { return v * w; }),
+    binary(Kind::XNNDiv, [](float v, float w) { return v / w; }),
+    // Of a NaN and a number, the NaN.
+    binary(Kind::XNNMinimum, [](float v, float w) { return v < w || v != v ? v : w; }),
+    binary(Kind::XNNMaximum, [](float v, float w) { return v > w || v != v ? v : w; }),
+    binary(
+        Kind::XNNPReLU, [](float v, float w) { return v < 0 ? v * w : v; }, infer_prelu),
+};
+
+}  // namespace
+
+Operations binary_operations() {
+  return kOperations;
 }
 
 }  // namespace executorch::backends::xnnpack

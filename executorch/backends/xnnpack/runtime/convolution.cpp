@@ -148,8 +148,6 @@ bool run_integer(const Graph& graph, const Layer& layer, const Node& node, cpu::
   return conv.run(node.filter, scratch);
 }
 
-}  // namespace
-
 Error check_convolution(const Graph& graph, const Node& node) {
   const Layer layer(graph, node);
   const bool depthwise = layer.depthwise;
@@ -223,6 +221,27 @@ bool run_convolution(const Graph& graph, const Node& node, cpu::Scratch& scratch
   const Layer layer(graph, node);
   if (layer.w.type == Type::fp32) return run_float(layer, node, scratch);
   return run_integer(graph, layer, node, scratch);
+}
+
+constexpr Operation convolution(Kind kind) {
+  return {.kind = kind,
+          .form = Form::Convolution,
+          .check = check_convolution,
+          .infer = infer_convolution,
+          .prepare = prepare_convolution,
+          .run = run_convolution};
+}
+
+constexpr Operation kOperations[] = {
+    convolution(Kind::XNNConv2d),
+    convolution(Kind::XNNDepthwiseConv2d),
+    convolution(Kind::XNNConvTranspose2d),
+};
+
+}  // namespace
+
+Operations convolution_operations() {
+  return kOperations;
 }
 
 }  // namespace executorch::backends::xnnpack

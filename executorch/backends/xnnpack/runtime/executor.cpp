@@ -134,7 +134,7 @@ Error Executor::run_node(size_t i, cpu::Scratch& scratch) {
   const cpu::Scratch::Frame frame(scratch);
   ET_CHECK_OR_RETURN_ERROR(node.operation->run(*graph_, node, scratch), MemoryAllocationFailed,
                            "XnnpackBackend: %s #%u: no scratch memory for these sizes",
-                           node.operation->name, node.index);
+                           node.operation->name(), node.index);
   return Error::Ok;
 }
 

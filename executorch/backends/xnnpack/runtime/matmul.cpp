@@ -9,6 +9,8 @@
 namespace executorch::backends::xnnpack {
 namespace {
 
+using Kind = fb_xnnpack::XNodeUnion;
+
 constexpr uint32_t kTransposedWeights = 1;
 
 struct Layer {
@@ -214,8 +216,6 @@ bool run_integer_batches(const Graph& graph, const Node& node, cpu::Scratch& scr
   return true;
 }
 
-}  // namespace
-
 Error check_fully_connected(const Graph& graph, const Node& node) {
   ET_XNN_REQUIRE(graph.in(node, 1).shape.rank == 2 && graph.in(node).shape.rank >= 1, node,
                  "ranks %u and %u, expected at least 1 and 2", graph.in(node).shape.rank,
@@ -313,6 +313,27 @@ bool run_batch_matmul(const Graph& graph, const Node& node, cpu::Scratch& scratc
   if (type == Type::fp16) return run_batches<cpu::F16>(graph, node, scratch);
   if (type == Type::bf16) return run_batches<cpu::BF16>(graph, node, scratch);
   return run_integer_batches(graph, node, scratch);
+}
+
+constexpr Operation kOperations[] = {
+    {.kind = Kind::XNNFullyConnected,
+     .form = Form::FullyConnected,
+     .check = check_fully_connected,
+     .infer = infer_fully_connected,
+     .prepare = prepare_fully_connected,
+     .run = run_fully_connected},
+    {.kind = Kind::XNNBatchMatrixMultiply,
+     .form = Form::BatchMatrixMultiply,
+     .check = check_batch_matmul,
+     .infer = infer_batch_matmul,
+     .prepare = prepare_batch_matmul,
+     .run = run_batch_matmul},
+};
+
+}  // namespace
+
+Operations matmul_operations() {
+  return kOperations;
 }
 
 }  // namespace executorch::backends::xnnpack

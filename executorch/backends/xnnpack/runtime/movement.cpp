@@ -9,6 +9,8 @@
 namespace executorch::backends::xnnpack {
 namespace {
 
+using Kind = fb_xnnpack::XNodeUnion;
+
 bool can_move(const Value& x, const Value& y) {
   return (has_runs(x.type) || x.type == Type::int32) && same_type(x, y);
 }
@@ -68,8 +70,6 @@ void fill(const Value& y, float number) {
   }
 }
 
-}  // namespace
-
 Error check_moved(const Graph& graph, const Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
   ET_XNN_REQUIRE(can_move(x, y), node, "%s to %s, expected the same with the same quantization",
@@ -77,14 +77,6 @@ Error check_moved(const Graph& graph, const Node& node) {
   ET_XNN_REQUIRE(node.operation->form != Form::Pad || has_runs(x.type), node, "%s",
                  name_of(x.type));
   return Error::Ok;
-}
-
-bool run_copy(const Graph& graph, const Node& node, cpu::Scratch&) {
-  const Value &x = graph.in(node), &y = graph.out(node);
-  if (x.data != y.data && x.shape.numel() != 0) {
-    std::memmove(y.data, x.data, static_cast<size_t>(nbytes(x)));
-  }
-  return true;
 }
 
 Error check_transpose(const Graph& graph, const Node& node) {
@@ -190,12 +182,10 @@ Error check_concatenate(const Graph& graph, const Node& node) {
   return Error::Ok;
 }
 
-namespace {
 size_t axis_of(const Node& node, const Shape& shape) {
   const auto axis = static_cast<int32_t>(node.axis);
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int32_t>(shape.rank) : axis);
 }
-}  // namespace
 
 bool infer_concatenate(Graph& graph, const Node& node) {
   Shape y = graph.in(node).shape;
@@ -219,6 +209,61 @@ bool run_concatenate(const Graph& graph, const Node& node, cpu::Scratch&) {
     const Value& x = graph.in(node, i);
     copy_box(x.shape, x, 0, strides_of(x.shape), y, first, to);
     first += x.shape[axis] * to[axis];
+  }
+  return true;
+}
+
+constexpr Operation view(Kind kind, Form form, bool (*infer)(Graph&, const Node&)) {
+  return {.kind = kind,
+          .form = form,
+          .check = check_moved,
+          .infer = infer,
+          .run = run_copy,
+          .is_view = true,
+          .is_elementwise = form == Form::Unary};
+}
+constexpr Operation concatenate(Kind kind) {
+  return {.kind = kind,
+          .form = Form::Concatenate,
+          .check = check_concatenate,
+          .infer = infer_concatenate,
+          .run = run_concatenate};
+}
+
+constexpr Operation kOperations[] = {
+    view(Kind::XNNCopy, Form::Unary, infer_same),
+    view(Kind::XNNStaticReshape, Form::Reshape, infer_reshape),
+    {.kind = Kind::XNNStaticTranspose,
+     .form = Form::Transpose,
+     .check = check_transpose,
+     .infer = infer_transpose,
+     .run = run_transpose},
+    {.kind = Kind::XNNStaticSlice,
+     .form = Form::Slice,
+     .check = check_moved,
+     .infer = infer_slice,
+     .run = run_slice},
+    {.kind = Kind::XNNStaticConstantPad,
+     .form = Form::Pad,
+     .check = check_moved,
+     .infer = infer_pad,
+     .run = run_pad},
+    concatenate(Kind::XNNConcatenate2),
+    concatenate(Kind::XNNConcatenate3),
+    concatenate(Kind::XNNConcatenate4),
+    concatenate(Kind::XNNConcatenate5),
+};
+
+}  // namespace
+
+Operations movement_operations() {
+  return kOperations;
+}
+
+bool run_copy(const Graph& graph, const Node& node, cpu::Scratch&) {
+  const Value &x = graph.in(node), &y = graph.out(node);
+  if (x.data != y.data && x.shape.numel() != 0) {
+    std::memmove(y.data, x.data, static_cast<size_t>(nbytes(x)));
   }
   return true;
 }

@@ -25,6 +25,7 @@ Cost cost_of(const Graph& graph, const Node& node) {
   const Window& w = node.window;
   switch (node.operation->form) {
     case Form::FullyConnected:
+    case Form::BatchMatrixMultiply:
       return {"matmul", out * 2 * x.last()};
     case Form::Convolution: {
       const bool transposed = node.kind == Kind::XNNConvTranspose2d;
@@ -42,21 +43,14 @@ Cost cost_of(const Graph& graph, const Node& node) {
     case Form::Slice:
     case Form::Pad:
       return {"copy", 0};
+    case Form::GlobalPooling:
+      return {"reduction", x.numel()};
     default:
       break;
   }
-  switch (node.kind) {
-    case Kind::XNNBatchMatrixMultiply:
-      return {"matmul", out * 2 * x.last()};
-    case Kind::XNNSoftmax:
-      return {"normalization", out * 5};
-    case Kind::XNNGlobalAvgPooling2d:
-      return {"reduction", x.numel()};
-    case Kind::XNNCopy:
-      return {"copy", 0};
-    default:
-      return {"elementwise", out};
-  }
+  if (node.kind == Kind::XNNSoftmax) return {"normalization", out * 5};
+  if (node.operation->is_view) return {"copy", 0};
+  return {"elementwise", out};
 }
 
 ScalarType scalar_type(Type type) {
@@ -138,6 +132,7 @@ std::vector<bool> find_images(const Graph& graph) {
       case Form::Convolution:
       case Form::Pooling:
       case Form::ArgMaxPooling:
+      case Form::GlobalPooling:
       case Form::Resize:
         is_image = true;
         break;
@@ -146,7 +141,6 @@ std::vector<bool> find_images(const Graph& graph) {
       case Form::Reshape:
         break;
       default:
-        is_image = node.kind == Kind::XNNGlobalAvgPooling2d;
         for (uint32_t i = 0; i < node.n_inputs; ++i) {
           is_image |= graph.has_input(node, i) && images[node.input[i]];
         }
@@ -235,7 +229,7 @@ void NodeReports::make(const Graph& graph) {
   std::vector<Report> reports;
   images_ = find_images(graph);
   for (const Node& node : graph.nodes) {
-    std::string name = node.operation->name;
+    std::string name = node.operation->name();
     name.append(node.inserted ? " before #" : " #").append(std::to_string(node.index));
     reports.push_back({std::move(name), describe_work(graph, node, images_[node.output[0]])});
   }

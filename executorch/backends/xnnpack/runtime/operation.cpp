@@ -3,160 +3,14 @@
 #include <algorithm>
 
 namespace executorch::backends::xnnpack {
-namespace {
-
-constexpr Operation unary(const char* name, Form form = Form::Unary) {
-  return {.name = name,
-          .form = form,
-          .check = check_unary,
-          .infer = infer_same,
-          .run = run_unary,
-          .in_place = true};
-}
-constexpr Operation binary(const char* name) {
-  return {.name = name,
-          .form = Form::Binary,
-          .check = check_binary,
-          .infer = infer_binary,
-          .run = run_binary};
-}
-constexpr Operation pooling(const char* name) {
-  return {.name = name,
-          .form = Form::Pooling,
-          .check = check_pooling,
-          .infer = infer_pooling,
-          .run = run_pooling};
-}
-constexpr Operation concatenate(const char* name) {
-  return {.name = name,
-          .form = Form::Concatenate,
-          .check = check_concatenate,
-          .infer = infer_concatenate,
-          .run = run_concatenate};
-}
-constexpr Operation view(const char* name, Form form, bool (*infer)(Graph&, const Node&)) {
-  return {.name = name,
-          .form = form,
-          .check = check_moved,
-          .infer = infer,
-          .run = run_copy,
-          .is_view = true};
-}
-constexpr Operation convolution(const char* name) {
-  return {.name = name,
-          .form = Form::Convolution,
-          .check = check_convolution,
-          .infer = infer_convolution,
-          .prepare = prepare_convolution,
-          .run = run_convolution};
-}
-
-/// In the order of the union's members.
-constexpr Operation kOperations[] = {
-    {.name = "none", .form = Form::NotSupported},
-    binary("Add"),
-    {.name = "FullyConnected",
-     .form = Form::FullyConnected,
-     .check = check_fully_connected,
-     .infer = infer_fully_connected,
-     .prepare = prepare_fully_connected,
-     .run = run_fully_connected},
-    {.name = "Softmax",
-     .form = Form::Unary,
-     .check = check_softmax,
-     .infer = infer_same,
-     .run = run_softmax,
-     .in_place = true},
-    unary("Sigmoid"),
-    {.name = "StaticTranspose",
-     .form = Form::Transpose,
-     .check = check_transpose,
-     .infer = infer_transpose,
-     .run = run_transpose},
-    unary("Clamp"),
-    convolution("Conv2d"),
-    binary("Div"),
-    {.name = "StaticResizeBilinear2D",
-     .form = Form::Resize,
-     .check = check_resize,
-     .infer = infer_resize,
-     .run = run_resize},
-    {.name = "StaticConstantPad",
-     .form = Form::Pad,
-     .check = check_moved,
-     .infer = infer_pad,
-     .run = run_pad},
-    pooling("AvgPooling2d"),
-    binary("Minimum"),
-    convolution("DepthwiseConv2d"),
-    pooling("MaxPooling2d"),
-    binary("Multiply"),
-    binary("Subtract"),
-    unary("Floor"),
-    {.name = "Convert",
-     .form = Form::Unary,
-     .check = check_convert,
-     .infer = infer_same,
-     .run = run_convert},
-    {.name = "GlobalAvgPooling2d",
-     .form = Form::Unary,
-     .check = check_pooling,
-     .infer = infer_global_pooling,
-     .run = run_global_pooling},
-    view("StaticReshape", Form::Reshape, infer_reshape),
-    {.name = "ArgMaxPooling2d",
-     .form = Form::ArgMaxPooling,
-     .check = check_arg_max,
-     .infer = infer_pooling,
-     .run = run_arg_max},
-    unary("SquareRoot"),
-    unary("Ceiling"),
-    unary("Hardswish"),
-    unary("LeakyReLU", Form::Slope),
-    binary("Maximum"),
-    unary("Negate"),
-    unary("Square"),
-    unary("ELU", Form::Alpha),
-    unary("Abs"),
-    {.name = "PReLU",
-     .form = Form::Binary,
-     .check = check_binary,
-     .infer = infer_prelu,
-     .run = run_binary},
-    concatenate("Concatenate2"),
-    concatenate("Concatenate3"),
-    concatenate("Concatenate4"),
-    {.name = "StaticSlice",
-     .form = Form::Slice,
-     .check = check_moved,
-     .infer = infer_slice,
-     .run = run_slice},
-    // No exporter writes it.
-    {.name = "ScaledDotProductAttention", .form = Form::NotSupported},
-    {.name = "BatchMatrixMultiply",
-     .form = Form::Binary,
-     .check = check_batch_matmul,
-     .infer = infer_batch_matmul,
-     .prepare = prepare_batch_matmul,
-     .run = run_batch_matmul},
-    concatenate("Concatenate5"),
-    convolution("ConvTranspose2d"),
-    unary("ReciprocalSquareRoot"),
-    unary("Log"),
-    unary("Gelu"),
-    unary("Tanh"),
-    unary("Exp"),
-    unary("Sin"),
-    view("Copy", Form::Unary, infer_same),
-    unary("Cos"),
-};
-static_assert(std::size(kOperations) == static_cast<size_t>(fb_xnnpack::XNodeUnion::MAX) + 1);
-
-}  // namespace
-
 const Operation* find_operation(fb_xnnpack::XNodeUnion kind) {
-  const auto i = static_cast<size_t>(kind);
-  return i < std::size(kOperations) ? &kOperations[i] : nullptr;
+  for (const auto family : {unary_operations, binary_operations, movement_operations,
+                            pooling_operations, matmul_operations, convolution_operations}) {
+    for (const Operation& each : family()) {
+      if (each.kind == kind) return &each;
+    }
+  }
+  return nullptr;
 }
 
 const char* name_of(Type type) {
@@ -229,7 +83,7 @@ bool infer(Graph& graph, const Node& node) {
     if (!is_sane(y)) return false;
     if (y.rank == ranks[i]) continue;
     ET_LOG(Error, "XnnpackBackend: output %zu of %s has rank %u, expected %u", i,
-           node.operation->name, y.rank, ranks[i]);
+           node.operation->name(), y.rank, ranks[i]);
     return false;
   }
   return true;
@@ -242,7 +96,7 @@ Error infer_shapes(Graph& graph) {
     const Node& node = graph.nodes[i];
     if (infer(graph, node)) continue;
     ET_LOG(Error, "XnnpackBackend: node %zu (%s): the inputs' shapes do not fit:", i,
-           node.operation->name);
+           node.operation->name());
     for (size_t j = 0; j < node.n_inputs; ++j) {
       if (!graph.has_input(node, j)) continue;
       const Shape& s = graph.in(node, j).shape;

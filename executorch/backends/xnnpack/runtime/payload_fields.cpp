@@ -1,29 +1,11 @@
 #include <executorch/backends/xnnpack/runtime/payload_fields.h>
 
+#include <algorithm>
+
 namespace executorch::backends::xnnpack::testing {
 namespace {
 
 using Kind = fb::XNodeUnion;
-
-constexpr Kind kUnary[] = {Kind::XNNSoftmax,    Kind::XNNSigmoid, Kind::XNNClamp,
-                           Kind::XNNFloor,      Kind::XNNConvert, Kind::XNNGlobalAvgPooling2d,
-                           Kind::XNNSquareRoot, Kind::XNNExp,     Kind::XNNCopy,
-                           Kind::XNNGelu,       Kind::XNNTanh,    Kind::XNNHardswish};
-constexpr Kind kBinary[] = {
-    Kind::XNNAdd,      Kind::XNNDiv,      Kind::XNNMinimum, Kind::XNNMaximum,
-    Kind::XNNMultiply, Kind::XNNSubtract, Kind::XNNPReLU,   Kind::XNNBatchMatrixMultiply};
-constexpr Kind kCat[] = {Kind::XNNConcatenate2, Kind::XNNConcatenate3, Kind::XNNConcatenate4,
-                         Kind::XNNConcatenate5};
-constexpr Kind kConv[] = {Kind::XNNConv2d, Kind::XNNDepthwiseConv2d, Kind::XNNConvTranspose2d};
-constexpr Kind kPool[] = {Kind::XNNAvgPooling2d, Kind::XNNMaxPooling2d};
-
-template <size_t N>
-bool among(const Kind (&kinds)[N], Kind kind) {
-  for (const Kind each : kinds) {
-    if (each == kind) return true;
-  }
-  return false;
-}
 
 template <class T>
 Fields of(T& t) {
@@ -100,43 +82,64 @@ Fields of(fb::XNNELUT& t) {
 
 Fields fields_of(fb::XNodeUnionUnion& node) {
   void* const table = node.value;
-  if (table == nullptr) return {};
-  if (among(kBinary, node.type)) return of(*static_cast<fb::_XNNNode2x1T*>(table));
-  if (among(kCat, node.type)) return of(*static_cast<fb::_XNNCatT*>(table));
-  if (among(kConv, node.type)) return of(*static_cast<fb::_XNNNodeConvT*>(table));
-  if (among(kPool, node.type)) return of(*static_cast<fb::_XNNPooling2DT*>(table));
-  switch (node.type) {
-    case Kind::XNNFullyConnected:
-      return of(*node.AsXNNFullyConnected());
-    case Kind::XNNStaticTranspose:
-      return of(*node.AsXNNStaticTranspose());
-    case Kind::XNNStaticReshape:
-      return of(*node.AsXNNStaticReshape());
-    case Kind::XNNStaticSlice:
-      return of(*node.AsXNNStaticSlice());
-    case Kind::XNNStaticConstantPad:
-      return of(*node.AsXNNStaticConstantPad());
-    case Kind::XNNStaticResizeBilinear2D:
-      return of(*node.AsXNNStaticResizeBilinear2D());
-    case Kind::XNNArgMaxPooling2d:
-      return of(*node.AsXNNArgMaxPooling2d());
-    case Kind::XNNLeakyReLU:
-      return of(*node.AsXNNLeakyReLU());
-    case Kind::XNNELU:
-      return of(*node.AsXNNELU());
-    case Kind::XNNScaledDotProductAttention:
-      return {};
-    default:
+  const Operation* const operation = find_operation(node.type);
+  if (table == nullptr || operation == nullptr) return {};
+  switch (operation->form) {
+    case Form::Unary:
+    case Form::GlobalPooling:
       return of(*static_cast<fb::_XNNNode1x1T*>(table));
+    case Form::Slope:
+      return of(*static_cast<fb::XNNLeakyReLUT*>(table));
+    case Form::Alpha:
+      return of(*static_cast<fb::XNNELUT*>(table));
+    case Form::Binary:
+    case Form::BatchMatrixMultiply:
+      return of(*static_cast<fb::_XNNNode2x1T*>(table));
+    case Form::FullyConnected:
+      return of(*static_cast<fb::XNNFullyConnectedT*>(table));
+    case Form::Concatenate:
+      return of(*static_cast<fb::_XNNCatT*>(table));
+    case Form::Convolution:
+      return of(*static_cast<fb::_XNNNodeConvT*>(table));
+    case Form::Pooling:
+      return of(*static_cast<fb::_XNNPooling2DT*>(table));
+    case Form::ArgMaxPooling:
+      return of(*static_cast<fb::XNNArgMaxPooling2dT*>(table));
+    case Form::Transpose:
+      return of(*static_cast<fb::XNNStaticTransposeT*>(table));
+    case Form::Reshape:
+      return of(*static_cast<fb::XNNStaticReshapeT*>(table));
+    case Form::Slice:
+      return of(*static_cast<fb::XNNStaticSliceT*>(table));
+    case Form::Resize:
+      return of(*static_cast<fb::XNNStaticResizeBilinear2DT*>(table));
+    case Form::Pad:
+      return of(*static_cast<fb::XNNStaticConstantPadT*>(table));
   }
+  return {};
+}
+
+std::vector<Kind> kinds_of(std::initializer_list<Form> forms) {
+  std::vector<Kind> found;
+  for (const Kind kind : fb::EnumValuesXNodeUnion()) {
+    const Operation* const operation = find_operation(kind);
+    const bool wanted = operation != nullptr &&
+                        std::find(forms.begin(), forms.end(), operation->form) != forms.end();
+    if (wanted) found.push_back(kind);
+  }
+  return found;
 }
 
 void mutate_kind(Kind& kind, Random& random) {
-  if (among(kUnary, kind)) kind = any_of(kUnary, random);
-  if (among(kBinary, kind)) kind = any_of(kBinary, random);
-  if (among(kCat, kind)) kind = any_of(kCat, random);
-  if (among(kConv, kind)) kind = any_of(kConv, random);
-  if (among(kPool, kind)) kind = any_of(kPool, random);
+  const Operation* const operation = find_operation(kind);
+  if (operation == nullptr) return;
+  const Form form = operation->form;
+  const bool is_unary = form == Form::Unary || form == Form::GlobalPooling;
+  const bool is_binary = form == Form::Binary || form == Form::BatchMatrixMultiply;
+  const auto like = is_unary    ? kinds_of({Form::Unary, Form::GlobalPooling})
+                    : is_binary ? kinds_of({Form::Binary, Form::BatchMatrixMultiply})
+                                : kinds_of({form});
+  kind = any_of(like, random);
 }
 
 }  // namespace executorch::backends::xnnpack::testing

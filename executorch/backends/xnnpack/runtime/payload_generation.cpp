@@ -1,4 +1,5 @@
 /// Payloads made from nothing: a few nodes whose kinds, types and shapes go together.
+#include <executorch/backends/xnnpack/runtime/payload_fields.h>
 #include <executorch/backends/xnnpack/runtime/payload_values.h>
 #include <executorch/cpu/size.h>
 
@@ -35,7 +36,7 @@ class Maker : PayloadValues {
   }
 
   Result add(const Result& x) {
-    switch (below(x.dims.size() == 4 ? 20 : 11, random_)) {
+    switch (below(x.dims.size() == 4 ? 19 : 10, random_)) {
       case 0:
         return add_unary(x);
       case 1:
@@ -56,13 +57,11 @@ class Maker : PayloadValues {
       case 9:
         return add_matmul(x);
       case 10:
-        return unary(Kind::XNNSoftmax, x, x.type, x.dims);
+        return unary(any_of(global_poolings_, random_), x, x.type, {x.dims[0], 1, 1, x.dims[3]});
       case 11:
-        return unary(Kind::XNNGlobalAvgPooling2d, x, x.type, {x.dims[0], 1, 1, x.dims[3]});
       case 12:
-      case 13:
         return add_pooling(x);
-      case 14:
+      case 13:
         return add_resize(x);
       default:
         return add_convolution(x);
@@ -70,16 +69,21 @@ class Maker : PayloadValues {
   }
 
   Result add_unary(const Result& x) {
-    constexpr Kind kinds[] = {Kind::XNNClamp,      Kind::XNNCopy,  Kind::XNNGelu, Kind::XNNConvert,
-                              Kind::XNNConvert,    Kind::XNNLog,   Kind::XNNExp,  Kind::XNNFloor,
-                              Kind::XNNHardswish,  Kind::XNNTanh,  Kind::XNNSin,  Kind::XNNSigmoid,
-                              Kind::XNNSquareRoot, Kind::XNNNegate};
-    return unary(any_of(kinds, random_), x, chance(3) ? any_of(kMovable, random_) : x.type, x.dims);
+    const Type type = chance(3) ? any_of(kMovable, random_) : x.type;
+    if (chance(8)) {
+      fb::XNNLeakyReLUT table;
+      table.negative_slope = 0.5f;
+      return finish(any_of(slopes_, random_), std::move(table), x, x.dims, type);
+    }
+    if (chance(8)) {
+      fb::XNNELUT table;
+      table.alpha = 0.5f;
+      return finish(any_of(alphas_, random_), std::move(table), x, x.dims, type);
+    }
+    return unary(chance(8) ? Kind::XNNConvert : any_of(unary_, random_), x, type, x.dims);
   }
 
   Result add_binary(const Result& x) {
-    constexpr Kind kinds[] = {Kind::XNNAdd,     Kind::XNNMultiply, Kind::XNNSubtract, Kind::XNNDiv,
-                              Kind::XNNMaximum, Kind::XNNMinimum,  Kind::XNNPReLU};
     Dims dims = x.dims;
     for (uint32_t& dim : dims) dim = chance(3) ? 1 : dim;
     if (chance(4) && !dims.empty()) dims.erase(dims.begin());
@@ -94,7 +98,7 @@ class Maker : PayloadValues {
     const Dims out = dims.size() > x.dims.size() ? dims : x.dims;
     table.output_id = inner(x.type, out);
     const uint32_t id = table.output_id;
-    add_node(any_of(kinds, random_), std::move(table));
+    add_node(any_of(binary_, random_), std::move(table));
     return {id, x.type, out};
   }
 
@@ -166,8 +170,6 @@ class Maker : PayloadValues {
     fb::_XNNCatT table;
     table.axis = below(x.dims.size(), random_);
     Dims out = x.dims;
-    constexpr Kind kinds[] = {Kind::XNNConcatenate2, Kind::XNNConcatenate3, Kind::XNNConcatenate4,
-                              Kind::XNNConcatenate5};
     const size_t n = 2 + below(4, random_);
     std::array<uint32_t, 5> ids;
     ids.fill(kNone);
@@ -187,7 +189,7 @@ class Maker : PayloadValues {
     if (chance(4)) table.axis -= static_cast<uint32_t>(x.dims.size());
     table.output_id = inner(x.type, out);
     const uint32_t id = table.output_id;
-    add_node(kinds[n - 2], std::move(table));
+    add_node(concatenations_[n - 2], std::move(table));
     return {id, x.type, out};
   }
 
@@ -292,8 +294,7 @@ class Maker : PayloadValues {
       couple(axis, x.dims[static_cast<size_t>(d) + 1], true, random_);
       out[static_cast<size_t>(d) + 1] = reach(axis, x.dims[static_cast<size_t>(d) + 1]);
     }
-    return finish(chance(2) ? Kind::XNNMaxPooling2d : Kind::XNNAvgPooling2d, std::move(table), x,
-                  out);
+    return finish(any_of(poolings_, random_), std::move(table), x, out);
   }
 
   Result add_resize(const Result& x) {
@@ -311,8 +312,7 @@ class Maker : PayloadValues {
   Result add_convolution(const Result& x) {
     const uint32_t channels = x.dims[3];
     if (channels == 0 || channels > 4096) return x;
-    constexpr Kind kinds[] = {Kind::XNNConv2d, Kind::XNNConvTranspose2d, Kind::XNNDepthwiseConv2d};
-    const Kind kind = any_of(kinds, random_);
+    const Kind kind = any_of(convolutions_, random_);
     const bool depthwise = kind == Kind::XNNDepthwiseConv2d;
     fb::_XNNNodeConvT table;
     table.groups = depthwise || chance(6) ? channels : 1;
@@ -359,6 +359,13 @@ class Maker : PayloadValues {
     add_node(kind, std::move(table));
     return {id, type, out};
   }
+
+  const std::vector<Kind> unary_ = kinds_of({Form::Unary}), slopes_ = kinds_of({Form::Slope}),
+                          alphas_ = kinds_of({Form::Alpha}), binary_ = kinds_of({Form::Binary}),
+                          concatenations_ = kinds_of({Form::Concatenate}),
+                          poolings_ = kinds_of({Form::Pooling}),
+                          global_poolings_ = kinds_of({Form::GlobalPooling}),
+                          convolutions_ = kinds_of({Form::Convolution});
 };
 
 }  // namespace

@@ -1,8 +1,12 @@
 // A slice of what tests/fuzz does for longer: damaged payloads are refused, or run within memory.
+#include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/payload_builder.h>
 #include <executorch/backends/xnnpack/runtime/payload_mutation.h>
+#include <executorch/backends/xnnpack/runtime/payload_parts.h>
 #include <executorch/backends/xnnpack/runtime/run_on_anything.h>
 #include <executorch/runtime/platform/platform.h>
+
+#include <set>
 
 namespace executorch::backends::xnnpack::testing {
 namespace {
@@ -127,12 +131,21 @@ TEST(XnnpackMutation, GraphsOfAnyNodesAreRefusedOrRunWithinTheirMemory) {
   const Quiet quiet;
   Random random(1);
   size_t refused = 0, rounds = 3000;
+  std::set<Kind> run;
   for (size_t i = 0; i < rounds; ++i) {
     const Bytes bytes = generate_payload(random);
-    refused += use_payload(bytes.data(), bytes.size(), nullptr, kMaxBytes, random) != Error::Ok;
+    const Error error = use_payload(bytes.data(), bytes.size(), nullptr, kMaxBytes, random);
+    refused += error != Error::Ok;
+    if (error != Error::Ok) continue;
+    const UnpackedPayload payload = unpack_payload(bytes);
+    for (const auto& node : payload.graph->xnodes) run.insert(node->xnode_union.type);
   }
   // Most fit together.
   EXPECT_LT(refused, rounds / 2);
+  for (const Kind kind : fb::EnumValuesXNodeUnion()) {
+    EXPECT_EQ(run.count(kind), find_operation(kind) == nullptr ? 0 : 1)
+        << fb::EnumNameXNodeUnion(kind);
+  }
 }
 
 TEST(XnnpackMutation, RanksThatTheNodesDoNotGiveAreRefused) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <executorch/backends/xnnpack/runtime/payload_mutation.h>
-#include <executorch/backends/xnnpack/serialization/objects/schema_generated.h>
+#include <executorch/backends/xnnpack/serialization/schema_generated.h>
 
 #include <cstring>
 #include <iterator>

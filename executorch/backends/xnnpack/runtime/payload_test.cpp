@@ -1,4 +1,5 @@
 // What a payload may say, and how its graph is laid out and run.
+#include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/payload_builder.h>
 #include <executorch/runtime/platform/platform.h>
 
@@ -26,6 +27,19 @@ struct Small {
     return b.build();
   }
 };
+
+TEST(XnnpackPayload, KindsOfAFormHaveOneTable) {
+  const auto* const members = fb::XNodeUnionTypeTable();
+  std::map<Form, int> tables;
+  for (const Kind kind : fb::EnumValuesXNodeUnion()) {
+    const Operation* const operation = find_operation(kind);
+    const bool is_left_out = kind == Kind::NONE || kind == Kind::XNNScaledDotProductAttention;
+    ASSERT_EQ(operation == nullptr, is_left_out) << fb::EnumNameXNodeUnion(kind);
+    if (is_left_out) continue;
+    const int table = members->type_codes[static_cast<size_t>(kind)].sequence_ref;
+    EXPECT_EQ(tables.emplace(operation->form, table).first->second, table) << operation->name();
+  }
+}
 
 TEST(XnnpackPayload, RunsAndFollowsTheShapesOfItsInputs) {
   Loaded loaded(Small().bytes());

@@ -96,24 +96,21 @@ class Graph {
 void couple_window(fb::XNodeUnionUnion& node, const Graph& graph, Random& random) {
   const Fields fields = fields_of(node);
   const auto* x = fields.inputs.empty() ? nullptr : graph.tensor(*fields.inputs[0]);
-  if (x == nullptr || x->dims.size() != 4) return;
+  const Operation* const operation = find_operation(node.type);
+  if (operation == nullptr || x == nullptr || x->dims.size() != 4) return;
   const bool any_size = one_in(2, random);
   for (int d = 0; d < 2; ++d) {
     const uint32_t in = x->dims[static_cast<size_t>(d) + 1];
-    using Kind = fb::XNodeUnion;
-    switch (node.type) {
-      case Kind::XNNConv2d:
-      case Kind::XNNDepthwiseConv2d:
-      case Kind::XNNConvTranspose2d:
+    switch (operation->form) {
+      case Form::Convolution:
         couple(axis_of(*static_cast<fb::_XNNNodeConvT*>(node.value),
-                       node.type == Kind::XNNConvTranspose2d, d),
+                       node.type == fb::XNodeUnion::XNNConvTranspose2d, d),
                in, false, random);
         break;
-      case Kind::XNNAvgPooling2d:
-      case Kind::XNNMaxPooling2d:
+      case Form::Pooling:
         couple(axis_of(*static_cast<fb::_XNNPooling2DT*>(node.value), d), in, any_size, random);
         break;
-      case Kind::XNNArgMaxPooling2d:
+      case Form::ArgMaxPooling:
         couple(axis_of(*node.AsXNNArgMaxPooling2d(), d), in, any_size, random);
         break;
       default:

@@ -31,7 +31,7 @@ class Choice {
       if (!can_be) dense[group_of(id)] = true;
     }
     for (const Node& node : graph.nodes) {
-      const bool knows = is_transpose(node) || has_window(node) || is_elementwise(node);
+      const bool knows = is_transpose(node) || has_window(node) || node.operation->is_elementwise;
       if (!knows) dense[group_of(node.output[0])] = true;
     }
     for (uint32_t id = 0; id < group_.size(); ++id) planar_[id] = !dense[group_of(id)];
@@ -63,7 +63,7 @@ class Choice {
   // Convolutions of floats, means of images, and max poolings each of whose windows has a pixel.
   bool has_window(const Node& node) const {
     if (node.operation->form == Form::Convolution) return graph_.in(node, 1).type == Type::fp32;
-    if (node.kind == Kind::XNNGlobalAvgPooling2d) return true;
+    if (node.operation->form == Form::GlobalPooling) return true;
     const Window& w = node.window;
     bool filled = true;
     for (int d = 0; d < 2; ++d) {
@@ -71,11 +71,6 @@ class Choice {
     }
     return node.kind == Kind::XNNMaxPooling2d && filled;
   }
-  bool is_elementwise(const Node& node) const {
-    return node.operation->run == run_unary || node.operation->run == run_binary ||
-           node.kind == Kind::XNNCopy;
-  }
-
   uint32_t group_of(uint32_t id) {
     while (group_[id] != id) id = group_[id] = group_[group_[id]];
     return id;

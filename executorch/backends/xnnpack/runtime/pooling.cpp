@@ -66,8 +66,6 @@ void max_run(const float* x, int64_t n, float* most) {
   for (int64_t i = 0; i < n; ++i) most[i] = x[i] > most[i] || x[i] != x[i] ? x[i] : most[i];
 }
 
-}  // namespace
-
 Error check_pooling(const Graph& graph, const Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
   ET_XNN_REQUIRE(x.shape.rank == 4 && y.shape.rank == 4, node, "ranks %u and %u, expected 4",
@@ -92,8 +90,6 @@ bool infer_pooling(Graph& graph, const Node& node) {
   if (node.n_outputs > 1) graph.out(node, 1).shape = y;
   return true;
 }
-
-namespace {
 
 bool pool_integers(const Value& x, const Value& out, const Node& node, cpu::Scratch& scratch) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
@@ -128,8 +124,6 @@ bool pool_integers(const Value& x, const Value& out, const Node& node, cpu::Scra
   rooms.parallel_for(out.shape[0] * height * width, grain, pool);
   return true;
 }
-
-}  // namespace
 
 bool run_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   if ((node.flags & kPlanar) != 0) return run_planar_pooling(graph, node, scratch);
@@ -168,8 +162,6 @@ bool infer_global_pooling(Graph& graph, const Node& node) {
   return x[dims.h] > 0 && x[dims.w] > 0;
 }
 
-namespace {
-
 /// Sums are exact, so that a mean half-way between two integers is rounded as such.
 template <class T>
 bool average_integers(const Value& x, const Value& y, const Node& node) {
@@ -195,8 +187,6 @@ bool average_integers(const Value& x, const Value& y, const Node& node) {
   });
   return true;
 }
-
-}  // namespace
 
 bool run_global_pooling(const Graph& graph, const Node& node, cpu::Scratch&) {
   if ((node.flags & kPlanar) != 0) return run_planar_mean(graph, node);
@@ -270,8 +260,6 @@ bool infer_resize(Graph& graph, const Node& node) {
   return x[1] > 0 && x[2] > 0;
 }
 
-namespace {
-
 /// The two sources of an output position along an axis, and the second's weight.
 struct Between {
   int64_t low, high;
@@ -321,8 +309,6 @@ bool resize_rows(const Value& x, const Value& out, const Node& node, bool corner
   return true;
 }
 
-}  // namespace
-
 bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
@@ -350,6 +336,40 @@ bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
           result[i] = top + (bottom - top) * rows.weight;
         }
       });
+}
+
+constexpr Operation pooling(Kind kind) {
+  return {.kind = kind,
+          .form = Form::Pooling,
+          .check = check_pooling,
+          .infer = infer_pooling,
+          .run = run_pooling};
+}
+
+constexpr Operation kOperations[] = {
+    pooling(Kind::XNNAvgPooling2d),
+    pooling(Kind::XNNMaxPooling2d),
+    {.kind = Kind::XNNGlobalAvgPooling2d,
+     .form = Form::GlobalPooling,
+     .check = check_pooling,
+     .infer = infer_global_pooling,
+     .run = run_global_pooling},
+    {.kind = Kind::XNNArgMaxPooling2d,
+     .form = Form::ArgMaxPooling,
+     .check = check_arg_max,
+     .infer = infer_pooling,
+     .run = run_arg_max},
+    {.kind = Kind::XNNStaticResizeBilinear2D,
+     .form = Form::Resize,
+     .check = check_resize,
+     .infer = infer_resize,
+     .run = run_resize},
+};
+
+}  // namespace
+
+Operations pooling_operations() {
+  return kOperations;
 }
 
 }  // namespace executorch::backends::xnnpack

@@ -113,6 +113,7 @@ bool read_fields(const fb::XNode& entry, Node& node) {
   const void* const table = entry.xnode_union();
   switch (node.operation->form) {
     case Form::Unary:
+    case Form::GlobalPooling:
       read_unary(*static_cast<const fb::_XNNNode1x1*>(table), node);
       return true;
     case Form::Slope:
@@ -124,6 +125,7 @@ bool read_fields(const fb::XNode& entry, Node& node) {
       node.number = static_cast<const fb::XNNELU*>(table)->alpha();
       return true;
     case Form::Binary:
+    case Form::BatchMatrixMultiply:
       read_binary(*static_cast<const fb::_XNNNode2x1*>(table), node);
       return true;
     case Form::FullyConnected:
@@ -171,8 +173,6 @@ bool read_fields(const fb::XNode& entry, Node& node) {
       return read_list(from.pre_paddings(), n, node, node.list) &&
              read_list(from.post_paddings(), n, node, node.list2);
     }
-    case Form::NotSupported:
-      break;
   }
   return false;
 }
@@ -263,15 +263,13 @@ class Order {
 Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& graph) {
   Node node;
   node.index = index;
-  if (entry != nullptr) {
-    node.kind = entry->xnode_union_type();
-    node.operation = find_operation(node.kind);
-  }
-  ET_CHECK_OR_RETURN_ERROR(node.operation != nullptr && entry->xnode_union() != nullptr,
-                           InvalidProgram, "XnnpackBackend: node %u is of no known kind (%u)",
-                           index, static_cast<unsigned>(node.kind));
-  ET_CHECK_OR_RETURN_ERROR(node.operation->form != Form::NotSupported, NotSupported,
-                           "XnnpackBackend: node %u: %s", index, node.operation->name);
+  if (entry != nullptr) node.kind = entry->xnode_union_type();
+  ET_CHECK_OR_RETURN_ERROR(
+      entry != nullptr && entry->xnode_union() != nullptr && node.kind <= Kind::MAX, InvalidProgram,
+      "XnnpackBackend: node %u is of no known kind (%u)", index, static_cast<unsigned>(node.kind));
+  node.operation = find_operation(node.kind);
+  ET_CHECK_OR_RETURN_ERROR(node.operation != nullptr, NotSupported, "XnnpackBackend: node %u: %s",
+                           index, fb::EnumNameXNodeUnion(node.kind));
   if (const auto* bounds = entry->output_min_max()) {
     node.low = bounds->output_min();
     node.high = bounds->output_max();

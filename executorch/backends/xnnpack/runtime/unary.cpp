@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -16,57 +17,48 @@ using ActivationKind = cpu::Activation::Kind;
 
 constexpr int64_t kElementsPerTask = 16 * kRun;
 
+/// Of n elements; y may be x.
+using Function = void (*)(const Node& node, const float* x, float* y, int64_t n);
+
+/// F is a function of all, of an element, or of an element and the node's number.
 template <class F>
-void each(const float* x, float* y, int64_t n, const F& f) {
-  for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
-}
-
-void apply(ActivationKind kind, const float* x, float* y, int64_t n) {
-  cpu::apply(cpu::Activation{kind}, x, y, n);
-}
-
-void compute(const Node& node, const float* x, float* y, int64_t n) {
-  const float number = node.number;
-  switch (node.kind) {
-    case Kind::XNNSigmoid:
-      return apply(ActivationKind::Sigmoid, x, y, n);
-    case Kind::XNNTanh:
-      return apply(ActivationKind::Tanh, x, y, n);
-    case Kind::XNNGelu:
-      return apply(ActivationKind::Gelu, x, y, n);
-    case Kind::XNNHardswish:
-      return apply(ActivationKind::HardSwish, x, y, n);
-    case Kind::XNNClamp:
-      return cpu::apply({ActivationKind::Clamp, node.low, node.high}, x, y, n);
-    case Kind::XNNExp:
-      return cpu::apply(cpu::Function::Exp, cpu::Type::F32, x, y, n);
-    case Kind::XNNFloor:
-      return each(x, y, n, [](float v) { return std::floor(v); });
-    case Kind::XNNCeiling:
-      return each(x, y, n, [](float v) { return std::ceil(v); });
-    case Kind::XNNSquareRoot:
-      return each(x, y, n, [](float v) { return std::sqrt(v); });
-    case Kind::XNNReciprocalSquareRoot:
-      return each(x, y, n, [](float v) { return 1 / std::sqrt(v); });
-    case Kind::XNNNegate:
-      return each(x, y, n, [](float v) { return -v; });
-    case Kind::XNNSquare:
-      return each(x, y, n, [](float v) { return v * v; });
-    case Kind::XNNAbs:
-      return each(x, y, n, [](float v) { return std::fabs(v); });
-    case Kind::XNNLeakyReLU:
-      return each(x, y, n, [number](float v) { return v < 0 ? v * number : v; });
-    case Kind::XNNELU:
-      return each(x, y, n, [number](float v) { return v < 0 ? number * std::expm1(v) : v; });
-    case Kind::XNNLog:
-      return each(x, y, n, [](float v) { return std::log(v); });
-    case Kind::XNNSin:
-      return each(x, y, n, [](float v) { return std::sin(v); });
-    case Kind::XNNCos:
-      return each(x, y, n, [](float v) { return std::cos(v); });
-    default:  // a conversion
-      if (x != y) std::copy_n(x, n, y);
+void apply(const Node& node, const float* x, float* y, int64_t n) {
+  constexpr F f;
+  if constexpr (std::is_invocable_v<F, const Node&, const float*, float*, int64_t>) {
+    f(node, x, y, n);
+  } else if constexpr (std::is_invocable_v<F, float, float>) {
+    const float number = node.number;
+    for (int64_t i = 0; i < n; ++i) y[i] = f(x[i], number);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
   }
+}
+
+template <ActivationKind kKind>
+constexpr auto activation = [](const Node& node, const float* x, float* y, int64_t n) {
+  cpu::apply(cpu::Activation{kKind, node.low, node.high}, x, y, n);
+};
+
+constexpr auto exponential = [](const Node&, const float* x, float* y, int64_t n) {
+  cpu::apply(cpu::Function::Exp, cpu::Type::F32, x, y, n);
+};
+
+void same(const Node&, const float* x, float* y, int64_t n) {
+  if (x != y) std::copy_n(x, n, y);
+}
+
+bool run_function(const Graph& graph, const Node& node, Function function) {
+  const Value &x = graph.in(node), &y = graph.out(node);
+  cpu::parallel_for(x.shape.numel(), kElementsPerTask, [&](int64_t begin, int64_t end) {
+    float x_room[kRun], y_room[kRun];
+    for (int64_t i = begin; i < end; i += kRun) {
+      const int64_t n = std::min(kRun, end - i);
+      float* to = place_of_run(y, i, y_room);
+      function(node, read_run(x, i, n, x_room), to, n);
+      write_run(y, i, n, to);
+    }
+  });
+  return true;
 }
 
 /// Whether there was memory for it.
@@ -87,32 +79,11 @@ bool convert_rows(const Value& x, const Value& y, cpu::Scratch& scratch) {
   return true;
 }
 
-}  // namespace
-
-bool infer_same(Graph& graph, const Node& node) {
-  graph.out(node).shape = graph.in(node).shape;
-  return true;
-}
-
 Error check_unary(const Graph& graph, const Node& node) {
   const Value &x = graph.in(node), &y = graph.out(node);
   ET_XNN_REQUIRE(has_runs(x.type) && has_runs(y.type), node, "%s to %s", name_of(x.type),
                  name_of(y.type));
   return Error::Ok;
-}
-
-bool run_unary(const Graph& graph, const Node& node, cpu::Scratch&) {
-  const Value &x = graph.in(node), &y = graph.out(node);
-  cpu::parallel_for(x.shape.numel(), kElementsPerTask, [&](int64_t begin, int64_t end) {
-    float x_room[kRun], y_room[kRun];
-    for (int64_t i = begin; i < end; i += kRun) {
-      const int64_t n = std::min(kRun, end - i);
-      float* to = place_of_run(y, i, y_room);
-      compute(node, read_run(x, i, n, x_room), to, n);
-      write_run(y, i, n, to);
-    }
-  });
-  return true;
 }
 
 Error check_softmax(const Graph& graph, const Node& node) {
@@ -144,7 +115,66 @@ Error check_convert(const Graph& graph, const Node& node) {
 bool run_convert(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &x = graph.in(node), &y = graph.out(node);
   if (y.type == Type::qdint8) return convert_rows(x, y, scratch);
-  return (same_type(x, y) ? run_copy : run_unary)(graph, node, scratch);
+  return same_type(x, y) ? run_copy(graph, node, scratch) : run_function(graph, node, same);
+}
+
+template <class F>
+constexpr Operation unary(Kind kind, F, Form form = Form::Unary) {
+  return {.kind = kind,
+          .form = form,
+          .check = check_unary,
+          .infer = infer_same,
+          .run = [](const Graph& graph, const Node& node,
+                    cpu::Scratch&) { return run_function(graph, node, apply<F>); },
+          .in_place = true,
+          .is_elementwise = true};
+}
+
+constexpr Operation kOperations[] = {
+    unary(Kind::XNNClamp, activation<ActivationKind::Clamp>),
+    unary(Kind::XNNGelu, activation<ActivationKind::Gelu>),
+    unary(Kind::XNNHardswish, activation<ActivationKind::HardSwish>),
+    unary(Kind::XNNSigmoid, activation<ActivationKind::Sigmoid>),
+    unary(Kind::XNNTanh, activation<ActivationKind::Tanh>),
+    unary(Kind::XNNExp, exponential),
+    unary(Kind::XNNAbs, [](float v) { return std::fabs(v); }),
+    unary(Kind::XNNCeiling, [](float v) { return std::ceil(v); }),
+    unary(Kind::XNNCos, [](float v) { return std::cos(v); }),
+    unary(Kind::XNNFloor, [](float v) { return std::floor(v); }),
+    unary(Kind::XNNLog, [](float v) { return std::log(v); }),
+    unary(Kind::XNNNegate, [](float v) { return -v; }),
+    unary(Kind::XNNReciprocalSquareRoot, [](float v) { return 1 / std::sqrt(v); }),
+    unary(Kind::XNNSin, [](float v) { return std::sin(v); }),
+    unary(Kind::XNNSquare, [](float v) { return v * v; }),
+    unary(Kind::XNNSquareRoot, [](float v) { return std::sqrt(v); }),
+    unary(
+        Kind::XNNLeakyReLU, [](float v, float slope) { return v < 0 ? v * slope : v; },
+        Form::Slope),
+    unary(
+        Kind::XNNELU, [](float v, float alpha) { return v < 0 ? alpha * std::expm1(v) : v; },
+        Form::Alpha),
+    {.kind = Kind::XNNSoftmax,
+     .form = Form::Unary,
+     .check = check_softmax,
+     .infer = infer_same,
+     .run = run_softmax,
+     .in_place = true},
+    {.kind = Kind::XNNConvert,
+     .form = Form::Unary,
+     .check = check_convert,
+     .infer = infer_same,
+     .run = run_convert},
+};
+
+}  // namespace
+
+Operations unary_operations() {
+  return kOperations;
+}
+
+bool infer_same(Graph& graph, const Node& node) {
+  graph.out(node).shape = graph.in(node).shape;
+  return true;
 }
 
 }  // namespace executorch::backends::xnnpack

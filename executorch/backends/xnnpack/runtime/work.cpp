@@ -56,17 +56,11 @@ Size steps_of(const Graph& graph, const Node& node) {
       const int64_t channels = std::max<int64_t>(x[dims.c], 1);
       return out * taps + out / channels * taps * 8 + out;
     }
-    case Form::Resize:
-      return out * 8;
-    default:
-      break;
-  }
-  switch (node.kind) {
-    case Kind::XNNBatchMatrixMultiply: {
+    case Form::BatchMatrixMultiply: {
       const Shape& y = graph.out(node).shape;
       return out * x.last() / 8 + in + out + Size(y.product(0, y.rank - 2)) * 128;
     }
-    case Kind::XNNGlobalAvgPooling2d:
+    case Form::GlobalPooling:
       return in + out;
     default:
       return out * 8;
@@ -101,7 +95,7 @@ runtime::Result<uint64_t> check_work(const Graph& graph) {
                              "XnnpackBackend: up to %s #%u, more than %" PRId64
                              " steps for inputs and outputs of up to %" PRId64
                              " elements and %" PRId64 " bytes of constants",
-                             node.operation->name, node.index, limit, has.pixels, has.weights);
+                             node.operation->name(), node.index, limit, has.pixels, has.weights);
   }
   return static_cast<uint64_t>(steps.value_or(INT64_MAX));
 }

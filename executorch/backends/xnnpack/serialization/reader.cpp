@@ -1,6 +1,6 @@
 // Payloads as JSON, with the names of schema.fbs: for looking at them, not for running.
 #include <executorch/backends/xnnpack/serialization/reader.h>
-#include <executorch/backends/xnnpack/serialization/reflection/schema_generated.h>
+#include <executorch/backends/xnnpack/serialization/schema_generated.h>
 #include <flatbuffers/minireflect.h>
 
 #include <cmath>
@@ -55,6 +55,18 @@ nb::str read_payload(const nb::bytes& payload) {
   Visitor visitor;
   flatbuffers::IterateFlatBuffer(graph, fb::XNNGraphTypeTable(), &visitor);
   return nb::str(visitor.s.data(), visitor.s.size());
+}
+
+nb::dict node_fields() {
+  nb::dict found;
+  const auto* const members = fb::XNodeUnionTypeTable();
+  for (size_t i = 1; i < members->num_elems; ++i) {
+    const auto* const table = members->type_refs[members->type_codes[i].sequence_ref]();
+    nb::list names;
+    for (size_t field = 0; field < table->num_elems; ++field) names.append(table->names[field]);
+    found[members->names[i] + std::strlen("XNN")] = nb::tuple(names);
+  }
+  return found;
 }
 
 uint64_t constants_offset(const nb::bytes& payload) {

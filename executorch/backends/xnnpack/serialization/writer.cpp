@@ -1,6 +1,6 @@
 // Payloads from lists; serialization/payload.py makes the lists.
 #include <executorch/backends/xnnpack/serialization/reader.h>
-#include <executorch/backends/xnnpack/serialization/reflection/schema_generated.h>
+#include <executorch/backends/xnnpack/serialization/schema_generated.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -120,6 +120,7 @@ nb::bytes write_payload(const std::vector<Value>& values, const std::vector<Node
 }  // namespace
 
 NB_MODULE(_native, m) {
+  m.attr("NODE_FIELDS") = executorch::backends::xnnpack::node_fields();
   m.def("write_payload", &write_payload, nb::arg("values"), nb::arg("nodes"), nb::arg("constants"),
         nb::arg("n_externals"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("version"));
   m.def("read_payload", &executorch::backends::xnnpack::read_payload, nb::arg("payload"));
