@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -19,6 +18,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from executorch.backends.xnnpack.linear import Rows, rows_around
+from executorch.backends.xnnpack.rules import RULES, kind_of
 from executorch.backends.xnnpack.serialization.payload import (
     DATATYPES,
     EXTERNAL_INPUT,
@@ -116,36 +116,6 @@ def argument(node: Node, name: str, default: Any = None) -> Any:
                 return node.args[i]
             return each.default_value if each.has_default_value() else default
     return default
-
-
-Refusal = Callable[[Node], str | None]
-
-
-@dataclass
-class Rule:
-    lower: Callable[[Lowering, Node], None]
-    refuse: Refusal
-    refuse_integers: Refusal
-
-
-RULES: dict[Any, Rule] = {}
-
-
-def lowers(
-    *targets: Any, unless: Refusal = lambda node: None, unless_integers: Refusal | None = None
-) -> Callable[[Callable[[Lowering, Node], None]], Callable[[Lowering, Node], None]]:
-    """Let the decorated function lower the calls of these operators, but those for which `unless`
-    gives a reason not to, or `unless_integers` for calls in 8 bits where that differs: partitioner
-    and serializer read the same table."""
-
-    def register(
-        lower: Callable[[Lowering, Node], None],
-    ) -> Callable[[Lowering, Node], None]:
-        for target in targets:
-            RULES[target] = Rule(lower, unless, unless_integers or unless)
-        return lower
-
-    return register
 
 
 class Lowering:
@@ -358,7 +328,7 @@ class Lowering:
         if FUSED_ACTIVATION in node.meta:
             return node, _within(node.meta[FUSED_ACTIVATION], self._range)
         user = self.only_user(node)
-        if user is None or user.target not in CLAMPS:
+        if user is None or kind_of(user) != "Clamp":
             return node, self._range
         self.skip(user)
         return user, _within(clamp_bounds(user), self._range)
@@ -371,9 +341,6 @@ class Lowering:
         nhwc = self.is_nhwc(x) if nhwc is None else nhwc
         ids = (self.read(x, nhwc), self.write(node, nhwc))
         self.emit(node, kind, *before, *ids, bounds=bounds)
-
-
-CLAMPS = (aten.relu.default, aten.hardtanh.default, aten.clamp.default)
 
 
 def _within(bounds: Bounds, outer: Bounds) -> Bounds:

@@ -34,12 +34,7 @@ _TYPES = {
     "qint32": torch.int32,
     "qcint32": torch.int32,
 }
-_TWO, _LAYER = ("input1_id", "input2_id"), ("input1_id", "filter_id", "bias_id")
-_INPUTS = {
-    **dict.fromkeys(("Add", "Subtract", "Multiply", "Div", "Minimum", "Maximum", "PReLU"), _TWO),
-    "BatchMatrixMultiply": _TWO,
-    **dict.fromkeys(("FullyConnected", "Conv2d", "DepthwiseConv2d", "ConvTranspose2d"), _LAYER),
-}
+_INPUTS = ("input_id", "input1_id", "input2_id", "filter_id", "bias_id")
 Node = dict[str, Any]
 
 
@@ -81,7 +76,7 @@ def read(processed: bytes, named_data: Mapping[str, bytes]) -> ReferenceGraph:
 def _node(name: str, kind: str, entry: Node, by_row: Mapping[int, int]) -> ReferenceNode:
     fields = entry.get("xnode_union", {})
     # A field that is 0, such as the id of the first value, is not there.
-    keys: Sequence[str] = _INPUTS.get(kind, ("input_id",))
+    keys = [key for key in _native.NODE_FIELDS[kind] if key in _INPUTS]
     if kind.startswith("Concatenate"):
         keys = [f"input{i}_id" for i in range(1, int(kind[-1]) + 1)]
     inputs = [i for i in (fields.get(key, 0) for key in keys) if i != _NO_ID]

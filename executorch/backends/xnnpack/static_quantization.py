@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from executorch.backends.xnnpack.linear import LINEAR, Rows, rows_around
+from executorch.backends.xnnpack.linear import Rows, rows_around
+from executorch.backends.xnnpack.rules import integers_of, kind_of
 from executorch.backends.xnnpack.serialization.payload import MAX_TERMS, TOO_MANY_TERMS
 from executorch.exir.dialects._ops import ops as exir_ops
 
@@ -25,24 +26,6 @@ aten = exir_ops.edge.aten
 _INT8, _INT32, _INT8_CHANNELS, _INT32_CHANNELS = 3, 5, 6, 7
 _PER_CHANNEL, _PER_TENSOR = 1, 2
 
-_WEIGHTED = {aten.convolution.default, *LINEAR}
-_BINARY = {aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor}
-# Calls that move integers, so that operands and result have the same parameters.
-_MOVES = {
-    aten.cat.default,
-    aten.view_copy.default,
-    aten.unsqueeze_copy.default,
-    aten.squeeze_copy.dims,
-    aten.permute_copy.default,
-    aten.slice_copy.Tensor,
-    aten.max_pool2d.default,
-    aten.max_pool2d_with_indices.default,
-    aten.relu.default,
-    aten.hardtanh.default,
-    aten.clamp.default,
-}
-_AVERAGES = {aten.mean.dim, aten.avg_pool2d.default}
-_CLAMPS = {aten.relu.default, aten.hardtanh.default, aten.clamp.default}
 _PREFIX = "quantized_decomposed."
 
 Scheme = tuple[float, int]  # scale, zero point
@@ -136,9 +119,10 @@ def _only_user(node: Node) -> Node | None:
 
 def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     """The call in integers; why it is none though its weights are; None for others."""
-    weighted = node.target in _WEIGHTED
-    if not weighted and node.target not in _BINARY | _MOVES | _AVERAGES:
+    how = integers_of(node)
+    if how is None:
         return None
+    weighted = how == "products"
     rows = rows_around(node)
     if weighted:
         at = 1 if node.target is aten.addmm.default else 0
@@ -152,7 +136,7 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
             return None
     else:
         operands = node.all_input_nodes
-        if node.target in _BINARY and not isinstance(node.args[1], Node):
+        if how == "pairs" and not isinstance(node.args[1], Node):
             return None
     if not all(is_dequantize(x) and scheme_of(x) for x in operands):
         return "integer weights with floating-point activations" if weighted else None
@@ -160,7 +144,7 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     if found is None:
         return "integer weights with a floating-point result" if weighted else None
     result = found[-1]
-    if node.target in _MOVES and {scheme_of(x) for x in operands} != {scheme_of(result)}:
+    if how == "moves" and {scheme_of(x) for x in operands} != {scheme_of(result)}:
         return None
     aliases = {x: cast("Node", x.args[0]) for x in operands}
     aliases.update(dict.fromkeys([node, *found[:-1]], result))
@@ -196,12 +180,13 @@ def _quantized_result(node: Node, rows: Rows | None) -> list[Node] | None:
             return None
         ends.append(user)
         user = _only_user(user)
-    if user is not None and user.target in _CLAMPS and node.target in _WEIGHTED | _BINARY:
+    takes_bounds = integers_of(node) in ("products", "pairs")
+    if user is not None and kind_of(user) == "Clamp" and takes_bounds:
         ends.append(user)
         user = _only_user(user)
     if user is None or not is_quantize(user) or scheme_of(user) is None:
         return None
-    if bounds_of(user) and node.target not in _WEIGHTED | _BINARY:  # which take bounds
+    if bounds_of(user) and not takes_bounds:
         return None
     return [*ends, user]
 

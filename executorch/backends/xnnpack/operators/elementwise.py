@@ -9,48 +9,33 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import (
-    CLAMPS,
     Lowering,
     argument,
     aten,
     clamp_bounds,
-    lowers,
     shape_of,
     tensor_of,
 )
+from executorch.backends.xnnpack.rules import kind_of, lowers
 
-_UNARY = {
-    aten.sigmoid.default: "Sigmoid",
-    aten.tanh.default: "Tanh",
-    aten.exp.default: "Exp",
-    aten.log.default: "Log",
-    aten.floor.default: "Floor",
-    aten.ceil.default: "Ceiling",
-    aten.sqrt.default: "SquareRoot",
-    aten.rsqrt.default: "ReciprocalSquareRoot",
-    aten.neg.default: "Negate",
-    aten.abs.default: "Abs",
-    aten.hardswish.default: "Hardswish",
-    aten.sin.default: "Sin",
-    aten.cos.default: "Cos",
-}
-_BINARY = {
-    aten.add.Tensor: "Add",
-    aten.sub.Tensor: "Subtract",
-    aten.mul.Tensor: "Multiply",
-    aten.div.Tensor: "Div",
-    aten.minimum.default: "Minimum",
-    aten.maximum.default: "Maximum",
-    aten.add.Scalar: "Add",
-    aten.sub.Scalar: "Subtract",
-    aten.mul.Scalar: "Multiply",
-    aten.div.Scalar: "Div",
-}
+ATEN = torch.ops.aten
 
 
-@lowers(*_UNARY)
+@lowers(aten.abs.default, kind="Abs", config="AbsConfig")
+@lowers(aten.ceil.default, kind="Ceiling", config="CeilConfig")
+@lowers(aten.cos.default, kind="Cos", config="CosConfig")
+@lowers(aten.exp.default, kind="Exp", config="ExpConfig")
+@lowers(aten.floor.default, kind="Floor", config="FloorConfig")
+@lowers(aten.hardswish.default, kind="Hardswish", config="HardswishConfig", whole=True)
+@lowers(aten.log.default, kind="Log", config="LogConfig")
+@lowers(aten.neg.default, kind="Negate", config="NegConfig")
+@lowers(aten.rsqrt.default, kind="ReciprocalSquareRoot", config="ReciprocalSquareRootConfig")
+@lowers(aten.sigmoid.default, kind="Sigmoid", config="SigmoidConfig")
+@lowers(aten.sin.default, kind="Sin", config="SinConfig")
+@lowers(aten.sqrt.default, kind="SquareRoot", config="SquareRootConfig")
+@lowers(aten.tanh.default, kind="Tanh", config="TanhConfig")
 def _unary(to: Lowering, node: Node) -> None:
-    to.unary(node, _UNARY[node.target])
+    to.unary(node, kind_of(node))
 
 
 def _not_gelu(node: Node) -> str | None:
@@ -59,17 +44,31 @@ def _not_gelu(node: Node) -> str | None:
     return "gelu exists in float32 only" if tensor_of(node).dtype != torch.float32 else None
 
 
-@lowers(aten.gelu.default, unless=_not_gelu)
+@lowers(aten.gelu.default, config="GeluConfig", unless=_not_gelu)
 def _gelu(to: Lowering, node: Node) -> None:
     to.unary(node, "Gelu")
 
 
-@lowers(*CLAMPS)
+@lowers(
+    aten.relu.default,
+    kind="Clamp",
+    config="ReLUConfig",
+    integers="moves",
+    passes_on=(ATEN.relu.default, ATEN.relu_.default),
+)
+@lowers(
+    aten.hardtanh.default,
+    kind="Clamp",
+    config="HardtanhConfig",
+    integers="moves",
+    passes_on=(ATEN.hardtanh.default, ATEN.hardtanh_.default, ATEN.relu6.default),
+)
+@lowers(aten.clamp.default, kind="Clamp", config="ClampConfig", integers="moves")
 def _clamp(to: Lowering, node: Node) -> None:
     to.unary(node, "Clamp", bounds=clamp_bounds(node))
 
 
-@lowers(aten.leaky_relu.default)
+@lowers(aten.leaky_relu.default, config="LeakyReLUConfig")
 def _leaky_relu(to: Lowering, node: Node) -> None:
     to.unary(node, "LeakyReLU", float(argument(node, "negative_slope")))
 
@@ -94,7 +93,11 @@ def _not_prelu(node: Node) -> str | None:
     return None if isinstance(channels, int) else "a symbolic number of channels"
 
 
-@lowers(aten.prelu.default, unless=_not_prelu)
+@lowers(
+    aten.prelu.default,
+    whole=lambda node: tensor_of(node).dim() in (2, 3, 4) and node.args[1].op == "placeholder",  # type: ignore
+    unless=_not_prelu,
+)
 def _prelu(to: Lowering, node: Node) -> None:
     """Slopes lie along the last dim of the payload's value, where it has the channels."""
     x, slope = (cast("Node", n) for n in node.args[:2])
@@ -107,6 +110,7 @@ def _prelu(to: Lowering, node: Node) -> None:
 
 @lowers(
     aten.pow.Tensor_Scalar,
+    config="PowConfig",
     unless=lambda node: (
         None if node.args[1] in (2, 3) else "only squares and cubes, no other powers"
     ),
@@ -130,7 +134,7 @@ def _not_softmax(node: Node) -> str | None:
     return None if node.args[1] in (-1, rank - 1) else "softmax along another than the last dim"
 
 
-@lowers(aten._softmax.default, unless=_not_softmax)
+@lowers(aten._softmax.default, config="SoftmaxConfig", unless=_not_softmax)
 def _softmax(to: Lowering, node: Node) -> None:
     to.unary(node, "Softmax", nhwc=False)
 
@@ -140,7 +144,39 @@ def _not_binary(node: Node) -> str | None:
     return None if alpha == 1 else "alpha other than 1"
 
 
-@lowers(*_BINARY, unless=_not_binary)
+@lowers(
+    aten.add.Tensor,
+    aten.add.Scalar,
+    kind="Add",
+    config="AddConfig",
+    integers="pairs",
+    unless=_not_binary,
+)
+@lowers(
+    aten.sub.Tensor,
+    aten.sub.Scalar,
+    kind="Subtract",
+    config="SubConfig",
+    integers="pairs",
+    unless=_not_binary,
+)
+@lowers(
+    aten.mul.Tensor,
+    aten.mul.Scalar,
+    kind="Multiply",
+    config="MulConfig",
+    integers="pairs",
+    unless=_not_binary,
+)
+@lowers(
+    aten.div.Tensor,
+    aten.div.Scalar,
+    kind="Div",
+    config="DivConfig",
+    unless=_not_binary,
+)
+@lowers(aten.maximum.default, kind="Maximum", config="MaximumConfig")
+@lowers(aten.minimum.default, kind="Minimum", config="MinimumConfig")
 def _binary(to: Lowering, node: Node) -> None:
     a, b = cast("tuple[Node, Any]", node.args[:2])
     if isinstance(b, Node):
@@ -155,4 +191,4 @@ def _binary(to: Lowering, node: Node) -> None:
         ids = [to.read(a, nhwc), to.payload.constant(number)]
     takes_bounds = node.target not in (aten.minimum.default, aten.maximum.default)
     result, bounds = to.with_activation(node) if takes_bounds else (node, None)
-    to.emit(node, _BINARY[node.target], *ids, to.write(result, nhwc), bounds=bounds)
+    to.emit(node, kind_of(node), *ids, to.write(result, nhwc), bounds=bounds)

@@ -16,7 +16,6 @@ from executorch.backends.xnnpack.lowering import (
     argument,
     aten,
     extents_of,
-    lowers,
     shape_of,
     tensor_of,
 )
@@ -26,6 +25,7 @@ from executorch.backends.xnnpack.quantized import (
     match,
     quantized_image,
 )
+from executorch.backends.xnnpack.rules import lowers
 from executorch.backends.xnnpack.serialization.payload import (
     MAX_CONVOLUTION,
     NO_ID,
@@ -96,7 +96,7 @@ def _factor_and_shift(to: Lowering, norm: Node) -> tuple[Tensor, Tensor]:
     return factor, moved if shift is None else moved + shift.float()
 
 
-@lowers(aten.convolution.default, unless=_not_convolution)
+@lowers(aten.convolution.default, integers="products", unless=_not_convolution)
 def _convolution(to: Lowering, node: Node) -> None:
     x, w_node = (cast("Node", a) for a in node.args[:2])
     call = to.static.get(node)

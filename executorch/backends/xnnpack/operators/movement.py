@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import cast
 
+import torch
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import (
@@ -15,13 +16,14 @@ from executorch.backends.xnnpack.lowering import (
     extents_of,
     is_channels_last,
     is_static,
-    lowers,
     shape_of,
     tensor_of,
 )
+from executorch.backends.xnnpack.rules import lowers
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 from executorch.exir.dialects._ops import ops as exir_ops
 
+ATEN = torch.ops.aten
 _MAX_CONCATENATED = 5
 
 
@@ -34,14 +36,30 @@ def _turns_image(node: Node) -> str | None:
 
 @lowers(
     aten.clone.default,
+    config="CloneConfig",
+    passes_on=(ATEN.clone.default, ATEN.contiguous.default, ATEN.dropout.default),
+    unless=_turns_image,
+)
+@lowers(
     exir_ops.edge.dim_order_ops._clone_dim_order.default,
+    config="CloneDimOrderConfig",
     unless=_turns_image,
 )
 def _clone(to: Lowering, node: Node) -> None:
     to.unary(node, "Copy")
 
 
-@lowers(aten.permute_copy.default)
+@lowers(
+    aten.permute_copy.default,
+    config="PermuteConfig",
+    integers="moves",
+    passes_on=(
+        ATEN.permute.default,
+        ATEN.permute_copy.default,
+        ATEN.t.default,
+        ATEN.transpose.int,
+    ),
+)
 def _permute(to: Lowering, node: Node) -> None:
     rank = tensor_of(node).dim()
     perm = [d % rank for d in cast("list[int]", node.args[1])]
@@ -59,8 +77,33 @@ def _not_reshape(node: Node) -> str | None:
 
 @lowers(
     aten.view_copy.default,
+    config="ViewCopyConfig",
+    integers="moves",
+    passes_on=(
+        ATEN.flatten.using_ints,
+        ATEN.reshape.default,
+        ATEN.view.default,
+        ATEN.view_copy.default,
+    ),
+    unless=_not_reshape,
+)
+@lowers(
     aten.unsqueeze_copy.default,
+    config="UnsqueezeCopyConfig",
+    integers="moves",
+    passes_on=(ATEN.unsqueeze.default,),
+    unless=_not_reshape,
+)
+@lowers(
     aten.squeeze_copy.dims,
+    integers="moves",
+    passes_on=(
+        ATEN.squeeze.default,
+        ATEN.squeeze.dim,
+        ATEN.squeeze.dims,
+        ATEN.squeeze_copy.default,
+        ATEN.squeeze_copy.dim,
+    ),
     unless=_not_reshape,
 )
 def _reshape(to: Lowering, node: Node) -> None:
@@ -83,7 +126,13 @@ def _not_slice(node: Node) -> str | None:
     return None
 
 
-@lowers(aten.slice_copy.Tensor, unless=_not_slice)
+@lowers(
+    aten.slice_copy.Tensor,
+    config="SliceCopyConfig",
+    integers="moves",
+    passes_on=(ATEN.slice.Tensor, ATEN.slice_copy.Tensor),
+    unless=_not_slice,
+)
 def _slice(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     rank = tensor_of(x).dim()
@@ -125,7 +174,7 @@ def _not_select(node: Node) -> str | None:
     return _not_reshape(node)
 
 
-@lowers(aten.select_copy.int, unless=_not_select)
+@lowers(aten.select_copy.int, passes_on=(ATEN.select.int,), unless=_not_select)
 def _select(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     dims, sizes = shape_of(x), extents_of(x)
@@ -147,7 +196,7 @@ def _not_concatenation(node: Node) -> str | None:
     return None if len(parts) > 1 else "a single part"
 
 
-@lowers(aten.cat.default, unless=_not_concatenation)
+@lowers(aten.cat.default, config="CatConfig", integers="moves", unless=_not_concatenation)
 def _concatenate(to: Lowering, node: Node) -> None:
     parts = cast("list[Node]", node.args[0])
     rank = tensor_of(node).dim()
@@ -175,7 +224,12 @@ def _not_pad(node: Node) -> str | None:
     return None if all(n >= 0 for n in cast("list[int]", node.args[1])) else "negative padding"
 
 
-@lowers(aten.constant_pad_nd.default, unless=_not_pad)
+@lowers(
+    aten.constant_pad_nd.default,
+    config="ConstantPadConfig",
+    passes_on=(ATEN.constant_pad_nd.default, ATEN.pad.default),
+    unless=_not_pad,
+)
 def _pad(to: Lowering, node: Node) -> None:
     rank, pads = tensor_of(node).dim(), cast("list[int]", node.args[1])
     pairs = [(0, 0)] * (rank - len(pads) // 2)

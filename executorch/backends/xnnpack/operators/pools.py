@@ -15,11 +15,11 @@ from executorch.backends.xnnpack.lowering import (
     aten,
     extents_of,
     is_static,
-    lowers,
     shape_of,
     tensor_of,
 )
 from executorch.backends.xnnpack.operators.images import pair
+from executorch.backends.xnnpack.rules import lowers
 from executorch.backends.xnnpack.serialization.payload import (
     MAX_EXTENT,
     MAX_TERMS,
@@ -29,6 +29,7 @@ from executorch.backends.xnnpack.serialization.payload import (
 )
 from executorch.backends.xnnpack.static_quantization import Weights, weights_value
 
+ATEN = torch.ops.aten
 _ALIGN_CORNERS, _KEEP_DIMS = 8, 64
 
 
@@ -48,18 +49,33 @@ def _not_max_pooling(node: Node) -> str | None:
         u.args[1] != 0 for u in node.users
     ):
         return "indices of the largest"
-    if skips_pixels(argument(node, "kernel_size"), argument(node, "stride")):
+    if _skips_pixels(argument(node, "kernel_size"), argument(node, "stride")):
         return "a maximum that skips pixels between its windows, which XNNPACK does not load"
     return _not_pooling(node)
 
 
-def skips_pixels(kernel_size: Any, stride: Any = None) -> bool:
+def _skips_pixels(kernel_size: Any, stride: Any = None) -> bool:
     """Whether windows are further apart than they are large."""
     size = pair(kernel_size)
     return any(s < step for s, step in zip(size, pair(stride or size), strict=True))
 
 
-@lowers(aten.max_pool2d.default, aten.max_pool2d_with_indices.default, unless=_not_max_pooling)
+def _stays_whole(node: Node) -> bool:
+    """Of a call of torch's max_pool2d."""
+    ceil_mode = len(node.args) > 5 and bool(node.args[5])
+    is_computed = not ceil_mode or is_static(tensor_of(node).shape[2:])
+    return tensor_of(node).dim() == 4 and is_computed and not _skips_pixels(*node.args[1:3])
+
+
+@lowers(
+    aten.max_pool2d.default,
+    aten.max_pool2d_with_indices.default,
+    config="MaxPool2dConfig",
+    whole=_stays_whole,
+    integers="moves",
+    passes_on=(ATEN.max_pool2d.default,),
+    unless=_not_max_pooling,
+)
 def _max_pool(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     size = pair(argument(node, "kernel_size"))
@@ -94,7 +110,17 @@ def _not_average_of_integers(node: Node) -> str | None:
     return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
 
 
-@lowers(aten.avg_pool2d.default, unless=_not_average, unless_integers=_not_average_of_integers)
+@lowers(
+    aten.avg_pool2d.default,
+    integers="averages",
+    passes_on=(
+        ATEN.adaptive_avg_pool1d.default,
+        ATEN.adaptive_avg_pool2d.default,
+        ATEN.avg_pool2d.default,
+    ),
+    unless=_not_average,
+    unless_integers=_not_average_of_integers,
+)
 def _average(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     size = pair(argument(node, "kernel_size"))
@@ -130,7 +156,13 @@ def _not_mean(node: Node) -> str | None:
     return None
 
 
-@lowers(aten.mean.dim, unless=_not_mean)
+@lowers(
+    aten.mean.dim,
+    config="MeanDimConfig",
+    integers="averages",
+    passes_on=(ATEN.mean.default, ATEN.mean.dim),
+    unless=_not_mean,
+)
 def _mean(to: Lowering, node: Node) -> None:
     x_id = to.read(cast("Node", node.args[0]), nhwc=True)
     if argument(node, "keepdim"):
@@ -196,6 +228,8 @@ def _arg_max(to: Lowering, node: Node) -> None:
 
 @lowers(
     aten.upsample_bilinear2d.vec,
+    config="UpsampleBilinear2dConfig",
+    whole=lambda node: is_static(tensor_of(node).shape[2:]),
     unless=lambda node: None if is_static(tensor_of(node).shape[2:]) else "symbolic extents",
 )
 def _upsample(to: Lowering, node: Node) -> None:

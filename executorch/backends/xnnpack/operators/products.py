@@ -7,14 +7,15 @@ from typing import cast
 import torch
 from torch.fx import Node
 
-from executorch.backends.xnnpack.linear import LINEAR, operands_of
-from executorch.backends.xnnpack.lowering import Lowering, aten, lowers, tensor_of
+from executorch.backends.xnnpack.linear import operands_of
+from executorch.backends.xnnpack.lowering import Lowering, aten, tensor_of
 from executorch.backends.xnnpack.quantized import (
     DynamicLayer,
     lower_linear,
     lower_matrices,
     match,
 )
+from executorch.backends.xnnpack.rules import lowers
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 from executorch.backends.xnnpack.static_quantization import bias_value, weights_value
 
@@ -48,7 +49,9 @@ def _is_constant(node: Node) -> bool:
     return bool(node.meta.get("is_constant"))
 
 
-@lowers(*LINEAR, unless=_not_linear)
+@lowers(aten.linear.default, whole=True, integers="products", unless=_not_linear)
+@lowers(aten.addmm.default, integers="products", unless=_not_linear)
+@lowers(aten.mm.default, integers="products", unless=_not_linear)
 def _linear(to: Lowering, node: Node) -> None:
     layer = match(node, to.constant)
     if isinstance(layer, DynamicLayer):
@@ -92,7 +95,7 @@ def _bias(to: Lowering, bias: Node) -> int:
     return to.payload.constant(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
 
 
-@lowers(aten.bmm.default)
+@lowers(aten.bmm.default, config="BMMConfig")
 def _bmm(to: Lowering, node: Node) -> None:
     layer = match(node, to.constant)
     if isinstance(layer, DynamicLayer):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from executorch.backends.xnnpack.lowering import RULES, aten, constant_value, constants_of
+from executorch.backends.xnnpack.lowering import aten, constant_value, constants_of
 from executorch.backends.xnnpack.quantized import Constants, DynamicLayer, match
+from executorch.backends.xnnpack.rules import RULES
 from executorch.backends.xnnpack.static_quantization import (
     StaticCall,
     conversion_refusal,

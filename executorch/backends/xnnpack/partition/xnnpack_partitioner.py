@@ -13,9 +13,8 @@ from torch.fx.passes.infra.partitioner import Partition
 
 from executorch.backends.xnnpack import operators  # noqa: F401  (fills the table of rules)
 from executorch.backends.xnnpack.linear import LINEAR, operands_of, rows_around
-from executorch.backends.xnnpack.lowering import RULES, Refusal, aten, is_static, tensor_of
+from executorch.backends.xnnpack.lowering import aten, tensor_of
 from executorch.backends.xnnpack.operators.images import BATCH_NORM, follows_convolution
-from executorch.backends.xnnpack.operators.pools import skips_pixels
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
     XNNPartitionerConfig,
@@ -29,6 +28,7 @@ from executorch.backends.xnnpack.partition.quantized_calls import (
     static_calls,
 )
 from executorch.backends.xnnpack.quantized import whole_operators
+from executorch.backends.xnnpack.rules import RULES, Refusal
 from executorch.backends.xnnpack.static_quantization import (
     conversion_refusal,
     is_dequantize,
@@ -43,13 +43,8 @@ from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_cons
 from executorch.exir.passes.find_attention import Attentions
 from executorch.exir.torch_internals import OpOverload
 
-_WHOLE = [
-    torch.ops.aten.linear.default,
-    torch.ops.aten.max_pool2d.default,
-    torch.ops.aten.hardswish.default,
-    torch.ops.aten.prelu.default,
-    torch.ops.aten.upsample_bilinear2d.vec,
-]
+# ATen operator -> which calls of it stay whole.
+_WHOLE = {rule.target._op: rule.whole for rule in RULES.values() if rule.whole is not None}
 
 ATTENTION = "part of an attention, which the runtime computes in one piece"
 
@@ -99,23 +94,13 @@ class XnnpackPartitioner(Partitioner):
 
     def _is_taken(self, node: Node) -> bool:
         """Whether a call of the ATen program, if it stays whole, will be delegated."""
-        if node.target not in _WHOLE:
+        is_whole = _WHOLE.get(node.target)
+        if is_whole is None:
             return True
         in_floats = ConfigPrecisionType.FP32 in self.precisions
         if not in_floats and "dequantize" not in str(node.args[0]):
             return False
-        x, y = tensor_of(node.args[0]), tensor_of(node)  # type: ignore[arg-type]
-        if y.dtype not in self.types:
-            return False
-        if node.target is torch.ops.aten.max_pool2d.default:
-            ceil_mode = len(node.args) > 5 and bool(node.args[5])
-            is_computed = not ceil_mode or is_static(y.shape[2:])
-            return x.dim() == 4 and is_computed and not skips_pixels(*node.args[1:3])
-        if node.target is torch.ops.aten.prelu.default:
-            return x.dim() in (2, 3, 4) and node.args[1].op == "placeholder"  # type: ignore
-        if node.target is torch.ops.aten.upsample_bilinear2d.vec:
-            return is_static(y.shape[2:])
-        return True
+        return tensor_of(node).dtype in self.types and is_whole(node)
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         check_quantization(exported_program)

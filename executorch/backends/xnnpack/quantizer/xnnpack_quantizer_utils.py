@@ -27,6 +27,7 @@ from torchao.quantization.pt2e.quantizer import (
     get_weight_qspec,
 )
 
+from executorch.backends.xnnpack import operators  # noqa: F401  (fills the table of rules)
 from executorch.backends.xnnpack.quantizer.activations import (
     FLOAT32,
     Types,
@@ -38,6 +39,7 @@ from executorch.backends.xnnpack.quantizer.activations import (
     is_moderate,
     is_number,
 )
+from executorch.backends.xnnpack.rules import RULES
 from executorch.exir.torch_internals import is_marked_annotated
 
 __all__ = [
@@ -154,13 +156,12 @@ def _annotate(node: Node, inputs: dict[Node, Any] | None = None, output: Any = N
     node.meta[KEY] = QuantizationAnnotation(inputs or {}, output, _annotated=True)
 
 
-_RELU = {aten.relu.default, aten.relu_.default}
-_CLAMP = {aten.hardtanh.default, aten.hardtanh_.default, aten.relu6.default}
+_CLAMPS = {op for rule in RULES.values() if rule.kind == "Clamp" for op in rule.passes_on}
 _BATCH_NORM = {aten.batch_norm.default}
 
 
 def is_relu_node(node: Node) -> bool:
-    return node.op == "call_function" and node.target in _RELU
+    return node.op == "call_function" and node.target in (aten.relu.default, aten.relu_.default)
 
 
 def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
@@ -178,7 +179,7 @@ def _annotate_product(site: Site, weight_spec: Any) -> list[Node] | None:
     covered = [node]
     if config.is_qat and (norm := site.only_user(node, _BATCH_NORM)):
         covered.append(norm)
-    if relu := site.only_user(covered[-1], _RELU | _CLAMP):
+    if relu := site.only_user(covered[-1], _CLAMPS):
         covered.append(relu)
     for each in covered:
         _annotate(each)
@@ -276,7 +277,7 @@ def _annotate_sum_or_product(site: Site) -> list[Node] | None:
             return None
         inputs[operand] = get_input_act_qspec(site.config)
     covered = [site.node]
-    if relu := site.only_user(site.node, _RELU | _CLAMP):
+    if relu := site.only_user(site.node, _CLAMPS):
         covered.append(relu)
     for each in covered:
         _annotate(each)
@@ -314,40 +315,10 @@ def _annotate_cat(site: Site) -> list[Node] | None:
 
 
 # Whose result has no value beyond those of the first operand: it keeps the operand's parameters.
-PASSING_ON = {
-    *_RELU,
-    *_CLAMP,
-    aten.adaptive_avg_pool1d.default,
-    aten.adaptive_avg_pool2d.default,
-    aten.avg_pool2d.default,
-    aten.clone.default,
-    aten.constant_pad_nd.default,
-    aten.contiguous.default,
-    aten.dropout.default,
+PASSING_ON = {op for rule in RULES.values() for op in rule.passes_on} | {
     aten.expand.default,
-    aten.flatten.using_ints,
-    aten.max_pool2d.default,
-    aten.mean.default,
-    aten.mean.dim,
-    aten.pad.default,
-    aten.permute.default,
-    aten.permute_copy.default,
     aten.pixel_shuffle.default,
-    aten.reshape.default,
-    aten.select.int,
-    aten.slice.Tensor,
-    aten.slice_copy.Tensor,
-    aten.squeeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.squeeze_copy.default,
-    aten.squeeze_copy.dim,
-    aten.t.default,
-    aten.transpose.int,
-    aten.unsqueeze.default,
     aten.upsample_nearest2d.vec,
-    aten.view.default,
-    aten.view_copy.default,
 }
 _PADS = {aten.constant_pad_nd.default: 2, aten.pad.default: 3}  # place of the value
 

@@ -32,22 +32,12 @@ DATATYPES = {
     torch.bfloat16: 14,
 }
 
-# Members of XNodeUnion in order, from 1.
-_KINDS = [
-    "Add", "FullyConnected", "Softmax", "Sigmoid", "StaticTranspose", "Clamp", "Conv2d", "Div",
-    "StaticResizeBilinear2D", "StaticConstantPad", "AvgPooling2d", "Minimum", "DepthwiseConv2d",
-    "MaxPooling2d", "Multiply", "Subtract", "Floor", "Convert", "GlobalAvgPooling2d",
-    "StaticReshape", "ArgMaxPooling2d", "SquareRoot", "Ceiling", "Hardswish", "LeakyReLU",
-    "Maximum", "Negate", "Square", "ELU", "Abs", "PReLU", "Concatenate2", "Concatenate3",
-    "Concatenate4", "StaticSlice", "ScaledDotProductAttention", "BatchMatrixMultiply",
-    "Concatenate5", "ConvTranspose2d", "ReciprocalSquareRoot", "Log", "Gelu", "Tanh", "Exp",
-    "Sin", "Copy", "Cos",
-]  # fmt: skip
-KINDS = {name: i for i, name in enumerate(_KINDS, start=1)}
+# Members of XNodeUnion, without their prefix, and their numbers.
+KINDS = {name: i for i, name in enumerate(_native.NODE_FIELDS, start=1)}
 
 
 def kind_name(number: int) -> str:
-    return _KINDS[number - 1]
+    return list(KINDS)[number - 1]
 
 
 Field = int | float | list[int] | None

@@ -6,13 +6,13 @@ Fields stand in the order of their ids. This project's exporter makes none of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from executorch.backends.xnnpack.serialization.payload import KINDS
+from executorch.backends.xnnpack.serialization import _native
 
 # ---- nodes: the forms that several kinds have ----
 
@@ -185,20 +185,16 @@ class XNNScaledDotProductAttention:
     flags: int
 
 
-_TWO = ("Add", "Div", "Minimum", "Maximum", "Multiply", "Subtract", "PReLU", "BatchMatrixMultiply")
-_FORMS: dict[str, type] = {
-    **dict.fromkeys(_TWO, XNNNode2x1),
-    **dict.fromkeys((f"Concatenate{n}" for n in (2, 3, 4, 5)), XNNCat),
-    **dict.fromkeys(("Conv2d", "DepthwiseConv2d", "ConvTranspose2d"), XNNNodeConv),
-    **dict.fromkeys(("AvgPooling2d", "MaxPooling2d"), XNNPooling2D),
+_FORMS = {
+    tuple(field.name for field in fields(form)): form
+    for form in (XNNNode1x1, XNNNode2x1, XNNCat, XNNNodeConv, XNNPooling2D)
 }
-# A class for each kind, XNNAdd and so on; those that are not above or in _FORMS have one operand.
+# A class for each kind, XNNAdd and so on.
 NODES: dict[str, type] = {}
-for _kind in KINDS:
+for _kind, _fields in _native.NODE_FIELDS.items():
     _name = f"XNN{_kind}"
     if _name not in globals():
-        _form = _FORMS.get(_kind, XNNNode1x1)
-        globals()[_name] = dataclass(type(_name, (_form,), {"__module__": __name__}))
+        globals()[_name] = dataclass(type(_name, (_FORMS[_fields],), {"__module__": __name__}))
     NODES[_kind] = globals()[_name]
 XNodeUnion: Any = reduce(or_, NODES.values())
 

@@ -1,4 +1,4 @@
-"""Operators without weights, made from a table."""
+"""Operators without weights, made from the rows that name a class."""
 
 from __future__ import annotations
 
@@ -8,68 +8,8 @@ from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
     XNNPartitionerConfig,
 )
+from executorch.backends.xnnpack.rules import RULES
 from executorch.exir.torch_internals import OpOverload
-
-_FLOAT, _STATIC = [ConfigPrecisionType.FP32], [ConfigPrecisionType.STATIC_QUANT]
-
-# Class -> the operator, and what it is computed in.
-_TARGETS: dict[str, tuple[str, list[ConfigPrecisionType]]] = {
-    "QuantizedPerTensorConfig": ("quantize_per_tensor.default", _STATIC),
-    "DeQuantizedPerTensorConfig": ("dequantize_per_tensor.default", _STATIC),
-    **{
-        name: (target, _FLOAT + _STATIC)
-        for name, target in {
-            "AddConfig": "add.Tensor",
-            "CatConfig": "cat.default",
-            "ClampConfig": "clamp.default",
-            "EluConfig": "elu.default",
-            "HardtanhConfig": "hardtanh.default",
-            "MaxPool2dConfig": "max_pool2d.default",
-            "MeanDimConfig": "mean.dim",
-            "MulConfig": "mul.Tensor",
-            "PermuteConfig": "permute_copy.default",
-            "ReLUConfig": "relu.default",
-            "SliceCopyConfig": "slice_copy.Tensor",
-            "SubConfig": "sub.Tensor",
-            "ToDimOrderCopyConfig": "_to_dim_order_copy.default",
-            "UnsqueezeCopyConfig": "unsqueeze_copy.default",
-            "ViewCopyConfig": "view_copy.default",
-        }.items()
-    },
-    **{
-        name: (target, _FLOAT)
-        for name, target in {
-            "AbsConfig": "abs.default",
-            "AvgPoolingConfig": "avg_pool2d.default",
-            "BMMConfig": "bmm.default",
-            "CeilConfig": "ceil.default",
-            "CloneConfig": "clone.default",
-            "CloneDimOrderConfig": "_clone_dim_order.default",
-            "ConstantPadConfig": "constant_pad_nd.default",
-            "CosConfig": "cos.default",
-            "DivConfig": "div.Tensor",
-            "ExpConfig": "exp.default",
-            "FloorConfig": "floor.default",
-            "GeluConfig": "gelu.default",
-            "HardswishConfig": "hardswish.default",
-            "LeakyReLUConfig": "leaky_relu.default",
-            "LogConfig": "log.default",
-            "MaximumConfig": "maximum.default",
-            "MinimumConfig": "minimum.default",
-            "NegConfig": "neg.default",
-            "PowConfig": "pow.Tensor_Scalar",
-            "ReciprocalSquareRootConfig": "rsqrt.default",
-            "SigmoidConfig": "sigmoid.default",
-            "SinConfig": "sin.default",
-            "SoftmaxConfig": "_softmax.default",
-            "SquareRootConfig": "sqrt.default",
-            "TanhConfig": "tanh.default",
-            "UpsampleBilinear2dConfig": "upsample_bilinear2d.vec",
-        }.items()
-    },
-}
-# The ATen operators that decompose unless they are kept.
-_WHOLE = ("elu.default", "max_pool2d.default", "upsample_bilinear2d.vec", "hardswish.default")
 
 
 class GenericNodePartitionerConfig(XNNPartitionerConfig):
@@ -81,16 +21,31 @@ class GenericNodePartitionerConfig(XNNPartitionerConfig):
         return list(self.precisions)
 
     def get_original_aten(self) -> OpOverload | None:
-        if self.target_name not in _WHOLE:
-            return None
-        packet, overload = self.target_name.split(".")
-        kept: OpOverload = getattr(getattr(torch.ops.aten, packet), overload)
-        return kept
+        rule = next((r for r in RULES.values() if r.name == self.target_name), None)
+        return rule.target._op if rule is not None and rule.whole is not None else None
 
 
-for _name, (_target, _precisions) in _TARGETS.items():
-    globals()[_name] = type(
-        _name,
-        (GenericNodePartitionerConfig,),
-        {"target_name": _target, "precisions": _precisions, "__module__": __name__},
-    )
+def _class(name: str, target: str, precisions: list[ConfigPrecisionType]) -> None:
+    fields = {"target_name": target, "precisions": precisions, "__module__": __name__}
+    globals()[name] = type(name, (GenericNodePartitionerConfig,), fields)
+
+
+_FLOAT, _STATIC = [ConfigPrecisionType.FP32], [ConfigPrecisionType.STATIC_QUANT]
+for _rule in RULES.values():
+    if _rule.config:
+        _class(_rule.config, _rule.name, _FLOAT if _rule.integers is None else _FLOAT + _STATIC)
+# Upstream's are for other precisions than we compute in, or for what is in no row.
+_class("AvgPoolingConfig", "avg_pool2d.default", _FLOAT)
+_class("DeQuantizedPerTensorConfig", "dequantize_per_tensor.default", _STATIC)
+_class("QuantizedPerTensorConfig", "quantize_per_tensor.default", _STATIC)
+_class("ToDimOrderCopyConfig", "_to_dim_order_copy.default", _FLOAT + _STATIC)
+
+
+class EluConfig(GenericNodePartitionerConfig):
+    """ATen's operator stays whole only where this class is asked for."""
+
+    target_name = "elu.default"
+    precisions = _FLOAT + _STATIC
+
+    def get_original_aten(self) -> OpOverload | None:
+        return torch.ops.aten.elu.default

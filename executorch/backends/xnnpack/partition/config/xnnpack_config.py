@@ -9,8 +9,9 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from executorch.backends.xnnpack.lowering import RULES, is_channels_last, tensor_of
+from executorch.backends.xnnpack.lowering import is_channels_last, tensor_of
 from executorch.backends.xnnpack.operators.images import BATCH_NORM
+from executorch.backends.xnnpack.rules import RULES
 from executorch.backends.xnnpack.serialization.payload import MAX_RANK
 from executorch.exir.backend.canonical_partitioners.config_partitioner import (
     PartitionerConfig,
@@ -21,8 +22,6 @@ from executorch.exir.graph.operator_kind import makes_contiguous
 from executorch.exir.torch_internals import OpOverload
 
 Types = tuple[torch.dtype, ...]
-# Other forms of an operator that has a class.
-_FORMS = {"max_pool2d_with_indices.default": "max_pool2d.default"}
 
 
 class ConfigPrecisionType(Enum):
@@ -105,9 +104,11 @@ def float_types(with_bf16: bool) -> Types:
 
 
 def target_name(node: Node) -> str:
-    """Of the operator's class: numbers are operands like tensors."""
-    name = format_target_name(node.target.__name__)  # type: ignore[union-attr]
-    return _FORMS.get(name, name.removesuffix(".Scalar") + ".Tensor" * name.endswith(".Scalar"))
+    """Of the operator's class."""
+    rule = RULES.get(node.target)
+    if rule is not None:
+        return rule.name
+    return format_target_name(node.target.__name__)  # type: ignore[union-attr]
 
 
 def type_refusal(node: Node, types: Types) -> str | None:
