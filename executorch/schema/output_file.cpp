@@ -67,6 +67,9 @@ int OutputFile::open(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   target_ = path;
+  if (path.empty()) {
+    return ENOENT;
+  }
   if (path.find('\0') != path.npos) {
     return EINVAL;
   }

@@ -146,6 +146,7 @@ TEST_F(OutputFileTest, LinksAndPermissionsStay) {
 
 TEST_F(OutputFileTest, FailuresAreErrnos) {
   EXPECT_EQ(write("/no/such/folder/a", "x"), ENOENT);
+  EXPECT_EQ(write("", "x"), ENOENT);
   EXPECT_EQ(write(folder_.string(), "x"), EISDIR);
   EXPECT_EQ(write("/dev/null", "x"), 0);
   if (fs::exists("/dev/full")) {

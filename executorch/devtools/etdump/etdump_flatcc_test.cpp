@@ -1,6 +1,7 @@
 #include <executorch/devtools/etdump/etdump_filter.h>
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/devtools/etdump/etdump_generated.h>
+#include <executorch/runtime/core/device_allocator.h>
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer_hooks.h>
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
@@ -331,6 +332,80 @@ TEST_P(ETDumpGenTest, Bfloat16IsRecordedAsTheFloatsThatItMeans) {
   EXPECT_EQ(found[0], 1);
   EXPECT_EQ(found[1], -2.5);
   EXPECT_EQ(found[2], static_cast<float>(static_cast<aten::BFloat16>(3e38f)));
+}
+
+TEST_P(ETDumpGenTest, TensorsWithoutMemoryAreZeros) {
+  gen_.create_event_block("Execute");
+  int32_t size = 3;
+  uint8_t order = 0;
+  int32_t stride = 1;
+  aten::TensorImpl floats(ScalarType::Float, 1, &size, nullptr, &order, &stride);
+  aten::TensorImpl brains(ScalarType::BFloat16, 1, &size, nullptr, &order, &stride);
+  alignas(64) uint8_t data[80];
+  std::memset(data, 1, sizeof(data));
+  ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
+  EXPECT_TRUE(gen_.log_evalue(EValue(Tensor(&floats))).get());
+  EXPECT_TRUE(gen_.log_evalue(EValue(Tensor(&brains))).get());
+  EXPECT_EQ(gen_.get_data_sink()->get_used_bytes(), 76u);
+  EXPECT_EQ(std::string(data, data + 12), std::string(12, '\0'));
+  EXPECT_EQ(std::string(data + 64, data + 77), std::string(12, '\0') + '\1');
+}
+
+/// The memory of a device that the host sees, too, but must not be asked for.
+class Device : public runtime::DeviceAllocator {
+ public:
+  using DeviceIndex = runtime::etensor::DeviceIndex;
+
+  runtime::Result<void*> allocate(size_t, DeviceIndex, size_t) override {
+    return Error::NotSupported;
+  }
+  void deallocate(void*, DeviceIndex) override {}
+  Error copy_host_to_device(void*, const void*, size_t, DeviceIndex) override {
+    return Error::NotSupported;
+  }
+  Error copy_device_to_host(void* dst, const void* src, size_t nbytes, DeviceIndex index) override {
+    if (index != 1) return Error::InvalidArgument;
+    std::memcpy(dst, src, nbytes);
+    ++n_copies;
+    return Error::Ok;
+  }
+  runtime::etensor::DeviceType device_type() const override {
+    return runtime::etensor::DeviceType::CUDA;
+  }
+
+  int n_copies = 0;
+};
+
+TEST_P(ETDumpGenTest, TensorsOfADeviceAreCopiedToTheHost) {
+  static Device device;
+  const auto cuda = runtime::etensor::DeviceType::CUDA;
+  gen_.create_event_block("Execute");
+  int32_t size = 2;
+  uint8_t order = 0;
+  int32_t stride = 1;
+  float floats[] = {1.5f, 2.5f};
+  aten::BFloat16 brains[] = {static_cast<aten::BFloat16>(3.5f), static_cast<aten::BFloat16>(4.5f)};
+  const auto dynamism = aten::TensorShapeDynamism::STATIC;
+  const auto log = [&](ScalarType type, void* data, int8_t index) {
+    aten::TensorImpl tensor(type, 1, &size, data, &order, &stride, dynamism, cuda, index);
+    return gen_.log_evalue(EValue(Tensor(&tensor)));
+  };
+  alignas(64) uint8_t data[80];
+  ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
+  if (runtime::get_device_allocator(cuda) == nullptr) {
+    EXPECT_EQ(log(ScalarType::Float, floats, 1).error(), Error::NotSupported);
+    runtime::register_device_allocator(&device);
+  }
+  device.n_copies = 0;
+  EXPECT_TRUE(log(ScalarType::Float, floats, 1).get());
+  EXPECT_TRUE(log(ScalarType::BFloat16, brains, 1).get());
+  EXPECT_EQ(log(ScalarType::Float, floats, 0).error(), Error::NotSupported);
+  EXPECT_EQ(device.n_copies, 2);
+  float found[2];
+  std::memcpy(found, data, sizeof(found));
+  EXPECT_EQ(found[1], 2.5f);
+  std::memcpy(found, data + 64, sizeof(found));
+  EXPECT_EQ(found[1], 4.5f);
 }
 
 TEST_P(ETDumpGenTest, AFilterLeavesOutputsOfDelegatesOut) {

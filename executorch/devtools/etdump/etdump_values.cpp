@@ -1,5 +1,6 @@
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/devtools/etdump/etdump_generated.h>
+#include <executorch/runtime/core/device_allocator.h>
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
@@ -51,18 +52,37 @@ bool is_readable(ScalarType type) {
 }
 
 struct Free {
-  void operator()(float* memory) const { std::free(memory); }
+  void operator()(void* memory) const { std::free(memory); }
 };
+using Memory = std::unique_ptr<void, Free>;
 
 // Null if there is no memory.
-float* as_floats(const aten::Tensor& tensor) {
-  const auto n = static_cast<size_t>(tensor.numel());
-  auto* const floats = static_cast<float*>(std::malloc(n * sizeof(float) + 1));
-  const auto* const from = static_cast<const aten::BFloat16*>(tensor.const_data_ptr());
+Memory allocate(size_t bytes) {
+  return Memory(std::malloc(bytes + 1));
+}
+
+// Null if there is no memory.
+Memory as_floats(const void* data, size_t n) {
+  Memory memory = allocate(n * sizeof(float));
+  auto* const floats = static_cast<float*>(memory.get());
+  const auto* const from = static_cast<const aten::BFloat16*>(data);
   for (size_t i = 0; floats != nullptr && i < n; ++i) {
     floats[i] = static_cast<float>(from[i]);
   }
-  return floats;
+  return memory;
+}
+
+// What the memory of a device holds; null where it cannot be copied.
+Memory on_host(const aten::Tensor& tensor) {
+  const aten::Device device = tensor.device();
+  auto* const allocator = runtime::get_device_allocator(device.type());
+  Memory memory = allocator == nullptr ? nullptr : allocate(tensor.nbytes());
+  if (memory != nullptr &&
+      allocator->copy_device_to_host(memory.get(), tensor.const_data_ptr(), tensor.nbytes(),
+                                     device.index()) != Error::Ok) {
+    memory.reset();
+  }
+  return memory;
 }
 
 // A Value of the one field given, marked where it is an output of the program. The shapes of
@@ -94,16 +114,30 @@ Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
   if (sink_ == nullptr) {
     return lose(Error::InvalidArgument, "a tensor, for whose bytes no place was set,");
   }
-  const bool widens = tensor.scalar_type() == ScalarType::BFloat16;
-  const std::unique_ptr<float, Free> wide(widens ? as_floats(tensor) : nullptr);
-  if (widens && wide == nullptr) {
-    return lose(Error::MemoryAllocationFailed, "a tensor");
+  // Null where the tensor has no memory: that is recorded as zeros.
+  const void* data = tensor.const_data_ptr();
+  Memory host;
+  if (data != nullptr && !tensor.device().is_cpu()) {
+    host = on_host(tensor);
+    if (host == nullptr) {
+      return lose(Error::NotSupported, "a tensor, which cannot be copied from its device,");
+    }
+    data = host.get();
+  }
+  const auto n = static_cast<size_t>(tensor.numel());
+  size_t bytes = tensor.nbytes();
+  Memory wide;
+  if (type != tensor.scalar_type()) {
+    bytes = n * sizeof(float);
+    wide = data == nullptr ? nullptr : as_floats(data, n);
+    if (wide == nullptr && data != nullptr) {
+      return lose(Error::MemoryAllocationFailed, "a tensor");
+    }
+    data = wide.get();
   }
   size_t offset = static_cast<size_t>(-1);
-  if (tensor.nbytes() > 0) {
-    auto written =
-        widens ? sink_->write(wide.get(), static_cast<size_t>(tensor.numel()) * sizeof(float))
-               : sink_->write(tensor.const_data_ptr(), tensor.nbytes());
+  if (bytes > 0) {
+    const auto written = sink_->write(data, bytes);
     if (!written.ok()) {
       return lose(written.error(), "a tensor");
     }

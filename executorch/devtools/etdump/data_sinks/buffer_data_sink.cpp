@@ -32,8 +32,12 @@ Result<size_t> BufferDataSink::write(const void* ptr, size_t size) {
   ET_CHECK_OR_RETURN_ERROR(padding <= rest && size <= rest - padding, OutOfResources,
                            "debug buffer of %zu bytes: %zu are used, %zu more do not fit",
                            buffer_.size(), used_, size);
-  std::memset(buffer_.data() + used_, 0, padding);
-  std::memcpy(buffer_.data() + used_ + padding, ptr, size);
+  if (ptr == nullptr) {
+    std::memset(buffer_.data() + used_, 0, padding + size);
+  } else {
+    std::memset(buffer_.data() + used_, 0, padding);
+    std::memcpy(buffer_.data() + used_ + padding, ptr, size);
+  }
   const size_t offset = used_ + padding;
   used_ = offset + size;
   return offset;

@@ -13,7 +13,7 @@ class DataSinkBase {
   virtual ~DataSinkBase() = default;
 
   /// Appends `length` bytes, aligned as the sink promises. The offset from the sink's start at
-  /// which they begin; for no bytes, what get_used_bytes() says.
+  /// which they begin; for no bytes, what get_used_bytes() says. A null `ptr` stands for zeros.
   virtual runtime::Result<size_t> write(const void* ptr, size_t length) = 0;
 
   /// Bytes so far, with padding.

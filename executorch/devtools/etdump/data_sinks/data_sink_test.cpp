@@ -49,6 +49,14 @@ TEST(BufferDataSink, NoBytesAreAtTheEnd) {
   EXPECT_EQ(sink->get_used_bytes(), 3u);
 }
 
+TEST(BufferDataSink, NullStandsForZeros) {
+  alignas(64) char memory[6] = {'a', 'b', 'c', 'd', 'e', 'f'};
+  auto sink = BufferDataSink::create(memory, sizeof(memory), 2);
+  EXPECT_EQ(sink->write("x", 1).get(), 0u);
+  EXPECT_EQ(sink->write(nullptr, 3).get(), 2u);
+  EXPECT_EQ(std::string(memory, 6), std::string("x\0\0\0\0f", 6));
+}
+
 TEST(BufferDataSink, NeedsMemoryAndAPowerOfTwo) {
   uint8_t memory[8];
   EXPECT_EQ(BufferDataSink::create(nullptr, 8).error(), Error::InvalidArgument);
@@ -92,8 +100,24 @@ TEST(FileDataSink, WhatWasThereStaysUntilItIsClosed) {
   std::remove(path.c_str());
 }
 
+TEST(FileDataSink, NullStandsForZeros) {
+  const std::string path = ::testing::TempDir() + "file_data_sink_test_zeros.bin";
+  {
+    auto sink = FileDataSink::create(path.c_str());
+    ASSERT_TRUE(sink.ok());
+    EXPECT_EQ(sink->write("a", 1).get(), 0u);
+    EXPECT_EQ(sink->write(nullptr, 5000).get(), 1u);
+    EXPECT_EQ(sink->get_used_bytes(), 5001u);
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(content, "a" + std::string(5000, '\0'));
+  std::remove(path.c_str());
+}
+
 TEST(FileDataSink, APathThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(FileDataSink::create("/nowhere/at/all").error(), Error::AccessFailed);
+  EXPECT_EQ(FileDataSink::create("").error(), Error::AccessFailed);
 }
 
 }  // namespace

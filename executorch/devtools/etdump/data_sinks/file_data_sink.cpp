@@ -2,6 +2,7 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/output_file.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string>
@@ -17,6 +18,21 @@ struct FileDataSink::File {
   std::string path;
   schema::OutputFile output;
 };
+
+namespace {
+
+int write_zeros(schema::OutputFile& output, size_t size) {
+  static constexpr char kZeros[4096] = {};
+  int failed = 0;
+  while (failed == 0 && size > 0) {
+    const size_t part = std::min(size, sizeof(kZeros));
+    failed = output.write(kZeros, part);
+    size -= part;
+  }
+  return failed;
+}
+
+}  // namespace
 
 FileDataSink::FileDataSink(std::unique_ptr<File> file) : file_(std::move(file)) {}
 FileDataSink::FileDataSink(FileDataSink&& other) noexcept = default;
@@ -49,7 +65,8 @@ Result<size_t> FileDataSink::write(const void* ptr, size_t size) {
   if (size == 0) {
     return used_;
   }
-  const int failed = file_->output.write(ptr, size);
+  const int failed =
+      ptr == nullptr ? write_zeros(file_->output, size) : file_->output.write(ptr, size);
   ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "%s: %zu bytes at %zu cannot be written: %s",
                            file_->path.c_str(), size, used_, std::strerror(failed));
   const size_t offset = used_;
