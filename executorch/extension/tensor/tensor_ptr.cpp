@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <type_traits>
 
 namespace executorch {
 namespace extension {
@@ -99,13 +100,21 @@ std::vector<StridesType> strides_for(const std::vector<SizesType>& sizes,
   return strides;
 }
 
+// Floats become UInt16, UInt32 and UInt64 where the caller names these types, not in results.
+constexpr bool is_convertible(ScalarType from, ScalarType to) {
+  return runtime::canCast(from, to) ||
+         (runtime::isFloatingType(from) && runtime::isBarebonesUnsignedType(to));
+}
+
 template <typename From, typename To>
 void convert_elements(const void* from, void* to, size_t count) {
-  if constexpr (runtime::can_cast<From, To>::value) {
+  if constexpr (is_convertible(runtime::CppTypeToScalarType<From>::value,
+                               runtime::CppTypeToScalarType<To>::value)) {
+    using Value = std::conditional_t<std::is_class_v<From>, float, From>;  // of halves, floats
     const From* const source = static_cast<const From*>(from);
     To* const target = static_cast<To*>(to);
     for (size_t i = 0; i < count; ++i) {
-      target[i] = runtime::convert<To, From>(source[i]);
+      target[i] = runtime::convert<To, Value>(static_cast<Value>(source[i]));
     }
   }
 }
@@ -200,7 +209,7 @@ TensorPtr make_tensor_ptr_owned_by(std::shared_ptr<void> owner, void* data,
 }
 
 std::shared_ptr<void> copy_as(const void* data, size_t count, ScalarType from, ScalarType to) {
-  ET_CHECK_MSG(runtime::canCast(from, to), "make_tensor_ptr: %s cannot be cast to %s",
+  ET_CHECK_MSG(is_convertible(from, to), "make_tensor_ptr: %s cannot be cast to %s",
                runtime::toString(from), runtime::toString(to));
   const size_t bytes = count * runtime::elementSize(to);
   std::shared_ptr<void> copy(::operator new(bytes), [](void* p) { ::operator delete(p); });

@@ -119,7 +119,8 @@ inline TensorPtr make_tensor_ptr(
 }
 
 // Owning: from a vector, which is moved in, or converted when `type` is another type than T; the
-// conversion must be one that canCast() allows. One element per element of `sizes`.
+// conversion must be one that canCast() allows, or of floats to UInt16, UInt32 or UInt64. One
+// element per element of `sizes`.
 
 template <typename T = float,
           executorch::aten::ScalarType deduced_type = internal::deduced_scalar_type<T>::value>

@@ -97,6 +97,13 @@ TEST_F(TensorPtrTest, ConvertsUnsignedTypesToo) {
   EXPECT_EQ(wrapped->const_data_ptr<uint16_t>()[1], 0);
   const auto large = make_tensor_ptr(std::vector<uint32_t>{4000000000u}, aten::ScalarType::Float);
   EXPECT_EQ(large->const_data_ptr<float>()[0], 4e9f);
+  const auto whole = make_tensor_ptr(std::vector<float>{1.5f, -1.0f}, aten::ScalarType::UInt32);
+  EXPECT_EQ(whole->const_data_ptr<uint32_t>()[0], 1u);
+  EXPECT_EQ(whole->const_data_ptr<uint32_t>()[1], 4294967295u);
+  const auto halves = make_tensor_ptr(std::vector<float>{2.5f, -1.0f}, ScalarType::Half);
+  const auto shorts = clone_tensor_ptr(halves, aten::ScalarType::UInt16);
+  EXPECT_EQ(shorts->const_data_ptr<uint16_t>()[0], 2);
+  EXPECT_EQ(shorts->const_data_ptr<uint16_t>()[1], 65535);
 }
 
 TEST_F(TensorPtrDeathTest, StopsOnConversionsThatLoseTheKind) {
