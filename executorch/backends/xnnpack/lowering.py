@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from executorch.backends.xnnpack.linear import Rows, rows_around
-from executorch.backends.xnnpack.rules import RULES, kind_of
+from executorch.backends.xnnpack.rules import RULES, rule_of
 from executorch.backends.xnnpack.serialization.payload import (
     DATATYPES,
     EXTERNAL_INPUT,
@@ -208,14 +208,12 @@ class Lowering:
         if is_quantize(node):
             self._convert(node)
             return
-        rule = RULES.get(node.target)
-        if (
-            rule is not None
-        ):  # others are part of a quantized layer, or converted when they are read
+        # Others are part of a quantized layer, or converted when they are read.
+        if node.target in RULES:
             if node in self.static:
                 self._aliases = self.static[node].aliases
                 self._range = bounds_of(self.static[node].behind[-1])
-            rule.lower(self, node)
+            RULES[node.target].lower(self, node)
             self._aliases, self._range = {}, None
 
     def _convert(self, node: Node) -> None:
@@ -328,7 +326,7 @@ class Lowering:
         if FUSED_ACTIVATION in node.meta:
             return node, _within(node.meta[FUSED_ACTIVATION], self._range)
         user = self.only_user(node)
-        if user is None or kind_of(user) != "Clamp":
+        if user is None or rule_of(user).kind != "Clamp":
             return node, self._range
         self.skip(user)
         return user, _within(clamp_bounds(user), self._range)

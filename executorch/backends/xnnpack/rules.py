@@ -1,11 +1,11 @@
 """The table of delegated operators. A row is a `@lowers` above the function that lowers the calls,
-in a family of `operators/`; importing that package fills the table, from which the partitioner and
-its configs, the lowering and the quantizer take what they know of an operator."""
+in a family of `operators/`; importing that package fills the table. From it the lowering, the
+partitioner with its configs and the quantizer take what they know of an operator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from torch.fx import Node
@@ -17,25 +17,38 @@ Lower = Callable[["Lowering", Node], None]
 Refusal = Callable[[Node], str | None]
 
 
-# How calls are computed whose operands and result are quantized to 8 bits: products with integer
-# weights and pairs of operands, both with bounds for the result; averages; and what moves integers,
-# so that operands and result have one scale and zero point.
-Integers = Literal["products", "pairs", "averages", "moves"]
-
-
 @dataclass
 class Rule:
-    """A row; `lowers` says what its fields are."""
+    """A row.
+
+    target     the edge operator
+    forms      other edge operators that are the same to users
+    kind       of the payload's node (schema.fbs), where the function serves several rows
+    config     the class in `partition/config` that users restrict a partitioner by
+    whole      the ATen operator of the same name must not be decomposed; or which calls of it
+    integers   how it is computed where operands and result are quantized to 8 bits: a product with
+               integer weights or a pair of operands, both with bounds for the result; an average;
+               or it moves integers, so that all have one scale and zero point
+    passes_on  ATen operators, as captured, whose results the quantizer lets keep the scale and zero
+               point of their operand, since they have no value beyond its
+    unless     why a call is not lowered; `unless_integers` in 8 bits, where that differs
+    """
 
     target: Any
-    lower: Lower
-    kind: str
-    config: str
-    whole: Callable[[Node], bool] | None
-    integers: Integers | None
-    passes_on: tuple[Any, ...]
-    refuse: Refusal
-    refuse_integers: Refusal
+    forms: tuple[Any, ...] = ()
+    kind: str = ""
+    config: str = ""
+    whole: Callable[[Node], bool] | bool = False
+    integers: Literal["product", "pair", "average", "moves"] | None = None
+    passes_on: tuple[str, ...] = ()
+    unless: Refusal = lambda node: None
+    unless_integers: Refusal | None = None
+    lower: Lower = field(init=False)
+
+    def __call__(self, lower: Lower) -> Lower:
+        self.lower = lower
+        RULES.update(dict.fromkeys((self.target, *self.forms), self))
+        return lower
 
     @property
     def name(self) -> str:
@@ -43,57 +56,11 @@ class Rule:
         return ".".join(self.target.__name__.split(".")[-2:])
 
 
+lowers = Rule
 RULES: dict[Any, Rule] = {}
+_NONE = Rule(None)
 
 
-def lowers(
-    target: Any,
-    *forms: Any,
-    kind: str = "",
-    config: str = "",
-    whole: Callable[[Node], bool] | bool = False,
-    integers: Integers | None = None,
-    passes_on: tuple[Any, ...] = (),
-    unless: Refusal = lambda node: None,
-    unless_integers: Refusal | None = None,
-) -> Callable[[Lower], Lower]:
-    """Let the decorated function lower the calls of an edge operator.
-
-    forms      other edge operators that are the same to users
-    kind       of the payload's node (schema.fbs), where the function serves several rows
-    config     the class in `partition/config` that users restrict a partitioner by
-    whole      the ATen operator of the same name must not be decomposed; or which calls of it
-    integers   how it is computed in 8 bits; None: in floating point only
-    passes_on  ATen operators, as captured, whose results the quantizer lets keep the scale and zero
-               point of their operand, since they have no value beyond its
-    unless     why a call is not lowered; `unless_integers` in 8 bits, where that differs
-    """
-
-    def register(lower: Lower) -> Lower:
-        kept = (lambda node: True) if whole is True else whole or None
-        rule = Rule(
-            target,
-            lower,
-            kind,
-            config,
-            kept,
-            integers,
-            passes_on,
-            unless,
-            unless_integers or unless,
-        )
-        RULES.update(dict.fromkeys((target, *forms), rule))
-        return lower
-
-    return register
-
-
-def kind_of(node: Node) -> str:
-    """Empty where no row says it."""
-    rule = RULES.get(node.target)
-    return "" if rule is None else rule.kind
-
-
-def integers_of(node: Node) -> Integers | None:
-    rule = RULES.get(node.target)
-    return None if rule is None else rule.integers
+def rule_of(node: Node) -> Rule:
+    """Its row, or one that says nothing."""
+    return RULES.get(node.target, _NONE)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.backends.xnnpack.linear import Rows, rows_around
-from executorch.backends.xnnpack.rules import integers_of, kind_of
+from executorch.backends.xnnpack.rules import rule_of
 from executorch.backends.xnnpack.serialization.payload import MAX_TERMS, TOO_MANY_TERMS
 from executorch.exir.dialects._ops import ops as exir_ops
 
@@ -119,10 +119,10 @@ def _only_user(node: Node) -> Node | None:
 
 def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     """The call in integers; why it is none though its weights are; None for others."""
-    how = integers_of(node)
+    how = rule_of(node).integers
     if how is None:
         return None
-    weighted = how == "products"
+    weighted = how == "product"
     rows = rows_around(node)
     if weighted:
         at = 1 if node.target is aten.addmm.default else 0
@@ -136,7 +136,7 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
             return None
     else:
         operands = node.all_input_nodes
-        if how == "pairs" and not isinstance(node.args[1], Node):
+        if how == "pair" and not isinstance(node.args[1], Node):
             return None
     if not all(is_dequantize(x) and scheme_of(x) for x in operands):
         return "integer weights with floating-point activations" if weighted else None
@@ -180,8 +180,8 @@ def _quantized_result(node: Node, rows: Rows | None) -> list[Node] | None:
             return None
         ends.append(user)
         user = _only_user(user)
-    takes_bounds = integers_of(node) in ("products", "pairs")
-    if user is not None and kind_of(user) == "Clamp" and takes_bounds:
+    takes_bounds = rule_of(node).integers in ("product", "pair")
+    if user is not None and rule_of(user).kind == "Clamp" and takes_bounds:
         ends.append(user)
         user = _only_user(user)
     if user is None or not is_quantize(user) or scheme_of(user) is None:

@@ -16,9 +16,7 @@ from executorch.backends.xnnpack.lowering import (
     shape_of,
     tensor_of,
 )
-from executorch.backends.xnnpack.rules import kind_of, lowers
-
-ATEN = torch.ops.aten
+from executorch.backends.xnnpack.rules import lowers, rule_of
 
 
 @lowers(aten.abs.default, kind="Abs", config="AbsConfig")
@@ -35,7 +33,7 @@ ATEN = torch.ops.aten
 @lowers(aten.sqrt.default, kind="SquareRoot", config="SquareRootConfig")
 @lowers(aten.tanh.default, kind="Tanh", config="TanhConfig")
 def _unary(to: Lowering, node: Node) -> None:
-    to.unary(node, kind_of(node))
+    to.unary(node, rule_of(node).kind)
 
 
 def _not_gelu(node: Node) -> str | None:
@@ -54,14 +52,14 @@ def _gelu(to: Lowering, node: Node) -> None:
     kind="Clamp",
     config="ReLUConfig",
     integers="moves",
-    passes_on=(ATEN.relu.default, ATEN.relu_.default),
+    passes_on=("relu", "relu_"),
 )
 @lowers(
     aten.hardtanh.default,
     kind="Clamp",
     config="HardtanhConfig",
     integers="moves",
-    passes_on=(ATEN.hardtanh.default, ATEN.hardtanh_.default, ATEN.relu6.default),
+    passes_on=("hardtanh", "hardtanh_", "relu6"),
 )
 @lowers(aten.clamp.default, kind="Clamp", config="ClampConfig", integers="moves")
 def _clamp(to: Lowering, node: Node) -> None:
@@ -139,42 +137,29 @@ def _softmax(to: Lowering, node: Node) -> None:
     to.unary(node, "Softmax", nhwc=False)
 
 
-def _not_binary(node: Node) -> str | None:
+def _not_sum(node: Node) -> str | None:
     alpha = argument(node, "alpha", 1)
     return None if alpha == 1 else "alpha other than 1"
 
 
 @lowers(
     aten.add.Tensor,
-    aten.add.Scalar,
+    (aten.add.Scalar,),
     kind="Add",
     config="AddConfig",
-    integers="pairs",
-    unless=_not_binary,
+    integers="pair",
+    unless=_not_sum,
 )
 @lowers(
     aten.sub.Tensor,
-    aten.sub.Scalar,
+    (aten.sub.Scalar,),
     kind="Subtract",
     config="SubConfig",
-    integers="pairs",
-    unless=_not_binary,
+    integers="pair",
+    unless=_not_sum,
 )
-@lowers(
-    aten.mul.Tensor,
-    aten.mul.Scalar,
-    kind="Multiply",
-    config="MulConfig",
-    integers="pairs",
-    unless=_not_binary,
-)
-@lowers(
-    aten.div.Tensor,
-    aten.div.Scalar,
-    kind="Div",
-    config="DivConfig",
-    unless=_not_binary,
-)
+@lowers(aten.mul.Tensor, (aten.mul.Scalar,), kind="Multiply", config="MulConfig", integers="pair")
+@lowers(aten.div.Tensor, (aten.div.Scalar,), kind="Div", config="DivConfig")
 @lowers(aten.maximum.default, kind="Maximum", config="MaximumConfig")
 @lowers(aten.minimum.default, kind="Minimum", config="MinimumConfig")
 def _binary(to: Lowering, node: Node) -> None:
@@ -191,4 +176,4 @@ def _binary(to: Lowering, node: Node) -> None:
         ids = [to.read(a, nhwc), to.payload.constant(number)]
     takes_bounds = node.target not in (aten.minimum.default, aten.maximum.default)
     result, bounds = to.with_activation(node) if takes_bounds else (node, None)
-    to.emit(node, kind_of(node), *ids, to.write(result, nhwc), bounds=bounds)
+    to.emit(node, rule_of(node).kind, *ids, to.write(result, nhwc), bounds=bounds)

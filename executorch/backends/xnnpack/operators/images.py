@@ -96,7 +96,7 @@ def _factor_and_shift(to: Lowering, norm: Node) -> tuple[Tensor, Tensor]:
     return factor, moved if shift is None else moved + shift.float()
 
 
-@lowers(aten.convolution.default, integers="products", unless=_not_convolution)
+@lowers(aten.convolution.default, integers="product", unless=_not_convolution)
 def _convolution(to: Lowering, node: Node) -> None:
     x, w_node = (cast("Node", a) for a in node.args[:2])
     call = to.static.get(node)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import cast
 
-import torch
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import (
@@ -23,7 +22,6 @@ from executorch.backends.xnnpack.rules import lowers
 from executorch.backends.xnnpack.serialization.payload import NO_ID
 from executorch.exir.dialects._ops import ops as exir_ops
 
-ATEN = torch.ops.aten
 _MAX_CONCATENATED = 5
 
 
@@ -37,7 +35,7 @@ def _turns_image(node: Node) -> str | None:
 @lowers(
     aten.clone.default,
     config="CloneConfig",
-    passes_on=(ATEN.clone.default, ATEN.contiguous.default, ATEN.dropout.default),
+    passes_on=("clone", "contiguous", "dropout"),
     unless=_turns_image,
 )
 @lowers(
@@ -53,12 +51,7 @@ def _clone(to: Lowering, node: Node) -> None:
     aten.permute_copy.default,
     config="PermuteConfig",
     integers="moves",
-    passes_on=(
-        ATEN.permute.default,
-        ATEN.permute_copy.default,
-        ATEN.t.default,
-        ATEN.transpose.int,
-    ),
+    passes_on=("permute", "permute_copy", "t", "transpose"),
 )
 def _permute(to: Lowering, node: Node) -> None:
     rank = tensor_of(node).dim()
@@ -79,31 +72,20 @@ def _not_reshape(node: Node) -> str | None:
     aten.view_copy.default,
     config="ViewCopyConfig",
     integers="moves",
-    passes_on=(
-        ATEN.flatten.using_ints,
-        ATEN.reshape.default,
-        ATEN.view.default,
-        ATEN.view_copy.default,
-    ),
+    passes_on=("flatten", "reshape", "view", "view_copy"),
     unless=_not_reshape,
 )
 @lowers(
     aten.unsqueeze_copy.default,
     config="UnsqueezeCopyConfig",
     integers="moves",
-    passes_on=(ATEN.unsqueeze.default,),
+    passes_on=("unsqueeze",),
     unless=_not_reshape,
 )
 @lowers(
     aten.squeeze_copy.dims,
     integers="moves",
-    passes_on=(
-        ATEN.squeeze.default,
-        ATEN.squeeze.dim,
-        ATEN.squeeze.dims,
-        ATEN.squeeze_copy.default,
-        ATEN.squeeze_copy.dim,
-    ),
+    passes_on=("squeeze", "squeeze_copy"),
     unless=_not_reshape,
 )
 def _reshape(to: Lowering, node: Node) -> None:
@@ -130,7 +112,7 @@ def _not_slice(node: Node) -> str | None:
     aten.slice_copy.Tensor,
     config="SliceCopyConfig",
     integers="moves",
-    passes_on=(ATEN.slice.Tensor, ATEN.slice_copy.Tensor),
+    passes_on=("slice", "slice_copy"),
     unless=_not_slice,
 )
 def _slice(to: Lowering, node: Node) -> None:
@@ -174,7 +156,7 @@ def _not_select(node: Node) -> str | None:
     return _not_reshape(node)
 
 
-@lowers(aten.select_copy.int, passes_on=(ATEN.select.int,), unless=_not_select)
+@lowers(aten.select_copy.int, passes_on=("select",), unless=_not_select)
 def _select(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     dims, sizes = shape_of(x), extents_of(x)
@@ -227,7 +209,7 @@ def _not_pad(node: Node) -> str | None:
 @lowers(
     aten.constant_pad_nd.default,
     config="ConstantPadConfig",
-    passes_on=(ATEN.constant_pad_nd.default, ATEN.pad.default),
+    passes_on=("constant_pad_nd", "pad"),
     unless=_not_pad,
 )
 def _pad(to: Lowering, node: Node) -> None:

@@ -29,7 +29,6 @@ from executorch.backends.xnnpack.serialization.payload import (
 )
 from executorch.backends.xnnpack.static_quantization import Weights, weights_value
 
-ATEN = torch.ops.aten
 _ALIGN_CORNERS, _KEEP_DIMS = 8, 64
 
 
@@ -69,11 +68,11 @@ def _stays_whole(node: Node) -> bool:
 
 @lowers(
     aten.max_pool2d.default,
-    aten.max_pool2d_with_indices.default,
+    (aten.max_pool2d_with_indices.default,),
     config="MaxPool2dConfig",
     whole=_stays_whole,
     integers="moves",
-    passes_on=(ATEN.max_pool2d.default,),
+    passes_on=("max_pool2d",),
     unless=_not_max_pooling,
 )
 def _max_pool(to: Lowering, node: Node) -> None:
@@ -112,12 +111,8 @@ def _not_average_of_integers(node: Node) -> str | None:
 
 @lowers(
     aten.avg_pool2d.default,
-    integers="averages",
-    passes_on=(
-        ATEN.adaptive_avg_pool1d.default,
-        ATEN.adaptive_avg_pool2d.default,
-        ATEN.avg_pool2d.default,
-    ),
+    integers="average",
+    passes_on=("adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool2d"),
     unless=_not_average,
     unless_integers=_not_average_of_integers,
 )
@@ -159,8 +154,8 @@ def _not_mean(node: Node) -> str | None:
 @lowers(
     aten.mean.dim,
     config="MeanDimConfig",
-    integers="averages",
-    passes_on=(ATEN.mean.default, ATEN.mean.dim),
+    integers="average",
+    passes_on=("mean",),
     unless=_not_mean,
 )
 def _mean(to: Lowering, node: Node) -> None:

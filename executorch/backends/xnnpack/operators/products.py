@@ -49,9 +49,9 @@ def _is_constant(node: Node) -> bool:
     return bool(node.meta.get("is_constant"))
 
 
-@lowers(aten.linear.default, whole=True, integers="products", unless=_not_linear)
-@lowers(aten.addmm.default, integers="products", unless=_not_linear)
-@lowers(aten.mm.default, integers="products", unless=_not_linear)
+@lowers(aten.linear.default, whole=True, integers="product", unless=_not_linear)
+@lowers(aten.addmm.default, integers="product", unless=_not_linear)
+@lowers(aten.mm.default, integers="product", unless=_not_linear)
 def _linear(to: Lowering, node: Node) -> None:
     layer = match(node, to.constant)
     if isinstance(layer, DynamicLayer):

@@ -9,7 +9,7 @@ from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import aten, constant_value, constants_of
 from executorch.backends.xnnpack.quantized import Constants, DynamicLayer, match
-from executorch.backends.xnnpack.rules import RULES
+from executorch.backends.xnnpack.rules import rule_of
 from executorch.backends.xnnpack.static_quantization import (
     StaticCall,
     conversion_refusal,
@@ -50,7 +50,8 @@ def static_calls(
             for each in call.weights_from:
                 each.meta["is_constant"] = True
             conversions = (conversion_refusal(n, of_integers=True) for n in call.conversions())
-            reason = refusal(node, RULES[node.target].refuse_integers)
+            rule = rule_of(node)
+            reason = refusal(node, rule.unless_integers or rule.unless)
             call = reason or next(filter(None, conversions), None) or call
         if isinstance(call, str):
             reasons[node] = call

@@ -44,7 +44,7 @@ from executorch.exir.passes.find_attention import Attentions
 from executorch.exir.torch_internals import OpOverload
 
 # ATen operator -> which calls of it stay whole.
-_WHOLE = {rule.target._op: rule.whole for rule in RULES.values() if rule.whole is not None}
+_WHOLE = {rule.target._op: rule.whole for rule in RULES.values() if rule.whole}
 
 ATTENTION = "part of an attention, which the runtime computes in one piece"
 
@@ -94,13 +94,13 @@ class XnnpackPartitioner(Partitioner):
 
     def _is_taken(self, node: Node) -> bool:
         """Whether a call of the ATen program, if it stays whole, will be delegated."""
-        is_whole = _WHOLE.get(node.target)
-        if is_whole is None:
+        whole = _WHOLE.get(node.target)
+        if whole is None:
             return True
         in_floats = ConfigPrecisionType.FP32 in self.precisions
         if not in_floats and "dequantize" not in str(node.args[0]):
             return False
-        return tensor_of(node).dtype in self.types and is_whole(node)
+        return tensor_of(node).dtype in self.types and (whole is True or whole(node))
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         check_quantization(exported_program)
@@ -215,7 +215,7 @@ class XnnpackPartitioner(Partitioner):
         return (
             self._not_configured(node, ConfigPrecisionType.FP32)
             or type_refusal(node, self.types)
-            or rule.refuse(node)
+            or rule.unless(node)
         )
 
     def _static_refusal(self, node: Node, refuse: Refusal) -> str | None:

@@ -7,7 +7,7 @@ Upstream's public spelling `register_annotator` adds one that walks the graph by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +39,7 @@ from executorch.backends.xnnpack.quantizer.activations import (
     is_moderate,
     is_number,
 )
-from executorch.backends.xnnpack.rules import RULES
+from executorch.backends.xnnpack.rules import RULES, Rule
 from executorch.exir.torch_internals import is_marked_annotated
 
 __all__ = [
@@ -156,7 +156,12 @@ def _annotate(node: Node, inputs: dict[Node, Any] | None = None, output: Any = N
     node.meta[KEY] = QuantizationAnnotation(inputs or {}, output, _annotated=True)
 
 
-_CLAMPS = {op for rule in RULES.values() if rule.kind == "Clamp" for op in rule.passes_on}
+def _passing_on(rules: Iterable[Rule]) -> set[Any]:
+    packets = [getattr(aten, name) for rule in rules for name in rule.passes_on]
+    return {getattr(packet, name) for packet in packets for name in packet.overloads()}
+
+
+_CLAMPS = _passing_on(rule for rule in RULES.values() if rule.kind == "Clamp")
 _BATCH_NORM = {aten.batch_norm.default}
 
 
@@ -315,7 +320,7 @@ def _annotate_cat(site: Site) -> list[Node] | None:
 
 
 # Whose result has no value beyond those of the first operand: it keeps the operand's parameters.
-PASSING_ON = {op for rule in RULES.values() for op in rule.passes_on} | {
+PASSING_ON = _passing_on(RULES.values()) | {
     aten.expand.default,
     aten.pixel_shuffle.default,
     aten.upsample_nearest2d.vec,

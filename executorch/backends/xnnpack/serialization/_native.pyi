@@ -9,8 +9,8 @@ Value = tuple[int, int, list[int], int, int, int, Member | None]
 # Member of XNodeUnion, debug handle, bounds.
 Node = tuple[Member, int, tuple[float, float] | None]
 
-# By the names of kinds, in the order of their numbers from 1: the fields of their nodes.
-NODE_FIELDS: dict[str, tuple[str, ...]]
+# By the names of kinds, in the order of their numbers from 1: the fields of nodes, with types.
+NODE_FIELDS: dict[str, dict[str, str]]
 
 def write_payload(
     values: Sequence[Value],

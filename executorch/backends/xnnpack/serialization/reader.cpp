@@ -62,9 +62,14 @@ nb::dict node_fields() {
   const auto* const members = fb::XNodeUnionTypeTable();
   for (size_t i = 1; i < members->num_elems; ++i) {
     const auto* const table = members->type_refs[members->type_codes[i].sequence_ref]();
-    nb::list names;
-    for (size_t field = 0; field < table->num_elems; ++field) names.append(table->names[field]);
-    found[members->names[i] + std::strlen("XNN")] = nb::tuple(names);
+    nb::dict fields;
+    for (size_t field = 0; field < table->num_elems; ++field) {
+      const auto code = table->type_codes[field];
+      fields[table->names[field]] = code.is_repeating                         ? "list[int]"
+                                    : code.base_type == flatbuffers::ET_FLOAT ? "float"
+                                                                              : "int";
+    }
+    found[members->names[i] + std::strlen("XNN")] = fields;
   }
   return found;
 }

@@ -8,7 +8,8 @@ namespace executorch::backends::xnnpack {
 /// The graph with the names of schema.fbs; what has its default is left out. ValueError: the bytes
 /// are no payload.
 nanobind::str read_payload(const nanobind::bytes& payload);
-/// By the names of kinds, in the order of their numbers from 1: the fields of their nodes.
+/// By the names of kinds, in the order of their numbers from 1: the fields of nodes, with
+/// Python's types.
 nanobind::dict node_fields();
 /// Where the constants that are not named data begin.
 uint64_t constants_offset(const nanobind::bytes& payload);

@@ -6,7 +6,7 @@ Fields stand in the order of their ids. This project's exporter makes none of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, make_dataclass
 from enum import IntEnum
 from functools import reduce
 from operator import or_
@@ -14,188 +14,32 @@ from typing import Any
 
 from executorch.backends.xnnpack.serialization import _native
 
-# ---- nodes: the forms that several kinds have ----
-
-
-@dataclass
-class XNNNode1x1:
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNNode2x1:
-    input1_id: int
-    input2_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNCat:
-    axis: int
-    input1_id: int
-    input2_id: int
-    input3_id: int
-    input4_id: int
-    output_id: int
-    flags: int
-    input5_id: int
-
-
-@dataclass
-class XNNNodeConv:
-    padding_top: int
-    padding_right: int
-    padding_bottom: int
-    padding_left: int
-    kernel_height: int
-    kernel_width: int
-    subsampling_height: int
-    subsampling_width: int
-    dilation_height: int
-    dilation_width: int
-    group_input_channels: int
-    group_output_channels: int
-    groups: int
-    adjustment_height: int
-    adjustment_width: int
-    input1_id: int
-    filter_id: int
-    bias_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNPooling2D:
-    padding_top: int
-    padding_right: int
-    padding_bottom: int
-    padding_left: int
-    pooling_height: int
-    pooling_width: int
-    stride_height: int
-    stride_width: int
-    dilation_height: int
-    dilation_width: int
-    input_id: int
-    output_id: int
-    flags: int
-
-
-# ---- nodes of a form of their own ----
-
-
-@dataclass
-class XNNFullyConnected:
-    input1_id: int
-    filter_id: int
-    bias_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNStaticTranspose:
-    num_dims: int
-    perm: list[int]
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNStaticResizeBilinear2D:
-    new_height: int
-    new_width: int
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNStaticConstantPad:
-    pre_paddings: list[int]
-    post_paddings: list[int]
-    padding_value: float
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNStaticReshape:
-    num_dims: int
-    new_shape: list[int]
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNArgMaxPooling2d:
-    padding_top: int
-    padding_right: int
-    padding_bottom: int
-    padding_left: int
-    pooling_height: int
-    pooling_width: int
-    input_id: int
-    output_value_id: int
-    output_index_id: int
-    flags: int
-
-
-@dataclass
-class XNNLeakyReLU:
-    negative_slope: float
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNELU:
-    alpha: float
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNStaticSlice:
-    num_dims: int
-    offsets: list[int]
-    sizes: list[int]
-    input_id: int
-    output_id: int
-    flags: int
-
-
-@dataclass
-class XNNScaledDotProductAttention:
-    query_id: int
-    key_id: int
-    value_id: int
-    scale_id: int
-    mask_id: int
-    output_id: int
-    flags: int
-
+# ---- nodes: a class for each kind, XNNAdd and so on; those of one form derive from it ----
 
 _FORMS = {
-    tuple(field.name for field in fields(form)): form
-    for form in (XNNNode1x1, XNNNode2x1, XNNCat, XNNNodeConv, XNNPooling2D)
+    "XNNNode1x1": "Abs",
+    "XNNNode2x1": "Add",
+    "XNNCat": "Concatenate2",
+    "XNNNodeConv": "Conv2d",
+    "XNNPooling2D": "MaxPooling2d",
 }
-# A class for each kind, XNNAdd and so on.
+
+
+def _class(name: str, fields: dict[str, str], *bases: type) -> type:
+    namespace = {"__module__": __name__}
+    made = make_dataclass(name, fields.items(), bases=bases, namespace=namespace)
+    globals()[name] = made
+    return made
+
+
+_MADE = {
+    tuple(_native.NODE_FIELDS[kind]): _class(name, _native.NODE_FIELDS[kind])
+    for name, kind in _FORMS.items()
+}
 NODES: dict[str, type] = {}
 for _kind, _fields in _native.NODE_FIELDS.items():
-    _name = f"XNN{_kind}"
-    if _name not in globals():
-        globals()[_name] = dataclass(type(_name, (_FORMS[_fields],), {"__module__": __name__}))
-    NODES[_kind] = globals()[_name]
+    _form = _MADE.get(tuple(_fields))
+    NODES[_kind] = _class(f"XNN{_kind}", *((_fields,) if _form is None else ({}, _form)))
 XNodeUnion: Any = reduce(or_, NODES.values())
 
 

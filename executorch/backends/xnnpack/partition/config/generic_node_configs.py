@@ -21,8 +21,8 @@ class GenericNodePartitionerConfig(XNNPartitionerConfig):
         return list(self.precisions)
 
     def get_original_aten(self) -> OpOverload | None:
-        rule = next((r for r in RULES.values() if r.name == self.target_name), None)
-        return rule.target._op if rule is not None and rule.whole is not None else None
+        whole = (r for r in RULES.values() if r.whole and r.name == self.target_name)
+        return next((rule.target._op for rule in whole), None)
 
 
 def _class(name: str, target: str, precisions: list[ConfigPrecisionType]) -> None:
@@ -33,7 +33,7 @@ def _class(name: str, target: str, precisions: list[ConfigPrecisionType]) -> Non
 _FLOAT, _STATIC = [ConfigPrecisionType.FP32], [ConfigPrecisionType.STATIC_QUANT]
 for _rule in RULES.values():
     if _rule.config:
-        _class(_rule.config, _rule.name, _FLOAT if _rule.integers is None else _FLOAT + _STATIC)
+        _class(_rule.config, _rule.name, _FLOAT if not _rule.integers else _FLOAT + _STATIC)
 # Upstream's are for other precisions than we compute in, or for what is in no row.
 _class("AvgPoolingConfig", "avg_pool2d.default", _FLOAT)
 _class("DeQuantizedPerTensorConfig", "dequantize_per_tensor.default", _STATIC)

@@ -72,7 +72,7 @@ class XNNPartitionerConfig(PartitionerConfig):
     def check_constraints(self, node: Node, ep: ExportedProgram) -> bool:
         rule = RULES.get(node.target)
         common = rule is not None and self.check_common_constraints(node, ep)
-        return common and _accepted(node, rule.refuse(node))  # type: ignore[union-attr]
+        return common and _accepted(node, rule.unless(node))  # type: ignore[union-attr]
 
     def get_node_and_deps(self, node: Node, ep: ExportedProgram) -> list[Node]:
         """The call, with the constants it reads and what is computed from them for it."""
