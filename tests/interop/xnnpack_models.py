@@ -137,7 +137,8 @@ def unary(x: Tensor) -> tuple[Tensor, ...]:
     return (
         -x, x * x, x.pow(2), x.pow(3), p.sqrt(), p.rsqrt(), x.exp(), p.log(), x.sigmoid(), x.tanh(),
         F.gelu(x), F.hardswish(x), F.leaky_relu(x, 0.2), x.clamp(-0.5, 0.75), x.floor(),
-        x.ceil(), x.sin(), x.cos(), F.relu6(x), F.hardtanh(x, -0.3, 0.3), p,
+        x.ceil(), x.sin(), x.cos(), F.relu6(x), F.hardtanh(x, -0.3, 0.3),
+        p.reciprocal(), p,
     )  # fmt: skip
 
 

@@ -177,3 +177,11 @@ def _binary(to: Lowering, node: Node) -> None:
     takes_bounds = node.target not in (aten.minimum.default, aten.maximum.default)
     result, bounds = to.with_activation(node) if takes_bounds else (node, None)
     to.emit(node, rule_of(node).kind, *ids, to.write(result, nhwc), bounds=bounds)
+
+
+@lowers(aten.reciprocal.default)
+def _reciprocal(to: Lowering, node: Node) -> None:
+    x = cast("Node", node.args[0])
+    nhwc = to.is_nhwc(x)
+    one = to.payload.constant(torch.ones(1, dtype=tensor_of(node).dtype))
+    to.emit(node, "Div", one, to.read(x, nhwc), to.write(node, nhwc))
