@@ -29,6 +29,8 @@ struct Division {
   int64_t n_slices = 1, depth = 1;
   int64_t rows = 1;  // of a block, at most
   int64_t n_row_blocks = 1, n_column_blocks = 1;
+  /// Whether neighbouring blocks have the same rows, rather than the same columns.
+  bool same_rows = false;
   /// Threads that the product is worth.
   int64_t most_workers = 1;
 
@@ -41,10 +43,10 @@ struct Division {
       n_column_blocks = std::min(round_up(n_column_blocks, threads), units);
     }
   }
-  /// Rows are divided only until there are `wanted` blocks: each block of rows packs B again.
-  /// `most` rows are the most that a block may have.
-  void divide_rows(int64_t tile_rows, int64_t wanted, int64_t most) {
-    const int64_t high = std::max<int64_t>(m / (4 * tile_rows), 1);
+  /// Rows are divided only until there are `wanted` blocks: each block of rows packs B again. A
+  /// block has `least` to `most` rows where there are so many, whole tiles.
+  void divide_rows(int64_t tile_rows, int64_t least, int64_t wanted, int64_t most) {
+    const int64_t high = std::max<int64_t>(m / least, 1);
     const int64_t blocks = std::clamp<int64_t>(ceil_div(wanted, batch * n_column_blocks), 1, high);
     rows = round_up(ceil_div(m, std::max(blocks, ceil_div(m, most))), tile_rows);
     n_row_blocks = ceil_div(m, rows);
@@ -57,9 +59,9 @@ struct Division {
   int64_t n_blocks() const { return batch * n_column_blocks * n_row_blocks; }
   int64_t workers() const { return std::min({n_threads(), n_blocks(), most_workers}); }
 
-  /// Neighbouring blocks have the same columns.
   KSlice slice(int64_t block, int64_t number) const {
-    const int64_t row = block % n_row_blocks, column = block / n_row_blocks % n_column_blocks;
+    const int64_t row = (same_rows ? block / n_column_blocks : block) % n_row_blocks;
+    const int64_t column = (same_rows ? block : block / n_row_blocks) % n_column_blocks;
     KSlice t;
     t.s = block / (n_row_blocks * n_column_blocks);
     t.i0 = row * rows;

@@ -5,7 +5,8 @@
 /// next tile: the rows stay in the L1 cache, the panels in L2. After each tile it prefetches and
 /// packs a little of the next block's panels, into a second buffer, so that memory is read all the
 /// time and what was prefetched is packed before it is evicted. Microkernels do most of that between
-/// their multiply-adds: they are told which lines and copies.
+/// their multiply-adds: they are told which lines and copies. Where panels are packed already, they
+/// may be taken one after the other instead, each with all tiles: then a panel stays in L1.
 ///
 /// A Product has
 ///   division()                  the Division
@@ -13,6 +14,7 @@
 ///   Rows                        rows of A, ready to be multiplied, and what is known of a block
 ///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
 ///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
+///   panels_first()              whether each panel meets all tiles; then units() is 0
 ///   panel_width(t, j)           of the panel at column j
 ///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
 ///                               last slice
@@ -91,6 +93,15 @@ class Driver {
   void run_slice(const KSlice& t, const Buffers& buffers, typename Product::Rows& rows,
                  const KSlice* after) const {
     const int64_t n_tiles = product_.enter(t, buffers, rows);
+    if (product_.panels_first()) {
+      for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
+        for (int64_t tile = 0; tile < n_tiles; ++tile) {
+          product_.prepare(t, tile, n_tiles, buffers, rows);
+          product_.multiply(t, j, buffers, rows);
+        }
+      }
+      return;
+    }
     const int64_t units = after == nullptr ? 0 : product_.units(*after);
     // Units are due in proportion to the columns that are done, of the t.nj that each tile has. They
     // are packed `lag` columns after they were fetched: their lines have arrived, and are still in

@@ -79,6 +79,8 @@ class Blocks {
     if (is_last(t)) fetch_result(t, rows);
   }
 
+  bool panels_first() const { return false; }
+
   /// Of the panel that begins at column j of the block: one vector or two.
   int64_t panel_width(const KSlice& t, int64_t j) const {
     return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
@@ -193,8 +195,8 @@ class Blocks {
     // between K-slices have room where panels have.
     const bool produced = g_.b_source.produce != nullptr;
     constexpr int64_t kBlockRows = 1024;
-    d.divide_rows(kernels_.rows, produced ? Division::n_threads() : Division::even_blocks(),
-                  kBlockRows);
+    d.divide_rows(kernels_.rows, 4 * kernels_.rows,
+                  produced ? Division::n_threads() : Division::even_blocks(), kBlockRows);
     d.most_workers =
         std::max<int64_t>(d.batch * d.m * d.n * std::max<int64_t>(d.k, 1) / kGrainWork, 1);
   }

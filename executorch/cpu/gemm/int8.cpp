@@ -14,10 +14,10 @@ using int8::ceil_div;
 using int8::Kind;
 using int8::round_up;
 
-// Copied rows of A that a panel meets one tile after the other.
-constexpr int64_t kRowsBytes = 384 * 1024;
 // So that rows a power of two apart do not drive one another out of a cache.
 constexpr int64_t kRowPadding = kLine;
+// Rows of A that repay packing panels of B.
+constexpr int64_t kLeastTiles = 4, kBlockRows = 1024;
 // Up to so many rows B is read where it lies.
 constexpr int64_t kFewRows = 8;
 // Multiply-adds that are worth another thread.
@@ -67,6 +67,7 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   if (a == nullptr) return false;
   for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
   const int offset = operand.offset - (g.unsigned_a ? 128 : 0);
+  const int8::ByteFormat format(g);
   const int64_t step = kernels.columns;
   const int64_t grain = g.n * g.k < kGrainWork ? g.n : step;  // fine, so that threads end alike
   const int64_t bytes = g.b.row_bytes;
@@ -82,7 +83,7 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
       }
       if (int8::gives_bytes(g)) {
         const int8::ByteColumns columns(g, offset, j, n);
-        kernels.finish_bytes(sums, step, g.m, byte_results(g, columns, 0, j, n));
+        kernels.finish_bytes(sums, step, g.m, byte_results(g, format, columns, 0, j, n));
       } else {
         const int8::Columns columns(g, j, n);
         kernels.finish({&g, &columns, offset, 0, g.m, j, n, sums, step});
@@ -97,32 +98,33 @@ struct Rows {
   const Int8Gemm& g;
   static constexpr int64_t kFirst = 0;
   int8::Segments segments;
-  int64_t lda, line_rows, n_lines, block_lines;
+  int64_t padded, images = 1, line_rows, image_lines, least_lines, most_lines;
   int padding;  // what the machine multiplies as 0: nibbles behind the last one are not
 
   explicit Rows(const Int8Gemm& gemm)
       : g(gemm),
         segments{&kFirst, 1, gemm.k},
-        lda(round_up(gemm.k, kLine) + kRowPadding),
+        padded(round_up(gemm.k, kLine) + kRowPadding),
         padding(-int8::kernels().tile_offset[gemm.b.nibbles ? 1 : 0]) {
     line_rows = ceil_div(g.m, ceil_div(g.m, int8::kernels().rows));
-    n_lines = ceil_div(g.m, line_rows);
-    const int64_t most = std::max<int64_t>(kRowsBytes / (lda * line_rows), 1);
-    block_lines = ceil_div(n_lines, ceil_div(n_lines, most));
+    image_lines = ceil_div(g.m, line_rows);
+    least_lines = kLeastTiles;
+    most_lines = std::max(kBlockRows / line_rows, least_lines);
   }
-  int64_t n_blocks() const { return ceil_div(n_lines, block_lines); }
-  int64_t bytes() const { return block_lines * line_rows * lda; }
 
-  int8::Lines lines(int64_t block, int8_t* buffer) const {
-    const int64_t first = block * block_lines, n = std::min(block_lines, n_lines - first);
-    const int64_t i0 = first * line_rows, i1 = std::min(g.m, (first + n) * line_rows);
-    for (int64_t i = i0; i < i1; ++i) {
-      int8_t* const to = buffer + (i - i0) * lda;
-      std::copy_n(g.a + i * g.lda, g.k, to);
-      std::memset(to + g.k, padding, 4);
-      for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);
+  Size bytes(int64_t) const { return Size(line_rows) * padded; }
+  int8::Lines lines(int64_t, int64_t first, int64_t, int8_t*) const {
+    return {g.a + first * line_rows * g.lda, line_rows * g.lda, g.lda, first};
+  }
+  const int8_t* tile(const int8_t* a, int64_t& lda, int64_t n, int8_t* to) const {
+    for (int64_t i = 0; i < n; ++i) {
+      int8_t* const row = to + i * padded;
+      std::copy_n(a + i * lda, g.k, row);
+      std::memset(row + g.k, padding, 4);
+      for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) row[p] = static_cast<int8_t>(row[p] ^ 0x80);
     }
-    return {buffer, line_rows * lda, lda, n, first};
+    lda = padded;
+    return to;
   }
 };
 

@@ -1,26 +1,20 @@
-/// Internal: int8 products of many rows, as packed panels of B times blocks of rows of A.
+/// Internal: int8 products of many rows, as the driver multiplies them (driver.h).
 ///
-/// Rows of A come in lines of `line_rows` rows at one stride, and are read in place, or from a copy
-/// that their source makes of a block of lines. One panel times one block is a task. The tasks of
-/// one block are neighbours, so that a thread prepares the block's rows once; they stay in the L2
-/// cache while the panel stays in L1.
+/// Rows of A come in lines of `line_rows` rows at one stride; a tile is of one line. The sum of a
+/// row stays in registers: there are no K-slices.
 #pragma once
 
+#include <executorch/cpu/gemm/driver.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
-#include <executorch/cpu/scratch.h>
-#include <executorch/cpu/threadpool.h>
+#include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
 #include <new>
 
 namespace executorch::cpu::int8 {
 
-inline int64_t ceil_div(int64_t n, int64_t unit) {
-  return (n + unit - 1) / unit;
-}
-inline int64_t round_up(int64_t n, int64_t unit) {
-  return ceil_div(n, unit) * unit;
-}
+using gemm::ceil_div;
+using gemm::round_up;
 
 /// Which microkernels a set of weights needs.
 struct Kind {
@@ -60,9 +54,9 @@ inline void pack_panel(const Kernels& kernels, const Int8Weights& w, const Segme
 }
 
 /// The destination of byte results from row i0 and column j0 on.
-inline ByteResults byte_results(const Int8Gemm& g, const ByteColumns& columns, int64_t i0,
-                                int64_t j0, int64_t n) {
-  return {ByteFormat(g), &columns, static_cast<uint8_t*>(g.c) + i0 * g.ldc + j0, g.ldc, n};
+inline ByteResults byte_results(const Int8Gemm& g, const ByteFormat& format,
+                                const ByteColumns& columns, int64_t i0, int64_t j0, int64_t n) {
+  return {format, &columns, static_cast<uint8_t*>(g.c) + i0 * g.ldc + j0, g.ldc, n};
 }
 
 /// Weights packed ahead of time: panels as pack_panel() writes them, one after the other, and where
@@ -72,157 +66,222 @@ struct Packed {
   const ByteColumns* columns = nullptr;
 };
 
-/// A block of n lines of A. `first` is the index of its first line among all.
+/// Lines of A. `first` is the index of the first one among all.
 struct Lines {
   const int8_t* a;
   int64_t line_stride, row_stride;  // bytes
-  int64_t n, first;
+  int64_t first;
 };
 
 /// A Source of rows of A has
-///   n_blocks()             how many blocks of lines there are
-///   bytes()                the memory that a copy of a block needs; 0: blocks are read in place
+///   images, image_lines    how many there are; a block is of lines of one image
 ///   line_rows              rows of a line; the last line of all may have fewer
+///   least_lines, most_lines   of a block
 ///   segments               of a row
-///   lines(block, scratch)  the Lines of a block, copied to `scratch` unless bytes() is 0
+///   bytes(n)               the memory that lines() and tile() need for a block of n lines
+///   lines(image, first, n, to)   the Lines of a block, perhaps copied to `to`
+///   tile(a, lda, n, to)    the n rows of a tile as microkernels read them, perhaps copied to `to`
+///                          (then lda changes)
 template <class Source>
 class Blocks {
  public:
-  /// Weights that are not packed ahead are packed again for each block.
+  /// Weights that are not packed ahead have one segment.
   Blocks(const Int8Gemm& gemm, const Source& source, const Packed& packed = {})
       : g_(gemm),
         source_(source),
         kernels_(kernels()),
         kind_(gemm.b, gemm.k),
         packed_(packed),
+        format_(gemm),
+        offset_(kernels_.tile_offset[kind_.bits_row] - (gemm.unsigned_a ? 128 : 0)),
+        stored_bytes_(gemm.b.nibbles ? ceil_div(gemm.k, 2) : gemm.k),
+        pieces_(std::max<int64_t>(ceil_div(stored_bytes_, kPiece), 1)),
+        line_tiles_(ceil_div(source.line_rows, kernels_.rows)),
+        low_(source.line_rows / line_tiles_),
+        high_tiles_(source.line_rows % line_tiles_),
         panel_bytes_(panel_bytes(kernels_, source.segments)),
-        n_panels_(ceil_div(gemm.n, kernels_.columns)) {}
+        column_bytes_(panel_bytes_ / kernels_.columns + round_up(kind_.groups, 2) * 4),
+        facts_bytes_(static_cast<int64_t>(gives_bytes(g_) ? sizeof(ByteColumns) : sizeof(Columns)) /
+                     kernels_.columns),
+        sums_bytes_(int64_t{kernels_.rows} * kernels_.columns * 4) {
+    divide();
+  }
 
-  /// False if memory is refused, before anything is written.
-  [[nodiscard]] bool run(Scratch& scratch) const {
-    const int64_t n_blocks = source_.n_blocks();
-    const int64_t work = g_.m / n_blocks * kernels_.columns * std::max<int64_t>(g_.k, 1);
-    const int64_t n = n_blocks * n_panels_, grain = kGrainWork / std::max<int64_t>(work, 1) + 1;
-    const Scratch::Frame frame(scratch);
-    const Layout layout(*this);
-    const ThreadScratch<uint8_t> buffers(scratch, layout.bytes, n <= grain ? 1 : loop_threads());
-    if (!buffers) return false;
-    for (size_t i = 0; i < buffers.threads(); ++i) new (buffers.of_thread(i)) CurrentBlock;
-    buffers.parallel_for(n, grain, [&](int64_t begin, int64_t end, uint8_t* buffer) {
-      const Memory memory = layout.in(buffer);
-      for (int64_t task = begin; task < end; ++task) {
-        run_panel(lines_of(task / n_panels_, memory), task % n_panels_, memory);
+  [[nodiscard]] bool run(Scratch& scratch) const { return gemm::Driver(*this).run(scratch); }
+
+  // ---- what the driver asks for ----
+
+  struct Rows {
+    int64_t image = -1, line = -1;  // with which the block of `lines` begins
+    Lines lines = {};
+    Tile tile = {};
+    int64_t at = 0, part = 0;      // the tile's line in the block, and its place in that
+    int64_t first = 0, height = 0;  // of the tile
+  };
+
+  const gemm::Division& division() const { return division_; }
+
+  gemm::Memory memory() const {
+    const Size columns = division_.columns();
+    return {is_packed() ? Size(0) : columns * column_bytes_, source_.bytes(division_.rows),
+            columns * facts_bytes_ + sums_bytes_};
+  }
+
+  int64_t enter(const gemm::KSlice& t, const gemm::Buffers& buffers, Rows& rows) const {
+    if (rows.image != t.s || rows.line != t.i0) {
+      rows.lines = source_.lines(t.s, t.i0, t.ni, reinterpret_cast<int8_t*>(buffers.rows));
+      rows.image = t.s;
+      rows.line = t.i0;
+    }
+    rows.tile.segments = source_.segments.offsets;
+    rows.tile.n_segments = source_.segments.n;
+    rows.tile.quads = source_.segments.quads();
+    rows.tile.group_quads = g_.b.group_size / 4;
+    rows.tile.sums = buffers.sums;
+    for (int64_t j = 0; j < t.nj && packed_.columns == nullptr; j += kernels_.columns) {
+      const int64_t n = std::min<int64_t>(kernels_.columns, t.nj - j);
+      uint8_t* const to = buffers.sums + sums_bytes_ + j * facts_bytes_;
+      if (gives_bytes(g_)) {
+        new (to) ByteColumns(g_, offset_, t.j0 + j, n);
+      } else {
+        new (to) Columns(g_, t.j0 + j, n);
       }
-    });
-    return true;
+    }
+    return t.ni * line_tiles_;
+  }
+
+  /// Tiles come in turn. Those of a line have nearly equal heights: a low one has too few sums to
+  /// hide the latency of its multiply-adds.
+  void prepare(const gemm::KSlice&, int64_t tile, int64_t, const gemm::Buffers& buffers,
+               Rows& rows) const {
+    if (tile == 0) {
+      rows.at = rows.part = 0;
+    } else if (++rows.part == line_tiles_) {
+      rows.part = 0;
+      ++rows.at;
+    }
+    const int64_t begin = rows.part * low_ + std::min(rows.part, high_tiles_);
+    rows.first = (rows.lines.first + rows.at) * source_.line_rows + begin;
+    rows.height = std::min(low_ + (rows.part < high_tiles_ ? 1 : 0), g_.m - rows.first);
+    rows.tile.lda = rows.lines.row_stride;
+    rows.tile.a = source_.tile(
+        rows.lines.a + rows.at * rows.lines.line_stride + begin * rows.lines.row_stride,
+        rows.tile.lda, rows.height, reinterpret_cast<int8_t*>(buffers.rows));
+  }
+
+  /// Panels that are packed ahead are read by one tile after the other: rows of A are not copied
+  /// for each tile, and stay in the L2 cache.
+  bool panels_first() const { return is_packed(); }
+  int64_t panel_width(const gemm::KSlice&, int64_t) const { return kernels_.columns; }
+
+  void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {
+    const int64_t j0 = t.j0 + j, n = std::min<int64_t>(kernels_.columns, t.nj - j);
+    Tile& tile = rows.tile;
+    if (is_packed()) {
+      tile.panel = packed_.panels + j0 * column_bytes_;
+    } else {
+      tile.panel = buffers.panels + j * column_bytes_;
+      tile.scales = reinterpret_cast<const float*>(tile.panel + panel_bytes_);
+    }
+    const uint8_t* const own = buffers.sums + sums_bytes_ + j * facts_bytes_;
+    if (gives_bytes(g_)) {
+      const uint8_t* const columns =
+          packed_.columns == nullptr
+              ? own
+              : reinterpret_cast<const uint8_t*>(packed_.columns) + j0 * facts_bytes_;
+      kernels_.byte_tile[rows.height](
+          tile, byte_results(g_, format_, *reinterpret_cast<const ByteColumns*>(columns),
+                             rows.first, j0, n));
+      return;
+    }
+    kernels_.tile[kind_.form][rows.height](tile);
+    kernels_.finish({&g_, reinterpret_cast<const Columns*>(own), offset_, rows.first, rows.height,
+                     j0, n, static_cast<const int32_t*>(tile.sums), kernels_.columns});
+  }
+
+  /// A unit is kPiece bytes of the rows of B in a panel.
+  int64_t units(const gemm::KSlice& t) const {
+    return is_packed() ? 0 : ceil_div(t.nj, kernels_.columns) * pieces_;
+  }
+
+  int64_t fetch(const gemm::KSlice& t, int64_t begin, int64_t end, Rows&) const {
+#if defined(__GNUC__)
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const Unit u(*this, t, unit);
+      const uint8_t* row = g_.b.data + u.j * g_.b.row_bytes + u.from;
+      for (int64_t i = 0; i < u.n; ++i, row += g_.b.row_bytes) __builtin_prefetch(row, 0, 2);
+      if (kind_.groups == 0 || u.from > 0) continue;
+      prefetch(g_.b.group_scales + u.j * kind_.groups, u.n * kind_.groups * 2);
+    }
+    keep_prefetches();
+#endif
+    return std::max<int64_t>(end - begin, 0);
+  }
+
+  int64_t copy(const gemm::KSlice&, int64_t, int64_t, uint8_t*, Rows&) const { return 0; }
+
+  void pack(const gemm::KSlice& t, int64_t begin, int64_t end, uint8_t* panels) const {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const Unit u(*this, t, unit);
+      uint8_t* const panel = panels + (u.j - t.j0) * column_bytes_;
+      const int64_t quads = u.from / 4 * (g_.b.nibbles ? 2 : 1);
+      kernels_.pack[kind_.bits_row](g_.b.data + u.j * g_.b.row_bytes + u.from, g_.b.row_bytes, u.n,
+                                    std::min(kPiece, stored_bytes_ - u.from),
+                                    panel + quads * kernels_.columns * 4);
+      if (kind_.groups == 0 || u.from > 0) continue;
+      kernels_.pack_scales(g_.b.group_scales + u.j * kind_.groups, kind_.groups, u.n,
+                           reinterpret_cast<float*>(panel + panel_bytes_));
+    }
   }
 
  private:
-  // Multiply-adds from which on another thread pays.
-  static constexpr int64_t kGrainWork = 1 << 18;
+  // Multiply-adds from which on another thread pays; whole vectors of every set.
+  static constexpr int64_t kGrainWork = 1 << 18, kPiece = 64;
 
-  /// The block of lines that a thread has prepared last.
-  struct CurrentBlock {
-    int64_t block = -1;
-    Lines lines = {};
-  };
-  struct Memory {
-    CurrentBlock* current;
-    uint8_t *rows, *panel;
-    float* scales;
-    int32_t* sums;
-  };
-  /// The layout of Memory in a thread's scratch memory.
-  struct Layout {
-    explicit Layout(const Blocks& b) {
-      const int64_t columns = b.kernels_.columns;
-      rows = round_up(static_cast<int64_t>(sizeof(CurrentBlock)), 64);
-      const Size panel_begin = Size(rows) + round_up(Size(b.source_.bytes()), 64);
-      const Size scales_begin = panel_begin + (b.packed_.panels == nullptr ? b.panel_bytes_ : 0);
-      const Size sums_begin = scales_begin + round_up(b.kind_.groups, 2) * columns * 4;
-      bytes = sums_begin + b.kernels_.rows * columns * 4;
-      panel = panel_begin.value();
-      scales = scales_begin.value();
-      sums = sums_begin.value();
+  /// Columns [j, j + n) of B from byte `from` of a row on.
+  struct Unit {
+    Unit(const Blocks& b, const gemm::KSlice& t, int64_t unit) {
+      const int64_t first = unit / b.pieces_ * b.kernels_.columns;
+      j = t.j0 + first;
+      n = std::min<int64_t>(b.kernels_.columns, t.nj - first);
+      from = unit % b.pieces_ * kPiece;
     }
-    Memory in(uint8_t* buffer) const {
-      return {reinterpret_cast<CurrentBlock*>(buffer), buffer + rows, buffer + panel,
-              reinterpret_cast<float*>(buffer + scales), reinterpret_cast<int32_t*>(buffer + sums)};
-    }
-
-    int64_t rows, panel, scales, sums;
-    Size bytes;  // if it has not overflowed, the others have not
+    int64_t j, n, from;
   };
 
-  /// The lines of a block, prepared unless the thread has just done so.
-  const Lines& lines_of(int64_t block, const Memory& memory) const {
-    CurrentBlock& current = *memory.current;
-    if (current.block != block) {
-      current = {block, source_.lines(block, reinterpret_cast<int8_t*>(memory.rows))};
+  void divide() {
+    gemm::Division& d = division_;
+    d.m = source_.image_lines, d.n = g_.n, d.k = g_.k, d.batch = source_.images;
+    d.unit = kernels_.columns;
+    d.depth = std::max<int64_t>(d.k, 1);
+    const int64_t blocks = gemm::Division::even_blocks();
+    if (is_packed()) {
+      d.same_rows = true;  // which are copied once
+      d.divide_columns(ceil_div(ceil_div(d.n, d.unit), blocks));
+    } else {
+      // The panels of a block and those packed ahead take half of the L2 cache.
+      d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.unit));
     }
-    return current.lines;
+    d.divide_rows(1, source_.least_lines, blocks, source_.most_lines);
+    d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
   }
 
-  void run_panel(const Lines& lines, int64_t panel, const Memory& memory) const {
-    const int64_t j0 = panel * kernels_.columns;
-    const int64_t n = std::min<int64_t>(kernels_.columns, g_.n - j0);
-    Tile tile{};
-    tile.lda = lines.row_stride;
-    tile.segments = source_.segments.offsets;
-    tile.n_segments = source_.segments.n;
-    tile.quads = source_.segments.quads();
-    tile.sums = memory.sums;
-    tile.panel = packed_.panels == nullptr ? memory.panel : packed_.panels + panel * panel_bytes_;
-    if (packed_.panels == nullptr) {
-      pack_panel(kernels_, g_.b, source_.segments, j0, n, memory.panel);
-    }
-    if (kind_.form == kGroups) {
-      kernels_.pack_scales(g_.b.group_scales + j0 * kind_.groups, kind_.groups, n, memory.scales);
-      tile.scales = memory.scales;
-      tile.group_quads = g_.b.group_size / 4;
-    }
-    const int offset = kernels_.tile_offset[kind_.bits_row] - (g_.unsigned_a ? 128 : 0);
-    if (gives_bytes(g_)) {
-      ByteColumns own;
-      if (packed_.columns == nullptr) own = ByteColumns(g_, offset, j0, n);
-      const ByteResults all =
-          byte_results(g_, packed_.columns == nullptr ? own : packed_.columns[panel], 0, j0, n);
-      run_lines(lines, tile, [&](int64_t first, int64_t rows) {
-        ByteResults results = all;
-        results.to += first * results.ld;
-        kernels_.byte_tile[rows](tile, results);
-      });
-      return;
-    }
-    Columns columns(g_, j0, n);
-    run_lines(lines, tile, [&](int64_t first, int64_t rows) {
-      kernels_.tile[kind_.form][rows](tile);
-      kernels_.finish({&g_, &columns, offset, first, rows, j0, n, memory.sums, kernels_.columns});
-    });
-  }
-
-  /// Calls run(first, rows) for each tile. The tiles of a line have nearly equal heights: a low one
-  /// has too few sums to hide the latency of its multiply-adds.
-  template <class F>
-  void run_lines(const Lines& lines, Tile& tile, const F& run) const {
-    for (int64_t line = 0; line < lines.n; ++line) {
-      const int64_t first = (lines.first + line) * source_.line_rows;
-      const int64_t rows = std::min(source_.line_rows, g_.m - first);
-      int64_t tiles = ceil_div(rows, kernels_.rows);
-      tile.a = lines.a + line * lines.line_stride;
-      for (int64_t i = 0, n = 0; i < rows; i += n, --tiles, tile.a += n * tile.lda) {
-        n = ceil_div(rows - i, tiles);
-        run(first + i, n);
-      }
-    }
-  }
+  bool is_packed() const { return packed_.panels != nullptr; }
 
   const Int8Gemm& g_;
   const Source& source_;
   const Kernels& kernels_;
   const Kind kind_;
   const Packed packed_;
-  const int64_t panel_bytes_, n_panels_;
+  const ByteFormat format_;
+  const int offset_;
+  const int64_t stored_bytes_, pieces_;  // of a row of B
+  const int64_t line_tiles_, low_, high_tiles_;  // of a line: so many are one row higher than low_
+  const int64_t panel_bytes_;
+  /// Memory of a column: in a panel with the scales behind it, and for what is known of columns.
+  const int64_t column_bytes_, facts_bytes_;
+  const int64_t sums_bytes_;
+  gemm::Division division_;
 };
 
 }  // namespace executorch::cpu::int8

@@ -1,8 +1,10 @@
-// The distinct convolutions of MobileNetV2 and ResNet18 at 224 x 224, with bias and relu:
+// The distinct convolutions of MobileNetV2 and ResNet18 at 224 x 224, with bias and relu, of floats
+// and of bytes:
 //   cpu_benchmark --benchmark_filter=Conv
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/machine_limits.h>
 #include <executorch/cpu/nn/conv.h>
+#include <executorch/cpu/nn/int8_conv.h>
 
 #include <string>
 #include <vector>
@@ -66,14 +68,23 @@ std::vector<T> numbers(int64_t n) {
   return x;
 }
 
+void set_axis(ConvAxis& a, const Layer& l) {
+  a.in = l.image, a.kernel = l.kernel, a.stride = l.stride, a.padding = l.kernel / 2;
+  a.out = (l.image + 2 * a.padding - l.kernel) / l.stride + 1;
+}
+
+void count(benchmark::State& state, const Layer& l, int64_t pixels, double peak) {
+  const double steps = static_cast<double>(l.in / l.groups * l.out * l.kernel * l.kernel * pixels);
+  const double flops = 2.0 * steps * static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["of_peak"] = benchmark::Counter(flops / peak, benchmark::Counter::kIsRate);
+}
+
 template <class T>
 void run_conv(benchmark::State& state, const Layer& l, bool channels_last) {
   Conv<T> c;
   c.groups = l.groups, c.group_in = l.in / l.groups, c.group_out = l.out / l.groups;
-  for (ConvAxis* a : {&c.axis[1], &c.axis[2]}) {
-    a->in = l.image, a->kernel = l.kernel, a->stride = l.stride, a->padding = l.kernel / 2;
-    a->out = (l.image + 2 * a->padding - l.kernel) / l.stride + 1;
-  }
+  for (ConvAxis* a : {&c.axis[1], &c.axis[2]}) set_axis(*a, l);
   const int64_t pixels = l.image * l.image;
   c.axis[2].in_stride = channels_last ? l.in : 1;
   c.axis[2].out_stride = channels_last ? l.out : 1;
@@ -97,25 +108,55 @@ void run_conv(benchmark::State& state, const Layer& l, bool channels_last) {
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
-  const double flops = 2.0 * static_cast<double>(l.groups * c.weight_group * c.pixels()) *
-                       static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["of_peak"] =
-      benchmark::Counter(flops / machine_limits().flops, benchmark::Counter::kIsRate);
+  count(state, l, c.pixels(), machine_limits().flops);
+}
+
+void run_int8(benchmark::State& state, const Layer& l) {
+  Int8Conv c;
+  c.groups = l.groups, c.group_in = l.in / l.groups, c.group_out = l.out / l.groups;
+  for (ConvAxis& a : c.axis) set_axis(a, l);
+  const int64_t pixels = c.axis[0].out * c.axis[1].out, k = c.group_in * l.kernel * l.kernel;
+  const std::vector<int8_t> in(static_cast<size_t>(l.in * l.image * l.image), 3);
+  const std::vector<uint8_t> w(static_cast<size_t>(l.out * k), 0x35);
+  const std::vector<float> scales(static_cast<size_t>(l.out), 0.02f);
+  const std::vector<int32_t> sums(static_cast<size_t>(l.out), 5);
+  std::vector<uint8_t> out(static_cast<size_t>(l.out * pixels));
+  const RowQuantization row = {0.01f, 3};
+  Int8Gemm& g = c.product;
+  g.n = c.group_out, g.k = k;
+  g.a = in.data(), g.rows = &row;
+  g.b.data = w.data(), g.b.row_bytes = k, g.b.scales = scales.data();
+  g.sums = sums.data(), g.integer_bias = sums.data();
+  g.low = 0;
+  g.out = Int8Gemm::Out::Int8;
+  g.c = out.data(), g.ldc = l.out, g.c_quantization = {0.05f, -128};
+  Int8Filter filter;
+  HeapScratch scratch;
+  if (!c.pack(filter)) return state.SkipWithError("no memory");
+  for (auto _ : state) {
+    if (!c.run(filter, scratch)) return state.SkipWithError("no memory");
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+  count(state, l, pixels, machine_limits().int8);
+}
+
+template <class F>
+void add(const char* type, const Layer& l, const F& run) {
+  const std::string name = std::string("Conv/") + type + "/" + std::to_string(l.in) + "->" +
+                           std::to_string(l.out) + (l.groups > 1 ? "/depthwise" : "") + "/" +
+                           std::to_string(l.image) + "/" + std::to_string(l.kernel) + "s" +
+                           std::to_string(l.stride);
+  benchmark::RegisterBenchmark(name.c_str(), run)->UseRealTime()->MinTime(0.1);
 }
 
 const bool kRegistered = [] {
   for (const Layer& l : kLayers) {
-    for (const bool channels_last : {false, true}) {
-      const std::string name = std::string("Conv/f32/") + (channels_last ? "nhwc" : "nchw") + "/" +
-                               std::to_string(l.in) + "->" + std::to_string(l.out) +
-                               (l.groups > 1 ? "/depthwise" : "") + "/" + std::to_string(l.image) +
-                               "/" + std::to_string(l.kernel) + "s" + std::to_string(l.stride);
-      benchmark::RegisterBenchmark(
-          name.c_str(), [=](benchmark::State& state) { run_conv<float>(state, l, channels_last); })
-          ->UseRealTime()
-          ->MinTime(0.1);
+    for (const bool last : {false, true}) {
+      add(last ? "f32/nhwc" : "f32/nchw", l,
+          [=](benchmark::State& state) { run_conv<float>(state, l, last); });
     }
+    add("int8", l, [=](benchmark::State& state) { run_int8(state, l); });
   }
   return true;
 }();

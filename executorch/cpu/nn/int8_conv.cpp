@@ -16,8 +16,6 @@ using int8::Segments;
 
 // Lines of an image that are copied together.
 constexpr int64_t kBlockBytes = 128 * 1024;
-// Tasks that a thread should have, so that all end alike.
-constexpr int64_t kTasksPerThread = 4;
 // Lines that neighbouring blocks both copy are at most so many times those of a block.
 constexpr int64_t kMostShared = 8;
 // A filter that grows out of proportion where groups fill no panel is not packed.
@@ -64,7 +62,7 @@ struct Plan {
 struct Image {
   const Plan& plan;
   const Int8Gemm& g;
-  int64_t group, line_rows, image_lines, images, block_lines;
+  int64_t group, line_rows, image_lines, images, least_lines, most_lines;
   Segments segments;
 
   Image(const Plan& p, const Int8Gemm& product, int64_t index)
@@ -75,25 +73,18 @@ struct Image {
     image_lines = p.flat ? ceil_div(g.m, line_rows) : p.y.out;
     const Size line_bytes =
         p.flat ? Size(line_rows) * g.lda : Size(p.y.step) * p.columns * p.channels;
-    const int64_t panels = ceil_div(g.n, int8::kernels().columns);
-    const int64_t tasks = kTasksPerThread * static_cast<int64_t>(loop_threads());
-    const int64_t small = ceil_div(line_bytes * image_lines, kBlockBytes).value_or(image_lines);
-    const int64_t wanted = std::max(small, ceil_div(tasks, images * panels));
-    block_lines = ceil_div(image_lines, std::min(wanted, image_lines));
-    if (p.direct) return;
-    const int64_t shared = (p.y.kernel - 1) * p.y.tap / p.y.step;
-    block_lines = std::clamp(shared / kMostShared, block_lines, image_lines);
+    const int64_t blocks = ceil_div(line_bytes * image_lines, kBlockBytes).value_or(image_lines);
+    most_lines = ceil_div(image_lines, std::min(blocks, image_lines));
+    const int64_t shared = p.direct ? 0 : (p.y.kernel - 1) * p.y.tap / p.y.step;
+    least_lines = std::clamp<int64_t>(shared / kMostShared, 1, image_lines);
+    most_lines = std::max(most_lines, least_lines);
   }
-  int64_t image_blocks() const { return ceil_div(image_lines, block_lines); }
-  int64_t n_blocks() const { return images * image_blocks(); }
-  int64_t bytes() const {
+  Size bytes(int64_t n) const {
     // Quads may go on behind the last segment.
-    return plan.direct ? 0 : plan.y.extent(block_lines) * plan.columns * plan.channels + 4;
+    return plan.direct ? 0 : Size(plan.y.extent(n)) * plan.columns * plan.channels + 4;
   }
 
-  int8::Lines lines(int64_t block, int8_t* buffer) const {
-    const int64_t image = block / image_blocks(), first = block % image_blocks() * block_lines;
-    const int64_t n = std::min(block_lines, image_lines - first);
+  int8::Lines lines(int64_t image, int64_t first, int64_t n, int8_t* buffer) const {
     const int64_t pitch = plan.columns * plan.channels;
     const int64_t line_stride = plan.flat ? line_rows * g.lda : plan.y.step * pitch;
     const int64_t row_stride = plan.flat ? g.lda : plan.x.step * plan.channels;
@@ -103,11 +94,12 @@ struct Image {
           g.a + image * plan.y.in * pitch + first * line_stride +
           (plan.flat ? 0 : (plan.y.base * plan.columns + plan.x.base) * plan.channels) +
           group * plan.conv.group_in;
-      return {a, line_stride, row_stride, n, line};
+      return {a, line_stride, row_stride, line};
     }
     copy(image, first, n, buffer);
-    return {buffer, line_stride, row_stride, n, line};
+    return {buffer, line_stride, row_stride, line};
   }
+  const int8_t* tile(const int8_t* a, int64_t&, int64_t, int8_t*) const { return a; }
 
   /// Lines [first, first + n) of outputs, what they reach over.
   void copy(int64_t image, int64_t first, int64_t n, int8_t* to) const {
