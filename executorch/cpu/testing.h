@@ -32,6 +32,11 @@ constexpr int64_t kExtremes[] = {0,
                                  -kTwo31,
                                  std::numeric_limits<int64_t>::min()};
 
+/// The types of a table in types.h: TypesOf<void ET_OPERANDS(ET_TYPE)>
+template <class First, class... T>
+using TypesOf = testing::Types<T...>;
+#define ET_TYPE(T, name) , T
+
 /// The vector code that runs from now on; 0: the best for this machine.
 inline void use_target(int64_t target) {
   hwy::SetSupportedTargetsForTest(target);

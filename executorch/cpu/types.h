@@ -14,24 +14,39 @@ struct BF16 {
   uint16_t bits;
 };
 
-/// Storage of a floating operand; sums and functions are computed in float.
-enum class Type : uint8_t { F32, F16, BF16 };
+/// The types that operands are stored in, ROW(type, name). Kernels, their dispatch by instruction
+/// set, instantiations, tests and benchmarks expand these tables. A new floating type is a struct
+/// and a row here, and LoadFloats() and StoreFloats() in storage-inl.h.
+#define ET_NARROW_FLOATS(ROW) ROW(F16, F16) ROW(BF16, BF16)
+/// What is computed in float.
+#define ET_STORED_FLOATS(ROW) ROW(float, F32) ET_NARROW_FLOATS(ROW)
+/// What products and convolutions take.
+#define ET_OPERANDS(ROW) \
+  ET_STORED_FLOATS(ROW)  \
+  ROW(double, F64)       \
+  ROW(uint8_t, U8) ROW(int8_t, I8) ROW(int16_t, I16) ROW(int32_t, I32) ROW(int64_t, I64)
 
-constexpr int64_t size_of(Type type) {
-  return type == Type::F32 ? 4 : 2;
-}
+/// Storage of a floating operand; sums and functions are computed in float.
+#define ET_ROW(T, name) name,
+enum class Type : uint8_t { ET_STORED_FLOATS(ET_ROW) };
+#undef ET_ROW
 
 /// f(T{}) with the C++ type of a storage.
 template <class F>
-decltype(auto) with_type(Type type, const F& f) {
+constexpr decltype(auto) with_type(Type type, const F& f) {
   switch (type) {
-    case Type::F16:
-      return f(F16{});
-    case Type::BF16:
-      return f(BF16{});
+#define ET_ROW(T, name) \
+  case Type::name:      \
+    return f(T{});
+    ET_NARROW_FLOATS(ET_ROW)
+#undef ET_ROW
     default:
       return f(float{});
   }
+}
+
+constexpr int64_t size_of(Type type) {
+  return with_type(type, [](auto t) { return static_cast<int64_t>(sizeof(t)); });
 }
 
 }  // namespace executorch::cpu

@@ -157,14 +157,8 @@ bool Gemm<T>::run(Scratch& scratch) const {
   return gemm::Blocks<T>(*this).run(scratch);
 }
 
-template struct Gemm<uint8_t>;
-template struct Gemm<int8_t>;
-template struct Gemm<int16_t>;
-template struct Gemm<int32_t>;
-template struct Gemm<int64_t>;
-template struct Gemm<F16>;
-template struct Gemm<BF16>;
-template struct Gemm<float>;
-template struct Gemm<double>;
+#define ET_ROW(T, name) template struct Gemm<T>;
+ET_OPERANDS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu

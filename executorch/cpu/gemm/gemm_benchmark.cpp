@@ -18,7 +18,9 @@ constexpr int kLayers = 12;
 template <class T>
 T number(int64_t i) {
   if constexpr (std::is_class_v<T>) {
-    return {static_cast<uint16_t>(0x3400 + i % 97)};
+    T x;
+    x.bits = static_cast<decltype(x.bits)>(0x3400 + i % 97);
+    return x;
   } else {
     return static_cast<T>(i % 97) / 97;
   }
@@ -114,9 +116,11 @@ const bool kRegistered = [] {
     add<float>("f32", m, 3072, 768);
   }
   for (const int64_t m : {1, 4, 16, 128, 512}) {
-    add<F16>("f16", m, 768, 3072);
-    add<BF16>("bf16", m, 768, 3072);
-    add<F16>("f16", m, 3072, 768);
+#define ET_ROW(T, name)        \
+  add<T>(#name, m, 768, 3072); \
+  add<T>(#name, m, 3072, 768);
+    ET_NARROW_FLOATS(ET_ROW)
+#undef ET_ROW
     for (const int8::WeightForm& form : int8::kWeightForms) {
       for (const auto& [k, n] : {std::pair{768, 3072}, {3072, 768}}) {
         add(form.name, m, k, n,

@@ -229,7 +229,7 @@ void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
 
 template <class T>
 class GemmOf : public testing::Test {};
-using Types = testing::Types<float, F16, BF16, double, int8_t, uint8_t, int16_t, int32_t, int64_t>;
+using Types = TypesOf<void ET_OPERANDS(ET_TYPE)>;
 TYPED_TEST_SUITE(GemmOf, Types);
 
 constexpr Layout kLayouts[] = {Layout::Rows, Layout::Columns, Layout::Gaps};
@@ -288,7 +288,7 @@ TYPED_TEST(GemmOf, DividesManyRowsAndColumns) {
 
 template <class T>
 class ActivatedGemm : public testing::Test {};
-using FloatingTypes = testing::Types<float, F16, BF16>;
+using FloatingTypes = TypesOf<void ET_STORED_FLOATS(ET_TYPE)>;
 TYPED_TEST_SUITE(ActivatedGemm, FloatingTypes);
 
 TYPED_TEST(ActivatedGemm, AppliesFunctionsBeforeOrAfterTheResidual) {

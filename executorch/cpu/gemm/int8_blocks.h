@@ -115,7 +115,7 @@ class Blocks {
     int64_t image = -1, line = -1;  // with which the block of `lines` begins
     Lines lines = {};
     Tile tile = {};
-    int64_t at = 0, part = 0;      // the tile's line in the block, and its place in that
+    int64_t at = 0, part = 0;       // the tile's line in the block, and its place in that
     int64_t first = 0, height = 0;  // of the tile
   };
 
@@ -218,7 +218,9 @@ class Blocks {
     return std::max<int64_t>(end - begin, 0);
   }
 
-  int64_t copy(const gemm::KSlice&, int64_t, int64_t, uint8_t*, Rows&) const { return 0; }
+  int64_t copy(const gemm::KSlice&, int64_t, int64_t, uint8_t*, Rows&) const {
+    return 0;
+  }
 
   void pack(const gemm::KSlice& t, int64_t begin, int64_t end, uint8_t* panels) const {
     for (int64_t unit = begin; unit < end; ++unit) {
@@ -266,7 +268,9 @@ class Blocks {
     d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
   }
 
-  bool is_packed() const { return packed_.panels != nullptr; }
+  bool is_packed() const {
+    return packed_.panels != nullptr;
+  }
 
   const Int8Gemm& g_;
   const Source& source_;
@@ -275,7 +279,7 @@ class Blocks {
   const Packed packed_;
   const ByteFormat format_;
   const int offset_;
-  const int64_t stored_bytes_, pieces_;  // of a row of B
+  const int64_t stored_bytes_, pieces_;          // of a row of B
   const int64_t line_tiles_, low_, high_tiles_;  // of a line: so many are one row higher than low_
   const int64_t panel_bytes_;
   /// Memory of a column: in a panel with the scales behind it, and for what is known of columns.

@@ -87,7 +87,7 @@ struct FewRows {
 /// would transpose them), and where rows are.
 constexpr int64_t kFewDots = 16, kFewRows = 8;
 
-/// The functions that depend on the storage type: F32, F16, BF16.
+/// The functions that depend on the storage type, of every stored floating type.
 template <class T>
 struct StorageKernels {
   /// to[j] = from[j], j < n

@@ -209,15 +209,12 @@ const StorageKernels<T>& Table() {
   return kTable;
 }
 
-const StorageKernels<float>& FloatTable() {
-  return Table<float>();
-}
-const StorageKernels<F16>& F16Table() {
-  return Table<F16>();
-}
-const StorageKernels<BF16>& BF16Table() {
-  return Table<BF16>();
-}
+#define ET_ROW(T, name)                    \
+  const StorageKernels<T>& name##Table() { \
+    return Table<T>();                     \
+  }
+ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu::gemm
@@ -226,22 +223,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace executorch::cpu::gemm {
 
-HWY_EXPORT(FloatTable);
-HWY_EXPORT(F16Table);
-HWY_EXPORT(BF16Table);
-
-template <>
-const StorageKernels<float>& storage_kernels() {
-  return HWY_DYNAMIC_DISPATCH(FloatTable)();
-}
-template <>
-const StorageKernels<F16>& storage_kernels() {
-  return HWY_DYNAMIC_DISPATCH(F16Table)();
-}
-template <>
-const StorageKernels<BF16>& storage_kernels() {
-  return HWY_DYNAMIC_DISPATCH(BF16Table)();
-}
+#define ET_ROW(T, name)                         \
+  HWY_EXPORT(name##Table);                      \
+  template <>                                   \
+  const StorageKernels<T>& storage_kernels() {  \
+    return HWY_DYNAMIC_DISPATCH(name##Table)(); \
+  }
+ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu::gemm
 #endif  // HWY_ONCE

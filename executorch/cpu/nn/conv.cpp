@@ -446,14 +446,8 @@ bool Conv<T>::run(Scratch& scratch) const {
   return Products<T>(c).run(scratch);
 }
 
-template struct Conv<uint8_t>;
-template struct Conv<int8_t>;
-template struct Conv<int16_t>;
-template struct Conv<int32_t>;
-template struct Conv<int64_t>;
-template struct Conv<F16>;
-template struct Conv<BF16>;
-template struct Conv<float>;
-template struct Conv<double>;
+#define ET_ROW(T, name) template struct Conv<T>;
+ET_OPERANDS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu

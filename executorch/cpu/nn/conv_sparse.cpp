@@ -236,18 +236,10 @@ bool run_sparse(const Conv<T>& c, Scratch& scratch) {
   return Sparse<T>(c).run(scratch);
 }
 
-#define ET_INSTANTIATE(T)                      \
+#define ET_ROW(T, name)                        \
   template bool leave_out_idle_taps(Conv<T>&); \
   template bool run_sparse(const Conv<T>&, Scratch&);
-ET_INSTANTIATE(uint8_t)
-ET_INSTANTIATE(int8_t)
-ET_INSTANTIATE(int16_t)
-ET_INSTANTIATE(int32_t)
-ET_INSTANTIATE(int64_t)
-ET_INSTANTIATE(F16)
-ET_INSTANTIATE(BF16)
-ET_INSTANTIATE(float)
-ET_INSTANTIATE(double)
-#undef ET_INSTANTIATE
+ET_OPERANDS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu

@@ -26,7 +26,7 @@ void check(Case z) {
 
 template <class T>
 class ConvOf : public testing::Test {};
-using Types = testing::Types<float, F16, BF16, double, uint8_t, int32_t, int64_t>;
+using Types = TypesOf<void ET_OPERANDS(ET_TYPE)>;
 TYPED_TEST_SUITE(ConvOf, Types);
 
 TYPED_TEST(ConvOf, AgreesInOneTwoAndThreeDimensions) {
@@ -171,7 +171,7 @@ TEST(Conv, AgreesTransposedWithStrides) {
 
 template <class T>
 class ActivatedConv : public testing::Test {};
-using FloatingTypes = testing::Types<float, F16, BF16>;
+using FloatingTypes = TypesOf<void ET_STORED_FLOATS(ET_TYPE)>;
 TYPED_TEST_SUITE(ActivatedConv, FloatingTypes);
 
 TYPED_TEST(ActivatedConv, AppliesTheFunctionBeforeTheResidual) {

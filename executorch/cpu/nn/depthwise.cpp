@@ -18,15 +18,12 @@ const DepthwiseKernels<T>& DepthwiseOf() {
                                                  depthwise::Pixels<T>};
   return kTable;
 }
-const DepthwiseKernels<float>& FloatDepthwise() {
-  return DepthwiseOf<float>();
-}
-const DepthwiseKernels<F16>& F16Depthwise() {
-  return DepthwiseOf<F16>();
-}
-const DepthwiseKernels<BF16>& BF16Depthwise() {
-  return DepthwiseOf<BF16>();
-}
+#define ET_ROW(T, name)                          \
+  const DepthwiseKernels<T>& name##Depthwise() { \
+    return DepthwiseOf<T>();                     \
+  }
+ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu
@@ -35,22 +32,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace executorch::cpu {
 
-HWY_EXPORT(FloatDepthwise);
-HWY_EXPORT(F16Depthwise);
-HWY_EXPORT(BF16Depthwise);
-
-template <>
-const DepthwiseKernels<float>& depthwise_kernels() {
-  return HWY_DYNAMIC_DISPATCH(FloatDepthwise)();
-}
-template <>
-const DepthwiseKernels<F16>& depthwise_kernels() {
-  return HWY_DYNAMIC_DISPATCH(F16Depthwise)();
-}
-template <>
-const DepthwiseKernels<BF16>& depthwise_kernels() {
-  return HWY_DYNAMIC_DISPATCH(BF16Depthwise)();
-}
+#define ET_ROW(T, name)                             \
+  HWY_EXPORT(name##Depthwise);                      \
+  template <>                                       \
+  const DepthwiseKernels<T>& depthwise_kernels() {  \
+    return HWY_DYNAMIC_DISPATCH(name##Depthwise)(); \
+  }
+ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu
 #endif  // HWY_ONCE

@@ -18,7 +18,7 @@ struct DepthwiseKernels {
   void (*pixels)(const Conv<T>&, int64_t b, int64_t row, const float* weights, const float* biases);
 };
 
-/// F32, F16, BF16.
+/// Of every stored floating type.
 template <class T>
 const DepthwiseKernels<T>& depthwise_kernels();
 

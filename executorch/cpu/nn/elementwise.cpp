@@ -126,10 +126,11 @@ void ApplyArithmetic(Arithmetic op, Type type, const Operand& a, const Operand& 
   void name(const X* x, Y* y, int64_t n) {                 \
     Map(x, y, n, [](auto, auto v) HWY_ATTR { return v; }); \
   }
-ET_CONVERT(FloatFromF16, F16, float)
-ET_CONVERT(FloatFromBF16, BF16, float)
-ET_CONVERT(F16FromFloat, float, F16)
-ET_CONVERT(BF16FromFloat, float, BF16)
+#define ET_ROW(T, name)                 \
+  ET_CONVERT(FloatFrom##name, T, float) \
+  ET_CONVERT(name##FromFloat, float, T)
+ET_NARROW_FLOATS(ET_ROW)
+#undef ET_ROW
 #undef ET_CONVERT
 
 }  // namespace HWY_NAMESPACE
@@ -142,10 +143,6 @@ namespace executorch::cpu {
 HWY_EXPORT(ApplyActivation);
 HWY_EXPORT(ApplyFunction);
 HWY_EXPORT(ApplyArithmetic);
-HWY_EXPORT(FloatFromF16);
-HWY_EXPORT(FloatFromBF16);
-HWY_EXPORT(F16FromFloat);
-HWY_EXPORT(BF16FromFloat);
 
 void apply(const Activation& act, Type type, const void* x, void* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ApplyActivation)(act, type, x, y, n);
@@ -156,18 +153,17 @@ void apply(Function f, Type type, const void* x, void* y, int64_t n) {
 void apply(Arithmetic op, Type type, const Operand& a, const Operand& b, void* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ApplyArithmetic)(op, type, a, b, y, n);
 }
-void convert(const F16* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(FloatFromF16)(x, y, n);
-}
-void convert(const BF16* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(FloatFromBF16)(x, y, n);
-}
-void convert(const float* x, F16* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(F16FromFloat)(x, y, n);
-}
-void convert(const float* x, BF16* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(BF16FromFloat)(x, y, n);
-}
+#define ET_ROW(T, name)                             \
+  HWY_EXPORT(FloatFrom##name);                      \
+  HWY_EXPORT(name##FromFloat);                      \
+  void convert(const T* x, float* y, int64_t n) {   \
+    HWY_DYNAMIC_DISPATCH(FloatFrom##name)(x, y, n); \
+  }                                                 \
+  void convert(const float* x, T* y, int64_t n) {   \
+    HWY_DYNAMIC_DISPATCH(name##FromFloat)(x, y, n); \
+  }
+ET_NARROW_FLOATS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu
 #endif  // HWY_ONCE

@@ -32,10 +32,11 @@ struct Operand {
 /// y[i] = a[i] op b[i]; at least one of the two is an array.
 void apply(Arithmetic op, Type type, const Operand& a, const Operand& b, void* y, int64_t n);
 
-/// y[i] = x[i]; to the 16-bit types rounded to nearest even.
-void convert(const F16* x, float* y, int64_t n);
-void convert(const BF16* x, float* y, int64_t n);
-void convert(const float* x, F16* y, int64_t n);
-void convert(const float* x, BF16* y, int64_t n);
+/// y[i] = x[i]; to narrower types rounded to nearest even.
+#define ET_ROW(T, name)                          \
+  void convert(const T* x, float* y, int64_t n); \
+  void convert(const float* x, T* y, int64_t n);
+ET_NARROW_FLOATS(ET_ROW)
+#undef ET_ROW
 
 }  // namespace executorch::cpu

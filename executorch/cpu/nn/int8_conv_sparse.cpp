@@ -69,7 +69,8 @@ class Sparse {
       const int64_t n = std::min<int64_t>(kernels.columns, g.n - j);
       if (int8::gives_bytes(g)) {
         const int8::ByteColumns columns(g, 0, j, n);
-        kernels.finish_bytes(sums + j, g.n, rows, int8::byte_results(g, format, columns, first, j, n));
+        kernels.finish_bytes(sums + j, g.n, rows,
+                             int8::byte_results(g, format, columns, first, j, n));
       } else {
         int8::Columns columns(g, j, n);
         kernels.finish({&g, &columns, 0, first, rows, j, n, sums + j, g.n});
