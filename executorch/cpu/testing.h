@@ -2,12 +2,16 @@
 #pragma once
 
 #include <executorch/cpu/scratch.h>
+#include <executorch/cpu/types.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace executorch::cpu {
@@ -36,6 +40,46 @@ constexpr int64_t kExtremes[] = {0,
 template <class First, class... T>
 using TypesOf = testing::Types<T...>;
 #define ET_TYPE(T, name) , T
+
+/// What an operand means, by arithmetic.
+template <class T>
+double value(T x) {
+  if constexpr (std::is_same_v<T, BF16>) {
+    return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16));
+  } else if constexpr (std::is_same_v<T, F16>) {
+    const int exponent = x.bits >> 10 & 31, mantissa = x.bits & 1023;
+    const double size = exponent == 0    ? std::ldexp(mantissa, -24)
+                        : exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
+                                         : std::ldexp(1024 + mantissa, exponent - 25);
+    return x.bits >> 15 ? -size : size;
+  } else {
+    return static_cast<double>(x);
+  }
+}
+/// The operand that means x, or the next one nearer to 0; for F16 not a denormal one.
+template <class T>
+T stored(float x) {
+  if constexpr (std::is_same_v<T, BF16>) {
+    return {static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16)};
+  } else if constexpr (std::is_same_v<T, F16>) {
+    int exponent;
+    const double fraction = std::frexp(std::fabs(x), &exponent);
+    const int sign = x < 0 ? 0x8000 : 0, mantissa = static_cast<int>(fraction * 2048) & 1023;
+    if (std::isinf(x)) return {static_cast<uint16_t>(sign | 0x7C00)};
+    if (x == 0 || exponent < -13) return {static_cast<uint16_t>(sign)};
+    return {static_cast<uint16_t>(sign | (exponent + 14) << 10 | mantissa)};
+  } else {
+    return static_cast<T>(x);
+  }
+}
+/// The most that rounding to T changes a number near 1, about.
+template <class T>
+constexpr double epsilon() {
+  return std::is_same_v<T, BF16>     ? 1.0 / 256
+         : std::is_same_v<T, F16>    ? 1.0 / 2048
+         : std::is_same_v<T, double> ? 0x1p-53
+                                     : 0x1p-24;
+}
 
 /// The vector code that runs from now on; 0: the best for this machine.
 inline void use_target(int64_t target) {

@@ -16,53 +16,15 @@
 namespace executorch::cpu {
 namespace {
 
-float to_float(BF16 x) {
-  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
-  float f;
-  std::memcpy(&f, &bits, sizeof(f));
-  return f;
-}
-float to_float(F16 x) {
-  const int exponent = x.bits >> 10 & 31, mantissa = x.bits & 1023;
-  const double size =
-      exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
-  return static_cast<float>(x.bits >> 15 ? -size : size);
-}
-template <class T>
-double value(T x) {
-  if constexpr (std::is_class_v<T>) {
-    return static_cast<double>(to_float(x));
-  } else {
-    return static_cast<double>(x);
-  }
-}
 template <class T>
 T from_int(int64_t x) {  // small integers and quarters are exact in every type
-  if constexpr (std::is_same_v<T, BF16>) {
-    const float f = static_cast<float>(x) / 4;
-    uint32_t bits;
-    std::memcpy(&bits, &f, sizeof(f));
-    return {static_cast<uint16_t>(bits >> 16)};
-  } else if constexpr (std::is_same_v<T, F16>) {
-    const float f = static_cast<float>(x) / 4;
-    if (f == 0) return {0};
-    int e;
-    const double mantissa = std::frexp(std::fabs(f), &e);
-    const auto bits =
-        static_cast<uint16_t>((e + 14) << 10 | (static_cast<int>(mantissa * 2048) & 1023));
-    return {static_cast<uint16_t>(bits | (f < 0 ? 0x8000 : 0))};
+  if constexpr (std::is_class_v<T>) {
+    return stored<T>(static_cast<float>(x) / 4);
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(x);
   } else {
     return static_cast<T>(x) / 4 + static_cast<T>(x % 3) * static_cast<T>(0.1);
   }
-}
-template <class T>
-double epsilon() {
-  if constexpr (std::is_same_v<T, BF16>) return 1.0 / 256;
-  if constexpr (std::is_same_v<T, F16>) return 1.0 / 2048;
-  if constexpr (std::is_same_v<T, double>) return 1.2e-16;
-  return 6e-8;
 }
 
 struct Random {

@@ -13,13 +13,6 @@
 namespace executorch::cpu {
 namespace {
 
-BF16 bfloat16_of(float x) {
-  return {static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16)};
-}
-float to_float(BF16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
-
 /// A product with random operands, and the same in double.
 struct Example {
   int64_t m, n, k;
@@ -55,14 +48,14 @@ struct Example {
     }
     if (group_size == 0) return;
     for (int64_t g = 0; g < n * (k / group_size); ++g) {
-      group_scales.push_back(bfloat16_of(real(random)));
+      group_scales.push_back(stored<BF16>(real(random)));
     }
   }
 
   double scale(int64_t j, int64_t p) const {
     if (group_size == 0) return scales[static_cast<size_t>(j)];
     const int64_t group = j * (k / group_size) + p / group_size;
-    return to_float(group_scales[static_cast<size_t>(group)]);
+    return static_cast<float>(value(group_scales[static_cast<size_t>(group)]));
   }
 
   /// The result, and the sum of the magnitudes of its terms.
@@ -278,7 +271,7 @@ TEST_P(Int8, StoresHalves) {
   g.c = c.data();
   run(g);
   for (size_t i = 0; i < c.size(); ++i) {
-    EXPECT_NEAR(to_float({c[i]}), real[i], std::abs(real[i]) * 0x1p-8f);
+    EXPECT_NEAR(value(BF16{c[i]}), real[i], std::abs(real[i]) * 0x1p-8f);
   }
 }
 

@@ -16,40 +16,16 @@ using Kind = Attention::Mask;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float value_of(Type type, const std::vector<uint8_t>& bytes, int64_t i) {
-  if (type == Type::F32) {
-    float x;
-    std::memcpy(&x, &bytes[static_cast<size_t>(4 * i)], 4);
-    return x;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, &bytes[static_cast<size_t>(2 * i)], 2);
-  if (type == Type::BF16) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const double magnitude = exponent == 0    ? std::ldexp(mantissa, -24)
-                           : exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
-                                            : std::ldexp(1024 + mantissa, exponent - 25);
-  return static_cast<float>(bits & 0x8000 ? -magnitude : magnitude);
+  return with_type(type, [&](auto x) {
+    std::memcpy(&x, &bytes[sizeof(x) * static_cast<size_t>(i)], sizeof(x));
+    return static_cast<float>(value(x));
+  });
 }
-
-void set_value(Type type, std::vector<uint8_t>& bytes, int64_t i, float x) {
-  if (type == Type::F32) {
-    std::memcpy(&bytes[static_cast<size_t>(4 * i)], &x, 4);
-    return;
-  }
-  uint16_t bits;
-  if (type == Type::BF16) {
-    bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
-  } else {
-    int exponent;
-    const double fraction = std::frexp(std::fabs(x), &exponent);
-    const int mantissa = static_cast<int>(fraction * 2048);
-    const bool tiny = x == 0 || exponent < -13;
-    bits = static_cast<uint16_t>((x < 0 ? 0x8000 : 0) |
-                                 (std::isinf(x) ? 0x7C00
-                                  : tiny        ? 0
-                                                : ((exponent + 14) << 10 | (mantissa & 1023))));
-  }
-  std::memcpy(&bytes[static_cast<size_t>(2 * i)], &bits, 2);
+void set_value(Type type, std::vector<uint8_t>& bytes, int64_t i, float number) {
+  with_type(type, [&](auto x) {
+    x = stored<decltype(x)>(number);
+    std::memcpy(&bytes[sizeof(x) * static_cast<size_t>(i)], &x, sizeof(x));
+  });
 }
 
 /// q, k, v side by side in one matrix [batch, position, (q heads, k heads, v heads) * dim].
@@ -128,7 +104,7 @@ struct Case {
   void expect_right() {
     const Attention a = attention();
     run(a);
-    const double unit = type == Type::F32 ? 0x1p-24 : type == Type::F16 ? 0x1p-11 : 0x1p-8;
+    const double unit = with_type(type, [](auto x) { return epsilon<decltype(x)>(); });
     const int64_t kv_row = kv_heads * (dim + value_dim), group = heads / kv_heads;
     std::vector<double> p(static_cast<size_t>(keys));
     for (int64_t b = 0; b < batch; ++b) {

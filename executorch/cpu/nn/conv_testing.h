@@ -3,6 +3,7 @@
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
+#include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -43,42 +44,6 @@ inline int64_t lay_out(Layout layout, int64_t channels, ConvAxis (&axis)[3],
     next *= axis[d].*extent;
   }
   return layout == Layout::ChannelsLast ? 1 : next;
-}
-
-template <class T>
-T stored(float x) {
-  if constexpr (std::is_same_v<T, BF16>) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof(x));
-    return {static_cast<uint16_t>(bits >> 16)};
-  } else if constexpr (std::is_same_v<T, F16>) {
-    if (x == 0) return {0};
-    int e;
-    const double m = std::frexp(std::fabs(x), &e);
-    const auto bits = static_cast<uint16_t>((e + 14) << 10 | (static_cast<int>(m * 2048) & 1023));
-    return {static_cast<uint16_t>(bits | (x < 0 ? 0x8000 : 0))};
-  } else {
-    return static_cast<T>(x);
-  }
-}
-template <class T>
-double value(T x) {
-  if constexpr (std::is_same_v<T, BF16>) {
-    const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
-    float f;
-    std::memcpy(&f, &bits, sizeof(f));
-    return f;
-  } else if constexpr (std::is_same_v<T, F16>) {
-    const int e = x.bits >> 10 & 31, m = x.bits & 1023;
-    const double size = e == 0 ? std::ldexp(m, -24) : std::ldexp(1024 + m, e - 25);
-    return x.bits >> 15 ? -size : size;
-  } else {
-    return static_cast<double>(x);
-  }
-}
-template <class T>
-double epsilon() {
-  return std::is_same_v<T, BF16> ? 1.0 / 256 : std::is_same_v<T, F16> ? 1.0 / 2048 : 6e-8;
 }
 
 template <class T>

@@ -64,10 +64,11 @@ HWY_INLINE void Produce(T* y, int64_t n, bool past, const T* next, const F& f) {
       }
     }
     if constexpr (sizeof(T) != sizeof(float)) {
-      const hn::Repartition<uint16_t, Floats> dh;
-      for (int64_t j = 0; j < kPerLine; j += 2 * kLanes) {
-        hn::Stream(hn::Load(dh, reinterpret_cast<const uint16_t*>(line + j)), dh,
-                   reinterpret_cast<uint16_t*>(y + i + j));
+      const hn::Repartition<uint8_t, Floats> bytes;
+      const auto* const from = reinterpret_cast<const uint8_t*>(line);
+      auto* const to = reinterpret_cast<uint8_t*>(y + i);
+      for (int64_t j = 0; j < kLine; j += 4 * kLanes) {
+        hn::Stream(hn::Load(bytes, from + j), bytes, to + j);
       }
     }
   }
