@@ -31,7 +31,7 @@ if(TARGET executor_testing)
   et_cxx_test(
     extension_training_test
     SOURCES training/module/training_module_test.cpp training/module/state_dict_util_test.cpp
-            training/optimizer/sgd_test.cpp
+            training/optimizer/adamw_test.cpp training/optimizer/sgd_test.cpp
     EXTRA_LIBS extension_training executor_testing portable_ops_lib)
 endif()
 et_cxx_test(

@@ -1,9 +1,6 @@
 #include <executorch/extension/training/optimizer/sgd.h>
 
 #include <executorch/runtime/core/allocation_failure.h>
-#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
-#include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
-#include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <type_traits>
@@ -33,23 +30,6 @@ struct SGD::Update {
 };
 
 namespace {
-
-auto shape_of(const Tensor& tensor) {
-  return runtime::tensor_shape_to_c_string({tensor.sizes().data(), tensor.sizes().size()});
-}
-
-bool is_supported(ScalarType type) {
-  return type == ScalarType::Float || type == ScalarType::Double || type == ScalarType::Half ||
-         type == ScalarType::BFloat16;
-}
-
-/// Whether elements of the same indices lie at the same places; shapes are equal.
-bool same_layout(const Tensor& a, const Tensor& b) {
-  for (ssize_t d = 0; d < a.dim(); ++d) {
-    if (a.size(d) > 1 && a.strides()[d] != b.strides()[d]) return false;
-  }
-  return true;
-}
 
 /// `momentum` is null without one; `begun` says whether it holds that of an earlier step.
 template <typename T>
@@ -83,40 +63,23 @@ void SGD::add_param_group(const SGDParamGroup& param_group) {
 
 Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor& gradient,
                    Update& update) {
-  const int length = static_cast<int>(name.size());
-  ET_CHECK_OR_RETURN_ERROR(
-      gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes(),
-      InvalidArgument, "SGD: the gradient of '%.*s' is %s %s; expected %s %s, as the parameter is",
-      length, name.data(), runtime::toString(gradient.scalar_type()), shape_of(gradient).data(),
-      runtime::toString(parameter.scalar_type()), shape_of(parameter).data());
-  ET_CHECK_OR_RETURN_ERROR(same_layout(parameter, gradient), InvalidArgument,
-                           "SGD: the gradient of '%.*s' has another order of dimensions than the "
-                           "parameter",
-                           length, name.data());
-  ET_CHECK_OR_RETURN_ERROR(
-      is_supported(parameter.scalar_type()) && parameter.device_type() == aten::DeviceType::CPU &&
-          gradient.device_type() == aten::DeviceType::CPU,
-      NotSupported, "SGD: '%.*s' has elements of type %s%s; expected floating point, on the CPU",
-      length, name.data(), runtime::toString(parameter.scalar_type()),
-      parameter.device_type() == aten::DeviceType::CPU ? "" : " on a device");
+  ET_ASSIGN_OR_RETURN(update.parameter,
+                      internal::writable_parameter("SGD", name, parameter, gradient));
   update.type = parameter.scalar_type();
   update.count = static_cast<size_t>(parameter.numel());
   update.gradient = gradient.const_data_ptr();
-  ET_CHECK_OR_RETURN_ERROR(update.gradient != nullptr || update.count == 0, InvalidState,
-                           "SGD: the gradient of '%.*s' has no memory", length, name.data());
-  ET_ASSIGN_OR_RETURN(update.parameter, runtime::internal::writable_data(parameter),
-                      "SGD: '%.*s' cannot be updated", length, name.data());
   if (update.options->momentum() == 0) return Error::Ok;
   TensorPtr& buffer = update.momentum->buffer;
   if (buffer == nullptr) buffer = clone_tensor_ptr(parameter);  // which the first step overwrites
   ET_CHECK_OR_RETURN_ERROR(buffer->nbytes() == parameter.nbytes(), InvalidState,
                            "SGD: '%.*s' has %zu bytes now; expected %zu, those of its momentum",
-                           length, name.data(), parameter.nbytes(), buffer->nbytes());
+                           static_cast<int>(name.size()), name.data(), parameter.nbytes(),
+                           buffer->nbytes());
   return Error::Ok;
 }
 
 void SGD::run(const Update& update) {
-  const auto call = [&](auto* parameter) {
+  internal::with_elements(update.type, update.parameter, [&](auto* parameter) {
     using T = std::remove_pointer_t<decltype(parameter)>;
     T* momentum = nullptr;
     bool begun = false;
@@ -126,17 +89,7 @@ void SGD::run(const Update& update) {
     }
     apply(*update.options, update.count, parameter, static_cast<const T*>(update.gradient),
           momentum, begun);
-  };
-  switch (update.type) {
-    case ScalarType::Double:
-      return call(static_cast<double*>(update.parameter));
-    case ScalarType::Half:
-      return call(static_cast<aten::Half*>(update.parameter));
-    case ScalarType::BFloat16:
-      return call(static_cast<aten::BFloat16*>(update.parameter));
-    default:
-      return call(static_cast<float*>(update.parameter));
-  }
+  });
 }
 
 Error SGD::step(const NamedTensors& named_gradients) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <executorch/extension/tensor/tensor_ptr.h>
+#include <executorch/extension/training/optimizer/param_group.h>
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/platform/compiler.h>
@@ -58,38 +59,7 @@ class ET_EXPERIMENTAL SGDOptions {
   bool nesterov_;
 };
 
-/// Parameters that are trained with the same options. Names and tensors are borrowed.
-class ET_EXPERIMENTAL SGDParamGroup {
- public:
-  SGDParamGroup(const SGDParamGroup& param_group)
-      : SGDParamGroup(param_group.named_parameters_,
-                      param_group.has_options() ? param_group.options().clone() : nullptr) {}
-  SGDParamGroup& operator=(const SGDParamGroup& param_group) {
-    named_parameters_ = param_group.named_parameters_;
-    options_ = param_group.has_options() ? param_group.options().clone() : nullptr;
-    return *this;
-  }
-  /// With the options of the optimizer that it is added to.
-  SGDParamGroup(const std::map<std::string_view, aten::Tensor>& named_parameters)
-      : named_parameters_(named_parameters) {}
-  SGDParamGroup(const std::map<std::string_view, aten::Tensor>& named_parameters,
-                std::unique_ptr<SGDOptions> options)
-      : named_parameters_(named_parameters), options_(std::move(options)) {}
-
-  bool has_options() const { return options_ != nullptr; }
-  /// Only if has_options().
-  SGDOptions& options() { return *options_; }
-  const SGDOptions& options() const { return *options_; }
-  void set_options(std::unique_ptr<SGDOptions> options) { options_ = std::move(options); }
-
-  const std::map<std::string_view, aten::Tensor>& named_parameters() const {
-    return named_parameters_;
-  }
-
- private:
-  std::map<std::string_view, aten::Tensor> named_parameters_;
-  std::unique_ptr<SGDOptions> options_;
-};
+using SGDParamGroup = ParamGroup<SGDOptions>;
 
 /// Stochastic gradient descent, as torch.optim.SGD does it. A step, for a parameter p with the
 /// gradient g and the momentum buffer b, which is g after the first step:

@@ -1,0 +1,71 @@
+#include <executorch/extension/training/optimizer/param_group.h>
+
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
+#include <executorch/runtime/core/exec_aten/util/writable_data.h>
+#include <executorch/runtime/platform/log.h>
+
+namespace executorch {
+namespace extension {
+namespace training {
+namespace optimizer {
+
+using aten::DeviceType;
+using aten::ScalarType;
+using aten::Tensor;
+
+namespace {
+
+auto shape_of(const Tensor& tensor) {
+  return runtime::tensor_shape_to_c_string({tensor.sizes().data(), tensor.sizes().size()});
+}
+
+bool is_supported(ScalarType type) {
+  return type == ScalarType::Float || type == ScalarType::Double || type == ScalarType::Half ||
+         type == ScalarType::BFloat16;
+}
+
+/// Whether elements of the same indices lie at the same places; shapes are equal.
+bool same_layout(const Tensor& a, const Tensor& b) {
+  for (ssize_t d = 0; d < a.dim(); ++d) {
+    if (a.size(d) > 1 && a.strides()[d] != b.strides()[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+namespace internal {
+
+runtime::Result<void*> writable_parameter(const char* optimizer, std::string_view name,
+                                          const Tensor& parameter, const Tensor& gradient) {
+  const int length = static_cast<int>(name.size());
+  ET_CHECK_OR_RETURN_ERROR(
+      gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes(),
+      InvalidArgument, "%s: the gradient of '%.*s' is %s %s; expected %s %s, as the parameter is",
+      optimizer, length, name.data(), runtime::toString(gradient.scalar_type()),
+      shape_of(gradient).data(), runtime::toString(parameter.scalar_type()),
+      shape_of(parameter).data());
+  ET_CHECK_OR_RETURN_ERROR(same_layout(parameter, gradient), InvalidArgument,
+                           "%s: the gradient of '%.*s' has another order of dimensions than the "
+                           "parameter",
+                           optimizer, length, name.data());
+  ET_CHECK_OR_RETURN_ERROR(
+      is_supported(parameter.scalar_type()) && parameter.device_type() == DeviceType::CPU &&
+          gradient.device_type() == DeviceType::CPU,
+      NotSupported, "%s: '%.*s' has elements of type %s%s; expected floating point, on the CPU",
+      optimizer, length, name.data(), runtime::toString(parameter.scalar_type()),
+      parameter.device_type() == DeviceType::CPU ? "" : " on a device");
+  ET_CHECK_OR_RETURN_ERROR(gradient.const_data_ptr() != nullptr || parameter.numel() == 0,
+                           InvalidState, "%s: the gradient of '%.*s' has no memory", optimizer,
+                           length, name.data());
+  ET_ASSIGN_OR_RETURN(void* const data, runtime::internal::writable_data(parameter),
+                      "%s: '%.*s' cannot be updated", optimizer, length, name.data());
+  return data;
+}
+
+}  // namespace internal
+}  // namespace optimizer
+}  // namespace training
+}  // namespace extension
+}  // namespace executorch

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/result.h>
+#include <executorch/runtime/platform/compiler.h>
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace executorch {
+namespace extension {
+namespace training {
+namespace optimizer {
+
+/// Parameters that are trained with the same options. Names and tensors are borrowed.
+template <typename Options>
+class ET_EXPERIMENTAL ParamGroup {
+ public:
+  ParamGroup(const ParamGroup& param_group)
+      : ParamGroup(param_group.named_parameters_,
+                   param_group.has_options() ? param_group.options().clone() : nullptr) {}
+  ParamGroup& operator=(const ParamGroup& param_group) {
+    named_parameters_ = param_group.named_parameters_;
+    options_ = param_group.has_options() ? param_group.options().clone() : nullptr;
+    return *this;
+  }
+  /// With the options of the optimizer that it is added to.
+  ParamGroup(const std::map<std::string_view, aten::Tensor>& named_parameters)
+      : named_parameters_(named_parameters) {}
+  ParamGroup(const std::map<std::string_view, aten::Tensor>& named_parameters,
+             std::unique_ptr<Options> options)
+      : named_parameters_(named_parameters), options_(std::move(options)) {}
+
+  bool has_options() const { return options_ != nullptr; }
+  /// Only if has_options().
+  Options& options() { return *options_; }
+  const Options& options() const { return *options_; }
+  void set_options(std::unique_ptr<Options> options) { options_ = std::move(options); }
+
+  const std::map<std::string_view, aten::Tensor>& named_parameters() const {
+    return named_parameters_;
+  }
+
+ private:
+  std::map<std::string_view, aten::Tensor> named_parameters_;
+  std::unique_ptr<Options> options_;
+};
+
+namespace internal {
+
+/// Where a step writes: the parameter's elements, null only if it has none. What is wrong with it or
+/// its gradient is logged as `optimizer`'s; SGD::step lists the errors.
+runtime::Result<void*> writable_parameter(const char* optimizer, std::string_view name,
+                                          const aten::Tensor& parameter,
+                                          const aten::Tensor& gradient);
+
+/// Calls `function` with `pointer` as one to elements of `type`, one that writable_parameter takes.
+template <typename Function>
+void with_elements(aten::ScalarType type, void* pointer, const Function& function) {
+  switch (type) {
+    case aten::ScalarType::Double:
+      return function(static_cast<double*>(pointer));
+    case aten::ScalarType::Half:
+      return function(static_cast<aten::Half*>(pointer));
+    case aten::ScalarType::BFloat16:
+      return function(static_cast<aten::BFloat16*>(pointer));
+    default:
+      return function(static_cast<float*>(pointer));
+  }
+}
+
+}  // namespace internal
+}  // namespace optimizer
+}  // namespace training
+}  // namespace extension
+}  // namespace executorch
