@@ -181,23 +181,6 @@ int8::ByteFormat::ByteFormat(const Int8Gemm& g) {
   flip = is_unsigned ? 0x80 : 0;
 }
 
-RowQuantization quantize_row(const float* x, int64_t n, int8_t* q) {
-  return int8::kernels().quantize_row(x, n, q);
-}
-void dequantize(const void* q, int64_t n, const Int8Format& format, float* x) {
-  int8::kernels().dequantize(q, n, format, x);
-}
-void quantize(const float* x, int64_t n, const Int8Format& format, void* q) {
-  int8::kernels().quantize(x, n, format, q);
-}
-void Int8Binary::run() const {
-  int8::kernels().combine(*this);
-}
-
-void Int8Maximum::run() const {
-  int8::kernels().maximum(*this);
-}
-
 bool sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* group_sums,
               Scratch& scratch) {
   if (!is_countable(n, k)) return false;

@@ -69,29 +69,3 @@ void Depthwise(const DepthwiseTile& t) {
   for (; i + kPlaces <= t.n; i += kPlaces) DepthwisePlaces<kPlaces>(t, make, i);
   for (; i < t.n; ++i) DepthwisePlaces<1>(t, make, i);
 }
-
-void Maximum(const Int8Maximum& m) {
-  typedef int8_t Bytes __attribute__((vector_size(kLanes * 4)));
-  const auto repeated = [](uint8_t byte) ET_TARGET_LAMBDA {
-    return Ints{} + static_cast<int32_t>(byte * 0x01010101u);
-  };
-  // As signed bytes.
-  const Ints flip = repeated(m.is_unsigned ? 0x80 : 0);
-  const auto low = reinterpret_cast<Bytes>(repeated(m.low) ^ flip),
-             high = reinterpret_cast<Bytes>(repeated(m.high) ^ flip);
-  for (int64_t c = 0; c < m.n; c += kVectorBytes) {
-    Bytes most = low;
-    for (int64_t r = 0; r < m.n_rows; ++r) {
-      const Ints x = LoadRest(static_cast<const uint8_t*>(m.rows[r]), c, m.n) ^ flip;
-      most = reinterpret_cast<Bytes>(x) > most ? reinterpret_cast<Bytes>(x) : most;
-    }
-    most = most < high ? most : high;
-    const Ints bytes = reinterpret_cast<Ints>(most) ^ flip;
-    uint8_t* const to = static_cast<uint8_t*>(m.y) + c;
-    if (m.n - c >= kVectorBytes) {
-      Store(bytes, to);
-    } else {
-      std::memcpy(to, &bytes, static_cast<size_t>(m.n - c));
-    }
-  }
-}

@@ -291,11 +291,6 @@ constexpr Kernels MakeKernels() {
   k.interleave = InterleaveRows;
   k.depthwise = Depthwise;
   k.depthwise_offset = kDepthwiseOffset;
-  k.quantize_row = QuantizeRow;
-  k.dequantize = Dequantize;
-  k.quantize = Quantize;
-  k.combine = Combine;
-  k.maximum = Maximum;
   return k;
 }
 

@@ -177,11 +177,6 @@ struct Kernels {
   void (*interleave)(const FourRows&, uint8_t* to, int64_t to_step, int64_t plane);
   void (*depthwise)(const DepthwiseTile&);
   int depthwise_offset;
-  RowQuantization (*quantize_row)(const float* x, int64_t n, int8_t* q);
-  void (*dequantize)(const void* q, int64_t n, const Int8Format& of, float* x);
-  void (*quantize)(const float* x, int64_t n, const Int8Format& to, void* q);
-  void (*combine)(const Int8Binary&);
-  void (*maximum)(const Int8Maximum&);
 };
 
 const Kernels& kernels();

@@ -1,0 +1,264 @@
+#include <executorch/cpu/nn/quantize.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/nn/quantize.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+//
+#include <algorithm>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Ints = hn::Rebind<int32_t, Floats>;
+using Words = hn::RebindToUnsigned<Ints>;
+using V = hn::Vec<Floats>;
+
+/// The larger and the smaller one, and b where a is a NaN, as x86's instructions do it.
+HWY_INLINE V Larger(V a, V b) {
+#if HWY_ARCH_X86
+  return hn::Max(a, b);
+#else
+  return hn::IfThenElse(hn::Gt(a, b), a, b);
+#endif
+}
+HWY_INLINE V Smaller(V a, V b) {
+#if HWY_ARCH_X86
+  return hn::Min(a, b);
+#else
+  return hn::IfThenElse(hn::Lt(a, b), a, b);
+#endif
+}
+
+/// Calls f(i, load, store) for the vectors of n numbers: load(p) and store(v, p) move the elements
+/// at their place, of which the last vector may have fewer; the others are zero.
+template <class D, class F>
+HWY_INLINE void ForVectors(D d, int64_t n, const F& f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    f(
+        i, [](auto of, const auto* p) HWY_ATTR { return hn::LoadU(of, p); },
+        [](auto v, auto of, auto* p) HWY_ATTR { hn::StoreU(v, of, p); });
+  }
+  const size_t rest = static_cast<size_t>(n - i);
+  if (rest == 0) return;
+  f(
+      i,
+      [rest](auto of, const auto* p) HWY_ATTR {
+        HWY_ALIGN hn::TFromD<decltype(of)> buffer[hn::MaxLanes(of)] = {};
+        std::memcpy(buffer, p, rest * sizeof(*p));
+        return hn::Load(of, buffer);
+      },
+      [rest](auto v, auto of, auto* p) HWY_ATTR {
+        HWY_ALIGN hn::TFromD<decltype(of)> buffer[hn::MaxLanes(of)];
+        hn::Store(v, of, buffer);
+        std::memcpy(p, buffer, rest * sizeof(*p));
+      });
+}
+
+/// What bytes mean. The difference wraps rather than overflows where a file says nonsense.
+template <class T>
+class Reals {
+ public:
+  explicit Reals(const Int8Format& format)
+      : zero_(hn::Set(Ints(), format.zero_point)), scale_(hn::Set(Floats(), format.scale)) {}
+
+  template <class Bytes>
+  HWY_INLINE V operator()(Bytes bytes) const {
+    return hn::Mul(hn::ConvertTo(Floats(), hn::Sub(hn::PromoteTo(Ints(), bytes), zero_)), scale_);
+  }
+
+ private:
+  hn::Vec<Ints> zero_;
+  V scale_;
+};
+
+/// What is held before it is rounded, in units of the scale and less the zero point: a NaN becomes
+/// the least, and the conversion is defined for every float.
+class Range {
+ public:
+  Range(const Int8Format& format, float least, float most) : zero_(format.zero_point) {
+    low_ = (format.is_unsigned ? 0.0f : -128.0f) - static_cast<float>(zero_);
+    high_ = (format.is_unsigned ? 255.0f : 127.0f) - static_cast<float>(zero_);
+    const float lowest = low_, highest = high_;
+    low_ = least > lowest ? (least < highest ? least : highest) : lowest;
+    high_ = most < highest ? (most > lowest ? most : lowest) : highest;
+  }
+
+  /// Integers whose low bytes are the result: the sum with 1.5 * 2^23 has the integer in its low
+  /// bits, rounded to nearest even.
+  HWY_INLINE auto operator()(V x) const {
+    const Floats d;
+    const V within = Smaller(Larger(x, hn::Set(d, low_)), hn::Set(d, high_));
+    const auto bits = hn::BitCast(Ints(), hn::Add(within, hn::Set(d, 12582912.0f)));
+    return hn::BitCast(Words(), hn::Add(bits, hn::Set(Ints(), zero_)));
+  }
+
+ private:
+  float low_, high_;
+  int32_t zero_;
+};
+
+/// y[i] = the low bytes of f(i, load), which ForVectors calls.
+template <class F>
+HWY_INLINE void StoreLowBytes(uint8_t* y, int64_t n, const F& f) {
+  const hn::Repartition<uint16_t, Floats> halves;
+  const hn::Repartition<uint8_t, Floats> bytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+  const auto load = [](auto of, const auto* p) HWY_ATTR { return hn::LoadU(of, p); };
+  const auto pair = [&](int64_t i) HWY_ATTR {
+    const auto low = f(i, load), high = f(i + lanes, load);
+    return hn::ConcatEven(halves, hn::BitCast(halves, high), hn::BitCast(halves, low));
+  };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto low = pair(i), high = pair(i + 2 * lanes);
+    hn::StoreU(hn::ConcatEven(bytes, hn::BitCast(bytes, high), hn::BitCast(bytes, low)), bytes,
+               y + i);
+  }
+  ForVectors(Floats(), n - i, [&](int64_t j, const auto& load_at, const auto& store) HWY_ATTR {
+    const hn::Rebind<uint8_t, Floats> few;
+    store(hn::TruncateTo(few, f(i + j, load_at)), few, y + i + j);
+  });
+}
+
+template <class T>
+void DequantizeAs(const T* q, int64_t n, const Int8Format& format, float* x) {
+  const Reals<T> real(format);
+  ForVectors(Floats(), n, [&](int64_t i, const auto& load, const auto& store) HWY_ATTR {
+    store(real(load(hn::Rebind<T, Floats>(), q + i)), Floats(), x + i);
+  });
+}
+
+void Dequantize(const void* q, int64_t n, const Int8Format& format, float* x) {
+  format.is_unsigned ? DequantizeAs(static_cast<const uint8_t*>(q), n, format, x)
+                     : DequantizeAs(static_cast<const int8_t*>(q), n, format, x);
+}
+
+void Quantize(const float* x, int64_t n, const Int8Format& format, void* q) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Range range(format, -kInfinity, kInfinity);
+  const V inverse = hn::Set(Floats(), 1 / format.scale);
+  StoreLowBytes(static_cast<uint8_t*>(q), n, [&](int64_t i, const auto& load) HWY_ATTR {
+    return range(hn::Mul(load(Floats(), x + i), inverse));
+  });
+}
+
+RowQuantization QuantizeRow(const float* x, int64_t n, int8_t* q) {
+  const Floats d;
+  V lows[4], highs[4];  // of which a NaN becomes none
+  for (int r = 0; r < 4; ++r) lows[r] = highs[r] = hn::Zero(d);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    for (int r = 0; r < 4; ++r) {
+      const V v = hn::LoadU(d, x + i + r * lanes);
+      lows[r] = Smaller(v, lows[r]);
+      highs[r] = Larger(v, highs[r]);
+    }
+  }
+  ForVectors(d, n - i, [&](int64_t j, const auto& load, const auto&) HWY_ATTR {
+    const V v = load(d, x + i + j);
+    lows[0] = Smaller(v, lows[0]);
+    highs[0] = Larger(v, highs[0]);
+  });
+  for (int r = 1; r < 4; ++r) {
+    lows[0] = Smaller(lows[r], lows[0]);
+    highs[0] = Larger(highs[r], highs[0]);
+  }
+  const float low = hn::GetLane(hn::MinOfLanes(d, lows[0]));
+  const float high = hn::GetLane(hn::MaxOfLanes(d, highs[0]));
+  const float inverse = high == low ? 1.0f : 255.0f / (high - low);
+  const float a = low * inverse, b = high * inverse;
+  const float zero = (-128 + a) + (127 + b) > 0 ? -128 - a : 127 - b;
+  // An infinite range has no number that stands for 0.
+  const float bounded = zero > -128 ? (zero < 127 ? zero : 127) : -128;
+  constexpr float kRounder = 12582912.0f;
+  const RowQuantization to{1 / inverse, static_cast<int32_t>((bounded + kRounder) - kRounder)};
+  Quantize(x, n, {to.scale, to.zero_point, false}, q);
+  return to;
+}
+
+template <class T, class F>
+HWY_INLINE void CombineWith(const Int8Binary& b, const F& f) {
+  const float inverse = 1 / b.y_format.scale;
+  const Range range(b.y_format, b.low * inverse, b.high * inverse);
+  const Reals<T> left(b.a_format), right(b.b_format);
+  const auto* const p = static_cast<const T*>(b.a);
+  const auto* const q = static_cast<const T*>(b.b);
+  const hn::Rebind<T, Floats> bytes;
+  StoreLowBytes(static_cast<uint8_t*>(b.y), b.n, [&](int64_t i, const auto& load) HWY_ATTR {
+    const V result = f(left(load(bytes, p + i)), right(load(bytes, q + i)));
+    return range(hn::Mul(result, hn::Set(Floats(), inverse)));
+  });
+}
+
+template <class T>
+void CombineAs(const Int8Binary& b) {
+  switch (b.op) {
+    case Int8Binary::Op::Add:
+      return CombineWith<T>(b, [](V x, V y) HWY_ATTR { return hn::Add(x, y); });
+    case Int8Binary::Op::Subtract:
+      return CombineWith<T>(b, [](V x, V y) HWY_ATTR { return hn::Sub(x, y); });
+    case Int8Binary::Op::Multiply:
+      return CombineWith<T>(b, [](V x, V y) HWY_ATTR { return hn::Mul(x, y); });
+  }
+}
+
+void Combine(const Int8Binary& b) {
+  b.a_format.is_unsigned ? CombineAs<uint8_t>(b) : CombineAs<int8_t>(b);
+}
+
+template <class T>
+void MaximumAs(const Int8Maximum& m) {
+  const hn::ScalableTag<T> d;
+  const auto low = hn::Set(d, static_cast<T>(m.low)), high = hn::Set(d, static_cast<T>(m.high));
+  ForVectors(d, m.n, [&](int64_t i, const auto& load, const auto& store) HWY_ATTR {
+    auto most = low;
+    for (int64_t r = 0; r < m.n_rows; ++r) {
+      most = hn::Max(most, load(d, static_cast<const T*>(m.rows[r]) + i));
+    }
+    store(hn::Min(most, high), d, static_cast<T*>(m.y) + i);
+  });
+}
+
+void Maximum(const Int8Maximum& m) {
+  m.is_unsigned ? MaximumAs<uint8_t>(m) : MaximumAs<int8_t>(m);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace executorch::cpu {
+
+HWY_EXPORT(Dequantize);
+HWY_EXPORT(Quantize);
+HWY_EXPORT(QuantizeRow);
+HWY_EXPORT(Combine);
+HWY_EXPORT(Maximum);
+
+void dequantize(const void* q, int64_t n, const Int8Format& format, float* x) {
+  HWY_DYNAMIC_DISPATCH(Dequantize)(q, n, format, x);
+}
+void quantize(const float* x, int64_t n, const Int8Format& format, void* q) {
+  HWY_DYNAMIC_DISPATCH(Quantize)(x, n, format, q);
+}
+RowQuantization quantize_row(const float* x, int64_t n, int8_t* q) {
+  return HWY_DYNAMIC_DISPATCH(QuantizeRow)(x, n, q);
+}
+void Int8Binary::run() const {
+  HWY_DYNAMIC_DISPATCH(Combine)(*this);
+}
+void Int8Maximum::run() const {
+  HWY_DYNAMIC_DISPATCH(Maximum)(*this);
+}
+
+}  // namespace executorch::cpu
+#endif  // HWY_ONCE
