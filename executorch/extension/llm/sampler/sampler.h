@@ -4,7 +4,6 @@
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 
 #include <cstdint>
-#include <ctime>
 #include <vector>
 
 namespace executorch {
@@ -20,6 +19,9 @@ struct ProbIndex {
   int32_t index;
 };
 
+/// A seed from the clock, another one in each call.
+uint64_t fresh_seed();
+
 /// Chooses a token by its logit, with a random number generator of its own. SamplingOptions and
 /// TokenSampler (sampling.h) know more.
 class Sampler {
@@ -32,10 +34,9 @@ class Sampler {
     set_temperature(temperature);
     choice_.top_p = topp > 0 && topp < 1 ? topp : 1;
   }
-  /// Top-p of kTopp, and a seed from the clock.
+  /// Top-p of kTopp, and a fresh_seed().
   Sampler(int32_t vocab_size, float temperature)
-      : Sampler(vocab_size, temperature, kTopp,
-                static_cast<unsigned long long>(std::time(nullptr))) {}
+      : Sampler(vocab_size, temperature, kTopp, fresh_seed()) {}
 
   void set_temperature(float temperature) { choice_.temperature = temperature; }
   /// Keeps that many tokens, the likeliest; 0, the default: all.

@@ -1,5 +1,8 @@
+#include <executorch/extension/llm/sampler/sampler.h>
 #include <executorch/extension/llm/sampler/sampling.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -33,6 +36,12 @@ std::string complaint(const char* name, double value, const char* expected) {
 }
 
 }  // namespace
+
+uint64_t fresh_seed() {
+  static std::atomic<uint64_t> n_calls{0};
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return mixed(mixed(static_cast<uint64_t>(now)) ^ ++n_calls);
+}
 
 std::string check_sampling(const SamplingOptions& options) {
   const auto is_share = [](float x) { return x >= 0 && x <= 1; };  // false for NaN

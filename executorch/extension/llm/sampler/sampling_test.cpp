@@ -316,6 +316,14 @@ TEST(Sampler, TensorsOfOneTwoAndThreeDims) {
   EXPECT_EQ(logits_to_token(*make_tensor_ptr({1, 3}, std::vector<int64_t>{1, 3, 2})), -1);
 }
 
+TEST(Sampler, CallsWithSamplersOfTheirOwnDrawDifferentNumbers) {
+  const auto logits = make_tensor_ptr({1, 4}, std::vector<float>{1, 1, 1, 1});
+  std::map<int32_t, int> counts;
+  for (int i = 0; i < 400; ++i) ++counts[logits_to_token(*logits, 1)];
+  for (int32_t token = 0; token < 4; ++token) EXPECT_GT(counts[token], 40) << token;
+  EXPECT_NE(fresh_seed(), fresh_seed());
+}
+
 TEST(Sampler, RowsOfLogits) {
   std::vector<float> row;
   const auto tensor = make_tensor_ptr({1, 2, 2}, std::vector<float>{1, 2, 3, 4});
