@@ -9,6 +9,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <thread>
@@ -282,12 +283,14 @@ class NotingPrefiller final : public TextPrefiller {
  public:
   using TextPrefiller::TextPrefiller;
   Result<uint64_t> prefill_chunk(std::vector<uint64_t>& tokens, int64_t& start_pos,
-                                 float) override {
+                                 float temperature) override {
     chunks.emplace_back(start_pos, tokens.size());
+    temperatures.push_back(temperature);
     if (chunks.size() == fails_at) return Error::InvalidState;
     return tokens.back();
   }
   std::vector<std::pair<int64_t, size_t>> chunks;
+  std::vector<float> temperatures;
   size_t fails_at = 0;
 };
 
@@ -302,6 +305,20 @@ TEST(TextPrefiller, ChunksFollowEachOtherWhateverADerivedClassDoes) {
   prefiller.fails_at = expected.size() + 2;
   EXPECT_EQ(prefiller.prefill(tokens, position).error(), Error::InvalidState);
   EXPECT_EQ(position, 21);
+}
+
+TEST(TextPrefiller, OnlyTheLastChunkIsSampled) {
+  NotingPrefiller prefiller(nullptr, true, true, 3);
+  std::vector<uint64_t> tokens = {1, 2, 3, 4, 5, 6, 7, 8};
+  int64_t position = 0;
+  EXPECT_EQ(*prefiller.prefill(tokens, position, 1.5f), 8u);
+  EXPECT_EQ(prefiller.temperatures, (std::vector<float>{0, 0, 1.5f}));
+  TextPrefiller real(nullptr, true, true, 3);
+  for (const float temperature : {-0.1f, NAN, INFINITY}) {
+    EXPECT_EQ(real.prefill(tokens, position, temperature).error(), Error::InvalidArgument);
+    EXPECT_EQ(real.prefill_chunk(tokens, position, temperature).error(), Error::InvalidArgument);
+  }
+  EXPECT_EQ(position, 8);
 }
 
 TEST(LoadTokenizer, TakesTheFirstAndLastTokenByTheirPlaces) {
@@ -353,7 +370,16 @@ TEST(TextLLMRunner, PrefillThenAnEmptyPrompt) {
     const auto next = runner->prefill("bcd");
     ASSERT_TRUE(next.ok());
     EXPECT_EQ(*next, 7u);  // 1 + 1 + 2 + 3
-    EXPECT_EQ(generated(*runner, "", 1), "h");
+    model->n_tokens.clear();
+    GenerationConfig config;
+    config.max_new_tokens = 1;
+    config.temperature = 0;
+    config.num_bos = 1;  // of a prompt, which there is none of
+    std::string text;
+    const auto note = [&](const std::string& piece) { text += piece; };
+    ASSERT_EQ(runner->generate("", config, note), Error::Ok);
+    EXPECT_EQ(text, "h");
+    EXPECT_EQ(model->n_tokens, (std::vector<size_t>{has_caches ? 1u : 3u}));
     EXPECT_EQ(runner->prefill({make_image_input(Image())}).error(), Error::NotSupported);
   }
 }
@@ -362,7 +388,7 @@ TEST(TextLLMRunner, TooLongAndEmptyPromptsAreErrors) {
   executorch::runtime::runtime_init();
   SumModel* model = nullptr;
   auto runner = make_runner(model, true);
-  EXPECT_EQ(runner->generate("", {}), Error::InvalidArgument);
+  EXPECT_EQ(runner->generate("", {}), Error::InvalidState);
   EXPECT_EQ(runner->generate(std::string(65, 'a'), {}), Error::InvalidArgument);
   EXPECT_EQ(generated(*runner, std::string(60, 'a'), -1).size(), 4u);
 }

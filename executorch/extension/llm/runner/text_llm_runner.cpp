@@ -101,7 +101,10 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
   stats_->inference_start_ms = time_in_ms();
   const auto grammar = grammars_.processor(config, *tokenizer_, text_token_generator_->eos_ids());
   if (!grammar.ok()) return grammar.error();
-  const auto tokens = encode(prompt, config.num_bos, config.num_eos);
+  ET_CHECK_OR_RETURN_ERROR(!prompt.empty() || !text_.empty(), InvalidState,
+                           "generate: there is no prompt, and no text to continue");
+  const auto tokens = prompt.empty() ? Result<std::vector<uint64_t>>(std::vector<uint64_t>())
+                                     : encode(prompt, config.num_bos, config.num_eos);
   if (!tokens.ok()) return tokens.error();
   stats_->token_encode_end_ms = time_in_ms();
   error = append(*tokens);

@@ -44,7 +44,7 @@ class TextLLMRunner : public IRunner {
   ET_NODISCARD runtime::Error load() override;
 
   /// InvalidArgument, and the numbers in the log, if the text is longer than the context; it is as
-  /// before then. An empty prompt continues what prefill() read.
+  /// before then. An empty prompt continues it; InvalidState if there is none.
   /// `config.grammar`, of `config.grammar_type` "regex" or "json_schema", is what new text must be:
   /// grammar.h.
   ET_NODISCARD runtime::Error generate(

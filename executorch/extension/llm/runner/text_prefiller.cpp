@@ -2,6 +2,7 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace executorch {
 namespace extension {
@@ -17,6 +18,14 @@ TensorPtr tensor_of(std::vector<uint64_t>& tokens, size_t begin, size_t n) {
                    aten::ScalarType::Long);
 }
 
+Error check(const std::vector<uint64_t>& tokens, float temperature) {
+  ET_CHECK_OR_RETURN_ERROR(!tokens.empty(), InvalidArgument, "prefill: the prompt has no tokens");
+  ET_CHECK_OR_RETURN_ERROR(std::isfinite(temperature) && temperature >= 0, InvalidArgument,
+                           "prefill: the temperature is %f; expected 0 or more",
+                           static_cast<double>(temperature));
+  return Error::Ok;
+}
+
 }  // namespace
 
 TextPrefiller::TextPrefiller(TextDecoderRunner* text_decoder_runner, bool use_kv_cache,
@@ -28,10 +37,7 @@ TextPrefiller::TextPrefiller(TextDecoderRunner* text_decoder_runner, bool use_kv
 
 Result<uint64_t> TextPrefiller::prefill(std::vector<uint64_t>& prompt_tokens, int64_t& start_pos,
                                         float temperature) {
-  if (prompt_tokens.empty()) {
-    ET_LOG(Error, "prefill: the prompt has no tokens");
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OK_OR_RETURN_ERROR(check(prompt_tokens, temperature));
   const auto chunk = static_cast<size_t>(
       std::min<uint64_t>(static_cast<uint64_t>(max_seq_len_), prompt_tokens.size()));
   if (!use_kv_cache_ || chunk == prompt_tokens.size()) {
@@ -43,16 +49,17 @@ Result<uint64_t> TextPrefiller::prefill(std::vector<uint64_t>& prompt_tokens, in
                                prompt_tokens.begin() + static_cast<std::ptrdiff_t>(end));
     // Counted here, too: a class derived from this one need not move the position.
     const int64_t behind = start_pos + static_cast<int64_t>(part.size());
-    Result<uint64_t> next = prefill_chunk(part, start_pos, temperature);
+    const bool is_last = end == prompt_tokens.size();
+    Result<uint64_t> next = prefill_chunk(part, start_pos, is_last ? temperature : 0.0f);
     if (!next.ok()) return next;
     start_pos = behind;
-    if (end == prompt_tokens.size()) return next;
+    if (is_last) return next;
   }
 }
 
 Result<uint64_t> TextPrefiller::prefill_chunk(std::vector<uint64_t>& prompt_tokens,
                                               int64_t& start_pos, float temperature) {
-  if (prompt_tokens.empty()) return Error::InvalidArgument;
+  ET_CHECK_OK_OR_RETURN_ERROR(check(prompt_tokens, temperature));
   const bool at_once = enable_parallel_prefill_ || !use_kv_cache_;
   const size_t step = at_once ? prompt_tokens.size() : 1;
   int32_t next = -1;

@@ -20,7 +20,8 @@ class TextPrefiller {
   virtual ~TextPrefiller() = default;
 
   /// Reads the tokens at position `start_pos`, which moves behind them over caches. Returns the
-  /// next token: the likeliest, or one by `temperature`.
+  /// next token: the likeliest, or one by `temperature`. InvalidArgument for no tokens, and for a
+  /// temperature below 0.
   virtual runtime::Result<uint64_t> prefill(std::vector<uint64_t>& prompt_tokens,
                                             int64_t& start_pos) {
     return prefill(prompt_tokens, start_pos, 0.0f);
