@@ -218,6 +218,12 @@ struct Images {
   int64_t batch_stride;
 };
 
+// A column of the matrix of patches: steps from the position of a window to what the tap meets,
+// and elements where all of the window lies inside the image.
+struct PatchColumn {
+  int64_t z, y, x, channel, inside;
+};
+
 // Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits, image
 // after image: the transpose of its patches.
 template <class E>
@@ -226,20 +232,37 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
   const auto& images = *static_cast<const Images<E>*>(matrix);
   const Geometry& c = images.c;
   const cpu::ConvAxis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
+  PatchColumn columns[2 * cpu::gemm::kMostLanes];  // of the widest panel
+  for (int64_t j = 0; j < nj; ++j) {
+    const int64_t tap = (j0 + j) % c.taps(), channel = (j0 + j) / c.taps() * c.in_channel;
+    const int64_t z = tap / (w.kernel * h.kernel) * d.dilation;
+    const int64_t y = tap / w.kernel % h.kernel * h.dilation, x = tap % w.kernel * w.dilation;
+    const bool fits = z < d.in && y < h.in && x < w.in;
+    columns[j] = {z, y, x, channel,
+                  fits ? channel + z * d.in_stride + y * h.in_stride + x * w.in_stride : 0};
+  }
+  E row[2 * cpu::gemm::kMostLanes] = {};
   for (int64_t p = p0; p < p0 + np; ++p, panel += width) {
-    const int64_t ow = p % w.out, oh = p / w.out % h.out, od = p / (w.out * h.out) % d.out;
+    const int64_t z = p / (w.out * h.out) % d.out * d.stride - d.padding;
+    const int64_t y = p / w.out % h.out * h.stride - h.padding;
+    const int64_t x = p % w.out * w.stride - w.padding;
     const E* const image = images.data + p / c.pixels() * images.batch_stride;
-    std::fill(panel, panel + width, cpu::Accumulator<E>(0));
-    for (int64_t j = 0; j < nj; ++j) {
-      const int64_t tap = (j0 + j) % c.taps(), channel = (j0 + j) / c.taps();
-      const int64_t id = d.position(od, tap / (w.kernel * h.kernel), false);
-      const int64_t ih = h.position(oh, tap / w.kernel % h.kernel, false);
-      const int64_t iw = w.position(ow, tap % w.kernel, false);
-      if (id < 0 || ih < 0 || iw < 0) continue;
-      cpu::gemm::convert(
-          image + channel * c.in_channel + id * d.in_stride + ih * h.in_stride + iw * w.in_stride,
-          1, panel + j);
+    const auto inside = [](const cpu::ConvAxis& a, int64_t first) {
+      return first >= 0 && first + (a.kernel - 1) * a.dilation < a.in;
+    };
+    if (inside(d, z) && inside(h, y) && inside(w, x)) {
+      const E* const first = image + z * d.in_stride + y * h.in_stride + x * w.in_stride;
+      for (int64_t j = 0; j < nj; ++j) row[j] = first[columns[j].inside];
+    } else {
+      for (int64_t j = 0; j < nj; ++j) {
+        const PatchColumn& at = columns[j];
+        const int64_t iz = z + at.z, iy = y + at.y, ix = x + at.x;
+        const bool met = iz >= 0 && iz < d.in && iy >= 0 && iy < h.in && ix >= 0 && ix < w.in;
+        row[j] =
+            met ? image[at.channel + iz * d.in_stride + iy * h.in_stride + ix * w.in_stride] : E();
+      }
     }
+    cpu::gemm::convert(row, width, panel);
   }
 }
 
