@@ -37,7 +37,10 @@ TEST(Headers, SeveralOperatorsOfOneNamespaceRegisterInOneFile) {
   EXPECT_TRUE(hasOpsFn("headers_test::scale.alias_out"));
 }
 
-static_assert(ET_VERSION_CHECK(1, 5, 0) && ET_VERSION_CHECK(1, 5, 1) && !ET_VERSION_CHECK(1, 5, 2));
+static_assert(ET_VERSION_CODE == 0x10501);
+#if ET_VERSION_CODE < ET_VERSION_CHECK(1, 5, 1) || ET_VERSION_CODE >= ET_VERSION_CHECK(1, 5, 2)
+#error "version.h"
+#endif
 
 TEST(Headers, TypesHaveTheNamesOfNewerTorch) {
   EXPECT_EQ(static_cast<float>(torch::headeronly::Half(1.5f)), 1.5f);
