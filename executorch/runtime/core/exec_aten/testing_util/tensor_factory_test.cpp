@@ -40,6 +40,17 @@ TEST(TensorFactory, StridesAreKept) {
   EXPECT_EQ(tf.make({3, 0}, {}, {1, 3}).strides()[1], 3);
 }
 
+TEST(TensorFactory, OrdersWithTheSameStridesAreEqual) {
+  aten::SizesType sizes[] = {1, 3};
+  aten::DimOrderType order[] = {0, 1};
+  aten::StridesType strides[] = {1, 1};
+  float data[] = {1, 2, 3};
+  aten::TensorImpl impl(ScalarType::Float, 2, sizes, data, order, strides);
+  TensorFactory<ScalarType::Float> tf;
+  EXPECT_TENSOR_EQ(tf.make({1, 3}, {1, 2, 3}, {1, 1}), Tensor(&impl));
+  EXPECT_TENSOR_NE(tf.make({1, 3}, {1, 2, 4}, {1, 1}), Tensor(&impl));
+}
+
 TEST(TensorFactory, StridesOfTensorsWithGapsOrSharedElementsAreRefused) {
   TensorFactory<ScalarType::Float> tf;
   EXPECT_DEATH(tf.make({2, 2}, {1, 2, 3, 4}, {1, 4}), "dense");

@@ -46,10 +46,12 @@ bool elements_are_close(const Tensor& a, const Tensor& b, double rtol, double at
   return true;
 }
 
+/// Whether elements of the same indices lie at the same places. Several orders of dimensions may say
+/// so, where sizes are 1 or 0.
 bool have_equal_layout(const Tensor& a, const Tensor& b) {
   return a.sizes().equals(b.sizes()) &&
          (a.dim_order().data() == nullptr || b.dim_order().data() == nullptr ||
-          a.dim_order().equals(b.dim_order()));
+          a.dim_order().equals(b.dim_order()) || a.strides().equals(b.strides()));
 }
 
 template <typename T>
