@@ -54,6 +54,14 @@ TEST(StreamDecoder, ReplacesWhatCanNeverBecomeACharacter) {
   EXPECT_EQ(stream("\xc0\x80"), (std::vector<std::string>{"\ufffd", "\ufffd", ""}));
 }
 
+TEST(StreamDecoder, Token0IsTextWhereNoTokenIsNamedSpecial) {
+  Bytes tokenizer;
+  EXPECT_EQ(*StreamDecoder(tokenizer).push(0), std::string(1, '\0'));
+  tokenizer.set_eos_tok(7);
+  EXPECT_EQ(*StreamDecoder(tokenizer).push(0), "");
+  EXPECT_EQ(*StreamDecoder(tokenizer).push(7), "");
+}
+
 TEST(StreamDecoder, GivesTheErrorOfAnUnknownToken) {
   const Bytes tokenizer;
   StreamDecoder decoder(tokenizer);

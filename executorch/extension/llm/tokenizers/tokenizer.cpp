@@ -29,7 +29,8 @@ Result<std::string> Tokenizer::token_bytes(uint64_t token) const {
 }
 
 bool Tokenizer::is_special(uint64_t token) const {
-  return token == bos_tok_ || token == eos_tok_;
+  const bool named = bos_tok_ != 0 || eos_tok_ != 0;
+  return named && (token == bos_tok_ || token == eos_tok_);
 }
 
 std::vector<uint64_t> Tokenizer::end_tokens() const {

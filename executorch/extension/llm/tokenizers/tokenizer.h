@@ -54,7 +54,8 @@ class Tokenizer {
   /// tables of what may follow. A special token gives the text that it is written as.
   virtual Result<std::string> token_bytes(uint64_t token) const;
 
-  /// Whether `token` controls the model instead of standing for text.
+  /// Whether `token` controls the model instead of standing for text. The default: bos_tok() and
+  /// eos_tok(); none where both are 0, as of a class that names neither.
   virtual bool is_special(uint64_t token) const;
 
   /// Tokens after which a generated text ends: eos_tok() and, where the file names others with that
