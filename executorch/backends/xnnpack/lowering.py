@@ -160,8 +160,15 @@ class Lowering:
                 again.append((slot, node))
             else:
                 self._slots[node] = slot
+        # Of what is the same in every call, the file that it is tagged with.
+        self._files: dict[Node, str | None] = {
+            node: (node.meta.get("custom") or {}).get("delegate_constant_tag")
+            for node in self.tensors
+        }
         for node in graph.nodes:
             self._current = node
+            if node.all_input_nodes and all(n in self._files for n in node.all_input_nodes):
+                self._files[node] = self._file_of(node)
             self._find_together(node, parts_of(node, self.constant))
         joined = {rows.join: set(rows.join.users) for rows in self.rows.values()}
         for join, readers in joined.items():
@@ -193,6 +200,10 @@ class Lowering:
             self.rows[node] = rows
             self.skip(rows.split)
 
+    def _file_of(self, node: Node) -> str | None:
+        """That of a call's first constant which is tagged with one; all of a call's go there."""
+        return next(filter(None, map(self._files.get, node.all_input_nodes)), None)
+
     def constant(self, node: Any) -> Tensor | None:
         """The tensor that a node stands for, if it is the same in every call."""
         return constant_value(node, lambda n: self.tensors.get(n))
@@ -213,7 +224,9 @@ class Lowering:
             if node in self.static:
                 self._aliases = self.static[node].aliases
                 self._range = bounds_of(self.static[node].behind[-1])
+            self.payload.file = self._file_of(node)
             RULES[node.target].lower(self, node)
+            self.payload.file = None
             self._aliases, self._range = {}, None
 
     def _convert(self, node: Node) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
+from executorch.exir.passes.external_constants_pass import (
+    delegate_external_constants_pass_unlifted,
+)
+from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 from executorch.runtime import Runtime
 from tests.interop.xnnpack_cases import CASES, Case, quantized_pt2e
 from tests.interop.xnnpack_test import ROUNDINGS, STEP
@@ -45,6 +50,41 @@ def test_floating_point_programs_agree_with_eager(name: str) -> None:
                 scale = float(want.abs().max()) * steps if want.is_floating_point() else 0.0
                 eps = torch.finfo(want.dtype).eps if want.is_floating_point() else 0.0
                 torch.testing.assert_close(got, want, rtol=0, atol=scale * eps, check_stride=False)
+
+
+class Adapted(nn.Module):
+    """A layer, and a correction that is kept in a file of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base, self.low, self.high = nn.Linear(16, 8), nn.Linear(16, 2), nn.Linear(2, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.base(x)) + self.high(self.low(x))
+
+
+@pytest.mark.parametrize("in_files", [("low", "high"), ("base", "low", "high")])
+def test_tagged_constants_lie_in_a_file_of_their_own(
+    in_files: tuple[str, ...], tmp_path: Path
+) -> None:
+    module, inputs = Adapted().eval(), (torch.randn(3, 16),)
+    unlifted = torch.export.export(module, inputs).module()
+    delegate_external_constants_pass_unlifted(
+        unlifted, lambda node: "adapter" if str(node.target).split(".")[0] in in_files else None
+    )
+    lowered = to_edge_transform_and_lower(
+        torch.export.export(unlifted, inputs), partitioner=[XnnpackPartitioner()]
+    ).to_executorch()
+    lowered.write_tensor_data_to_file(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["adapter.ptd"]
+    data = (tmp_path / "adapter.ptd").read_bytes()
+    for name, weights in module.state_dict().items():
+        inside = weights.numpy().tobytes() in (data if name.split(".")[0] in in_files else b"")
+        assert inside == (weights.numpy().tobytes() not in bytes(lowered.buffer)), name
+    result = _load_for_executorch_from_buffer(lowered.buffer, data).forward(inputs)[0]
+    torch.testing.assert_close(result, module(*inputs), rtol=1e-5, atol=1e-5)
+    with pytest.raises(RuntimeError):
+        _load_for_executorch_from_buffer(lowered.buffer).forward(inputs)
 
 
 def _lower_static(name: str, fold: bool) -> tuple[torch.nn.Module, tuple, Any]:

@@ -54,6 +54,7 @@ class Payload:
     nodes: list[tuple[_native.Member, int, Bounds]] = field(default_factory=list)
     # Offset, bytes, key of named data; the first stands for none.
     constants: list[tuple[int, int, str]] = field(default_factory=lambda: [(0, 0, "")])
+    file: str | None = None  # that constants go to from now on; else into the program
     n_externals: int = 0  # the arguments of a call; some may be no values
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
@@ -82,7 +83,9 @@ class Payload:
         """The entry of a tensor's bytes; equal bytes are stored once in a program."""
         flat = tensor.detach().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()
         key = prefix + hashlib.sha256(flat).hexdigest()
-        self.store.add_named_data(key, flat.data, alignment=16)
+        if self.file is not None:  # another call may want them in the program
+            key += f"_{self.file}"
+        self.store.add_named_data(key, flat.data, alignment=16, external_tag=self.file)
         self.constants.append((_IN_NAMED_DATA, flat.nbytes, key))
         return len(self.constants) - 1
 
