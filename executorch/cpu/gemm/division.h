@@ -29,8 +29,6 @@ struct Division {
   int64_t n_slices = 1, depth = 1;
   int64_t rows = 1;  // of a block, at most
   int64_t n_row_blocks = 1, n_column_blocks = 1;
-  /// Whether neighbouring blocks have the same rows, rather than the same columns.
-  bool same_rows = false;
   /// Threads that the product is worth.
   int64_t most_workers = 1;
 
@@ -59,9 +57,9 @@ struct Division {
   int64_t n_blocks() const { return batch * n_column_blocks * n_row_blocks; }
   int64_t workers() const { return std::min({n_threads(), n_blocks(), most_workers}); }
 
+  /// Neighbouring blocks have the same columns.
   KSlice slice(int64_t block, int64_t number) const {
-    const int64_t row = (same_rows ? block / n_column_blocks : block) % n_row_blocks;
-    const int64_t column = (same_rows ? block : block / n_row_blocks) % n_column_blocks;
+    const int64_t row = block % n_row_blocks, column = block / n_row_blocks % n_column_blocks;
     KSlice t;
     t.s = block / (n_row_blocks * n_column_blocks);
     t.i0 = row * rows;

@@ -14,7 +14,8 @@
 ///   Rows                        rows of A, ready to be multiplied, and what is known of a block
 ///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
 ///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
-///   panels_first()              whether each panel meets all tiles; then units() is 0
+///   panels_first()              whether each panel meets all tiles: then nothing is packed, and the
+///                               sum is one slice
 ///   panel_width(t, j)           of the panel at column j
 ///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
 ///                               last slice
@@ -62,7 +63,8 @@ class Driver {
     parallel_for(workers, 1, [&](int64_t worker, int64_t) {
       uint8_t* const begin = buffers + worker * size.value();
       uint8_t* const behind = begin + (panels + next_panels).value();
-      run_blocks(next, {begin, begin + panels.value(), behind, behind + rows.value()});
+      const Buffers own{begin, begin + panels.value(), behind, behind + rows.value()};
+      product_.panels_first() ? run_packed(next, own) : run_blocks(next, own);
     });
     return true;
   }
@@ -70,7 +72,23 @@ class Driver {
  private:
   static constexpr int64_t kLine = Scratch::kLine, kRateUnit = 1 << 20, kLagPanels = 2;
 
-  /// Computes blocks, taken from the counter `next`, until none is left. The following block is
+  /// Computes blocks, taken from the counter `next`, until none is left: each panel with all tiles.
+  void run_packed(std::atomic<int64_t>& next, const Buffers& buffers) const {
+    const int64_t n_blocks = division_.n_blocks();
+    typename Product::Rows rows;
+    for (int64_t block = next++; block < n_blocks; block = next++) {
+      const KSlice t = division_.slice(block, 0);
+      const int64_t n_tiles = product_.enter(t, buffers, rows);
+      for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
+        for (int64_t tile = 0; tile < n_tiles; ++tile) {
+          product_.prepare(t, tile, n_tiles, buffers, rows);
+          product_.multiply(t, j, buffers, rows);
+        }
+      }
+    }
+  }
+
+  /// The same where panels have yet to be packed: each tile with all panels. The following block is
   /// taken before the current one is computed, so that its panels can be packed ahead.
   void run_blocks(std::atomic<int64_t>& next, Buffers buffers) const {
     const int64_t n_blocks = division_.n_blocks();
@@ -93,15 +111,6 @@ class Driver {
   void run_slice(const KSlice& t, const Buffers& buffers, typename Product::Rows& rows,
                  const KSlice* after) const {
     const int64_t n_tiles = product_.enter(t, buffers, rows);
-    if (product_.panels_first()) {
-      for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
-        for (int64_t tile = 0; tile < n_tiles; ++tile) {
-          product_.prepare(t, tile, n_tiles, buffers, rows);
-          product_.multiply(t, j, buffers, rows);
-        }
-      }
-      return;
-    }
     const int64_t units = after == nullptr ? 0 : product_.units(*after);
     // Units are due in proportion to the columns that are done, of the t.nj that each tile has. They
     // are packed `lag` columns after they were fetched: their lines have arrived, and are still in
