@@ -5,8 +5,8 @@
 /// next tile: the rows stay in the L1 cache, the panels in L2. After each tile it prefetches and
 /// packs a little of the next block's panels, into a second buffer, so that memory is read all the
 /// time and what was prefetched is packed before it is evicted. Microkernels do most of that between
-/// their multiply-adds: they are told which lines and copies. Where panels are packed already, they
-/// may be taken one after the other instead, each with all tiles: then a panel stays in L1.
+/// their multiply-adds: they are told which lines and copies. Where panels are packed already, or
+/// all rows stay in L2, they are taken one after the other instead, each with all tiles.
 ///
 /// A Product has
 ///   division()                  the Division
@@ -14,8 +14,9 @@
 ///   Rows                        rows of A, ready to be multiplied, and what is known of a block
 ///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
 ///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
-///   panels_first()              whether each panel meets all tiles: then nothing is packed, and the
-///                               sum is one slice
+///   panels_first()              whether each panel meets all tiles: then none is packed before its
+///                               turn, and the sum is one slice
+///   prepare_panel(t, j, buffers)       then makes that at column j ready
 ///   panel_width(t, j)           of the panel at column j
 ///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
 ///                               last slice
@@ -53,7 +54,8 @@ class Driver {
   [[nodiscard]] bool run(Scratch& scratch) const {
     const Memory memory = product_.memory();
     const Size panels = round_up(memory.panels, kLine), rows = round_up(memory.rows, kLine);
-    const Size next_panels = division_.n_blocks() * division_.n_slices > 1 ? panels : 0;
+    const Size next_panels =
+        division_.n_blocks() * division_.n_slices > 1 && !product_.panels_first() ? panels : 0;
     const Size size = panels + next_panels + rows + round_up(memory.sums, kLine);
     const int64_t workers = division_.workers();
     const Scratch::Frame frame(scratch);
@@ -80,6 +82,7 @@ class Driver {
       const KSlice t = division_.slice(block, 0);
       const int64_t n_tiles = product_.enter(t, buffers, rows);
       for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
+        product_.prepare_panel(t, j, buffers);
         for (int64_t tile = 0; tile < n_tiles; ++tile) {
           product_.prepare(t, tile, n_tiles, buffers, rows);
           product_.multiply(t, j, buffers, rows);

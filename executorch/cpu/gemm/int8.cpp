@@ -99,6 +99,8 @@ struct Rows {
   static constexpr int64_t kFirst = 0;
   int8::Segments segments;
   int64_t padded, images = 1, line_rows, image_lines, least_lines, most_lines;
+  /// The copied rows fit half of the L2 cache: B is packed once, a panel at a time.
+  bool panels_first;
   int padding;  // what the machine multiplies as 0: nibbles behind the last one are not
 
   explicit Rows(const Int8Gemm& gemm)
@@ -108,23 +110,30 @@ struct Rows {
         padding(-int8::kernels().tile_offset[gemm.b.nibbles ? 1 : 0]) {
     line_rows = ceil_div(g.m, ceil_div(g.m, int8::kernels().rows));
     image_lines = ceil_div(g.m, line_rows);
-    least_lines = kLeastTiles;
+    panels_first = image_lines * line_rows * padded <= machine().l2 / 2;
+    least_lines = panels_first ? image_lines : kLeastTiles;
     most_lines = std::max(kBlockRows / line_rows, least_lines);
   }
 
-  Size bytes(int64_t) const { return Size(line_rows) * padded; }
-  int8::Lines lines(int64_t, int64_t first, int64_t, int8_t*) const {
-    return {g.a + first * line_rows * g.lda, line_rows * g.lda, g.lda, first};
+  Size bytes(int64_t n) const { return Size(panels_first ? n : 1) * line_rows * padded; }
+  int8::Lines lines(int64_t, int64_t first, int64_t n, int8_t* to) const {
+    const int8_t* const a = g.a + first * line_rows * g.lda;
+    if (!panels_first) return {a, line_rows * g.lda, g.lda, first};
+    copy(a, g.lda, std::min(n * line_rows, g.m - first * line_rows), to);
+    return {to, line_rows * padded, padded, first};
   }
   const int8_t* tile(const int8_t* a, int64_t& lda, int64_t n, int8_t* to) const {
-    for (int64_t i = 0; i < n; ++i) {
-      int8_t* const row = to + i * padded;
-      std::copy_n(a + i * lda, g.k, row);
-      std::memset(row + g.k, padding, 4);
-      for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) row[p] = static_cast<int8_t>(row[p] ^ 0x80);
-    }
+    if (panels_first) return a;
+    copy(a, lda, n, to);
     lda = padded;
     return to;
+  }
+  void copy(const int8_t* a, int64_t lda, int64_t n, int8_t* to) const {
+    for (int64_t i = 0; i < n; ++i, to += padded) {
+      std::copy_n(a + i * lda, g.k, to);
+      std::memset(to + g.k, padding, 4);
+      for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);
+    }
   }
 };
 

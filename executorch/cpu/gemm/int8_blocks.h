@@ -78,10 +78,13 @@ struct Lines {
 ///   line_rows              rows of a line; the last line of all may have fewer
 ///   least_lines, most_lines   of a block
 ///   segments               of a row
+///   panels_first           each panel of a block meets all its tiles, which then stay in L2; else
+///                          each tile meets all panels
 ///   bytes(n)               the memory that lines() and tile() need for a block of n lines
-///   lines(image, first, n, to)   the Lines of a block, perhaps copied to `to`
-///   tile(a, lda, n, to)    the n rows of a tile as microkernels read them, perhaps copied to `to`
-///                          (then lda changes)
+///   lines(image, first, n, to)   the Lines of a block, copied to `to` where panels come first,
+///                          unless they can be read in place
+///   tile(a, lda, n, to)    the n rows of a tile as microkernels read them, copied to `to` where
+///                          tiles come first (then lda changes)
 template <class Source>
 class Blocks {
  public:
@@ -123,7 +126,8 @@ class Blocks {
 
   gemm::Memory memory() const {
     const Size columns = division_.columns();
-    return {is_packed() ? Size(0) : columns * column_bytes_, source_.bytes(division_.rows),
+    const Size packed = is_packed() ? Size(0) : panels_first() ? Size(division_.unit) : columns;
+    return {packed * column_bytes_, source_.bytes(division_.rows),
             columns * facts_bytes_ + sums_bytes_};
   }
 
@@ -169,10 +173,16 @@ class Blocks {
         rows.tile.lda, rows.height, reinterpret_cast<int8_t*>(buffers.rows));
   }
 
-  /// Panels that are packed ahead are read by one tile after the other: rows of A are not copied
-  /// for each tile, and stay in the L2 cache.
-  bool panels_first() const { return is_packed(); }
+  bool panels_first() const { return source_.panels_first; }
   int64_t panel_width(const gemm::KSlice&, int64_t) const { return kernels_.columns; }
+
+  /// Where panels come first: makes that at column j ready.
+  void prepare_panel(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers) const {
+    if (is_packed()) return;
+    const int64_t n = std::min<int64_t>(kernels_.columns, t.nj - j);
+    pack_panel(kernels_, g_.b, source_.segments, t.j0 + j, n, buffers.panels);
+    pack_scales(t.j0 + j, n, buffers.panels);
+  }
 
   void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {
     const int64_t j0 = t.j0 + j, n = std::min<int64_t>(kernels_.columns, t.nj - j);
@@ -180,7 +190,7 @@ class Blocks {
     if (is_packed()) {
       tile.panel = packed_.panels + j0 * column_bytes_;
     } else {
-      tile.panel = buffers.panels + j * column_bytes_;
+      tile.panel = buffers.panels + (panels_first() ? 0 : j * column_bytes_);
       tile.scales = reinterpret_cast<const float*>(tile.panel + panel_bytes_);
     }
     const uint8_t* const own = buffers.sums + sums_bytes_ + j * facts_bytes_;
@@ -230,9 +240,7 @@ class Blocks {
       kernels_.pack[kind_.bits_row](g_.b.data + u.j * g_.b.row_bytes + u.from, g_.b.row_bytes, u.n,
                                     std::min(kPiece, stored_bytes_ - u.from),
                                     panel + quads * kernels_.columns * 4);
-      if (kind_.groups == 0 || u.from > 0) continue;
-      kernels_.pack_scales(g_.b.group_scales + u.j * kind_.groups, kind_.groups, u.n,
-                           reinterpret_cast<float*>(panel + panel_bytes_));
+      if (u.from == 0) pack_scales(u.j, u.n, panel);
     }
   }
 
@@ -256,17 +264,23 @@ class Blocks {
     d.m = source_.image_lines, d.n = g_.n, d.k = g_.k, d.batch = source_.images;
     d.unit = kernels_.columns;
     d.depth = std::max<int64_t>(d.k, 1);
-    if (is_packed()) {
+    const int64_t blocks = gemm::Division::even_blocks();
+    if (panels_first()) {
       // A thread keeps to its rows, which are copied once, and writes to lines of its own.
       d.divide_rows(1, source_.least_lines, gemm::Division::n_threads(), source_.most_lines);
-      const int64_t columns = ceil_div(gemm::Division::even_blocks(), d.n_blocks());
-      d.divide_columns(ceil_div(ceil_div(d.n, d.unit), columns));
+      d.divide_columns(ceil_div(ceil_div(d.n, d.unit), ceil_div(blocks, d.n_blocks())));
     } else {
       // The panels of a block and those packed ahead take half of the L2 cache.
       d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.unit));
     }
-    d.divide_rows(1, source_.least_lines, gemm::Division::even_blocks(), source_.most_lines);
+    d.divide_rows(1, source_.least_lines, blocks, source_.most_lines);
     d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
+  }
+
+  void pack_scales(int64_t j, int64_t n, uint8_t* panel) const {
+    if (kind_.groups == 0) return;
+    kernels_.pack_scales(g_.b.group_scales + j * kind_.groups, kind_.groups, n,
+                         reinterpret_cast<float*>(panel + panel_bytes_));
   }
 
   bool is_packed() const {
