@@ -14,9 +14,6 @@
 ///   Rows                        rows of A, ready to be multiplied, and what is known of a block
 ///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
 ///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
-///   panels_first()              whether each panel meets all tiles: then none is packed before its
-///                               turn, and the sum is one slice
-///   prepare_panel(t, j, buffers)       then makes that at column j ready
 ///   panel_width(t, j)           of the panel at column j
 ///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
 ///                               last slice
@@ -26,6 +23,9 @@
 ///   copy(t, begin, end, panels, rows)  lets it pack units from `begin` on, where packing is no more
 ///                               than copying, and returns how many
 ///   pack(t, begin, end, panels) packs units [begin, end) at once
+/// and, unless tiles always come first,
+///   panels_first()              whether each panel meets all tiles; then the sum is one slice
+///   multiply_panel(t, j, buffers, rows)   multiplies all rows of the slice by that at column j
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
@@ -46,6 +46,11 @@ struct Memory {
 };
 
 template <class Product>
+concept TakesPanels = requires(const Product& product) {
+  product.panels_first();
+};
+
+template <class Product>
 class Driver {
  public:
   explicit Driver(const Product& product) : product_(product), division_(product.division()) {}
@@ -55,7 +60,7 @@ class Driver {
     const Memory memory = product_.memory();
     const Size panels = round_up(memory.panels, kLine), rows = round_up(memory.rows, kLine);
     const Size next_panels =
-        division_.n_blocks() * division_.n_slices > 1 && !product_.panels_first() ? panels : 0;
+        division_.n_blocks() * division_.n_slices > 1 && !panels_first() ? panels : 0;
     const Size size = panels + next_panels + rows + round_up(memory.sums, kLine);
     const int64_t workers = division_.workers();
     const Scratch::Frame frame(scratch);
@@ -66,7 +71,10 @@ class Driver {
       uint8_t* const begin = buffers + worker * size.value();
       uint8_t* const behind = begin + (panels + next_panels).value();
       const Buffers own{begin, begin + panels.value(), behind, behind + rows.value()};
-      product_.panels_first() ? run_packed(next, own) : run_blocks(next, own);
+      if constexpr (TakesPanels<Product>) {
+        if (product_.panels_first()) return run_panels(next, own);
+      }
+      run_blocks(next, own);
     });
     return true;
   }
@@ -74,19 +82,20 @@ class Driver {
  private:
   static constexpr int64_t kLine = Scratch::kLine, kRateUnit = 1 << 20, kLagPanels = 2;
 
+  bool panels_first() const {
+    if constexpr (TakesPanels<Product>) return product_.panels_first();
+    return false;
+  }
+
   /// Computes blocks, taken from the counter `next`, until none is left: each panel with all tiles.
-  void run_packed(std::atomic<int64_t>& next, const Buffers& buffers) const {
+  void run_panels(std::atomic<int64_t>& next, const Buffers& buffers) const {
     const int64_t n_blocks = division_.n_blocks();
     typename Product::Rows rows;
     for (int64_t block = next++; block < n_blocks; block = next++) {
       const KSlice t = division_.slice(block, 0);
-      const int64_t n_tiles = product_.enter(t, buffers, rows);
+      product_.enter(t, buffers, rows);
       for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
-        product_.prepare_panel(t, j, buffers);
-        for (int64_t tile = 0; tile < n_tiles; ++tile) {
-          product_.prepare(t, tile, n_tiles, buffers, rows);
-          product_.multiply(t, j, buffers, rows);
-        }
+        product_.multiply_panel(t, j, buffers, rows);
       }
     }
   }

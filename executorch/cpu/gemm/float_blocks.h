@@ -79,9 +79,6 @@ class Blocks {
     if (is_last(t)) fetch_result(t, rows);
   }
 
-  bool panels_first() const { return false; }
-  void prepare_panel(const KSlice&, int64_t, const Buffers&) const {}
-
   /// Of the panel that begins at column j of the block: one vector or two.
   int64_t panel_width(const KSlice& t, int64_t j) const {
     return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;

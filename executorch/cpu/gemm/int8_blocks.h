@@ -176,37 +176,31 @@ class Blocks {
   bool panels_first() const { return source_.panels_first; }
   int64_t panel_width(const gemm::KSlice&, int64_t) const { return kernels_.columns; }
 
-  /// Where panels come first: makes that at column j ready.
-  void prepare_panel(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers) const {
-    if (is_packed()) return;
-    const int64_t n = std::min<int64_t>(kernels_.columns, t.nj - j);
-    pack_panel(kernels_, g_.b, source_.segments, t.j0 + j, n, buffers.panels);
-    pack_scales(t.j0 + j, n, buffers.panels);
+  void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {
+    const Panel panel(*this, t, j, buffers, buffers.panels + j * column_bytes_, rows.tile);
+    run_tile(rows.tile, panel, rows.first, rows.height);
   }
 
-  void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {
-    const int64_t j0 = t.j0 + j, n = std::min<int64_t>(kernels_.columns, t.nj - j);
+  void multiply_panel(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers,
+                      Rows& rows) const {
     Tile& tile = rows.tile;
-    if (is_packed()) {
-      tile.panel = packed_.panels + j0 * column_bytes_;
-    } else {
-      tile.panel = buffers.panels + (panels_first() ? 0 : j * column_bytes_);
-      tile.scales = reinterpret_cast<const float*>(tile.panel + panel_bytes_);
+    const Panel panel(*this, t, j, buffers, buffers.panels, tile);
+    if (!is_packed()) {
+      pack_panel(kernels_, g_.b, source_.segments, panel.j0, panel.n, buffers.panels);
+      pack_scales(panel.j0, panel.n, buffers.panels);
     }
-    const uint8_t* const own = buffers.sums + sums_bytes_ + j * facts_bytes_;
-    if (gives_bytes(g_)) {
-      const uint8_t* const columns =
-          packed_.columns == nullptr
-              ? own
-              : reinterpret_cast<const uint8_t*>(packed_.columns) + j0 * facts_bytes_;
-      kernels_.byte_tile[rows.height](
-          tile, byte_results(g_, format_, *reinterpret_cast<const ByteColumns*>(columns),
-                             rows.first, j0, n));
-      return;
+    tile.lda = rows.lines.row_stride;
+    for (int64_t line = 0; line < t.ni; ++line) {
+      const int64_t first = (rows.lines.first + line) * source_.line_rows;
+      const int64_t n = std::min(source_.line_rows, g_.m - first);
+      tile.a = rows.lines.a + line * rows.lines.line_stride;
+      for (int64_t i = 0, part = 0; i < n; ++part) {
+        const int64_t height = std::min(low_ + (part < high_tiles_ ? 1 : 0), n - i);
+        run_tile(tile, panel, first + i, height);
+        tile.a += height * tile.lda;
+        i += height;
+      }
     }
-    kernels_.tile[kind_.form][rows.height](tile);
-    kernels_.finish({&g_, reinterpret_cast<const Columns*>(own), offset_, rows.first, rows.height,
-                     j0, n, static_cast<const int32_t*>(tile.sums), kernels_.columns});
   }
 
   /// A unit is kPiece bytes of the rows of B in a panel.
@@ -275,6 +269,33 @@ class Blocks {
     }
     d.divide_rows(1, source_.least_lines, blocks, source_.most_lines);
     d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
+  }
+
+  /// The panel that a tile is multiplied by, and what is known of its columns.
+  struct Panel {
+    Panel(const Blocks& b, const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers,
+          const uint8_t* packed, Tile& tile)
+        : j0(t.j0 + j), n(std::min<int64_t>(b.kernels_.columns, t.nj - j)) {
+      tile.panel = b.is_packed() ? b.packed_.panels + j0 * b.column_bytes_ : packed;
+      tile.scales = reinterpret_cast<const float*>(tile.panel + b.panel_bytes_);
+      columns = b.packed_.columns == nullptr
+                    ? buffers.sums + b.sums_bytes_ + j * b.facts_bytes_
+                    : reinterpret_cast<const uint8_t*>(b.packed_.columns) + j0 * b.facts_bytes_;
+    }
+    int64_t j0, n;
+    const uint8_t* columns;  // ByteColumns or Columns
+  };
+
+  void run_tile(const Tile& tile, const Panel& panel, int64_t first, int64_t height) const {
+    if (gives_bytes(g_)) {
+      const auto& columns = *reinterpret_cast<const ByteColumns*>(panel.columns);
+      kernels_.byte_tile[height](tile,
+                                 byte_results(g_, format_, columns, first, panel.j0, panel.n));
+      return;
+    }
+    kernels_.tile[kind_.form][height](tile);
+    kernels_.finish({&g_, reinterpret_cast<const Columns*>(panel.columns), offset_, first, height,
+                     panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), kernels_.columns});
   }
 
   void pack_scales(int64_t j, int64_t n, uint8_t* panel) const {
