@@ -51,7 +51,7 @@ class Blocks {
     int64_t i = 0, height = 0;
     int64_t finished = 0;  // columns
     const Acc* a = nullptr;
-    Ahead<Acc> ahead;  // of the next tile
+    Tile<Acc> tile = {};  // the next one, whose `ahead` fetch() and copy() say
   };
 
   const Division& division() const { return division_; }
@@ -89,7 +89,7 @@ class Blocks {
     const int64_t columns = division_.columns();
     Acc* const sums =
         reinterpret_cast<Acc*>(buffers.sums) + (division_.n_slices == 1 ? 0 : rows.i * columns);
-    Tile<Acc> tile;
+    Tile<Acc>& tile = rows.tile;  // not copied: loads would wait for the stores of its parts
     tile.a = rows.a;
     tile.lda = lda_;
     tile.k = t.np;
@@ -97,7 +97,8 @@ class Blocks {
     tile.ld_to = columns;
     tile.partial = t.p0 > 0 ? tile.to : nullptr;
     tile.ld_partial = columns;
-    tile.ahead = rows.ahead;
+    tile.bias = tile.residual = nullptr;
+    tile.bounded = false;
     if (is_last(t) && tiles_finish_ && j + width <= t.nj) {
       finish_in_tile(t, rows.i, j, tile);
       rows.finished = j + width;
@@ -111,7 +112,7 @@ class Blocks {
       }
     }
     kernels_.tile[width == width_ ? 1 : 0][rows.height](tile);
-    rows.ahead = {};
+    tile.ahead = {};
     if (is_last(t) && j + width >= t.nj && rows.finished < t.nj) {
       finish(g_, t.s, sums + rows.finished, columns, t.i0 + rows.i, rows.height,
              t.j0 + rows.finished, t.nj - rows.finished);
@@ -126,7 +127,7 @@ class Blocks {
 
   int64_t fetch(const KSlice& t, int64_t begin, int64_t end, Rows& rows) const {
     if (begin >= end) return 0;
-    typename Ahead<Acc>::Fetch& fetch = rows.ahead.fetch;
+    typename Ahead<Acc>::Fetch& fetch = rows.tile.ahead.fetch;
     if (by_rows_) {
       fetch = {reinterpret_cast<const char*>(b_at(t, begin, 0)), end - begin, t.nj * kStored,
                g_.b.row_stride * kStored};
@@ -146,9 +147,9 @@ class Blocks {
   int64_t copy(const KSlice& t, int64_t begin, int64_t end, uint8_t* to, Rows& rows) const {
     if constexpr (std::is_same_v<T, Acc>) {
       if (!by_rows_ || b_in_place_ || t.nj % width_ != 0) return 0;
-      rows.ahead.copy = {b_at(t, begin, 0), reinterpret_cast<Acc*>(to) + begin * width_,
-                         end - begin,       t.nj / width_,
-                         g_.b.row_stride,   t.np * width_};
+      rows.tile.ahead.copy = {b_at(t, begin, 0), reinterpret_cast<Acc*>(to) + begin * width_,
+                              end - begin,       t.nj / width_,
+                              g_.b.row_stride,   t.np * width_};
       return end - begin;
     }
     return 0;
