@@ -6,6 +6,8 @@
 #include <executorch/backends/xnnpack/runtime/work.h>
 #include <executorch/runtime/backend/interface.h>
 
+#include <chrono>
+
 namespace executorch::backends::xnnpack::testing {
 namespace {
 
@@ -111,6 +113,23 @@ TEST(XnnpackWork, OfWindowsLargerThanTheImageIsThatOfItsPixels) {
   ASSERT_EQ(Loaded(b).run({floats.make({1, 3, 3, 1}, {1, 2, 3, 4, 9, 6, 7, 8, 5}), out}),
             Error::Ok);
   EXPECT_EQ(elements(out), Floats{9});
+}
+
+TEST(XnnpackWork, OfImagesWithoutColumnsIsNone) {
+  // Each of the eight windows has half a thousand million rows of taps inside, and no column.
+  constexpr int32_t rows = (1 << 30) - 3;
+  for (const Kind kind : {Kind::XNNMaxPooling2d, Kind::XNNAvgPooling2d}) {
+    PayloadBuilder b;
+    const uint32_t x = b.input(Type::fp32, {2, rows, 4, 6}), y = b.output(Type::fp32, {2, 1, 8, 6});
+    b.node(kind, fb::Create_XNNPooling2D(b.fbb, rows + 8, 2, rows + 8, 2, 1610612739, 1, 1073741823,
+                                         1, 2, 1, x, y));
+    Loaded loaded(b);
+    ASSERT_EQ(loaded.error, Error::Ok);
+    const auto out = floats.zeros({2, 1, 4, 6});
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(loaded.run({floats.zeros({2, rows, 0, 6}), out}), Error::Ok);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  }
 }
 
 TEST(XnnpackWork, CountsTheShapesOfTheCallNotTheLargest) {

@@ -58,6 +58,15 @@ struct Taps {
   int64_t count() const { return end - begin; }
 };
 
+/// Calls f(y, x) for the taps' places. An image without columns may have any number of rows.
+template <class F>
+void each_place(const Taps& rows, const Taps& columns, const F& f) {
+  if (columns.count() == 0) return;
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    for (int64_t j = columns.begin; j < columns.end; ++j) f(rows.source(i), columns.source(j));
+  }
+}
+
 void add_run(const float* x, int64_t n, float* sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
 }
@@ -111,12 +120,10 @@ bool pool_integers(const Value& x, const Value& out, const Node& node, cpu::Scra
       const Taps rows(w, 0, pixel / width % height, x.shape[1]);
       const Taps columns(w, 1, pixel % width, x.shape[2]);
       some.n_rows = 0;
-      for (int64_t i = rows.begin; i < rows.end; ++i) {
-        for (int64_t j = columns.begin; j < columns.end; ++j) {
-          places[some.n_rows++] = x.as<uint8_t>() + element(x.shape, pixel / width / height,
-                                                            rows.source(i), columns.source(j), 0);
-        }
-      }
+      each_place(rows, columns, [&](int64_t in_y, int64_t in_x) {
+        places[some.n_rows++] =
+            x.as<uint8_t>() + element(x.shape, pixel / width / height, in_y, in_x, 0);
+      });
       some.y = out.as<uint8_t>() + pixel * channels;
       some.run();
     }
@@ -140,12 +147,10 @@ bool run_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
         const Taps rows(w, 0, y, x.shape[1]), columns(w, 1, x_out, x.shape[2]);
         float room[kRun];
         std::fill_n(result, n, average ? 0.0f : -std::numeric_limits<float>::infinity());
-        for (int64_t i = rows.begin; i < rows.end; ++i) {
-          for (int64_t j = columns.begin; j < columns.end; ++j) {
-            const int64_t at = element(x.shape, image, rows.source(i), columns.source(j), c);
-            (average ? add_run : max_run)(read_run(x, at, n, room), n, result);
-          }
-        }
+        each_place(rows, columns, [&](int64_t in_y, int64_t in_x) {
+          const int64_t at = element(x.shape, image, in_y, in_x, c);
+          (average ? add_run : max_run)(read_run(x, at, n, room), n, result);
+        });
         if (!average) return;
         // Padding does not count.
         const auto count = static_cast<float>(rows.count() * columns.count());
