@@ -35,6 +35,7 @@ struct Quantization {
   int32_t channel_dim = 0;
   int32_t group_size = 0;
   int32_t row_dims = 1;
+  bool of_no_kind = false;  // parameters, but of which kind is not said
 };
 
 class PayloadBuilder {
@@ -64,7 +65,7 @@ class PayloadBuilder {
     const auto tensor =
         fb::CreateXNNTensorValue(fbb, type, static_cast<uint32_t>(dims.size()),
                                  fbb.CreateVector(dims), data, external, flags, id, on_entry);
-    const auto entry = scales.first == fb::XNNQuantParams::NONE
+    const auto entry = scales.second.IsNull()
                            ? fb::CreateXValue(fbb, fb::XValueUnion::XNNTensorValue, tensor.Union())
                            : fb::CreateXValue(fbb, fb::XValueUnion::XNNQuantizedTensorValue,
                                               fb::CreateXNNQuantizedTensorValue(
@@ -161,7 +162,8 @@ class PayloadBuilder {
                     .Union()};
       }
       default:
-        return {fb::XNNQuantParams::NONE, 0};
+        return {fb::XNNQuantParams::NONE,
+                q.of_no_kind ? fb::CreatePerTensorQuant(fbb, 1, 0).Union() : 0};
     }
   }
 

@@ -181,6 +181,8 @@ const Fault kFaults[] = {
                 fb::CreateXNNStaticSlice(s.b.fbb, 2, s.b.fbb.CreateVector(Dims{0, 2}),
                                          s.b.fbb.CreateVector(Dims{2, 2}), s.x, s.inner));
      }},
+    {"quantization of no kind",
+     [](Small& s) { s.b.value(Type::fp32, {2}, {.of_no_kind = true}, 0, kNoId, 0); }},
     {"axis beyond the rank",
      [](Small& s) {
        s.b.node(Kind::XNNConcatenate2,

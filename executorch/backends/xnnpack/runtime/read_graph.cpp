@@ -104,7 +104,8 @@ class Reader {
                      static_cast<int>(value.type), name_of(value.type),
                      fb::EnumNameXNNQuantParams(params));
     if (quantized != nullptr) {
-      ET_REQUIRE_VALUE(quantized->quant_params() != nullptr, "no quantization parameters");
+      ET_REQUIRE_VALUE(quantized->quant_params() != nullptr && params != fb::XNNQuantParams::NONE,
+                       "no quantization parameters");
       ET_CHECK_OK_OR_RETURN_ERROR(read_quantization(*quantized, value));
     }
     return read_place(*tensor, value);
