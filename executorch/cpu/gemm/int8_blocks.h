@@ -79,7 +79,7 @@ struct Lines {
 ///   least_lines, most_lines   of a block
 ///   segments               of a row
 ///   panels_first           each panel of a block meets all its tiles, which then stay in L2; else
-///                          each tile meets all panels
+///                          each tile, which is a line, meets all panels
 ///   bytes(n)               the memory that lines() and tile() need for a block of n lines
 ///   lines(image, first, n, to)   the Lines of a block, copied to `to` where panels come first,
 ///                          unless they can be read in place
@@ -118,7 +118,6 @@ class Blocks {
     int64_t image = -1, line = -1;  // with which the block of `lines` begins
     Lines lines = {};
     Tile tile = {};
-    int64_t at = 0, part = 0;       // the tile's line in the block, and its place in that
     int64_t first = 0, height = 0;  // of the tile
   };
 
@@ -151,26 +150,17 @@ class Blocks {
         new (to) Columns(g_, t.j0 + j, n);
       }
     }
-    return t.ni * line_tiles_;
+    return t.ni;
   }
 
-  /// Tiles come in turn. Those of a line have nearly equal heights: a low one has too few sums to
-  /// hide the latency of its multiply-adds.
+  /// Where tiles come first, each is a line.
   void prepare(const gemm::KSlice&, int64_t tile, int64_t, const gemm::Buffers& buffers,
                Rows& rows) const {
-    if (tile == 0) {
-      rows.at = rows.part = 0;
-    } else if (++rows.part == line_tiles_) {
-      rows.part = 0;
-      ++rows.at;
-    }
-    const int64_t begin = rows.part * low_ + std::min(rows.part, high_tiles_);
-    rows.first = (rows.lines.first + rows.at) * source_.line_rows + begin;
-    rows.height = std::min(low_ + (rows.part < high_tiles_ ? 1 : 0), g_.m - rows.first);
+    rows.first = (rows.lines.first + tile) * source_.line_rows;
+    rows.height = std::min(source_.line_rows, g_.m - rows.first);
     rows.tile.lda = rows.lines.row_stride;
-    rows.tile.a = source_.tile(
-        rows.lines.a + rows.at * rows.lines.line_stride + begin * rows.lines.row_stride,
-        rows.tile.lda, rows.height, reinterpret_cast<int8_t*>(buffers.rows));
+    rows.tile.a = source_.tile(rows.lines.a + tile * rows.lines.line_stride, rows.tile.lda,
+                               rows.height, reinterpret_cast<int8_t*>(buffers.rows));
   }
 
   bool panels_first() const { return source_.panels_first; }
@@ -190,6 +180,8 @@ class Blocks {
       pack_scales(panel.j0, panel.n, buffers.panels);
     }
     tile.lda = rows.lines.row_stride;
+    // The tiles of a line have nearly equal heights: a low one has too few sums to hide the latency
+    // of its multiply-adds.
     for (int64_t line = 0; line < t.ni; ++line) {
       const int64_t first = (rows.lines.first + line) * source_.line_rows;
       const int64_t n = std::min(source_.line_rows, g_.m - first);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/compiler.h>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace executorch {
 namespace extension {
@@ -55,6 +57,25 @@ namespace internal {
 runtime::Result<void*> writable_parameter(const char* optimizer, std::string_view name,
                                           const aten::Tensor& parameter,
                                           const aten::Tensor& gradient);
+
+/// Calls function(place, options, name, parameter, gradient) for the parameters that have gradients,
+/// until it returns an error; `place` counts the parameters of all groups.
+template <typename Group, typename Function>
+runtime::Error each_gradient(const std::vector<Group>& groups,
+                             const std::map<std::string_view, aten::Tensor>& named_gradients,
+                             const Function& function) {
+  size_t next = 0;
+  for (const Group& group : groups) {
+    for (const auto& [name, parameter] : group.named_parameters()) {
+      const size_t place = next++;
+      const auto gradient = named_gradients.find(name);
+      if (gradient == named_gradients.end()) continue;
+      ET_CHECK_OK_OR_RETURN_ERROR(
+          function(place, group.options(), name, parameter, gradient->second));
+    }
+  }
+  return runtime::Error::Ok;
+}
 
 /// Calls `function` with `pointer` as one to elements of `type`, one that writable_parameter takes.
 template <typename Function>

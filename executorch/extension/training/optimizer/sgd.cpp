@@ -95,18 +95,15 @@ void SGD::run(const Update& update) {
 Error SGD::step(const NamedTensors& named_gradients) {
   return runtime::catch_allocation_failure("SGD", [&]() -> Error {
     std::vector<Update> updates;
-    size_t place = 0;
-    for (const SGDParamGroup& group : param_groups_) {
-      for (const auto& [name, parameter] : group.named_parameters()) {
-        Momentum& momentum = momenta_[place++];
-        const auto gradient = named_gradients.find(name);
-        if (gradient == named_gradients.end()) continue;
-        Update& update = updates.emplace_back();
-        update.options = &group.options();
-        update.momentum = &momentum;
-        ET_CHECK_OK_OR_RETURN_ERROR(prepare(name, parameter, gradient->second, update));
-      }
-    }
+    ET_CHECK_OK_OR_RETURN_ERROR(
+        internal::each_gradient(param_groups_, named_gradients,
+                                [&](size_t place, const SGDOptions& options, std::string_view name,
+                                    const Tensor& parameter, const Tensor& gradient) {
+                                  Update& update = updates.emplace_back();
+                                  update.options = &options;
+                                  update.momentum = &momenta_[place];
+                                  return prepare(name, parameter, gradient, update);
+                                }));
     for (const Update& update : updates) run(update);
     return Error::Ok;
   });
