@@ -1,6 +1,7 @@
 #include <executorch/cpu/gemm/int8.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_testing.h>
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
@@ -150,6 +151,14 @@ TEST_P(Int8, ComputesGroupsOfAnySize) {
     }
   }
   Example(25, 70, 768, true, 32).check();
+}
+
+// More rows than stay in the L2 cache: each tile meets all panels, which are packed piece by piece.
+TEST_P(Int8, ComputesRowsThatFillTheCache) {
+  const int64_t m = machine().l2 / 2 / 2501 + 50;
+  Example(m, 70, 2501).check();
+  Example(m, 35, 2501, true).check();
+  Example(m, 35, 2496, true, 96).check();
 }
 
 TEST_P(Int8, IsExactAtTheEndsOfTheRange) {
