@@ -12,16 +12,18 @@
 ///   division()                  the Division
 ///   memory()                    the Memory that a thread needs
 ///   Rows                        rows of A, ready to be multiplied, and what is known of a block
-///   enter(t, buffers, rows)     a thread begins the slice t; returns its number of tiles
+///   enter(t, after, buffers, rows)   a thread begins the slice t; `after`, unless null, is the next
+///                               one. Returns the number of tiles
 ///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
 ///   panel_width(t, j)           of the panel at column j
 ///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
 ///                               last slice
 ///   units(t)                    of packing, for all panels of a slice
+///   tiles_pack(t)               whether tiles pack those of `after`, as enter() told them, rather
+///                               than the driver
+///   pack_rest(t, panels, rows)  packs what tiles left of it
 ///   fetch(t, begin, end, rows)  lets the next multiply() prefetch what units from `begin` on are
 ///                               packed from, and returns how many
-///   copy(t, begin, end, panels, rows)  lets it pack units from `begin` on, where packing is no more
-///                               than copying, and returns how many
 ///   pack(t, begin, end, panels) packs units [begin, end) at once
 /// and, unless tiles always come first,
 ///   panels_first()              whether each panel meets all tiles; then the sum is one slice
@@ -93,7 +95,7 @@ class Driver {
     typename Product::Rows rows;
     for (int64_t block = next++; block < n_blocks; block = next++) {
       const KSlice t = division_.slice(block, 0);
-      product_.enter(t, buffers, rows);
+      product_.enter(t, nullptr, buffers, rows);
       for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
         product_.multiply_panel(t, j, buffers, rows);
       }
@@ -122,8 +124,9 @@ class Driver {
   /// Multiplies one slice; prefetches and packs `after`, the following one, unless null.
   void run_slice(const KSlice& t, const Buffers& buffers, typename Product::Rows& rows,
                  const KSlice* after) const {
-    const int64_t n_tiles = product_.enter(t, buffers, rows);
-    const int64_t units = after == nullptr ? 0 : product_.units(*after);
+    const int64_t n_tiles = product_.enter(t, after, buffers, rows);
+    const bool tiles_pack = after != nullptr && product_.tiles_pack(*after);
+    const int64_t units = after == nullptr || tiles_pack ? 0 : product_.units(*after);
     // Units are due in proportion to the columns that are done, of the t.nj that each tile has. They
     // are packed `lag` columns after they were fetched: their lines have arrived, and are still in
     // the cache.
@@ -144,12 +147,12 @@ class Driver {
         }
         const int64_t done = tile * t.nj + std::min(j + width, t.nj), end = due(done - lag);
         fetched += product_.fetch(*after, fetched, due(done), rows);
-        packed += product_.copy(*after, packed, end, buffers.next_panels, rows);
         product_.multiply(t, j, buffers, rows);
         if (packed < end) product_.pack(*after, packed, end, buffers.next_panels);
         packed = end;
       }
     }
+    if (tiles_pack) product_.pack_rest(*after, buffers.next_panels, rows);
   }
 
   const Product& product_;

@@ -47,11 +47,15 @@ class Blocks {
 
   // ---- what the driver asks for ----
 
+  /// What each panel needs lies together here, for multiply-adds evict it from L1 every time.
   struct Rows {
+    Tile<Acc> tile = {};    // the next one
+    Ahead<Acc> ahead = {};  // of the tiles
+    void (*run)(const Tile<Acc>&) = nullptr;
+    int64_t whole = 0;              // columns in panels of two vectors, which `run` multiplies by
+    int64_t width = 0, b_step = 0;  // columns of such a panel; elements of B to the next one
+    int64_t finished = 0;           // columns of which nothing remains to be done after the tiles
     int64_t i = 0, height = 0;
-    int64_t finished = 0;  // columns
-    const Acc* a = nullptr;
-    Tile<Acc> tile = {};  // the next one, whose `ahead` fetch() and copy() say
   };
 
   const Division& division() const { return division_; }
@@ -65,17 +69,30 @@ class Blocks {
   /// Tiles have nearly equal heights: a low one has too few sums to hide the latency of its loads.
   /// Where rows of A are a whole number of set strides apart, they compete with B for the ways of a
   /// set: then tiles are lower.
-  int64_t enter(const KSlice& t, const Buffers&, Rows&) const {
+  int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
     const bool compete = a_in_place_ && lda_ * kSize % machine().l1_set_stride == 0;
-    return ceil_div(t.ni, compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows);
+    const int64_t n_tiles =
+        ceil_div(t.ni, compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows);
+    rows.ahead = {};
+    rows.tile.ahead = &rows.ahead;
+    if (after != nullptr && tiles_pack(*after)) {
+      look_ahead(*after, buffers.next_panels, rows.ahead);
+      rows.ahead.spread_over(n_tiles * ceil_div(t.nj, width_) * (t.np / Ahead<Acc>::kSteps));
+    }
+    return n_tiles;
   }
 
   void prepare(const KSlice& t, int64_t tile, int64_t n_tiles, const Buffers& buffers,
                Rows& rows) const {
     rows.i = t.ni * tile / n_tiles;
     rows.height = t.ni * (tile + 1) / n_tiles - rows.i;
-    rows.finished = 0;
-    rows.a = rows_of_a(t, rows, reinterpret_cast<Acc*>(buffers.rows));
+    rows.tile.a = rows_of_a(t, rows, reinterpret_cast<Acc*>(buffers.rows));
+    rows.tile.lda = lda_;
+    rows.tile.k = t.np;
+    rows.whole = t.nj / width_ * width_;
+    rows.finished = is_last(t) ? columns_finished(t) : t.nj;
+    rows.run = kernels_.tile[1][rows.height];
+    place(t, 0, buffers, rows);
     if (is_last(t)) fetch_result(t, rows);
   }
 
@@ -85,36 +102,24 @@ class Blocks {
   }
 
   void multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
-    const int64_t width = panel_width(t, j), in_place = columns_in_place(t);
-    const int64_t columns = division_.columns();
-    Acc* const sums =
-        reinterpret_cast<Acc*>(buffers.sums) + (division_.n_slices == 1 ? 0 : rows.i * columns);
-    Tile<Acc>& tile = rows.tile;  // not copied: loads would wait for the stores of its parts
-    tile.a = rows.a;
-    tile.lda = lda_;
-    tile.k = t.np;
-    tile.to = sums + j;
-    tile.ld_to = columns;
-    tile.partial = t.p0 > 0 ? tile.to : nullptr;
-    tile.ld_partial = columns;
-    tile.bias = tile.residual = nullptr;
-    tile.bounded = false;
-    if (is_last(t) && tiles_finish_ && j + width <= t.nj) {
-      finish_in_tile(t, rows.i, j, tile);
-      rows.finished = j + width;
+    Tile<Acc>& tile = rows.tile;
+    if (j < rows.whole) {
+      rows.run(tile);
+      tile.b += rows.b_step;
+      tile.to += rows.width;
+      if (tile.partial != nullptr) tile.partial += rows.width;
+      if (tile.bias != nullptr) tile.bias += rows.width;
+      if (tile.residual != nullptr) tile.residual += rows.width;
+      j += rows.width;
+    } else {
+      place(t, j, buffers, rows);
+      const int64_t width = panel_width(t, j);
+      kernels_.tile[width == width_ ? 1 : 0][rows.height](tile);
+      j += width;
     }
-    tile.b = reinterpret_cast<const Acc*>(buffers.panels) + (j - in_place) * t.np;
-    tile.ldb = width;
-    if constexpr (std::is_same_v<T, Acc>) {
-      if (j < in_place) {
-        tile.b = b_at(t, 0, j);
-        tile.ldb = g_.b.row_stride;
-      }
-    }
-    kernels_.tile[width == width_ ? 1 : 0][rows.height](tile);
-    tile.ahead = {};
-    if (is_last(t) && j + width >= t.nj && rows.finished < t.nj) {
-      finish(g_, t.s, sums + rows.finished, columns, t.i0 + rows.i, rows.height,
+    if (j >= t.nj && rows.finished < t.nj) {
+      const Acc* const sums = sums_of(rows, buffers);
+      finish(g_, t.s, sums + rows.finished, division_.columns(), t.i0 + rows.i, rows.height,
              t.j0 + rows.finished, t.nj - rows.finished);
     }
   }
@@ -125,34 +130,29 @@ class Blocks {
     return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
   }
 
+  bool tiles_pack(const KSlice& t) const {
+    return std::is_same_v<T, Acc> && by_rows_ && t.nj % width_ == 0;
+  }
+  void pack_rest(const KSlice& t, uint8_t* to, const Rows& rows) const {
+    if (rows.ahead.rows_to_copy > 0) pack(t, t.np - rows.ahead.rows_to_copy, t.np, to);
+  }
+
   int64_t fetch(const KSlice& t, int64_t begin, int64_t end, Rows& rows) const {
     if (begin >= end) return 0;
-    typename Ahead<Acc>::Fetch& fetch = rows.tile.ahead.fetch;
+    Ahead<Acc>& ahead = rows.ahead;
     if (by_rows_) {
-      fetch = {reinterpret_cast<const char*>(b_at(t, begin, 0)), end - begin, t.nj * kStored,
-               g_.b.row_stride * kStored};
+      fetch_rows(t, begin, end - begin, ahead);
     } else if (by_columns_) {
       const int64_t j = begin / pieces(t) * width_, first = begin % pieces(t);
       end = std::min(end, begin - first + pieces(t));  // of one panel
       const int64_t p = first * kMostLanes;
-      fetch = {reinterpret_cast<const char*>(b_at(t, p, j)), std::min(width_, t.nj - j),
-               (std::min((first + end - begin) * kMostLanes, t.np) - p) * kStored,
-               g_.b.col_stride * kStored};
+      ahead.fetch = reinterpret_cast<const char*>(b_at(t, p, j));
+      ahead.stride = g_.b.col_stride * kStored;
+      ahead.rows_to_fetch = std::min(width_, t.nj - j);
+      ahead.lines = lines(std::min((first + end - begin) * kMostLanes, t.np) - p, ahead);
     }
-    const bool aligned = (reinterpret_cast<uintptr_t>(fetch.at) | fetch.stride) % kLine == 0;
-    fetch.lines = ceil_div(fetch.lines, kLine) + (aligned ? 0 : 1);
+    ahead.spread_over(rows.tile.k / Ahead<Acc>::kSteps);
     return end - begin;
-  }
-
-  int64_t copy(const KSlice& t, int64_t begin, int64_t end, uint8_t* to, Rows& rows) const {
-    if constexpr (std::is_same_v<T, Acc>) {
-      if (!by_rows_ || b_in_place_ || t.nj % width_ != 0) return 0;
-      rows.tile.ahead.copy = {b_at(t, begin, 0), reinterpret_cast<Acc*>(to) + begin * width_,
-                              end - begin,       t.nj / width_,
-                              g_.b.row_stride,   t.np * width_};
-      return end - begin;
-    }
-    return 0;
   }
 
   void pack(const KSlice& t, int64_t begin, int64_t end, uint8_t* to) const {
@@ -210,6 +210,65 @@ class Blocks {
   /// Row p and column j of the slice.
   const T* b_at(const KSlice& t, int64_t p, int64_t j) const {
     return element(g_.b, t.p0 + p, t.j0 + j) + t.s * g_.b_batch;
+  }
+
+  /// Cache lines of n contiguous elements of B.
+  static int64_t lines(int64_t n, const Ahead<Acc>& ahead) {
+    const bool aligned = (reinterpret_cast<uintptr_t>(ahead.fetch) | ahead.stride) % kLine == 0;
+    return ceil_div(n * kStored, kLine) + (aligned ? 0 : 1);
+  }
+  /// n rows of B from row p of the slice on.
+  void fetch_rows(const KSlice& t, int64_t p, int64_t n, Ahead<Acc>& ahead) const {
+    ahead.fetch = reinterpret_cast<const char*>(b_at(t, p, 0));
+    ahead.stride = g_.b.row_stride * kStored;
+    ahead.rows_to_fetch = n;
+    ahead.lines = lines(t.nj, ahead);
+  }
+  /// All rows of a slice, which tiles copy to the panels `to` unless B is read in place.
+  void look_ahead(const KSlice& t, uint8_t* to, Ahead<Acc>& ahead) const {
+    fetch_rows(t, 0, t.np, ahead);
+    if constexpr (std::is_same_v<T, Acc>) {
+      if (b_in_place_) return;
+      ahead.from = b_at(t, 0, 0);
+      ahead.to = reinterpret_cast<Acc*>(to);
+      ahead.rows_to_copy = t.np;
+      ahead.pieces = t.nj / width_;
+      ahead.ld = g_.b.row_stride;
+      ahead.step = t.np * width_;
+    }
+  }
+
+  Acc* sums_of(const Rows& rows, const Buffers& buffers) const {
+    return reinterpret_cast<Acc*>(buffers.sums) +
+           (division_.n_slices == 1 ? 0 : rows.i * division_.columns());
+  }
+  /// How many columns tiles finish of the last slice.
+  int64_t columns_finished(const KSlice& t) const {
+    if (!tiles_finish_) return 0;
+    return t.nj % kernels_.lanes == 0 ? t.nj : t.nj / width_ * width_;
+  }
+  /// Says where tiles from column j on read B and store their sums.
+  void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+    Tile<Acc>& tile = rows.tile;
+    const int64_t in_place = columns_in_place(t), width = panel_width(t, j);
+    tile.to = sums_of(rows, buffers) + j;
+    tile.ld_to = division_.columns();
+    tile.partial = t.p0 > 0 ? tile.to : nullptr;
+    tile.ld_partial = tile.ld_to;
+    tile.bias = tile.residual = nullptr;
+    tile.bounded = false;
+    if (is_last(t) && j < rows.finished) finish_in_tile(t, rows.i, j, tile);
+    tile.b = reinterpret_cast<const Acc*>(buffers.panels) + (j - in_place) * t.np;
+    tile.ldb = width;
+    rows.b_step = width_ * t.np;
+    rows.width = width_;
+    if constexpr (std::is_same_v<T, Acc>) {
+      if (j < in_place) {
+        tile.b = b_at(t, 0, j);
+        tile.ldb = g_.b.row_stride;
+        rows.b_step = width_;
+      }
+    }
   }
 
   /// Rows [p, p_end) of the panel at column j; all of them unless columns are contiguous.

@@ -130,7 +130,8 @@ class Blocks {
             columns * facts_bytes_ + sums_bytes_};
   }
 
-  int64_t enter(const gemm::KSlice& t, const gemm::Buffers& buffers, Rows& rows) const {
+  int64_t enter(const gemm::KSlice& t, const gemm::KSlice*, const gemm::Buffers& buffers,
+                Rows& rows) const {
     if (rows.image != t.s || rows.line != t.i0) {
       rows.lines = source_.lines(t.s, t.i0, t.ni, reinterpret_cast<int8_t*>(buffers.rows));
       rows.image = t.s;
@@ -214,9 +215,10 @@ class Blocks {
     return std::max<int64_t>(end - begin, 0);
   }
 
-  int64_t copy(const gemm::KSlice&, int64_t, int64_t, uint8_t*, Rows&) const {
-    return 0;
+  static bool tiles_pack(const gemm::KSlice&) {
+    return false;
   }
+  static void pack_rest(const gemm::KSlice&, uint8_t*, const Rows&) {}
 
   void pack(const gemm::KSlice& t, int64_t begin, int64_t end, uint8_t* panels) const {
     for (int64_t unit = begin; unit < end; ++unit) {

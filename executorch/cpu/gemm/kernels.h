@@ -11,26 +11,34 @@
 
 #include <executorch/cpu/gemm/gemm.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace executorch::cpu::gemm {
 
-/// What a tile does for the next block between its multiply-adds, a little after every few steps:
-/// they leave loads and stores idle, and memory answers few lines at a time.
+/// What tiles do for the next slice between their multiply-adds, which leave loads and stores idle:
+/// they prefetch rows of memory into L2, and copy rows of B to panels `kRowsBehind` rows later, when
+/// they have arrived and are still there. A row at a time, for memory is read in longer pieces then.
+/// Tiles advance this, `rate` at each of their k / kSteps steps.
 template <class Acc>
 struct Ahead {
-  /// Prefetches into L2: `lines` cache lines from at + i * stride bytes on, i < n.
-  struct Fetch {
-    const char* at = nullptr;
-    int64_t n = 0, lines = 0, stride = 0;
-  } fetch;
-  /// Copies rows of B to where they lie in the panels, in pieces of two vectors: piece q of row i
-  /// is from[i * ld + q * width], and becomes to[i * width + q * step].
-  struct Copy {
-    const Acc* from = nullptr;
-    Acc* to = nullptr;
-    int64_t n = 0, pieces = 0, ld = 0, step = 0;
-  } copy;
+  static constexpr int64_t kSteps = 4, kRow = 1 << 20, kRowsBehind = 16;
+
+  /// Rows of `lines` cache lines, `stride` bytes apart.
+  const char* fetch = nullptr;
+  int64_t rows_to_fetch = 0, lines = 0, stride = 0;
+  /// Rows of pieces of two vectors: piece q of row i is from[i * ld + q * width], and becomes
+  /// to[i * width + q * step].
+  const Acc* from = nullptr;
+  Acc* to = nullptr;
+  int64_t rows_to_copy = 0, pieces = 0, ld = 0, step = 0;
+  int64_t rate = 0, due = 0;  // in kRow
+
+  /// All rows are done after `steps` steps.
+  void spread_over(int64_t steps) {
+    const int64_t rows = rows_to_copy > 0 ? rows_to_copy + kRowsBehind : rows_to_fetch;
+    rate = rows * kRow / std::max<int64_t>(steps, 1) + 1;
+  }
 };
 
 /// One tile: to[i, j] = min(max(sums[i, j] + partial[i, j] + bias[j] + residual[i, j], low), high)
@@ -52,7 +60,7 @@ struct Tile {
   int64_t ld_residual = 0;
   bool bounded = false;
   Acc low = 0, high = 0;
-  Ahead<Acc> ahead = {};  // scalar kernels are given none
+  Ahead<Acc>* ahead = nullptr;  // scalar kernels may have none
 };
 
 constexpr int kMostRows = 12;

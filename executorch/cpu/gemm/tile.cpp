@@ -120,45 +120,38 @@ HWY_INLINE void Store(const Tile<Acc>& t, Sums<Acc, kHeight, kVectors>& sums) {
   });
 }
 
-// The parts of Ahead that are due at each of `steps` calls.
 template <class Acc>
-class AheadSteps {
- public:
-  AheadSteps(const Ahead<Acc>& ahead, int64_t steps)
-      : fetch_(ahead.fetch),
-        copy_(ahead.copy),
-        lines_each_((fetch_.n * fetch_.lines + steps - 1) / steps),
-        pieces_each_((copy_.n * copy_.pieces + steps - 1) / steps) {}
+HWY_INLINE void FetchRow(Ahead<Acc>& ahead) {
+  for (int64_t i = 0; i < ahead.lines; ++i) __builtin_prefetch(ahead.fetch + i * kLine, 0, 2);
+  ahead.fetch += ahead.stride;
+  --ahead.rows_to_fetch;
+}
 
-  HWY_INLINE void Next() {
-    for (int64_t i = lines_each_; i > 0 && fetch_.n > 0; --i) {
-      __builtin_prefetch(fetch_.at + line_ * kLine, 0, 2);
-      if (++line_ < fetch_.lines) continue;
-      line_ = 0;
-      fetch_.at += fetch_.stride;
-      --fetch_.n;
-    }
-    const Tag<Acc> d;
-    constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
-    for (int64_t i = pieces_each_; i > 0 && copy_.n > 0; --i) {
-      const Acc* const from = copy_.from + piece_ * 2 * kLanes;
-      Acc* const to = copy_.to + piece_ * copy_.step;
-      hn::StoreU(hn::LoadU(d, from), d, to);
-      hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
-      if (++piece_ < copy_.pieces) continue;
-      piece_ = 0;
-      copy_.from += copy_.ld;
-      copy_.to += 2 * kLanes;
-      --copy_.n;
-    }
+template <class Acc>
+HWY_INLINE void CopyRow(Ahead<Acc>& ahead) {
+  const Tag<Acc> d;
+  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  const Acc* from = ahead.from;
+  Acc* to = ahead.to;
+  for (int64_t i = 0; i < ahead.pieces; ++i, from += 2 * kLanes, to += ahead.step) {
+    hn::StoreU(hn::LoadU(d, from), d, to);
+    hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
   }
+  ahead.from += ahead.ld;
+  ahead.to += 2 * kLanes;
+  --ahead.rows_to_copy;
+}
 
- private:
-  typename Ahead<Acc>::Fetch fetch_;  // what is left
-  typename Ahead<Acc>::Copy copy_;
-  const int64_t lines_each_, pieces_each_;
-  int64_t line_ = 0, piece_ = 0;  // of the current row
-};
+// One step of the next slice's rows.
+template <class Acc>
+HWY_INLINE void Advance(Ahead<Acc>& ahead) {
+  constexpr int64_t kBehind = Ahead<Acc>::kRowsBehind;
+  for (ahead.due += ahead.rate; ahead.due >= ahead.kRow; ahead.due -= ahead.kRow) {
+    if (ahead.rows_to_fetch > 0) FetchRow(ahead);
+    const int64_t waiting = ahead.rows_to_fetch > 0 ? ahead.rows_to_fetch + kBehind : 0;
+    if (ahead.rows_to_copy > waiting) CopyRow(ahead);
+  }
+}
 
 template <class Acc, int kHeight, int kVectors>
 void RunTile(const Tile<Acc>& t) {
@@ -172,14 +165,13 @@ void RunTile(const Tile<Acc>& t) {
   Rows<Acc, kHeight> a(t.a, t.lda);
   const Acc* HWY_RESTRICT b = t.b;
   const int64_t ldb = t.ldb;
-  constexpr int64_t kSteps = 4;
-  AheadSteps<Acc> ahead(t.ahead, t.k / kSteps + 1);
+  Ahead<Acc>& ahead = *t.ahead;
+  constexpr int64_t kSteps = Ahead<Acc>::kSteps;
   int64_t p = t.k;
   for (; p >= kSteps; p -= kSteps) {
-    ahead.Next();
+    Advance(ahead);
     MultiplyAdd<kSteps>(a, b, ldb, sums);
   }
-  ahead.Next();
   for (; p > 0; --p) MultiplyAdd<1>(a, b, ldb, sums);
   Store(t, sums);
 }

@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 namespace {
 
 namespace fb = etdump_flatbuffer;
@@ -33,8 +32,7 @@ class Dump {
     const ETDumpResult result = gen.get_etdump_data();
     if (result.buf == nullptr) return;
     const auto* data = static_cast<const uint8_t*>(result.buf);
-    // Memory of the vector is aligned as a file's would be.
-    bytes_.assign(data, data + result.size);
+    bytes_.assign(data, data + result.size);  // aligned as a file would be
     if (!gen.is_static_etdump()) std::free(result.buf);
     flatbuffers::Verifier verifier(bytes_.data(), bytes_.size());
     if (fb::VerifySizePrefixedETDumpBuffer(verifier)) {
@@ -499,5 +497,4 @@ TEST(ETDumpGen, OldNamesMeanTheSame) {
 }
 
 }  // namespace
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump
