@@ -2,11 +2,12 @@
 ///
 /// C is divided into blocks and the sum into K-slices (division.h). A thread takes one block after
 /// the other. It multiplies the rows of A of one tile by all packed panels of B, then those of the
-/// next tile: the rows stay in the L1 cache, the panels in L2. After each tile it prefetches and
-/// packs a little of the next block's panels, into a second buffer, so that memory is read all the
-/// time and what was prefetched is packed before it is evicted. Microkernels do most of that between
-/// their multiply-adds: they are told which lines and copies. Where panels are packed already, or
-/// all rows stay in L2, they are taken one after the other instead, each with all tiles.
+/// next tile: the rows stay in the L1 cache, the panels in L2. Meanwhile the next block's panels are
+/// prefetched and packed into a second buffer, a little at a time, so that memory is read all the
+/// time and what was prefetched is packed before it is evicted. Where packing is no more than
+/// copying, tiles do it between their multiply-adds; else the driver does, after each tile. Where
+/// panels are packed already, or all rows stay in L2, they are taken one after the other instead,
+/// each with all tiles.
 ///
 /// A Product has
 ///   division()                  the Division

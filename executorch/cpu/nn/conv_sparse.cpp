@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv_sparse.h>
+#include <executorch/cpu/nn/int8_taps.h>
 
 #include <algorithm>
 #include <optional>
@@ -91,10 +92,12 @@ bool is_sparse(const ConvExtents& c) {
   Size in = c.group_in, out = c.group_out;
   for (const ConvAxis* a = c.axis; a < end; ++a) {
     const int64_t per_phase = (a->out + a->stride - 1) / a->stride;
-    const int64_t reach = reach_of(*a, c.transposed);
     visits *= Size(a->kernel) * (c.in_phases ? per_phase : a->out);
     meetings *= count_meetings(*a, c.transposed);
-    padded *= c.in_phases ? Size(a->in) + reach / a->stride + per_phase : Size(reach);
+    // Inputs are spread in steps of a stride, or copied as far as outputs reach.
+    const int64_t reach = reach_of(*a, c.transposed);
+    padded *= c.in_phases ? Size(a->in) + reach / a->stride + per_phase
+                          : Size(std::max(reach, AxisTaps(*a, c.transposed).extent(a->out)));
     phases *= c.in_phases ? std::min(a->stride, a->out) : 1;
     in *= a->in;
     out *= a->out;

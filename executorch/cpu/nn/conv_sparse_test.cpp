@@ -149,6 +149,17 @@ TEST(SparseConv_, CountsThePaddingOfAllImages) {
   EXPECT_FALSE(is_sparse({axes, 2, true, 24186, 1, 1, 1}));
 }
 
+TEST(SparseConv_, CountsTheLinesThatOutputsFarFromTheImageRead) {
+  ConvAxis axes[2];
+  axes[0].kernel = 4, axes[0].in = 2, axes[0].stride = 2, axes[0].padding = 5468;
+  axes[1].kernel = 3, axes[1].in = 2, axes[1].stride = 2, axes[1].padding = 65535;
+  axes[1].dilation = 65535, axes[1].out = 3;
+  axes[0].out = 10;
+  EXPECT_FALSE(is_sparse({axes, 2, true, 1, 1, 1, 1}));
+  axes[0].out = 43690;
+  EXPECT_TRUE(is_sparse({axes, 2, true, 1, 1, 3, 1}));
+}
+
 TEST(SparseConv_, LeavesOutTapsThatMeetNothing) {
   for (const int64_t dilation : {int64_t{1} << 24, kTwo31 - 1}) {
     for (const Case& channels : {Case{.group_in = 3, .group_out = 8},
