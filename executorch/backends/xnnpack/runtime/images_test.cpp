@@ -352,31 +352,36 @@ TEST(XnnpackResize, InterpolatesBetweenCentresOrCorners) {
   }
 }
 
-TEST(XnnpackResize, GivesChannelsTheSameHoweverManyThereAre) {
-  constexpr Image kIn{2, 3, 5, 20}, kOut{2, 7, 4, 20};
-  Floats x(kIn.numel());
+void compare_resized_channels(const Image& in, const Image& out) {
+  Floats x(in.numel());
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) - 50;
   const auto resized = [&](uint32_t n_channels, const Floats& from, bool corners) {
     return run_unary(
         [&](auto& b, uint32_t i, uint32_t o) {
           b.node(Kind::XNNStaticResizeBilinear2D,
-                 fb::CreateXNNStaticResizeBilinear2D(b.fbb, kOut.h, kOut.w, i, o, corners ? 8 : 0));
+                 fb::CreateXNNStaticResizeBilinear2D(b.fbb, out.h, out.w, i, o, corners ? 8 : 0));
         },
-        {2, 3, 5, n_channels}, from, {2, 7, 4, n_channels});
+        {in.n, in.h, in.w, n_channels}, from, {out.n, out.h, out.w, n_channels});
   };
   for (const bool corners : {false, true}) {
     const Floats many = resized(20, x, corners);
     for (const uint32_t n : {1u, 3u, 15u}) {
       Floats some, expected;
-      for (size_t pixel = 0; pixel < kIn.numel() / 20; ++pixel) {
+      for (size_t pixel = 0; pixel < in.numel() / 20; ++pixel) {
         for (size_t c = 0; c < n; ++c) some.push_back(x[pixel * 20 + c]);
       }
-      for (size_t pixel = 0; pixel < kOut.numel() / 20; ++pixel) {
+      for (size_t pixel = 0; pixel < out.numel() / 20; ++pixel) {
         for (size_t c = 0; c < n; ++c) expected.push_back(many[pixel * 20 + c]);
       }
       EXPECT_EQ(resized(n, some, corners), expected) << n << " channels";
     }
   }
+}
+
+TEST(XnnpackResize, GivesChannelsTheSameHoweverManyThereAre) {
+  compare_resized_channels({2, 3, 5, 20}, {2, 7, 4, 20});
+  compare_resized_channels({3, 2, 312, 20}, {3, 701, 2, 20});  // several rows in a run
+  compare_resized_channels({2, 50, 3, 20}, {2, 7, 1, 20});
 }
 
 }  // namespace

@@ -269,46 +269,71 @@ bool infer_resize(Graph& graph, const Node& node) {
 struct Between {
   int64_t low, high;
   float weight;
-
-  Between(int64_t out, int64_t out_extent, int64_t extent, bool align_corners) {
-    const auto in_f = static_cast<float>(extent), out_f = static_cast<float>(out_extent);
-    const auto at = static_cast<float>(out);
-    const float source = align_corners ? (out_extent > 1 ? at * ((in_f - 1) / (out_f - 1)) : 0.0f)
-                                       : std::max((at + 0.5f) * (in_f / out_f) - 0.5f, 0.0f);
-    low = std::min(static_cast<int64_t>(source), extent - 1);
-    high = std::min(low + 1, extent - 1);
-    weight = source - static_cast<float>(low);
-  }
 };
 
-/// Of few channels: whole rows are read and written, since pixels are not worth a call each.
-bool resize_rows(const Value& x, const Value& out, const Node& node, bool corners,
-                 cpu::Scratch& scratch) {
+/// An axis that is resized.
+class Resized {
+ public:
+  Resized(int64_t out_extent, int64_t extent, bool align_corners)
+      : extent_(extent), align_corners_(align_corners) {
+    const auto in_f = static_cast<float>(extent), out_f = static_cast<float>(out_extent);
+    scale_ = !align_corners ? in_f / out_f : out_extent > 1 ? (in_f - 1) / (out_f - 1) : 0.0f;
+  }
+
+  Between at(int64_t out) const {
+    const auto position = static_cast<float>(out);
+    const float source =
+        align_corners_ ? position * scale_ : std::max((position + 0.5f) * scale_ - 0.5f, 0.0f);
+    const int64_t low = std::min(static_cast<int64_t>(source), extent_ - 1);
+    return {low, std::min(low + 1, extent_ - 1), source - static_cast<float>(low)};
+  }
+
+ private:
+  int64_t extent_;
+  bool align_corners_;
+  float scale_;
+};
+
+/// Of few channels: whole rows are read, and written several at a time where they are short, since
+/// pixels are not worth a call each.
+bool resize_rows(const Value& x, const Value& out, const Resized& down, const Resized& across,
+                 const Node& node, cpu::Scratch& scratch) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
   const int64_t in_row = x.shape[2] * channels, row = width * channels;
-  const cpu::ThreadScratch<float> rooms(scratch, 2 * cpu::Size(in_row) + row);
+  const int64_t n_rows = out.shape[0] * height;
+  const int64_t together = std::max<int64_t>(1, kRun / std::max<int64_t>(row, 1));
+  const cpu::ThreadScratch<float> rooms(scratch, 2 * cpu::Size(in_row) + cpu::Size(together) * row);
   if (!rooms) return false;
-  const int64_t grain = std::max<int64_t>(1, kElementsPerTask / 8 / std::max<int64_t>(row, 1));
-  rooms.parallel_for(out.shape[0] * height, grain, [&](int64_t begin, int64_t end, float* room) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Between rows(i % height, height, x.shape[1], corners);
-      const int64_t image = i / height;
-      const float* const top = read_run(x, element(x.shape, image, rows.low, 0, 0), in_row, room);
-      const float* const bottom =
-          read_run(x, element(x.shape, image, rows.high, 0, 0), in_row, room + in_row);
-      float* const to = place_of_run(out, i * row, room + 2 * in_row);
-      for (int64_t at = 0; at < width; ++at) {
-        const Between columns(at, width, x.shape[2], corners);
-        const int64_t low = columns.low * channels, high = columns.high * channels;
-        for (int64_t c = 0; c < channels; ++c) {
-          const float above = top[low + c] + (top[high + c] - top[low + c]) * columns.weight;
-          const float below =
-              bottom[low + c] + (bottom[high + c] - bottom[low + c]) * columns.weight;
-          to[at * channels + c] = above + (below - above) * rows.weight;
+  const int64_t grain =
+      std::max<int64_t>(1, kElementsPerTask / 8 / std::max<int64_t>(together * row, 1));
+  const int64_t n = (n_rows + together - 1) / together;
+  rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* room) {
+    const float *top = nullptr, *bottom = nullptr;
+    int64_t top_at = -1, bottom_at = -1;  // which rows those are
+    for (int64_t first = begin * together; first < std::min(end * together, n_rows);
+         first += together) {
+      const int64_t last = std::min(first + together, n_rows);
+      float* const results = place_of_run(out, first * row, room + 2 * in_row);
+      float* to = results;
+      for (int64_t i = first; i < last; ++i, to += row) {
+        const Between rows = down.at(i % height);
+        const int64_t low_at = element(x.shape, i / height, rows.low, 0, 0);
+        const int64_t high_at = element(x.shape, i / height, rows.high, 0, 0);
+        if (low_at != top_at) top = read_run(x, top_at = low_at, in_row, room);
+        if (high_at != bottom_at) bottom = read_run(x, bottom_at = high_at, in_row, room + in_row);
+        for (int64_t at = 0; at < width; ++at) {
+          const Between columns = across.at(at);
+          const int64_t low = columns.low * channels, high = columns.high * channels;
+          for (int64_t c = 0; c < channels; ++c) {
+            const float above = top[low + c] + (top[high + c] - top[low + c]) * columns.weight;
+            const float below =
+                bottom[low + c] + (bottom[high + c] - bottom[low + c]) * columns.weight;
+            to[at * channels + c] = above + (below - above) * rows.weight;
+          }
         }
       }
-      clamp_run(to, row, node.low, node.high);
-      write_run(out, i * row, row, to);
+      clamp_run(results, (last - first) * row, node.low, node.high);
+      write_run(out, first * row, (last - first) * row, results);
     }
   });
   return true;
@@ -318,15 +343,14 @@ bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   const bool corners = node.flags == kAlignCorners;
-  // Rows that are read twice for each that is written are no longer than those.
-  if (x.shape[3] < kNarrow && x.shape[2] <= 2 * out.shape[2]) {
-    return resize_rows(x, out, node, corners, scratch);
-  }
+  const Resized down(out.shape[1], x.shape[1], corners), across(out.shape[2], x.shape[2], corners);
+  // Reading a run of a row costs about as much as a pixel.
+  const bool by_rows = x.shape[3] < kNarrow && x.shape[2] * x.shape[3] <= kRun * out.shape[2];
+  if (by_rows) return resize_rows(x, out, down, across, node, scratch);
   return for_each_run(
       out, node, 4,
       [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
-        const Between rows(y, out.shape[1], x.shape[1], corners);
-        const Between columns(x_out, out.shape[2], x.shape[2], corners);
+        const Between rows = down.at(y), columns = across.at(x_out);
         float room[4][kRun];
         const float* corner[4];
         for (int i = 0; i < 4; ++i) {
