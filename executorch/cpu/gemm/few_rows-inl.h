@@ -15,6 +15,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 #include <algorithm>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu::gemm {
@@ -171,28 +172,31 @@ void FewDots(const FewRows<T>& f) {
   }
 }
 
-// Rows of B that are multiplied at once: each column's sums are loaded and stored once for all of
-// them. Meanwhile the rows after them are prefetched in the order of their addresses, in which
-// memory delivers most. They are at least as many as make that rare, and lie in L2.
-constexpr int64_t kLeastChunkRows = 8, kMostChunkRows = 32, kChunkBytes = 16 * 1024;
-
-// Lines of rows of B that are to be prefetched, row by row.
+// Lines of rows of B that are to be prefetched, row by row: memory delivers most in the order of
+// addresses.
 template <class T>
 class RowLines {
  public:
   RowLines(const FewRows<T>& f, int64_t p, int64_t n_rows)
-      : row_(f.b + p * f.ldb), ldb_(f.ldb), n_(f.n), left_(n_rows) {
+      : row_(f.b + p * f.ldb), ldb_(f.ldb), n_(f.n), left_(std::max<int64_t>(n_rows, 0)) {
+    if (ldb_ == n_ && left_ > 0) {  // they are one row
+      n_ *= left_;
+      left_ = 1;
+    }
     Begin();
   }
 
-  HWY_INLINE void Fetch(int64_t n_lines) {
-    for (; n_lines > 0 && left_ > 0; --n_lines) {
-      __builtin_prefetch(reinterpret_cast<const char*>(at_), 0, 2);
-      if ((at_ += kLine) < end_) continue;
-      row_ += ldb_;
-      --left_;
-      Begin();
+  template <int kLines>
+  HWY_INLINE void Fetch() {
+    if (left_ == 0) return;
+#pragma GCC unroll 16
+    for (int i = 0; i < kLines; ++i) {
+      __builtin_prefetch(reinterpret_cast<const char*>(at_ + i * kLine), 0, 2);
     }
+    if ((at_ += kLines * kLine) < end_) return;
+    row_ += ldb_;
+    --left_;
+    Begin();
   }
 
  private:
@@ -202,8 +206,8 @@ class RowLines {
   }
 
   const T* row_;
-  const int64_t ldb_, n_;
-  int64_t left_;
+  const int64_t ldb_;
+  int64_t n_, left_;
   uintptr_t at_, end_;
 };
 
@@ -213,7 +217,7 @@ template <int kHeight, int kVectors, class T>
 HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j,
                            RowLines<T>& next) {
   constexpr auto kBytes = static_cast<int64_t>(kVectors * kLanes * sizeof(T));
-  constexpr int64_t kLines = std::max<int64_t>(kBytes / kLine, 1);
+  constexpr int kLines = std::max<int>(static_cast<int>(kBytes / kLine), 1);
   const Floats d;
   const float* a[kHeight];
   float* sums[kHeight];
@@ -233,7 +237,7 @@ HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64
   }
   const T* b = f.b + p0 * f.ldb + j;
   for (int64_t p = p0; p < p_end; ++p, b += f.ldb) {
-    next.Fetch(kLines);
+    next.template Fetch<kLines>();
     V x[kHeight];
 #pragma GCC unroll 8
     for (int i = 0; i < kHeight; ++i) x[i] = hn::Set(d, a[i][p]);
@@ -253,7 +257,7 @@ HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64
 
 // The same for the last n < a vector's columns.
 template <class T>
-HWY_INLINE void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j, size_t n) {
+void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j, size_t n) {
   const Floats d;
   for (int64_t i = 0; i < f.m; ++i) {
     float* const sums = f.sums + i * f.ld_sums + j;
@@ -265,16 +269,10 @@ HWY_INLINE void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64
   }
 }
 
-// The same for all columns.
-template <int kHeight, int kVectors, class T>
-void AddChunk(const FewRows<T>& f, int64_t p0, int64_t p_end, RowLines<T>& next) {
-  int64_t j = 0;
-  for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
-    AddRowsOfB<kHeight, kVectors>(f, p0, p_end, j, next);
-  }
-  for (; j + kLanes <= f.n; j += kLanes) AddRowsOfB<kHeight, 1>(f, p0, p_end, j, next);
-  if (j < f.n) AddTailOfB(f, p0, p_end, j, static_cast<size_t>(f.n - j));
-}
+// Three to eight rows of A keep the sums of a few columns in registers while they go down a chunk of
+// rows of B. A chunk has at least as many rows as make loads and stores of sums rare, and lies in
+// L2; meanwhile the next one is prefetched.
+constexpr int64_t kLeastChunkRows = 8, kMostChunkRows = 32, kChunkBytes = 16 * 1024;
 
 template <int kHeight, int kVectors, class T>
 void AddChunks(const FewRows<T>& f) {
@@ -284,15 +282,86 @@ void AddChunks(const FewRows<T>& f) {
   do {  // also without rows: sums of nothing are zero
     const int64_t p_end = std::min(p + depth, f.k);
     RowLines<T> next(f, p_end, std::min(depth, f.k + f.rows_behind - p_end));
-    AddChunk<kHeight, kVectors>(f, p, p_end, next);
+    int64_t j = 0;
+    for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
+      AddRowsOfB<kHeight, kVectors>(f, p, p_end, j, next);
+    }
+    for (; j + kLanes <= f.n; j += kLanes) AddRowsOfB<kHeight, 1>(f, p, p_end, j, next);
+    if (j < f.n) AddTailOfB(f, p, p_end, j, static_cast<size_t>(f.n - j));
     p = p_end;
   } while (p < f.k);
 }
 
+// One or two rows of A keep kRows elements each in registers, and go along as many rows of B, a
+// cache line of each at a time. B is read once, almost in the order of its addresses; what the sums
+// cost, which lie in L1, is little beside so many rows.
+//
+// Does that for rows [p, p + kRows) while `next` is prefetched, as many lines as are read.
+template <int kHeight, int kRows, class T>
+void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
+  constexpr int kVectors =
+      std::clamp<int>(static_cast<int>(kLine / sizeof(T)) / kLanes, 1, kManyRegisters ? 4 : 2);
+  constexpr int kLines = std::max<int>(
+      kRows * kVectors * kLanes * static_cast<int>(sizeof(T)) / static_cast<int>(kLine), 1);
+  const Floats d;
+  const T* const b = f.b + p * f.ldb;
+  float* sums[kHeight];
+  V x[kHeight][kRows];
+#pragma GCC unroll 2
+  for (int i = 0; i < kHeight; ++i) {
+    sums[i] = f.sums + i * f.ld_sums;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) x[i][r] = hn::Set(d, f.a[i * f.lda + p + r]);
+  }
+  const auto add = [&](int64_t j, auto width) HWY_ATTR {
+    constexpr int kWidth = decltype(width)::value;
+    V acc[kHeight][kWidth];
+#pragma GCC unroll 8
+    for (int at = 0; at < kHeight * kWidth; ++at) {
+      const int i = at / kWidth, v = at % kWidth;
+      acc[i][v] = p == 0 ? hn::Zero(d) : hn::LoadU(d, sums[i] + j + v * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kWidth; ++v) {
+        const V y = LoadFloats(d, b + r * f.ldb + j + v * kLanes);
+#pragma GCC unroll 2
+        for (int i = 0; i < kHeight; ++i) acc[i][v] = hn::MulAdd(x[i][r], y, acc[i][v]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int at = 0; at < kHeight * kWidth; ++at) {
+      const int i = at / kWidth, v = at % kWidth;
+      hn::StoreU(acc[i][v], d, sums[i] + j + v * kLanes);
+    }
+  };
+  int64_t j = 0;
+  for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
+    next.template Fetch<kLines>();
+    add(j, std::integral_constant<int, kVectors>());
+  }
+  for (; j + kLanes <= f.n; j += kLanes) add(j, std::integral_constant<int, 1>());
+  if (j < f.n) AddTailOfB(f, p, p + kRows, j, static_cast<size_t>(f.n - j));
+}
+
+constexpr int kLinesAhead = 64;
+
+template <int kHeight, int kRows, class T>
+void AddWide(const FewRows<T>& f) {
+  constexpr int kFewer = kRows / 4;
+  RowLines<T> next(f, kRows, f.k + f.rows_behind - kRows);
+  for (int i = 0; i < kLinesAhead; i += 16) next.template Fetch<16>();
+  int64_t p = 0;
+  for (; p + kRows <= f.k; p += kRows) AddWideRows<kHeight, kRows>(f, p, next);
+  for (; p + kFewer <= f.k; p += kFewer) AddWideRows<kHeight, kFewer>(f, p, next);
+  for (; p < f.k; ++p) AddWideRows<kHeight, 1>(f, p, next);
+}
+
 template <class T>
 void FewRowsOfB(const FewRows<T>& f) {
-  if (f.m == 1) return AddChunks < 1, kManyRegisters ? 12 : 8 > (f);
-  if (f.m == 2) return AddChunks < 2, kManyRegisters ? 12 : 6 > (f);
+  if (f.m == 1) return AddWide < 1, kManyRegisters ? 16 : 8 > (f);
+  if (f.m == 2) return AddWide < 2, kManyRegisters ? 8 : 4 > (f);
   if (f.m <= 4) return AddChunks < 4, kManyRegisters ? 6 : 3 > (f);
   AddChunks<8, kManyRegisters ? 3 : 1>(f);
 }

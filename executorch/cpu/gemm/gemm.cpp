@@ -31,9 +31,9 @@ class FewRowsProduct {
 
  private:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  // K-slices, as many as cores may share, of at least so many bytes and rows. No sum depends on the
-  // number of threads.
-  static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 8;
+  // K-slices, as many as cores may share, of at least so many bytes, and whole numbers of rows that
+  // are added at once. No sum depends on the number of threads.
+  static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 16;
   // Columns whose sums leave room in an L2 cache of 256 KiB.
   static constexpr int64_t kSlicedColumns = 4096;
 
@@ -67,10 +67,10 @@ class FewRowsProduct {
   // A large B whose rows are contiguous. Memory delivers half as much again when each thread reads
   // whole rows, one after the other, as when it walks down a few columns: threads share K.
   bool run_slices() {
-    const int64_t slices =
-        std::min({kSlices, g_.k * g_.n / (kSliceBytes / kSize), g_.k / kSliceRows});
-    if (slices < 2) return false;
-    const int64_t m = g_.m, n = g_.n, depth = ceil_div(g_.k, slices);
+    const int64_t most = std::min(kSlices, g_.k * g_.n / (kSliceBytes / kSize));
+    if (most < 2 || g_.k <= kSliceRows) return false;
+    const int64_t m = g_.m, n = g_.n, depth = round_up(ceil_div(g_.k, most), kSliceRows);
+    const int64_t slices = ceil_div(g_.k, depth);
     const int64_t n_chunks = ceil_div(n, kSlicedColumns), chunk = ceil_div(n, n_chunks);
     float* const sums = scratch_.array<float>(Size(g_.batch) * slices * m * n);
     if (sums == nullptr) return false;
