@@ -260,6 +260,40 @@ def test_all_ways_of_writing_give_the_same_bytes(tmp_path):
     assert (tmp_path / "raw").read_bytes() == manager.buffer
 
 
+class _Calls(io.RawIOBase):
+    """A file that takes at most a million bytes at once."""
+
+    def __init__(self):
+        self.written, self.asked = bytearray(), []
+
+    def write(self, data):
+        self.asked.append(len(data))
+        self.written += bytes(data[:1_000_000])
+        return min(len(data), 1_000_000)
+
+
+def test_files_are_written_in_whole_huge_pages(tmp_path):
+    mib = 1 << 20
+    matrix = torch.randint(256, (1500, 3001), dtype=torch.uint8)  # over two blocks
+    large = torch.randint(256, (9 * mib + 5,), dtype=torch.uint8)
+    transposed = _native.TransposedBytes(matrix.numpy().reshape(-1), 3001, 1500, 1)
+    image = _native.FileImage()
+    for piece in (b"head", large.numpy(), b"", transposed, b"tail"):
+        image.append(piece)
+    expected = b"head" + large.numpy().tobytes() + matrix.mT.contiguous().numpy().tobytes()
+    expected += b"tail"
+    assert image.to_bytes() == expected
+    image.save(str(tmp_path / "image"), None)
+    assert (tmp_path / "image").read_bytes() == expected
+    calls = _Calls()
+    image.write_to(calls)
+    assert calls.written == expected
+    position = 0
+    for asked in calls.asked:  # up to the next huge page, or the end
+        assert (position + asked) % (2 * mib) == 0 or position + asked == len(expected)
+        position += min(asked, 1_000_000)
+
+
 def test_weights_are_borrowed_not_copied():
     manager, model = _manager()
     storage = manager.executorch_program.constant_buffer[1].storage

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -13,7 +15,6 @@ namespace executorch::exir {
 namespace {
 
 constexpr uint64_t kStepBytes = uint64_t{64} << 20;
-constexpr uint8_t kZeros[kZerosBytes] = {};
 
 void check(int error, const std::string& path) {
   if (error != 0) {
@@ -23,29 +24,56 @@ void check(int error, const std::string& path) {
   }
 }
 
-// Enough rows for blocks of whole cache lines, little enough to stay in the second cache's reach.
-constexpr uint64_t kComputedBytes = uint64_t{4} << 20;
-
-// Gives the bytes of pieces, step by step; computed ones lie in a buffer until the next step.
-class PieceReader {
+// The image, block by block. Blocks are whole huge pages of the file, written by one call each: so the
+// system caches the file in such pages, which are read faster than pages of 4 KiB are.
+class BlockReader {
  public:
-  static uint64_t step(const Piece& piece, uint64_t done) {
-    const uint64_t most = piece.computed != nullptr ? kComputedBytes
-                          : piece.data == nullptr   ? kZerosBytes
-                                                    : kStepBytes;
-    return std::min(piece.size - done, most);
-  }
+  BlockReader(const std::vector<Piece>& pieces, uint64_t size)
+      : pieces_(pieces), left_(size), buffer_(std::min(size, kBlockBytes)) {}
 
-  const uint8_t* data(const Piece& piece, uint64_t done, uint64_t step) {
-    if (piece.computed != nullptr) {
-      buffer_.resize(kComputedBytes);
-      piece.computed->read(done, step, buffer_.data());
-      return buffer_.data();
+  uint64_t left() const { return left_; }
+
+  /// The next block, which is used before the one after it is asked for.
+  std::pair<const uint8_t*, uint64_t> next() {
+    const uint64_t size = std::min(left_, kBlockBytes);
+    left_ -= size;
+    skip_empty();
+    const Piece& piece = pieces_[piece_];
+    if (piece.data != nullptr && piece.size - done_ >= size) {
+      done_ += size;
+      return {piece.data + done_ - size, size};
     }
-    return piece.data == nullptr ? kZeros : piece.data + done;
+    for (uint64_t at = 0; at < size;) at += copy(buffer_.data() + at, size - at);
+    return {buffer_.data(), size};
   }
 
  private:
+  static constexpr uint64_t kBlockBytes = uint64_t{4} << 20;
+
+  void skip_empty() {
+    for (; done_ == pieces_[piece_].size; ++piece_) done_ = 0;
+  }
+
+  // At most n bytes of one piece.
+  uint64_t copy(uint8_t* to, uint64_t n) {
+    skip_empty();
+    const Piece& piece = pieces_[piece_];
+    n = std::min(n, piece.size - done_);
+    if (piece.computed != nullptr) {
+      piece.computed->read(done_, n, to);
+    } else if (piece.data == nullptr) {
+      std::memset(to, 0, n);
+    } else {
+      std::memcpy(to, piece.data + done_, n);
+    }
+    done_ += n;
+    return n;
+  }
+
+  const std::vector<Piece>& pieces_;
+  size_t piece_ = 0;
+  uint64_t done_ = 0;  // of the piece
+  uint64_t left_;
   std::vector<uint8_t> buffer_;
 };
 
@@ -114,32 +142,27 @@ nb::bytes FileImage::to_bytes() const {
 void FileImage::save(const std::string& path, nb::handle progress) const {
   schema::OutputFile file;
   check(file.open(path), path);
-  PieceReader reader;
-  uint64_t done = 0;
+  BlockReader reader(pieces_, size_);
   uint64_t reported = 0;
   const auto report = [&] {
-    reported = done;
+    reported = size_ - reader.left();
     if (PyErr_CheckSignals() != 0) {
       throw nb::python_error();
     }
     if (!progress.is_none()) {
-      progress(done, size_);
+      progress(reported, size_);
     }
   };
-  for (const Piece& piece : pieces_) {
-    for (uint64_t at = 0; at < piece.size;) {
-      const uint64_t step = PieceReader::step(piece, at);
-      int error = 0;
-      {
-        nb::gil_scoped_release release;
-        error = file.write(reader.data(piece, at, step), step);
-      }
-      check(error, path);
-      at += step;
-      done += step;
-      if (done - reported >= kStepBytes) {
-        report();
-      }
+  while (reader.left() > 0) {
+    int error = 0;
+    {
+      nb::gil_scoped_release release;
+      const auto [data, size] = reader.next();
+      error = file.write(data, size);
+    }
+    check(error, path);
+    if (size_ - reader.left() - reported >= kStepBytes) {
+      report();
     }
   }
   report();
@@ -148,24 +171,26 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
 
 void FileImage::write_to(nb::handle file) const {
   const nb::object write = file.attr("write");
-  PieceReader reader;
-  for (const Piece& piece : pieces_) {
-    for (uint64_t at = 0; at < piece.size;) {
-      const uint64_t step = PieceReader::step(piece, at);
-      char* data = reinterpret_cast<char*>(const_cast<uint8_t*>(reader.data(piece, at, step)));
+  BlockReader reader(pieces_, size_);
+  while (reader.left() > 0) {
+    auto [data, size] = reader.next();
+    while (size > 0) {
+      char* const bytes = reinterpret_cast<char*>(const_cast<uint8_t*>(data));
       const nb::object view =
-          nb::steal(PyMemoryView_FromMemory(data, static_cast<Py_ssize_t>(step), PyBUF_READ));
+          nb::steal(PyMemoryView_FromMemory(bytes, static_cast<Py_ssize_t>(size), PyBUF_READ));
       const nb::object written = write(view);
       view.attr("release")();
       // An unbuffered file may take a part only; other objects may return nothing.
       const int64_t n = nb::isinstance<nb::int_>(written) ? nb::cast<int64_t>(written)
-                                                          : static_cast<int64_t>(step);
+                                                          : static_cast<int64_t>(size);
       if (n <= 0) {
         errno = EIO;
         PyErr_SetString(PyExc_OSError, "write_to_file: the file object accepts no more bytes");
         throw nb::python_error();
       }
-      at += std::min(static_cast<uint64_t>(n), step);
+      const uint64_t taken = std::min(static_cast<uint64_t>(n), size);
+      data += taken;
+      size -= taken;
     }
   }
 }

@@ -21,9 +21,6 @@ struct Piece {
   const TransposedBytes* computed = nullptr;
 };
 
-/// Zeros a writer may take from; padding is emitted in steps of at most this.
-constexpr uint64_t kZerosBytes = 4096;
-
 class FileImage {
  public:
   uint64_t size() const { return size_; }
@@ -44,7 +41,7 @@ class FileImage {
   /// is None. Throws OSError with errno and the path; `path` is then as it was.
   void save(const std::string& path, nanobind::handle progress) const;
 
-  /// Calls `write(memoryview)`, the method of a Python file object, for every piece.
+  /// Calls `write(memoryview)`, the method of a Python file object, for one block after the other.
   void write_to(nanobind::handle file) const;
 
  private:

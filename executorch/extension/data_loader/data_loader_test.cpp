@@ -6,6 +6,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -193,6 +194,52 @@ TEST(MmapDataLoader, BuffersOutliveTheLoader) {
   const auto loaded = loader->load(4100, 50, kProgram);
   loader.reset();
   EXPECT_EQ(std::string(static_cast<const char*>(loaded->data()), 50), file.bytes.substr(4100, 50));
+}
+
+TEST(MmapDataLoader, MapsLargeFilesWhereHugePagesFit) {
+  constexpr size_t kHugePage = 2 << 20;
+  const TempFile file(kHugePage + 12345);
+  auto loader = MmapDataLoader::from(file.path.c_str(), Mlock::NoMlock);
+  ASSERT_TRUE(loader.ok());
+  const auto loaded = loader->load(10, 20, kProgram);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded->data()) % kHugePage, 10u);
+}
+
+TEST(MmapDataLoader, ABufferThatIsFreedLeavesItsNeighboursAlone) {
+  const TempFile file(5 * 4096 + 7);
+  auto loader = MmapDataLoader::from(file.path.c_str(), Mlock::UseMlockIgnoreErrors);
+  ASSERT_TRUE(loader.ok());
+  const auto before = loader->load(0, 4100, kProgram);
+  auto middle = loader->load(4100, 9000, kProgram);
+  const auto after = loader->load(13100, file.bytes.size() - 13100, kProgram);
+  middle->Free();
+  EXPECT_EQ(std::string(static_cast<const char*>(before->data()), before->size()),
+            file.bytes.substr(0, 4100));
+  EXPECT_EQ(std::string(static_cast<const char*>(after->data()), after->size()),
+            file.bytes.substr(13100));
+  const auto again = loader->load(4100, 9000, kProgram);
+  EXPECT_EQ(std::string(static_cast<const char*>(again->data()), again->size()),
+            file.bytes.substr(4100, 9000));
+}
+
+TEST(MmapDataLoaderDeathTest, MapsRangesOfFilesThatTheAddressSpaceHasNoRoomFor) {
+  EXPECT_EXIT(
+      {
+        const TempFile file(3 << 20);
+        ::rlimit limit;
+        ::getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = 1;  // what is mapped stays
+        ::setrlimit(RLIMIT_AS, &limit);
+        auto loader = MmapDataLoader::from(file.path.c_str(), Mlock::NoMlock);
+        const bool refuses = !loader->load(5000, 100, kProgram).ok();
+        limit.rlim_cur = limit.rlim_max;
+        ::setrlimit(RLIMIT_AS, &limit);
+        const auto loaded = loader->load(5000, 100, kProgram);
+        const bool same = loaded.ok() && std::memcmp(loaded->data(), &file.bytes[5000], 100) == 0;
+        std::remove(file.path.c_str());
+        std::_Exit(refuses && same ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "cannot map 100 bytes at offset 5000");
 }
 
 TEST(MmapDataLoader, LocksPagesOrSaysThatItCannot) {

@@ -1,7 +1,6 @@
+#include <executorch/extension/data_loader/mman.h>
 #include <executorch/extension/data_loader/mmap_data_loader.h>
 #include <executorch/runtime/platform/log.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -16,15 +15,16 @@ using runtime::Result;
 
 namespace {
 
-size_t page_size() {
-  static const size_t size = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  return size;
-}
-
 // The mapping starts at the page that holds the first byte of `data`.
 void unmap(void*, void* data, size_t size) {
-  const size_t lead = reinterpret_cast<uintptr_t>(data) % page_size();
+  const size_t lead = reinterpret_cast<uintptr_t>(data) % get_os_page_size();
   ::munmap(static_cast<char*>(data) - lead, size + lead);
+}
+
+void leave_mapping(void* context, void* data, size_t size) {
+  auto* const mapping = static_cast<internal::FileMapping*>(context);
+  mapping->forget(data, size);
+  mapping->remove_owner();
 }
 
 }  // namespace
@@ -63,7 +63,17 @@ Result<FreeableBuffer> MmapDataLoader::load(size_t offset, size_t size, const Se
   if (size == 0) {
     return FreeableBuffer(nullptr, 0, /*free_fn=*/nullptr);
   }
-  const size_t lead = offset % page_size();
+  if (mapping_ == nullptr) return map_range(offset, size);
+  mapping_->add_owner();
+  FreeableBuffer buffer(mapping_->data() + offset, size, leave_mapping, mapping_);
+  const size_t lead = offset % get_os_page_size();
+  ET_CHECK_OK_OR_RETURN_ERROR(
+      settle_pages(mapping_->data() + offset - lead, size + lead, offset));
+  return buffer;
+}
+
+Result<FreeableBuffer> MmapDataLoader::map_range(size_t offset, size_t size) const {
+  const size_t lead = offset % get_os_page_size();
   void* const pages = ::mmap(nullptr, size + lead, PROT_READ, MAP_PRIVATE, file_.fd(),
                              static_cast<off_t>(offset - lead));
   if (pages == MAP_FAILED) {

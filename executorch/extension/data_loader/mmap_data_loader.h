@@ -1,6 +1,7 @@
 #pragma once
 
 #include <executorch/extension/data_loader/file_handle.h>
+#include <executorch/extension/data_loader/file_mapping.h>
 #include <executorch/runtime/core/data_loader.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/compiler.h>
@@ -11,8 +12,8 @@
 namespace executorch {
 namespace extension {
 
-/// Maps each range of a file, page by page and read-only: nothing is copied, and pages that are not
-/// touched are never read.
+/// Maps a file read-only: nothing is copied, and pages that are not touched are never read. They are
+/// huge ones where the system has some for files, so that weights are read faster.
 class MmapDataLoader final : public runtime::DataLoader {
  public:
   enum class MlockConfig {
@@ -35,8 +36,13 @@ class MmapDataLoader final : public runtime::DataLoader {
     return from(file_name, use_mlock ? MlockConfig::UseMlock : MlockConfig::NoMlock);
   }
 
-  MmapDataLoader(MmapDataLoader&& rhs) noexcept = default;
-  ~MmapDataLoader() override = default;
+  MmapDataLoader(MmapDataLoader&& rhs) noexcept
+      : file_(std::move(rhs.file_)),
+        mlock_config_(rhs.mlock_config_),
+        mapping_(std::exchange(rhs.mapping_, nullptr)) {}
+  ~MmapDataLoader() override {
+    if (mapping_ != nullptr) mapping_->remove_owner();
+  }
 
   /// The returned buffer may outlive the loader.
   ET_NODISCARD runtime::Result<runtime::FreeableBuffer> load(
@@ -47,12 +53,16 @@ class MmapDataLoader final : public runtime::DataLoader {
 
  private:
   MmapDataLoader(internal::FileHandle file, MlockConfig mlock_config)
-      : file_(std::move(file)), mlock_config_(mlock_config) {}
+      : file_(std::move(file)),
+        mlock_config_(mlock_config),
+        mapping_(internal::FileMapping::map(file_.fd(), file_.size())) {}
 
+  runtime::Result<runtime::FreeableBuffer> map_range(size_t offset, size_t size) const;
   runtime::Error settle_pages(void* pages, size_t size, size_t offset) const;
 
   internal::FileHandle file_;
   MlockConfig mlock_config_;
+  internal::FileMapping* mapping_;  // null: each range is mapped by itself
 };
 
 }  // namespace extension

@@ -268,6 +268,7 @@ Error Method::restart() {
 
 Error Method::run_instruction() {
   const Instruction& instruction = state_.chains[state_.chain][state_.instruction];
+  prefetch_arguments();
   internal::EventTracerProfileInstructionScope instruction_scope(
       state_.event_tracer, static_cast<ChainID>(state_.chain),
       static_cast<DebugHandle>(state_.instruction));
@@ -318,6 +319,28 @@ void Method::free_temp_memory() {
   if (state_.heap != state_.temp_allocator) {
     state_.heap->reset();
   }
+}
+
+// What an instruction reads of its arguments, beside their elements, has left the caches while the
+// weights of others went through them.
+void Method::prefetch_arguments() const {
+#if defined(__GNUC__)
+  const Chain& chain = state_.chains[state_.chain];
+  constexpr size_t kLine = 64;
+  const size_t next = state_.instruction + 1, after = next + 1;
+  if (after < chain.size()) {
+    for (const EValue* value : chain[after].args) __builtin_prefetch(value);
+  }
+  if (next < chain.size()) {
+    for (const EValue* value : chain[next].args) {
+      if (!value->isTensor()) continue;
+      const auto* const tensor =
+          reinterpret_cast<const char*>(value->toTensor().unsafeGetTensorImpl());
+      __builtin_prefetch(tensor);
+      __builtin_prefetch(tensor + kLine);
+    }
+  }
+#endif
 }
 
 // Under the lines that say what is wrong with an instruction: whose it is.

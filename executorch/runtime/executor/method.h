@@ -236,6 +236,8 @@ class Method final {
   void free_temp_memory();
   Result<bool> read_condition(const EValue& condition) const;
   Error check_data(const Instruction& instruction) const;
+  /// Of the next two instructions.
+  void prefetch_arguments() const;
   /// Whether an execution by steps has begun and has not been reset.
   bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }
   Error restart();
