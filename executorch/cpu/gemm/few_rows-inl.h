@@ -345,13 +345,18 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   if (j < f.n) AddTailOfB(f, p, p + kRows, j, static_cast<size_t>(f.n - j));
 }
 
-constexpr int kLinesAhead = 64;
+// Between the lines in use and those that are prefetched are at least that many, as far as rows of B
+// follow.
+constexpr int64_t kLinesAhead = 1024, kLeastLinesAhead = 64;
 
 template <int kHeight, int kRows, class T>
 void AddWide(const FewRows<T>& f) {
   constexpr int kFewer = kRows / 4;
+  constexpr int kAtOnce = 16;
   RowLines<T> next(f, kRows, f.k + f.rows_behind - kRows);
-  for (int i = 0; i < kLinesAhead; i += 16) next.template Fetch<16>();
+  const int64_t block = kRows * f.n * static_cast<int64_t>(sizeof(T)) / kLine;
+  const int64_t ahead = std::max(kLinesAhead - block, kLeastLinesAhead);
+  for (int64_t i = 0; i < ahead; i += kAtOnce) next.template Fetch<kAtOnce>();
   int64_t p = 0;
   for (; p + kRows <= f.k; p += kRows) AddWideRows<kHeight, kRows>(f, p, next);
   for (; p + kFewer <= f.k; p += kFewer) AddWideRows<kHeight, kFewer>(f, p, next);
