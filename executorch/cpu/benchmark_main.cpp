@@ -1,10 +1,24 @@
+// The engine's benchmarks. --target=NAME, first: with the kernels of that instruction set (AVX2).
 #include <benchmark/benchmark.h>
+#include <executorch/cpu/instruction_sets.h>
 #include <executorch/cpu/machine_limits.h>
 #include <executorch/cpu/threadpool.h>
 
 #include <cstdio>
+#include <cstring>
 
 int main(int argc, char** argv) {
+  constexpr char kTarget[] = "--target=";
+  if (argc > 1 && std::strncmp(argv[1], kTarget, std::strlen(kTarget)) == 0) {
+    const char* const name = argv[1] + std::strlen(kTarget);
+    if (!executorch::cpu::use_instruction_set(name)) {
+      std::fprintf(stderr, "%s: this machine, or this build, has no such set\n", name);
+      return 1;
+    }
+    argv[1] = argv[0];
+    ++argv;
+    --argc;
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   const executorch::cpu::MachineLimits& limits = executorch::cpu::machine_limits();

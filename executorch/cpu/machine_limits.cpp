@@ -27,7 +27,8 @@ double MultiplyAdds(int64_t steps, float* sink) {
   const Floats d;
   hn::Vec<Floats> sums[kSums];
   for (auto& sum : sums) sum = hn::Set(d, 1.0f);
-  const auto x = hn::Set(d, 0.999f), y = hn::Set(d, 0.001f);
+  const volatile float factor = 0.999f, term = 0.001f;  // else the compiler knows the sums
+  const auto x = hn::Set(d, factor), y = hn::Set(d, term);
   for (int64_t i = 0; i < steps; ++i) {
 #pragma GCC unroll 12
     for (auto& sum : sums) sum = hn::MulAdd(sum, x, y);

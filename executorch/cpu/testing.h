@@ -1,6 +1,7 @@
 /// What the tests of the engine share: every instruction set's vector code, and memory.
 #pragma once
 
+#include <executorch/cpu/instruction_sets.h>
 #include <executorch/cpu/scratch.h>
 #include <executorch/cpu/types.h>
 #include <gtest/gtest.h>
@@ -83,8 +84,7 @@ constexpr double epsilon() {
 
 /// The vector code that runs from now on; 0: the best for this machine.
 inline void use_target(int64_t target) {
-  hwy::SetSupportedTargetsForTest(target);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  ASSERT_TRUE(use_instruction_set(target == 0 ? "" : hwy::TargetName(target)));
 }
 
 /// Calls f with the vector code of each instruction set that the build contains and this machine

@@ -59,9 +59,17 @@ def parse(title: str, example: str, sides: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--before", type=Path, help="CMake's folder of an earlier state, measured in turns with it"
     )
+    parser.add_argument(
+        "--target",
+        default="",
+        metavar="SET",
+        help="the instruction set of this project's kernels: AVX2, SSE4; "
+        "peers are held to it where they can be (not ONNX Runtime, not XNNPACK)",
+    )
     parser.add_argument("--upstream", default="", help="Python with upstream's wheel")
     parser.add_argument("--peers-python", default="", help="Python with the other peers")
     options = parser.parse_args()
+    os.environ.update(held_to(options.target))
     unknown = [p for p in options.peers.split(",") if p not in SIDES or p == "before"]
     if unknown:
         parser.error(f"no side {unknown[0]!r}; there are {names}")
@@ -70,6 +78,18 @@ def parse(title: str, example: str, sides: list[str]) -> argparse.Namespace:
     if options.before:
         options.peers += ",before"
     return options
+
+
+def held_to(target: str) -> dict[str, str]:
+    """The environment in which libraries of peers use no better instructions than those."""
+    if target != "AVX2":
+        return {}
+    return {
+        "ONEDNN_MAX_CPU_ISA": "AVX2",  # of OpenVINO, too
+        "DNNL_MAX_CPU_ISA": "AVX2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    }
 
 
 def last_cache_bytes() -> int:
@@ -89,6 +109,7 @@ class Comparison:
         self.too_slow: set[tuple[str, str]] = set()  # (side, program)
         self.died: list[str] = []  # which side, where, how
         self.bin = options.build / "tests" / "bench"
+        self.target = [options.target] if options.target else []
 
     def machine(self) -> dict:
         """The machine's limits, measured now."""
@@ -96,7 +117,7 @@ class Comparison:
         return {"threads": self.options.threads, **self.limits(self.options.threads), **one}
 
     def limits(self, threads: int) -> dict:
-        command = [str(self.bin / "machine_limits"), str(threads)]
+        command = [str(self.bin / "machine_limits"), str(threads), *self.target]
         found = json.loads(subprocess.check_output(command, text=True))
         return {**found, "cache": last_cache_bytes()}
 
@@ -114,7 +135,7 @@ class Comparison:
             threads = str(self.options.threads)
             if side.worker == "here":
                 build = self.options.before if side.name == "before" else self.options.build
-                command = [str(build / "tests" / "bench" / "bench_runner"), threads]
+                command = [str(build / "tests" / "bench" / "bench_runner"), threads, *self.target]
             elif side.environment in self.pythons:
                 script = str(HERE / "_worker.py")
                 command = [self.pythons[side.environment], script, side.worker, threads]

@@ -59,13 +59,14 @@ class Worker:
             "OMP_NUM_THREADS": str(threads),
             "PYTHONPATH": str(ROOT) if command[0] == sys.executable else "",
         }
+        name = "-".join(Path(part).name for part in command)
         self.process = subprocess.Popen(
             command,
             cwd=OUTPUT,
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=(OUTPUT / f"{Path(command[-2]).name}.log").open("w"),
+            stderr=(OUTPUT / f"{name}.log").open("w"),
             preexec_fn=lambda: os.sched_setaffinity(0, cores),  # noqa: PLW1509 (one thread here)
         )
 

@@ -10,8 +10,10 @@
 // all tokens so far:
 //   {"do": "prefill", "tokens": N} a text that begins with another token; {"seconds": [1]}
 //   {"do": "decode", "tokens": N}  as many tokens more, one by one, then without them again
-// A failure answers {"error"}. Argument: the number of threads.
+// A failure answers {"error"}. Arguments: the number of threads, and the instruction set, if not
+// the best.
 
+#include <executorch/cpu/instruction_sets.h>
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
@@ -178,6 +180,10 @@ int main(int argc, char** argv) {
   executorch::extension::threadpool::get_threadpool()->_unsafe_reset_threadpool(
       argc > 1 ? static_cast<uint32_t>(std::stoul(argv[1])) : 1);
 #pragma GCC diagnostic pop
+  if (argc > 2 && !executorch::cpu::use_instruction_set(argv[2])) {
+    std::cerr << argv[2] << ": this machine, or this build, has no such set\n";
+    return 1;
+  }
   Session session;
   for (std::string line; std::getline(std::cin, line);) {
     json reply;

@@ -6,6 +6,7 @@
 #if defined(__aarch64__) && defined(__GNUC__)
 #include <arm_neon.h>
 #include <hwy/base.h>
+#include <hwy/detect_targets.h>
 
 #include <array>
 #include <cstring>
@@ -73,8 +74,8 @@ bool has_dot() {
 }  // namespace
 
 void add_arm(Sets& sets) {
-  if (has_dot()) sets.add(neon_dot::kKernels);
-  sets.add(neon::kKernels);
+  if (has_dot()) sets.add(neon_dot::kKernels, HWY_NEON);
+  sets.add(neon::kKernels, HWY_NEON);
 }
 
 }  // namespace executorch::cpu::int8

@@ -84,7 +84,7 @@ const Sets& sets() {
     Sets found;
     add_x86(found);
     add_arm(found);
-    found.add(portable::kKernels);
+    found.add(portable::kKernels, std::numeric_limits<int64_t>::max());
     return found;
   }();
   return all;
@@ -107,6 +107,12 @@ const Kernels& kernels() {
 
 void use_kernels(const Kernels& kernels) {
   in_use() = &kernels;
+}
+
+void use_target(int64_t target) {
+  int i = 0;
+  while (i + 1 < sets().n && sets().targets[i] < target) ++i;
+  use_kernels(*sets().list[i]);
 }
 
 }  // namespace executorch::cpu::int8

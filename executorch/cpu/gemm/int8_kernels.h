@@ -184,5 +184,7 @@ const Kernels& kernels();
 /// and which of them kernels() gives from now on.
 const Kernels* const* all_kernels();
 void use_kernels(const Kernels& kernels);
+/// The best of those that one of Highway's targets has, from now on; 0: that this machine has.
+void use_target(int64_t target);
 
 }  // namespace executorch::cpu::int8

@@ -8,9 +8,14 @@ namespace executorch::cpu::int8 {
 /// Those that this machine has, best first, null behind the last.
 struct Sets {
   const Kernels* list[8] = {};
+  /// Highway's that have what they need; a better one is a lower number.
+  int64_t targets[8] = {};
   int n = 0;
 
-  void add(const Kernels& kernels) { list[n++] = &kernels; }
+  void add(const Kernels& kernels, int64_t target) {
+    list[n] = &kernels;
+    targets[n++] = target;
+  }
 };
 
 /// Add nothing on another architecture.

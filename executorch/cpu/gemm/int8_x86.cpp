@@ -9,6 +9,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
 #include <hwy/base.h>
+#include <hwy/detect_targets.h>
 
 #include <array>
 #include <cstring>
@@ -295,9 +296,9 @@ void add_x86(Sets& sets) {
   const bool fma = __builtin_cpu_supports("fma"), avx2 = __builtin_cpu_supports("avx2") && fma;
   const bool avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && fma;
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) sets.add(vnni512::kKernels);
-  if (avx2 && has_avx_vnni()) sets.add(vnni256::kKernels);
-  if (avx2) sets.add(avx2::kKernels);
+  if (avx512 && __builtin_cpu_supports("avx512vnni")) sets.add(vnni512::kKernels, HWY_AVX3);
+  if (avx2 && has_avx_vnni()) sets.add(vnni256::kKernels, HWY_AVX2);
+  if (avx2) sets.add(avx2::kKernels, HWY_AVX2);
 }
 
 }  // namespace executorch::cpu::int8
