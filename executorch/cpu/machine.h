@@ -9,6 +9,10 @@
 #define ET_VECTOR_REGISTERS \
   (HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64) ? 32 : 16)
 
+/// Whether a masked load or store of 4-byte elements touches those of the mask only. Highway's answer
+/// is for elements of all sizes.
+#define ET_MASKED_FLOATS (!HWY_MEM_OPS_MIGHT_FAULT || HWY_TARGET == HWY_AVX2)
+
 namespace executorch::cpu {
 
 /// Sizes are bytes, those of a cache the share of one core: its size over the number of usable

@@ -9,6 +9,7 @@
 #endif
 // clang-format on
 
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/types.h>
 #include <hwy/highway.h>
 
@@ -133,7 +134,7 @@ HWY_INLINE void StorePair(V a, V b, D d, BF16* HWY_RESTRICT p) {
 /// The first n < Lanes(d) elements at p, then zeros; nothing beyond them is read.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* HWY_RESTRICT p, size_t n) {
-#if !HWY_MEM_OPS_MIGHT_FAULT
+#if ET_MASKED_FLOATS
   if constexpr (sizeof(T) == 4) return hn::MaskedLoad(hn::FirstN(d, n), d, p);
 #endif
   HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
@@ -143,7 +144,7 @@ HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* HWY_RESTRICT p, size_t n) {
 
 template <class D, class T, class V>
 HWY_INLINE void StoreFloatsN(V v, D d, T* HWY_RESTRICT p, size_t n) {
-#if !HWY_MEM_OPS_MIGHT_FAULT
+#if ET_MASKED_FLOATS
   if constexpr (sizeof(T) == 4) {
     hn::BlendedStore(v, hn::FirstN(d, n), d, p);
     return;

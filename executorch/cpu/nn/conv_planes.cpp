@@ -30,7 +30,7 @@ struct Columns {
   Columns(int64_t pixels, const PlaneKernels& kernels, bool takes_dots = true)
       : n(pixels), lanes(kernels.lanes) {
     const int64_t rest = n % lanes;
-    n_dots = takes_dots && n > lanes && rest <= lanes / 4 ? rest : 0;
+    n_dots = takes_dots && n > lanes && rest <= lanes / 2 ? rest : 0;
     n_vectors = ceil_div(n - n_dots, lanes);
     n_blocks = ceil_div(n_vectors * lanes, kernels.most_columns);
   }

@@ -80,10 +80,14 @@ HWY_INLINE void SumTaps(const float* plane, const int64_t* parts, const float* w
 }
 
 // The usual windows: kSize x kSize taps side by side, steps of 1 or 2. A strip of one vector of
-// outputs goes down the plane; masks stand for the padding at both sides. Each row of the image is
-// read once: its products with the rows of taps go to the outputs that are under way, summed among
-// themselves first, so that no output waits for the one before.
-template <int kSize, int kStep>
+// outputs goes down the plane. Masks stand for the padding at both sides, or zeros in a copy of the
+// plane, where the instruction set has no masked loads or a plane is converted anyway. Each row of
+// the image is read once: its products with the rows of taps go to the outputs that are under way,
+// summed among themselves first, so that no output waits for the one before.
+template <class T>
+constexpr bool kMasked = kMasks&& std::is_same_v<T, float>;
+
+template <int kSize, int kStep, bool kMasked>
 struct Strip {
   hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
   int64_t ow, first;                         // the position that lane 0 meets with tap 0
@@ -94,7 +98,7 @@ struct Strip {
       : ow(column),
         first(column * kStep - w.padding),
         n(static_cast<size_t>(std::min(kLanes, w.out - column))) {
-    for (int kw = 0; kw < kSize; ++kw) {
+    for (int kw = 0; kMasked && kw < kSize; ++kw) {
       low[kw] = Between(Floats(), -(first + kw), w.in - (first + kw));
       high[kw] = Between(Floats(), -(first + kw + kLanes), w.in - (first + kw + kLanes));
     }
@@ -106,9 +110,10 @@ struct Strip {
 #pragma GCC unroll 5
     for (int kw = 0; kw < kSize; kw += kStep) {
       const float* at = row + first + kw;
-      x[kw] = hn::MaskedLoad(low[kw], d, at);
+      x[kw] = kMasked ? hn::MaskedLoad(low[kw], d, at) : hn::LoadU(d, at);
       if constexpr (kStep == 2) {
-        const V a = x[kw], b = hn::MaskedLoad(high[kw], d, at + kLanes);
+        const V a = x[kw];
+        const V b = kMasked ? hn::MaskedLoad(high[kw], d, at + kLanes) : hn::LoadU(d, at + kLanes);
         x[kw] = hn::ConcatEven(d, b, a);
         if (kw + 1 < kSize) x[kw + 1] = hn::ConcatOdd(d, b, a);
       }
@@ -125,9 +130,9 @@ HWY_INLINE V RowOfTaps(const V (&x)[kSize], const V* weights) {
 }
 
 template <int kSize, int kStep, bool kBounded, class T>
-HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, const float* image,
-                         int64_t row_stride, const V (&weights)[kSize * kSize], V bias,
-                         int64_t to) {
+HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep, kMasked<T>>& strip,
+                         const float* image, int64_t row_stride, const V (&weights)[kSize * kSize],
+                         V bias, int64_t to) {
   const ConvAxis& h = c.axis[1];
   constexpr int kWaiting = (kSize - 1) / kStep;  // outputs that more rows will be added to
   V sums[kWaiting];
@@ -142,7 +147,7 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, con
     if (ih >= 0 && ih < h.in) {
       // The next plane: a strip jumps from row to row, which no processor foresees.
       const float* const ahead = image + ih * row_stride + strip.first + c.in_channel;
-      if constexpr (std::is_same_v<T, float>) {
+      if constexpr (kMasked<T>) {
         __builtin_prefetch(ahead);
         if constexpr (kStep == 2) __builtin_prefetch(ahead + kLanes);
       }
@@ -176,33 +181,42 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep>& strip, con
   add(last, std::integral_constant<int, 0>());
 }
 
-// A plane of float, or converted to it in `to`.
-template <class T>
-HWY_INLINE const float* FloatPlane(const ConvAxis& h, const ConvAxis& w, const T* from, float* to,
-                                   int64_t* row_stride) {
-  if constexpr (std::is_same_v<T, float>) {
-    *row_stride = h.in_stride;
-    return from;
-  } else {
+// A copy of a plane, of floats, with the zeros that strips read at both sides. The zeros stay from
+// plane to plane.
+struct PaddedRows {
+  int64_t width, left, columns;  // of which are copied
+
+  explicit PaddedRows(const ConvAxis& w)
+      : width((w.out + kLanes - 1) / kLanes * kLanes * w.stride + w.kernel - 1),
+        left(std::min(w.padding, width)),
+        columns(std::min(w.in, width - left)) {}
+
+  static Size floats(const ConvAxis& h, const ConvAxis& w) {
+    return (round_up(Size(w.out), kLanes) * w.stride + w.kernel) * h.in;
+  }
+
+  template <class T>
+  HWY_INLINE const float* copy(const ConvAxis& h, const T* from, float* to) const {
     const Floats d;
-    *row_stride = w.in;
     for (int64_t y = 0; y < h.in; ++y) {
-      for (int64_t x = 0; x < w.in; x += kLanes) {
-        const T* at = from + y * h.in_stride + x;
-        const auto n = static_cast<size_t>(std::min(kLanes, w.in - x));
-        const V v = n == static_cast<size_t>(kLanes) ? LoadFloats(d, at) : LoadFloatsN(d, at, n);
-        StoreFloatsN(v, d, to + y * w.in + x, n);
+      const T* const row = from + y * h.in_stride;
+      float* const at = to + y * width + left;
+      int64_t x = 0;
+      for (; x + kLanes <= columns; x += kLanes) hn::StoreU(LoadFloats(d, row + x), d, at + x);
+      if (x < columns) {
+        const auto n = static_cast<size_t>(columns - x);
+        StoreFloatsN(LoadFloatsN(d, row + x, n), d, at + x, n);
       }
     }
-    return to;
+    return to + left;
   }
-}
+};
 
 template <class T>
 HWY_INLINE bool HasStrips(const Conv<T>& c) {
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-  return kMasks && h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 &&
-         w.dilation == 1 && z.kernel == 1 && z.stride == 1 && z.padding == 0 && z.out <= z.in &&
+  return h.kernel == w.kernel && h.stride == w.stride && h.dilation == 1 && w.dilation == 1 &&
+         z.kernel == 1 && z.stride == 1 && z.padding == 0 && z.out <= z.in &&
          (w.kernel == 3 || w.kernel == 5) && w.stride <= 2;
 }
 
@@ -211,12 +225,15 @@ template <int kSize, int kStep, bool kBounded, class T>
 void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   const Floats d;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-  using OneStrip = Strip<kSize, kStep>;
+  using OneStrip = Strip<kSize, kStep, kMasked<T>>;
   constexpr int64_t kKept = 8;  // strips
   OneStrip strips[kKept];
   for (int64_t i = 0; i < std::min(kKept, (w.out + kLanes - 1) / kLanes); ++i) {
     strips[i] = OneStrip(w, i * kLanes);
   }
+  const PaddedRows rows(w);
+  if constexpr (!kMasked<T>) std::fill_n(buffer, h.in * rows.width, 0.0f);
+  const int64_t ld = kMasked<T> ? h.in_stride : rows.width;
   for (int64_t i = begin; i < end; ++i) {
     const int64_t b = i / c.groups, g = i % c.groups;
     V weights[kSize * kSize];
@@ -226,9 +243,13 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
     }
     const V bias = hn::Set(d, c.bias == nullptr ? 0.0f : ToFloat(c.bias + g));
     for (int64_t od = 0; od < z.out; ++od) {
-      int64_t ld;
       const T* plane = c.input + b * c.in_batch + g * c.in_channel + od * z.in_stride;
-      const float* image = FloatPlane(h, w, plane, buffer, &ld);
+      const float* image;
+      if constexpr (kMasked<T>) {
+        image = plane;
+      } else {
+        image = rows.copy(h, plane, buffer);
+      }
       const int64_t to = b * c.out_batch + g * c.out_channel + od * z.out_stride;
       for (int64_t s = 0; s * kLanes < w.out; ++s) {
         const OneStrip strip = s < kKept ? strips[s] : OneStrip(w, s * kLanes);
@@ -313,7 +334,7 @@ void Plane(const Conv<T>& c, int64_t b, int64_t g, float* padded) {
 template <class T>
 Size PlaneFloats(const Conv<T>& c) {
   if (!HasStrips(c)) return PlaneScratch(c).floats();
-  return std::is_same_v<T, float> ? Size(0) : Size(c.axis[1].in) * c.axis[2].in;
+  return kMasked<T> ? Size(0) : PaddedRows::floats(c.axis[1], c.axis[2]);
 }
 
 template <class T>

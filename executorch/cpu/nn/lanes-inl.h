@@ -8,6 +8,7 @@
 #endif
 // clang-format on
 
+#include <executorch/cpu/machine.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -19,12 +20,8 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// False: a masked load may touch what its mask leaves out.
-#if HWY_MEM_OPS_MIGHT_FAULT
-constexpr bool kMasks = false;
-#else
-constexpr bool kMasks = true;
-#endif
+/// False: a masked load of floats may touch what its mask leaves out.
+constexpr bool kMasks = ET_MASKED_FLOATS;
 
 /// Lanes [begin, end); both may lie outside the vector.
 template <class D>

@@ -67,8 +67,7 @@ Result<FreeableBuffer> MmapDataLoader::load(size_t offset, size_t size, const Se
   mapping_->add_owner();
   FreeableBuffer buffer(mapping_->data() + offset, size, leave_mapping, mapping_);
   const size_t lead = offset % get_os_page_size();
-  ET_CHECK_OK_OR_RETURN_ERROR(
-      settle_pages(mapping_->data() + offset - lead, size + lead, offset));
+  ET_CHECK_OK_OR_RETURN_ERROR(settle_pages(mapping_->data() + offset - lead, size + lead, offset));
   return buffer;
 }
 
