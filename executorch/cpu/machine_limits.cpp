@@ -1,13 +1,11 @@
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/huge_pages.h>
 #include <executorch/cpu/machine_limits.h>
 #include <executorch/cpu/threadpool.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -99,15 +97,10 @@ int64_t multiply_bytes(int64_t times) {
   return 2 * times * kernels.rows * kernels.columns * kTerms;
 }
 
-// Of huge pages, where the system has some, for others are read more slowly.
 double read_rate() {
-  constexpr int64_t kFloats = 64 << 20, kBytes = kFloats * 4, kHugePage = 2 << 20;
-  const std::unique_ptr<float[], decltype(&std::free)> memory(
-      static_cast<float*>(std::aligned_alloc(kHugePage, kBytes)), &std::free);
+  constexpr int64_t kFloats = 64 << 20;
+  const HugeArray<float> memory = huge_array<float>(kFloats);
   if (memory == nullptr) return 0;
-#if defined(MADV_HUGEPAGE)
-  (void)::madvise(memory.get(), kBytes, MADV_HUGEPAGE);
-#endif
   std::fill_n(memory.get(), kFloats, 1.0f);
   return best_rate([&] {
     std::atomic<int64_t> bytes{0};

@@ -5,6 +5,7 @@
 //     --seconds N     for how long
 //     --rounds N      or how many
 //     --seed N        of the first; what is found is reproduced by its own and --rounds 1
+//     --target NAME   the kernels of that instruction set (AVX2), instead of the best
 //     --keep-going    goes on behind findings and lists those that differ
 //     --together      only such as change several fields together
 //
@@ -12,6 +13,7 @@
 // cannot be written. What takes more than a second of processor time is a finding, too.
 #include <executorch/backends/xnnpack/runtime/payload_mutation.h>
 #include <executorch/backends/xnnpack/runtime/run_on_anything.h>
+#include <executorch/cpu/instruction_sets.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/runtime/executor/program.h>
@@ -178,6 +180,10 @@ int main(int argc, char** argv) {
       (word == "--together" ? only_together : plan.keep_going) = true;
     } else if (word.rfind("--", 0) == 0 && i + 1 < argc) {
       const char* number = argv[++i];
+      if (word == "--target" && !executorch::cpu::use_instruction_set(number)) {
+        std::fprintf(stderr, "delegate_fuzz: no kernels of %s\n", number);
+        return 2;
+      }
       if (word == "--seconds") plan.seconds = std::atof(number);
       if (word == "--seed") plan.seed = std::strtoull(number, nullptr, 10);
       if (word == "--rounds") plan.rounds = std::strtoull(number, nullptr, 10);

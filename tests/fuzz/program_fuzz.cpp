@@ -12,12 +12,14 @@
 //     --json FILE      the tables, for programs
 //     --slow S         CPU seconds of one mutant, beyond those of an honest program that plans as
 //                      much memory and multiplies as much, from which on it is a finding (1)
+//     --target NAME    the kernels of that instruction set (AVX2), instead of the best
 //     --logs           the runtime's messages go to DIR/worker-N.log
 //   program_fuzz --run NUMBER FINDING.pte    runs one mutant in this process
 //   program_fuzz --write DIR --mutants N ... writes mutants as files, and runs none
 //   program_fuzz --print PROGRAM.pte ...     the instructions as text
 //
 // Seeds whose names begin alike, up to "--", take turns as one operator. Exit status 1: findings.
+#include <executorch/cpu/instruction_sets.h>
 #include <nlohmann/json.hpp>
 
 #include <signal.h>
@@ -108,6 +110,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.run = next;
     } else if (word == "--write") {
       options.write = next;
+    } else if (word == "--target") {
+      if (!executorch::cpu::use_instruction_set(next)) return false;
     } else if (word == "--slow") {
       options.limits.slow_seconds = std::atof(next);
     } else {

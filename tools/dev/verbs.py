@@ -323,7 +323,10 @@ def verb_bench(args: list[str]) -> int:
     build("dev")
     if script.stem == "tracing":
         build("untraced", "bench_runner")
-    if script.stem == "tokenizing":
+    if script.stem == "neon":
+        setup_arm64()
+        build("arm64", "bench_runner")
+    if script.stem in ("tokenizing", "neon"):
         return python(str(script), *args[1:])
     environments = []
     for flag, make, folder in (

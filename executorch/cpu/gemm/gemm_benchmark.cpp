@@ -1,19 +1,26 @@
 // Products of the sizes that models have, beside what the machine can do at most, all in one run:
 //   cpu_benchmark --benchmark_filter=Gemm
-// Weights are those of 12 layers, read in turn, so that they come from memory as in a model.
+// Weights are those of many layers, read in turn, so that they come from memory as in a model.
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/huge_pages.h>
 #include <executorch/cpu/machine_limits.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
 namespace executorch::cpu {
 namespace {
 
-constexpr int kLayers = 12;
+// As many as no cache holds.
+int64_t layers(int64_t weight_bytes) {
+  constexpr int64_t kBytes = 256 << 20;
+  return std::max<int64_t>(kBytes / weight_bytes, 2);
+}
 
 template <class T>
 T number(int64_t i) {
@@ -41,9 +48,12 @@ void count(benchmark::State& state, int64_t steps, int64_t weight_bytes, double 
 template <class T>
 void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, bool by_columns) {
   std::vector<T> a(static_cast<size_t>(m * k)), c(static_cast<size_t>(m * n));
-  std::vector<T> w(static_cast<size_t>(kLayers * k * n)), bias(static_cast<size_t>(n));
+  const int64_t n_layers = layers(k * n * static_cast<int64_t>(sizeof(T)));
+  const HugeArray<T> w = huge_array<T>(static_cast<size_t>(n_layers * k * n));
+  if (w == nullptr) return state.SkipWithError("no memory");
+  std::vector<T> bias(static_cast<size_t>(n));
   for (size_t i = 0; i < a.size(); ++i) a[i] = number<T>(static_cast<int64_t>(i));
-  for (size_t i = 0; i < w.size(); ++i) w[i] = number<T>(static_cast<int64_t>(i));
+  for (int64_t i = 0; i < n_layers * k * n; ++i) w[static_cast<size_t>(i)] = number<T>(i);
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = {a.data(), k, 1};
@@ -53,7 +63,7 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, bool by_
   int64_t layer = 0;
   HeapScratch scratch;
   for (auto _ : state) {
-    const T* weight = w.data() + layer++ % kLayers * k * n;
+    const T* weight = w.get() + layer++ % n_layers * k * n;
     g.b = by_columns ? Matrix<const T>{weight, 1, k} : Matrix<const T>{weight, n, 1};
     if (!g.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(c.data());
@@ -66,7 +76,10 @@ void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, 
               int64_t n) {
   const int64_t row_bytes = form.nibbles ? (k + 1) / 2 : k;
   const std::vector<int8_t> a(static_cast<size_t>(m * k), 3);
-  const std::vector<uint8_t> w(static_cast<size_t>(kLayers * n * row_bytes), 0x35);
+  const int64_t n_layers = layers(n * row_bytes);
+  const HugeArray<uint8_t> w = huge_array<uint8_t>(static_cast<size_t>(n_layers * n * row_bytes));
+  if (w == nullptr) return state.SkipWithError("no memory");
+  std::memset(w.get(), 0x35, static_cast<size_t>(n_layers * n * row_bytes));
   const std::vector<RowQuantization> rows(static_cast<size_t>(m), {0.01f, 3});
   const std::vector<float> scales(static_cast<size_t>(n), 0.02f), c(static_cast<size_t>(m * n));
   const std::vector<int32_t> sums(static_cast<size_t>(n), 5);
@@ -83,7 +96,7 @@ void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, 
   int64_t layer = 0;
   HeapScratch scratch;
   for (auto _ : state) {
-    g.b.data = w.data() + layer++ % kLayers * n * row_bytes;
+    g.b.data = w.get() + layer++ % n_layers * n * row_bytes;
     if (!g.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
@@ -109,6 +122,12 @@ void add(const char* type, int64_t m, int64_t k, int64_t n) {
 }
 
 const bool kRegistered = [] {
+  // Of a vocabulary.
+  add<float>("f32", 1, 768, 50257);
+  for (const int8::WeightForm& form : int8::kWeightForms) {
+    add(form.name, 1, 768, 50257,
+        [&form](auto& state, auto... sizes) { run_int8(state, form, sizes...); });
+  }
   for (const int64_t m : {1, 2, 4, 8, 16, 128, 512, 1000}) {
     add<float>("f32", m, 768, 2304);
     add<float>("f32", m, 768, 768);

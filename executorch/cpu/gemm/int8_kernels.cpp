@@ -11,16 +11,24 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#endif
+
 #define ET_INLINE inline
 #define ET_TARGET_LAMBDA
 
 namespace executorch::cpu::int8 {
 namespace portable {
 
-constexpr int kRows = 2, kGroupRows = 2, kVectors = 2, kLanes = 4, kColumns = kVectors * kLanes;
+constexpr int kRows = 4, kGroupRows = 2, kVectors = 2, kLanes = 4, kColumns = kVectors * kLanes;
 constexpr int kFlip = 0;
 
 #include <executorch/cpu/gemm/int8_vectors-inl.h>
+
+typedef int16_t Words __attribute__((vector_size(16)));
 
 void Keep(Ints&) {}
 Floats MulAdd(Floats x, Floats y, Floats z) {
@@ -52,18 +60,32 @@ Ints PackWords(Ints a, Ints b) {
   return Pack<int16_t, int8_t>(a, b);
 }
 Ints AddWords(Ints a, Ints b) {  // Rounded() leaves room
-  typedef int16_t Words __attribute__((vector_size(16)));
   return reinterpret_cast<Ints>(reinterpret_cast<Words>(a) + reinterpret_cast<Words>(b));
 }
 ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
   StorePieces(x, n, to);
 }
-Ints Dot(Ints sum, Ints a, Ints b) {
-  const auto x = bit_cast<std::array<int8_t, 16>>(a), y = bit_cast<std::array<int8_t, 16>>(b);
-  for (size_t l = 0; l < kLanes; ++l) {
-    for (size_t q = 4 * l; q < 4 * l + 4; ++q) sum[l] += x[q] * y[q];
-  }
-  return sum;
+/// The two products of 16-bit numbers in each lane, added.
+ET_INLINE Ints MultiplyPairs(Ints a, Ints b) {
+#if defined(__SSE2__)
+  return reinterpret_cast<Ints>(
+      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#elif defined(__wasm_simd128__)
+  return reinterpret_cast<Ints>(
+      wasm_i32x4_dot_i16x8(reinterpret_cast<v128_t>(a), reinterpret_cast<v128_t>(b)));
+#else
+  return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+/// Bytes 0 and 2 of each lane as 16-bit numbers, and bytes 1 and 3.
+ET_INLINE Ints EvenBytes(Ints x) {
+  return reinterpret_cast<Ints>(reinterpret_cast<Words>(x) << 8 >> 8);
+}
+ET_INLINE Ints OddBytes(Ints x) {
+  return reinterpret_cast<Ints>(reinterpret_cast<Words>(x) >> 8);
+}
+ET_INLINE Ints Dot(Ints sum, Ints a, Ints b) {
+  return sum + MultiplyPairs(EvenBytes(a), EvenBytes(b)) + MultiplyPairs(OddBytes(a), OddBytes(b));
 }
 Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units, int64_t groups) {
   const int64_t group = unit / group_units;

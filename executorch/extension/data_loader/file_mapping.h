@@ -9,8 +9,8 @@ namespace executorch::extension::internal {
 /// gave; the last of them unmaps it.
 ///
 /// It lies where huge pages fit: the address is a multiple of their size, and the system is told to
-/// use them. A file whose pages are cached in pieces of that size, as a file read from a disk is
-/// then, is read a third faster from memory (4 KiB pages: a miss of the TLB for each of them).
+/// use them. What it reads from a disk is then cached in pieces of that size, and memory is read
+/// faster than where each page of 4 KiB costs a miss of the TLB.
 class FileMapping {
  public:
   /// With one owner. Null where the file cannot be mapped as a whole: it is empty, or larger than

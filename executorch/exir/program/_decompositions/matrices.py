@@ -33,7 +33,7 @@ def take(self: Tensor, index: Tensor) -> Any:
     return _aten.index.Tensor(self.reshape(-1), [index])
 
 
-@rule(_aten.cholesky.default)
+@rule("cholesky.default")
 def cholesky(self: Tensor, upper: bool = False) -> Tensor:
     return torch.linalg.cholesky_ex(self, upper=upper, check_errors=True)[0]
 
