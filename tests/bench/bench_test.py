@@ -18,6 +18,7 @@ from _cases import QUANTIZED, Case  # noqa: E402
 from _sides import SIDES, Failure  # noqa: E402
 
 OPTIONS = argparse.Namespace(
+    target="",
     peers="here,eager,ONNX Runtime",
     upstream="",
     peers_python="",

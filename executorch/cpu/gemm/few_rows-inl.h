@@ -292,11 +292,10 @@ void AddChunks(const FewRows<T>& f) {
   } while (p < f.k);
 }
 
-// One or two rows of A keep kRows elements each in registers, and go along as many rows of B, a
-// cache line of each at a time. B is read once, almost in the order of its addresses; what the sums
-// cost, which lie in L1, is little beside so many rows.
-//
-// Does that for rows [p, p + kRows) while `next` is prefetched, as many lines as are read.
+// Adds the products of rows [p, p + kRows) of B to the sums, for one or two rows of A. Their kRows
+// elements stay in registers, and each step takes one cache line of each row of B: B is read almost
+// in the order of its addresses. Loads and stores of the sums, which lie in L1, are few beside so
+// many rows. Each step prefetches as many lines as it reads.
 template <int kHeight, int kRows, class T>
 void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   constexpr int kVectors =
