@@ -2,16 +2,17 @@
 #include <executorch/cpu/instruction_sets.h>
 #include <hwy/targets.h>
 
+#include <cstdint>
 #include <cstring>
-#include <vector>
 
 namespace executorch::cpu {
 
 bool use_instruction_set(const char* name) {
-  static const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  static const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
   int64_t chosen = 0;
   if (*name != '\0') {
-    for (const int64_t target : targets) {
+    for (int64_t left = targets; left != 0; left &= left - 1) {
+      const int64_t target = left & -left;
       if (std::strcmp(hwy::TargetName(target), name) == 0) chosen = target;
     }
     if (chosen == 0) return false;
