@@ -131,6 +131,9 @@ rows(
     native_dropout__out=lambda m: [[m(40), 0.5, True], [m(3, 4), 0.5, False]],
     _cdist_forward__out=lambda m: [
         [m(3, 70), m(4, 70), 2.0, None],
+        [m.last(2, 3, 4, 5), m.last(2, 3, 6, 5), 2.0, None],
+        [m(0, 3), m(4, 3), 2.0, None],
+        [m(3, 0), m(2, 0), 1.0, None],
         *([m(2, 1, 3, 5), m(4, 2, 5), p, None] for p in (0.0, 1.0, 2.0, 3.0, float("inf"))),
     ],
     _pdist_forward__out=lambda m: [[m(5, 7), p] for p in (0.0, 1.0, 2.0, 1.5, float("inf"))],

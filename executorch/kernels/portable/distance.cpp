@@ -1,6 +1,7 @@
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/dtype.h>
+#include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
@@ -121,6 +122,29 @@ void with_float_dtype(ScalarType type, F&& f) {
   });
 }
 
+/// The elements of a tensor in rows without gaps: where they lie, or copied, for each row is read
+/// as often as there are others, and one whose elements lie apart from as many cache lines. Not
+/// `granted` if the memory for that was refused.
+struct Rows {
+  Layout layout;
+  const void* data;
+  bool granted = true;
+
+  Rows(const Tensor& t, executorch::cpu::Scratch& scratch)
+      : layout(t), data(t.const_data_ptr<uint8_t>()) {
+    const int64_t last = t.dim() - 1;
+    if (t.numel() == 0 || t.size(last) == 1 || layout.strides[last] == 1) return;
+    Layout rows = layout;
+    int64_t step = 1;
+    for (int64_t d = last; d >= 0; step *= t.size(d--)) rows.strides[d] = step;
+    void* const copy = scratch.array<uint8_t>(Size(static_cast<int64_t>(t.nbytes())));
+    granted = copy != nullptr;
+    if (granted) copy_layout(data, t.scalar_type(), layout, copy, t.scalar_type(), rows);
+    layout = rows;
+    data = copy;
+  }
+};
+
 /// So many distances of rows of n elements make a task.
 int64_t grain_of(int64_t n) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n));
@@ -138,7 +162,10 @@ Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Te
              "%s: matrices with rows of one length were expected; the shapes are %s and %s", kOp,
              ShapeText(x1).c_str(), ShapeText(x2).c_str());
   // The batch dims of both broadcast.
-  Layout a(x1), b(x2);
+  EngineScratch scratch(ctx);
+  const Rows first(x1, scratch), second(x2, scratch);
+  if (!require_scratch(ctx, kOp, first.granted && second.granted)) return out;
+  const Layout &a = first.layout, &b = second.layout;
   const int64_t rank = std::max(d1, d2);
   Shape shape;
   int64_t step1[kTensorDimensionLimit] = {}, step2[kTensorDimensionLimit] = {};
@@ -173,9 +200,10 @@ Tensor& _cdist_forward_out(KernelRuntimeContext& ctx, const Tensor& x1, const Te
         from2 += k * step2[d];
         at += k * to.strides[d];
       }
-      out.mutable_data_ptr<T>()[at] = static_cast<T>(distance<C>(
-          Row<T>{x1.const_data_ptr<T>() + from1, a.strides[d1 - 1]},
-          Row<T>{x2.const_data_ptr<T>() + from2, b.strides[d2 - 1]}, n, static_cast<C>(p)));
+      out.mutable_data_ptr<T>()[at] = static_cast<T>(
+          distance<C>(Row<T>{static_cast<const T*>(first.data) + from1, a.strides[d1 - 1]},
+                      Row<T>{static_cast<const T*>(second.data) + from2, b.strides[d2 - 1]}, n,
+                      static_cast<C>(p)));
     };
     executorch::cpu::parallel_for(out.numel(), grain_of(n), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) one(i);
@@ -194,11 +222,14 @@ Tensor& _pdist_forward_out(KernelRuntimeContext& ctx, const Tensor& self, double
     return out;
   }
   ctx.add_steps(steps_of(Size(out.numel()) * n));
-  const Layout a(self);
+  EngineScratch scratch(ctx);
+  const Rows all(self, scratch);
+  if (!require_scratch(ctx, kOp, all.granted)) return out;
+  const Layout& a = all.layout;
   with_float_dtype(self.scalar_type(), [&](auto tag, auto compute) {
     using T = decltype(tag);
     const auto row = [&](int64_t i) {
-      return Row<T>{self.const_data_ptr<T>() + i * a.strides[0], a.strides[1]};
+      return Row<T>{static_cast<const T*>(all.data) + i * a.strides[0], a.strides[1]};
     };
     executorch::cpu::parallel_for(
         rows, std::max<int64_t>(1, grain_of(n * rows)), [&](int64_t begin, int64_t end) {
