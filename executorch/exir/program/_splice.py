@@ -23,7 +23,7 @@ from executorch.exir.program._template import (
     Template,
     trace,
 )
-from executorch.exir.torch_internals import OpOverload, schema_of, take_name
+from executorch.exir.torch_internals import OpOverload, pytree, schema_of, take_name
 
 # Whether a call stays whole whose operator may.
 Wanted = Callable[[Node], bool]
@@ -57,6 +57,7 @@ class Splicer:
         self.templates: dict[Any, Template] = {}
         self.keys: dict[int, Any] = {}
         self.numbers: dict[sympy.Expr, Node] = {}
+        self.counted: set[sympy.Expr] = set()  # sizes that depend on data
         self.roots: dict[Node, Any] = {}  # old node -> the tensor it is, or is a view of
         self.names: dict[Any, list[Node]] = {}  # root -> old nodes
         self.viewed: set[Any] = set()  # roots with views, or owned by the caller
@@ -279,10 +280,15 @@ class Splicer:
         result = map_aggregate(
             template.outputs, lambda o: template.values[o] if isinstance(o, Ref) else o
         )
-        try:
-            rebind_unbacked(self.fake_mode.shape_env, node, result)
-        except AssertionError as error:  # torch's own: two nodes of equal looks share their symbol
-            raise NeedsFunctionalization(f"{node} has a size that another node has") from error
+        paths = node.meta["unbacked_bindings"].values()
+        sizes = [pytree.key_get(result, path) for path in paths]
+        sizes = [size for size in sizes if isinstance(size, _SYMBOLIC)]
+        # Calls of equal looks share fake values, and with them what torch keeps there: that the
+        # elements of a mask have been counted.
+        if any(size.node.expr in self.counted for size in sizes):
+            raise NeedsFunctionalization(f"{node} has a size that another node has")
+        rebind_unbacked(self.fake_mode.shape_env, node, result)
+        self.counted |= {size.node.expr for size in sizes}
 
     def _is_refused(self, node: Node) -> bool:
         """Whether the operator stays whole in general, but not here."""
