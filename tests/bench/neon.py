@@ -49,11 +49,11 @@ def compile_plugin(folder: Path) -> Path:
 def instructions(plugin: Path, processor: str, program: Path, case: Case, calls: int) -> int:
     """Of the whole process: it loads, runs once, and then `calls` times."""
     count = plugin.with_suffix(".txt")
+    inputs, output = write_inputs(case), str(OUTPUT / "output.bin")
     commands = [
-        {"do": "open", "program": str(program), "inputs": write_inputs(case)},
+        {"do": "open", "program": str(program), "inputs": inputs, "output": output},
         {"do": "run", "calls": calls},
     ]
-    commands[0]["output"] = str(OUTPUT / "output.bin")
     emulator = ["qemu-aarch64", "-cpu", processor, "-L", "/usr/aarch64-linux-gnu"]
     emulator += ["-E", f"LD_LIBRARY_PATH={PACKAGES}"]
     emulator += ["-plugin", str(plugin), "-d", "plugin", "-D", str(count)]

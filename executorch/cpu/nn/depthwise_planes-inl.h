@@ -87,7 +87,7 @@ HWY_INLINE void SumTaps(const float* plane, const int64_t* parts, const float* w
 template <class T>
 constexpr bool kMasked = kMasks&& std::is_same_v<T, float>;
 
-template <int kSize, int kStep, bool kMasked>
+template <int kSize, int kStep, bool kByMask>
 struct Strip {
   hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
   int64_t ow, first;                         // the position that lane 0 meets with tap 0
@@ -98,7 +98,7 @@ struct Strip {
       : ow(column),
         first(column * kStep - w.padding),
         n(static_cast<size_t>(std::min(kLanes, w.out - column))) {
-    for (int kw = 0; kMasked && kw < kSize; ++kw) {
+    for (int kw = 0; kByMask && kw < kSize; ++kw) {
       low[kw] = Between(Floats(), -(first + kw), w.in - (first + kw));
       high[kw] = Between(Floats(), -(first + kw + kLanes), w.in - (first + kw + kLanes));
     }
@@ -110,10 +110,10 @@ struct Strip {
 #pragma GCC unroll 5
     for (int kw = 0; kw < kSize; kw += kStep) {
       const float* at = row + first + kw;
-      x[kw] = kMasked ? hn::MaskedLoad(low[kw], d, at) : hn::LoadU(d, at);
+      x[kw] = kByMask ? hn::MaskedLoad(low[kw], d, at) : hn::LoadU(d, at);
       if constexpr (kStep == 2) {
         const V a = x[kw];
-        const V b = kMasked ? hn::MaskedLoad(high[kw], d, at + kLanes) : hn::LoadU(d, at + kLanes);
+        const V b = kByMask ? hn::MaskedLoad(high[kw], d, at + kLanes) : hn::LoadU(d, at + kLanes);
         x[kw] = hn::ConcatEven(d, b, a);
         if (kw + 1 < kSize) x[kw + 1] = hn::ConcatOdd(d, b, a);
       }
