@@ -1,13 +1,14 @@
 /// Memory that loops are about to read.
 ///
 /// Between two products nothing is read while one thread does what lies between them. A program
-/// does the same in every call: so a pool remembers which matrix followed each, and helpers that
-/// wait for the next loop bring the beginning of their share of it into their caches. A wrong guess
-/// costs a little bandwidth.
+/// does the same in every call: so a pool remembers which matrix followed each (ReadHistory), and
+/// helpers that wait for the next loop prefetch the beginning of their share of it into their
+/// caches. A wrong guess costs a little bandwidth.
 #pragma once
 
 #include <executorch/cpu/prefetch.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace executorch::cpu {
@@ -50,5 +51,48 @@ void LoopReads::fetch(int64_t range, int64_t most_bytes, const F& busy) const {
     }
   }
 }
+
+/// Which matrix loops read after which: a hash table of fixed size.
+class ReadHistory {
+ public:
+  /// A loop begins, which may read a matrix. Returns what was read after that matrix, or after the
+  /// last one before a loop that reads none, when it was last read; without data if that is
+  /// unknown.
+  const LoopReads& next_after(const LoopReads& loop) {
+    if (loop.reads.data != nullptr) {
+      entry(last_) = {last_, loop};
+      last_ = loop.reads.data;
+    }
+    const Entry& next = entry(last_);
+    return next.after == last_ ? next.loop : nothing_;
+  }
+
+ private:
+  struct Entry {
+    const void* after = nullptr;
+    LoopReads loop;
+  };
+  // More than large models have products; places that are tried before another matrix's entry is
+  // replaced.
+  static constexpr size_t kEntries = 1024, kPlaces = 32;
+
+  Entry& entry(const void* data) {
+    // The layers of a model lie at equal distances, which one multiplication would map to few
+    // places: all bits are mixed.
+    uint64_t hash = reinterpret_cast<uintptr_t>(data);
+    hash = (hash ^ hash >> 31) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29) * 0xBF58476D1CE4E5B9u;
+    const auto first = static_cast<size_t>(hash >> 32);
+    for (size_t i = 0; i < kPlaces; ++i) {
+      Entry& e = entries_[(first + i) % kEntries];
+      if (e.after == data || e.after == nullptr) return e;
+    }
+    return entries_[first % kEntries];
+  }
+
+  Entry entries_[kEntries];
+  const void* last_ = nullptr;
+  const LoopReads nothing_ = {};
+};
 
 }  // namespace executorch::cpu

@@ -15,15 +15,16 @@ using Clock = std::chrono::steady_clock;
 // Of state_.
 constexpr uint32_t kInside = 0x7FF, kOpen = 0x800, kLoop = 0x1000;
 
-// A helper looks out for the next loop as long as operators that run on one thread take; then it
-// leaves its core to others, should there be any, and at last sleeps. Waking costs some 50 us.
-constexpr std::chrono::microseconds kAlert{200}, kAwake{2000};
-// The caller looks out for the end of ranges that helpers are in; one that takes longer has lost
-// its core, and may need the caller's to go on.
-constexpr std::chrono::microseconds kPatience{100};
+// A helper spins for the next loop as long as operators that run on one thread take; then it spins
+// and yields its core to other threads, should there be any, and at last parks. Waking a parked
+// thread takes tens of microseconds.
+constexpr std::chrono::microseconds kSpinTime{200}, kYieldTime{2000};
+// The caller spins for the end of ranges that helpers are in; one that takes longer has lost its
+// core, and may need the caller's to go on.
+constexpr std::chrono::microseconds kCallerSpinTime{100};
 // A third of a second-level cache of 1 MiB; what the caller may ask for without waiting.
 constexpr int64_t kFetchedByHelper = 384 * 1024, kFetchedByCaller = 2048;
-constexpr int kLooks = 32;  // between looks at the clock
+constexpr int kSpins = 32;  // between readings of the clock
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -35,14 +36,14 @@ void pause() {
 
 /// Whether done() holds before `time` is over.
 template <class F>
-bool look_out(std::chrono::microseconds time, bool gives_way, const F& done) {
+bool spin_until(const F& done, std::chrono::microseconds time, bool yields) {
   const auto end = Clock::now() + time;
   do {
-    for (int i = 0; i < kLooks; ++i) {
+    for (int i = 0; i < kSpins; ++i) {
       if (done()) return true;
       pause();
     }
-    if (gives_way) std::this_thread::yield();
+    if (yields) std::this_thread::yield();
   } while (Clock::now() < end);
   return false;
 }
@@ -114,7 +115,7 @@ void Team::run_ranges(size_t self) {
 
 void Team::wait_for_helpers() {
   const auto are_gone = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
-  while (!look_out(kPatience, false, are_gone)) {
+  while (!spin_until(are_gone, kCallerSpinTime, false)) {
     const uint32_t left = left_.load();
     if (are_gone()) return;
     left_.wait(left);
@@ -158,7 +159,7 @@ bool Team::wait_for_loop(uint32_t& seen) {
     state = state_.load(std::memory_order_acquire);
     return state / kLoop != seen;
   };
-  if (!look_out(kAlert, false, is_new) && !look_out(kAwake, true, is_new)) {
+  if (!spin_until(is_new, kSpinTime, false) && !spin_until(is_new, kYieldTime, true)) {
     while (!is_new()) state_.wait(state);
   }
   seen = state / kLoop;

@@ -29,35 +29,6 @@ thread_local bool pool_in_use_set = false;
 
 thread_local Reads reads_of_next_loop;
 
-/// Which matrix was read after which.
-class History {
- public:
-  /// A loop begins, that may read a matrix; what is likely to be read after it.
-  const LoopReads& begin(const LoopReads& loop) {
-    if (loop.reads.data != nullptr) {
-      entry(last_) = {last_, loop};
-      last_ = loop.reads.data;
-    }
-    const Entry& next = entry(last_);
-    return next.after == last_ ? next.loop : nothing_;
-  }
-
- private:
-  struct Entry {
-    const void* after = nullptr;
-    LoopReads loop;
-  };
-  // More than large models have products.
-  static constexpr size_t kEntries = 512;
-  Entry& entry(const void* data) {
-    return entries_[reinterpret_cast<uintptr_t>(data) * 0x9E3779B97F4A7C15u >> (64 - 9)];
-  }
-
-  Entry entries_[kEntries];
-  const void* last_ = nullptr;
-  const LoopReads nothing_ = {};
-};
-
 struct Loop {
   ThreadPool::Body body;
   void* context;
@@ -82,7 +53,7 @@ void set_loops_serial(bool value) {
 struct ThreadPool::Impl {
   std::mutex mutex;            // held while a loop runs
   std::unique_ptr<Team> team;  // null stands for one thread
-  History history;
+  ReadHistory history;
   std::atomic<size_t> thread_count{1};
   pthreadpool_t handle = nullptr;
 
@@ -136,7 +107,7 @@ void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context, size_t 
         l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range), thread);
         serial = outer;
       },
-      &loop, impl_->history.begin({reads, ranges, loop.range}));
+      &loop, impl_->history.next_after({reads, ranges, loop.range}));
 }
 
 ::pthreadpool* ThreadPool::handle() {
