@@ -38,10 +38,14 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   }
 }
 
-/// Least bytes of B between the ones in use and the ones asked for: what arrives while memory
-/// answers once, several times over, as other cores' requests come between. It goes to the
-/// second-level cache, of which the bytes ahead of several streams take little.
-constexpr int64_t kAhead = 8192;
+/// Least bytes of B between the ones in use and the ones that are prefetched into L2. Bytes are used
+/// so fast that the hardware's own prefetcher keeps up: farther away it has asked for other lines
+/// meanwhile. Groups take several times as long.
+constexpr int64_t kAhead = 4096, kGroupsAhead = 8192;
+
+/// Vectors of a row of B that are multiplied in one turn of the loop for one row of A: the fewer
+/// instructions there are to a line, the more lines are asked for while one is awaited.
+constexpr int kDotPiece = 4;
 
 constexpr int64_t kScalesOfALine = 32;
 
@@ -131,6 +135,16 @@ ET_INLINE void SumColumns(const Dots& t, int64_t j, int64_t ahead, Lanes (&sums)
   const uint8_t* a[R];
   for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
   int64_t p = 0;
+  if constexpr (R == 1 && kForm == kBytes) {
+    constexpr int64_t kPieceBytes = kDotPiece * kVectorBytes;
+    for (; p + kPieceBytes <= bytes; p += kPieceBytes) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kDotPiece; ++v) {
+        AddDots<kForm, R, C, kNarrow, true>(t, columns, p + v * kVectorBytes, bytes, ahead, a,
+                                            sums);
+      }
+    }
+  }
   for (; p + kVectorBytes <= bytes; p += kVectorBytes) {
     AddDots<kForm, R, C, kNarrow, true>(t, columns, p, bytes, ahead, a, sums);
   }
@@ -174,9 +188,13 @@ ET_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
 
 template <Form kForm, bool kNarrow>
 ET_INLINE void DotsOf(const Dots& t) {
-  // Whole groups of rows, each of which follows the same one of the group before.
-  const int64_t group = kDotColumns * (t.ldb > 0 ? t.ldb : 1);
-  const int64_t ahead = (kAhead + group - 1) / group * group;
+  // Several rows of A read kDotColumns rows of B side by side: a whole number of such groups ahead,
+  // each row follows the same one of its group. One row of A reads row after row: any distance will
+  // do where they follow one another in memory, else it is a whole number of rows.
+  const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
+  const int64_t unit = t.m > 1 ? kDotColumns * t.ldb : t.ldb == bytes ? 1 : t.ldb;
+  constexpr int64_t kLeast = kForm == kGroups ? kGroupsAhead : kAhead;
+  const int64_t ahead = unit > 0 ? (kLeast + unit - 1) / unit * unit : kLeast;
   for (int64_t j = 0; j < t.n; j += kDotColumns) {
     if (t.m == 1) {
       RunColumns<kForm, 1, kNarrow>(t, j, ahead);
