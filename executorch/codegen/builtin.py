@@ -9,7 +9,7 @@ from pathlib import Path
 
 KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 
-_ROW = re.compile(r'\bET_OP\(\s*"([^"]+)"\s*,\s*(\w+)\s*\)')
+_ROW = re.compile(r'\bET_OP\(\s*"([^"]+)"\s*,\s*(\w+)\s*[,)]')
 _NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.M)
 
 

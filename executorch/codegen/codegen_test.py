@@ -24,6 +24,7 @@ from executorch.codegen.tools import (
 )
 
 OPERATORS_TXT = Path(__file__).parents[1] / "exir" / "operators.txt"
+SCHEMAS_TXT = OPERATORS_TXT.with_name("quantized_schemas.txt")
 PORTABLE = Path("kernels/portable/functions.yaml")
 
 SCALE = """
@@ -56,6 +57,13 @@ def test_tables_read_from_the_sources_are_those_of_the_runtime() -> None:
     # The operators of language models come with their library, whole.
     whole = {name for name in runtime if name.startswith(("llama::", "preprocess::"))}
     assert found >= runtime - whole
+
+
+@pytest.mark.skipif(not SCHEMAS_TXT.exists(), reason="the kernels were not built")
+def test_rows_of_quantized_operators_have_their_schemas() -> None:
+    names = [line.partition("(")[0] for line in SCHEMAS_TXT.read_text().splitlines()]
+    rows = [name for name in builtin_operators() if name.startswith("quantized_decomposed::")]
+    assert sorted(f"quantized_decomposed::{name}" for name in names) == sorted(rows)
 
 
 def test_selection_has_upstreams_form(tmp_path: Path) -> None:

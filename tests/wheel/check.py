@@ -29,7 +29,8 @@ def main(program: str, begun: str) -> int:
     assert not loaded, f"executorch.runtime imports {loaded}"
     package = Path(sys.modules["executorch"].__file__ or "").parent
     assert package.parent.name == "site-packages", package
-    for name in ("py.typed", "exir/operators.txt", "extension/pybindings/_C.pyi"):
+    exported = ("exir/operators.txt", "exir/quantized_schemas.txt")
+    for name in ("py.typed", *exported, "extension/pybindings/_C.pyi"):
         assert (package / name).stat().st_size >= 0, name
     assert not list(package.rglob("*_test.py"))
     sources = [path.relative_to(package).parts[0] for path in package.rglob("*.cpp")]

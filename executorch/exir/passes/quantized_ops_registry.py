@@ -2,10 +2,15 @@
 has kernels for, and table lookups and products with packed weights.
 
 Importing this module registers the operators. Out variants are schemas only: programs call them.
+Their schemas stand in the rows of the kernels' tables, executorch/kernels/quantized/*.cpp. Where
+PyTorch defines no operator for an out variant, this module does: with the same arguments but for
+the results, and what it computes in eager mode.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -14,25 +19,36 @@ from torch.library import Library, register_fake
 
 from executorch.exir.torch_internals import all_operator_names, define_quantized_operators
 
-_EMBEDDING = (
-    "Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, "
-    "int weight_quant_max, Tensor indices"
-)
-_MIXED = "Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points"
-_ADD = ", ".join(
-    f"{tensor}float {name}_scale, int {name}_zero_point, int {name}_quant_min, int {name}_quant_max"
-    for name, tensor in [("a", "Tensor a, "), ("b", "Tensor b, "), ("out", "")]
-)
+# One schema a line, which the build reads from the kernels' tables. They have more than one reader:
+# the library that computes them in eager mode is quantized_ops_aot_lib.
+_SCHEMAS = Path(__file__).parents[1] / "quantized_schemas.txt"
 
-# One schema a line, for the library that computes them in eager mode, too (quantized_ops_aot_lib).
-_OUT_VARIANTS = Path(__file__).with_name("quantized_out_variants.txt").read_text().splitlines()
+
+def _out_variants() -> dict[str, str]:
+    """Arguments and results, "(...) -> ...", by name: "add.out"."""
+    if not _SCHEMAS.exists():
+        raise ImportError(f"{_SCHEMAS} is missing; build the target quantized_schemas")
+    named = (line.partition("(") for line in _SCHEMAS.read_text().splitlines())
+    return {name: f"({rest}" for name, _, rest in named}
+
 
 define_quantized_operators()
 quantized_decomposed_lib = Library("quantized_decomposed", "FRAGMENT")
+_out = _out_variants()
 _known = set(all_operator_names())
-for _schema in _OUT_VARIANTS:
-    if f"quantized_decomposed::{_schema.partition('(')[0]}" not in _known:
-        quantized_decomposed_lib.define(_schema)
+for _name, _signature in _out.items():
+    if f"quantized_decomposed::{_name}" not in _known:
+        quantized_decomposed_lib.define(_name + _signature)
+
+
+def _define(name: str, function: Callable[..., Tensor]) -> None:
+    """Define the operator `name`, with or without overload, from its out variant; eager mode and
+    fake tensors run `function`."""
+    out = _out[f"{name}_out" if "." in name else f"{name}.out"]
+    signature = re.sub(r"(, \*)?, Tensor\(a!\) out\) -> Tensor\(a!\)", ") -> Tensor", out)
+    quantized_decomposed_lib.define(name + signature)
+    quantized_decomposed_lib.impl(name, function, "CompositeExplicitAutograd")
+    register_fake(f"quantized_decomposed::{name}", function, lib=quantized_decomposed_lib)
 
 
 def unpack(packed: Tensor, bits: int) -> Tensor:
@@ -54,7 +70,7 @@ def dequantize_rows(values: Tensor, scales: Tensor, zero_points: Tensor | None) 
     return (x * grouped).reshape(values.shape)
 
 
-def _define_embedding(name: str, bits: int) -> None:
+def _embedding(bits: int) -> Callable[..., Tensor]:
     def embedding(
         weight: Tensor,
         scales: Tensor,
@@ -68,14 +84,7 @@ def _define_embedding(name: str, bits: int) -> None:
         table = dequantize_rows(unpack(weight, bits), scales, zero_points)
         return torch.nn.functional.embedding(indices, table).to(dtype or scales.dtype)
 
-    for schema in (
-        f"{name}({_EMBEDDING})",
-        f"{name}.dtype({_EMBEDDING}, *, ScalarType? dtype=None)",
-    ):
-        quantized_decomposed_lib.define(f"{schema} -> Tensor")
-        overload = schema.partition("(")[0]
-        quantized_decomposed_lib.impl(overload, embedding, "CompositeExplicitAutograd")
-        register_fake(f"quantized_decomposed::{overload}", embedding, lib=quantized_decomposed_lib)
+    return embedding
 
 
 def _mixed_mm(x: Tensor, weight: Tensor, scales: Tensor, zero_points: Tensor | None) -> Tensor:
@@ -101,13 +110,8 @@ def _add(a: Tensor, *arguments: float) -> Tensor:
 
 
 for _name, _bits in (("embedding_byte", 8), ("embedding_4bit", 4), ("embedding_2bit", 2)):
-    _define_embedding(_name, _bits)
-for _schema, _function in (
-    (f"mixed_mm({_MIXED}) -> Tensor", _mixed_mm),
-    (f"mixed_linear({_MIXED}, ScalarType? dtype=None) -> Tensor", _mixed_linear),
-    (f"add({_ADD}) -> Tensor qc", _add),
-):
-    quantized_decomposed_lib.define(_schema)
-    _name = _schema.partition("(")[0]
-    quantized_decomposed_lib.impl(_name, _function, "CompositeExplicitAutograd")
-    register_fake(f"quantized_decomposed::{_name}", _function, lib=quantized_decomposed_lib)
+    _define(_name, _embedding(_bits))
+    _define(f"{_name}.dtype", _embedding(_bits))
+_define("mixed_mm", _mixed_mm)
+_define("mixed_linear", _mixed_linear)
+_define("add", _add)

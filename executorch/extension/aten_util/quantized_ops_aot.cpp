@@ -14,7 +14,7 @@ using executorch::extension::internal::FromAten;
 using executorch::runtime::EValue;
 
 constexpr const char* kSchemas[] = {
-#include <executorch/extension/aten_util/quantized_out_variants.inc>
+#include <executorch/extension/aten_util/quantized_schemas.inc>
 };
 
 /// The arguments of one call as the runtime's values.

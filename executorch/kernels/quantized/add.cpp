@@ -66,7 +66,11 @@ Tensor& quantized_add_out(KernelRuntimeContext& ctx, const Tensor& a, double a_s
 namespace {
 
 constexpr Kernel kQuantizedAddOps[] = {
-    ET_OP("quantized_decomposed::add.out", quantized_add_out),
+    ET_OP("quantized_decomposed::add.out", quantized_add_out,
+          "(Tensor a, float a_scale, int a_zero_point, int a_quant_min, int a_quant_max, Tensor "
+          "b, float b_scale, int b_zero_point, int b_quant_min, int b_quant_max, float "
+          "out_scale, int out_zero_point, int out_quant_min, int out_quant_max, *, Tensor(a!) "
+          "out) -> Tensor(a!)"),
 };
 
 }  // namespace

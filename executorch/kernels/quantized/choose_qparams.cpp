@@ -225,12 +225,20 @@ TensorPair choose_qparams_per_token_asymmetric_out(KernelRuntimeContext& ctx, co
 namespace {
 
 constexpr Kernel kChooseQparamsOps[] = {
-    ET_OP("quantized_decomposed::choose_qparams.Tensor_out", choose_qparams_tensor_out),
-    ET_OP("quantized_decomposed::choose_qparams_per_token.out", choose_qparams_per_token_out),
+    ET_OP("quantized_decomposed::choose_qparams.Tensor_out", choose_qparams_tensor_out,
+          "(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, "
+          "Tensor(a!) scale_out, Tensor(b!) zero_point_out) -> (Tensor(a!), Tensor(b!))"),
+    ET_OP("quantized_decomposed::choose_qparams_per_token.out", choose_qparams_per_token_out,
+          "(Tensor input, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out) "
+          "-> (Tensor(a!), Tensor(b!))"),
     ET_OP("quantized_decomposed::choose_qparams_per_token_asymmetric.out",
-          choose_qparams_per_token_asymmetric_out),
+          choose_qparams_per_token_asymmetric_out,
+          "(Tensor input, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out) "
+          "-> (Tensor(a!), Tensor(b!))"),
     ET_OP("quantized_decomposed::choose_qparams_symmetric.Tensor_out",
-          choose_qparams_symmetric_tensor_out),
+          choose_qparams_symmetric_tensor_out,
+          "(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, "
+          "Tensor(a!) scale_out, Tensor(b!) zero_point_out) -> (Tensor(a!), Tensor(b!))"),
 };
 
 }  // namespace

@@ -162,16 +162,31 @@ namespace {
 
 constexpr Kernel kDequantizeOps[] = {
     ET_OP("quantized_decomposed::convert_element_type.no_fuse_out",
-          convert_element_type_no_fuse_out),
-    ET_OP("quantized_decomposed::dequantize_per_channel.out", dequantize_per_channel_out),
+          convert_element_type_no_fuse_out,
+          "(Tensor input, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::dequantize_per_channel.out", dequantize_per_channel_out,
+          "(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int "
+          "quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> "
+          "Tensor(a!)"),
     ET_OP("quantized_decomposed::dequantize_per_channel_group.out",
-          dequantize_per_channel_group_out),
-    ET_OP("quantized_decomposed::dequantize_per_tensor.out", dequantize_per_tensor_out),
+          dequantize_per_channel_group_out,
+          "(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, "
+          "ScalarType dtype, int group_size, ScalarType output_dtype, *, Tensor(a!) out) -> "
+          "Tensor(a!)"),
+    ET_OP("quantized_decomposed::dequantize_per_tensor.out", dequantize_per_tensor_out,
+          "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType "
+          "dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)"),
     ET_OP("quantized_decomposed::dequantize_per_tensor.Tensor_out",
-          dequantize_per_tensor_tensor_args_out),
+          dequantize_per_tensor_tensor_args_out,
+          "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, "
+          "ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)"),
     ET_OP("quantized_decomposed::dequantize_per_tensor.tensor2_out",
-          dequantize_per_tensor_tensor2_out),
-    ET_OP("quantized_decomposed::dequantize_per_token.out", dequantize_per_token_out),
+          dequantize_per_tensor_tensor2_out,
+          "(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, "
+          "ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::dequantize_per_token.out", dequantize_per_token_out,
+          "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, "
+          "ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out) -> Tensor(a!)"),
 };
 
 }  // namespace

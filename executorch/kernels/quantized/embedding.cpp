@@ -146,12 +146,30 @@ ET_EMBEDDING(2bit, 2)
 namespace {
 
 constexpr Kernel kQuantizedEmbeddingOps[] = {
-    ET_OP("quantized_decomposed::embedding_2bit.dtype_out", quantized_embedding_2bit_dtype_out),
-    ET_OP("quantized_decomposed::embedding_2bit.out", quantized_embedding_2bit_out),
-    ET_OP("quantized_decomposed::embedding_4bit.dtype_out", quantized_embedding_4bit_dtype_out),
-    ET_OP("quantized_decomposed::embedding_4bit.out", quantized_embedding_4bit_out),
-    ET_OP("quantized_decomposed::embedding_byte.dtype_out", quantized_embedding_byte_dtype_out),
-    ET_OP("quantized_decomposed::embedding_byte.out", quantized_embedding_byte_out),
+    ET_OP("quantized_decomposed::embedding_2bit.dtype_out", quantized_embedding_2bit_dtype_out,
+          "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int "
+          "weight_quant_min, int weight_quant_max, Tensor indices, *, ScalarType? dtype=None, "
+          "Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::embedding_2bit.out", quantized_embedding_2bit_out,
+          "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int "
+          "weight_quant_min, int weight_quant_max, Tensor indices, *, Tensor(a!) out) -> "
+          "Tensor(a!)"),
+    ET_OP("quantized_decomposed::embedding_4bit.dtype_out", quantized_embedding_4bit_dtype_out,
+          "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int "
+          "weight_quant_min, int weight_quant_max, Tensor indices, *, ScalarType? dtype=None, "
+          "Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::embedding_4bit.out", quantized_embedding_4bit_out,
+          "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int "
+          "weight_quant_min, int weight_quant_max, Tensor indices, *, Tensor(a!) out) -> "
+          "Tensor(a!)"),
+    ET_OP("quantized_decomposed::embedding_byte.dtype_out", quantized_embedding_byte_dtype_out,
+          "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int "
+          "weight_quant_min, int weight_quant_max, Tensor indices, *, ScalarType? dtype=None, "
+          "Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::embedding_byte.out", quantized_embedding_byte_out,
+          "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int "
+          "weight_quant_min, int weight_quant_max, Tensor indices, *, Tensor(a!) out) -> "
+          "Tensor(a!)"),
 };
 
 }  // namespace

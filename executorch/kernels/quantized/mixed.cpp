@@ -159,8 +159,12 @@ Tensor& quantized_mixed_linear_out(KernelRuntimeContext& ctx, const Tensor& inpu
 namespace {
 
 constexpr Kernel kMixedOps[] = {
-    ET_OP("quantized_decomposed::mixed_linear.out", quantized_mixed_linear_out),
-    ET_OP("quantized_decomposed::mixed_mm.out", quantized_mixed_mm_out),
+    ET_OP("quantized_decomposed::mixed_linear.out", quantized_mixed_linear_out,
+          "(Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, "
+          "ScalarType? dtype=None, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::mixed_mm.out", quantized_mixed_mm_out,
+          "(Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, *, "
+          "Tensor(a!) out) -> Tensor(a!)"),
 };
 
 }  // namespace

@@ -294,14 +294,28 @@ Tensor& fake_quant_per_channel_out(KernelRuntimeContext& ctx, const Tensor& inpu
 namespace {
 
 constexpr Kernel kQuantizeOps[] = {
-    ET_OP("quantized_decomposed::fake_quant_per_channel.out", fake_quant_per_channel_out),
-    ET_OP("quantized_decomposed::quantize_per_channel.out", quantize_per_channel_out),
-    ET_OP("quantized_decomposed::quantize_per_channel_group.out", quantize_per_channel_group_out),
-    ET_OP("quantized_decomposed::quantize_per_tensor.out", quantize_per_tensor_out),
+    ET_OP("quantized_decomposed::fake_quant_per_channel.out", fake_quant_per_channel_out,
+          "(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int "
+          "quant_max, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::quantize_per_channel.out", quantize_per_channel_out,
+          "(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int "
+          "quant_max, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::quantize_per_channel_group.out", quantize_per_channel_group_out,
+          "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, "
+          "ScalarType dtype, int group_size, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::quantize_per_tensor.out", quantize_per_tensor_out,
+          "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType "
+          "dtype, *, Tensor(a!) out) -> Tensor(a!)"),
     ET_OP("quantized_decomposed::quantize_per_tensor.Tensor_out",
-          quantize_per_tensor_tensor_args_out),
-    ET_OP("quantized_decomposed::quantize_per_tensor.tensor2_out", quantize_per_tensor_tensor2_out),
-    ET_OP("quantized_decomposed::quantize_per_token.out", quantize_per_token_out),
+          quantize_per_tensor_tensor_args_out,
+          "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, "
+          "ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::quantize_per_tensor.tensor2_out", quantize_per_tensor_tensor2_out,
+          "(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, "
+          "ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)"),
+    ET_OP("quantized_decomposed::quantize_per_token.out", quantize_per_token_out,
+          "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, "
+          "ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)"),
 };
 
 }  // namespace

@@ -224,8 +224,11 @@ using ::executorch::extension::WrapUnboxedIntoFunctor;
 }  // namespace executor
 }  // namespace torch
 
-/// A table row: an operator's whole name and the function that computes it.
-#define ET_OP(name, func) ::executorch::runtime::Kernel(name, ::executorch::runtime::boxed<&func>)
+/// A table row: an operator's whole name and the function that computes it. What follows is not
+/// compiled; the build reads it from the source (tools/cmake/OperatorRows.cmake):
+///   "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)"  the schema, of an operator that torch lacks
+#define ET_OP(name, func, ...) \
+  ::executorch::runtime::Kernel(name, ::executorch::runtime::boxed<&func>)
 
 /// A function as a type and as an object of that type. A second argument, a name for profiling, is
 /// accepted; events carry the operator's own name.
