@@ -15,6 +15,9 @@ et_library(
           profiler/profile_text.cpp profiler/profile_trace.cpp profiler/recorder.cpp
           profiler/work.cpp profiler/work_rules.cpp
   DEPS devtools_inspect)
+set(operator_work ${EXECUTORCH_GENERATED_DIR}/executorch/devtools/profiler/operator_work.inc)
+et_operator_work(${operator_work} portable_kernels quantized_kernels)
+target_sources(devtools_profiler PRIVATE ${operator_work})
 et_library(
   devtools_memory EXCEPTIONS
   SOURCES memory/memory_plan.cpp memory/memory_svg.cpp memory/memory_text.cpp memory/svg.cpp

@@ -1,4 +1,5 @@
 #include <executorch/devtools/profiler/profile.h>
+#include <executorch/devtools/profiler/work_rules.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 #include <executorch/runtime/kernel/kernel_runtime_context.h>
 #include <executorch/runtime/platform/platform.h>
@@ -123,6 +124,17 @@ TEST_F(ProfilerTest, WhatSelectsReadsAsMuchAsItWrites) {
   LoadedMethod loaded(builder.build(), "forward", nullptr, nullptr,
                       kernels({"aten::slice_copy.Tensor_out"}));
   EXPECT_EQ(count(loaded).at({0, 0}).work.bytes(), 2 * 4 * 10);
+}
+
+TEST_F(ProfilerTest, RulesAreThoseOfOperatorsRowsOrFamilies) {
+  EXPECT_EQ(work_rule("aten::add.out").count, WorkRule::Count::Output);
+  EXPECT_EQ(work_rule("aten::fill.Scalar_out").family, Family::Copy);  // its row's
+  EXPECT_EQ(work_rule("aten::addmm.out").per, 1);                      // its row's
+  EXPECT_EQ(work_rule("quantized_decomposed::mixed_mm.out").family, Family::Matmul);
+  EXPECT_TRUE(work_rule("quantized_decomposed::embedding_4bit.dtype_out").selects);
+  EXPECT_EQ(work_rule("executorch_prim::add.Scalar").family, Family::View);
+  EXPECT_EQ(work_rule("aten::gcd.out").family, Family::Other);
+  EXPECT_EQ(work_rule("my::unknown").family, Family::Other);
 }
 
 TEST_F(ProfilerTest, AFusedCallMovesOnlyWhatCrossesItsBorder) {

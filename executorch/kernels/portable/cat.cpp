@@ -332,10 +332,10 @@ constexpr Kernel kCatOps[] = {
     ET_OP("aten::roll.out", roll_out),
     ET_OP("aten::select_scatter.out", select_scatter_out),
     ET_OP("aten::slice_scatter.out", slice_scatter_out),
-    ET_OP("aten::split_copy.Tensor_out", split_copy_Tensor_out),
-    ET_OP("aten::split_with_sizes_copy.out", split_with_sizes_copy_out),
+    ET_OP("aten::split_copy.Tensor_out", split_copy_Tensor_out, select),
+    ET_OP("aten::split_with_sizes_copy.out", split_with_sizes_copy_out, select),
     ET_OP("aten::stack.out", stack_out),
-    ET_OP("aten::unbind_copy.int_out", unbind_copy_int_out),
+    ET_OP("aten::unbind_copy.int_out", unbind_copy_int_out, select),
 };
 }  // namespace
 

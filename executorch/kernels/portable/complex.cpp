@@ -268,7 +268,7 @@ Tensor& view_as_complex_copy_out(KernelRuntimeContext& ctx, const Tensor& self, 
 namespace {
 constexpr Kernel kComplexOps[] = {
     ET_OP("aten::_conj_copy.out", _conj_copy_out),
-    ET_OP("aten::complex.out", complex_out),
+    ET_OP("aten::complex.out", complex_out, copy),
     ET_OP("aten::view_as_complex_copy.out", view_as_complex_copy_out),
 };
 }  // namespace

@@ -489,7 +489,7 @@ TensorTriple convolution_backward_out(KernelRuntimeContext& ctx, const Tensor& g
 namespace {
 constexpr Kernel kConvOps[] = {
     ET_OP("aten::convolution.out", convolution_out),
-    ET_OP("aten::convolution_backward.out", convolution_backward_out),
+    ET_OP("aten::convolution_backward.out", convolution_backward_out, other),
 };
 }  // namespace
 

@@ -418,8 +418,8 @@ constexpr Kernel kElementwiseOps[] = {
     ET_OP("aten::clamp.Tensor_out", clamp_tensor_out),
     ET_OP("aten::where.self_out", where_out),
     ET_OP("aten::masked_fill.Scalar_out", masked_fill_scalar_out),
-    ET_OP("aten::fill.Scalar_out", fill_scalar_out),
-    ET_OP("aten::fill.Tensor_out", fill_tensor_out),
+    ET_OP("aten::fill.Scalar_out", fill_scalar_out, copy),
+    ET_OP("aten::fill.Tensor_out", fill_tensor_out, copy),
 };
 
 }  // namespace

@@ -297,7 +297,7 @@ constexpr Kernel kGatherOps[] = {
     ET_OP("aten::embedding.out", embedding_out),
     ET_OP("aten::gather.out", gather_out),
     ET_OP("aten::index_select.out", index_select_out),
-    ET_OP("aten::repeat_interleave.Tensor_out", repeat_interleave_Tensor_out),
+    ET_OP("aten::repeat_interleave.Tensor_out", repeat_interleave_Tensor_out, copy),
 };
 }  // namespace
 

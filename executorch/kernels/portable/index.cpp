@@ -416,7 +416,7 @@ Tensor& index_put_(KernelRuntimeContext& ctx, Tensor& self, OptionalTensors indi
 
 namespace {
 constexpr Kernel kIndexOps[] = {
-    ET_OP("aten::index.Tensor_out", index_Tensor_out),
+    ET_OP("aten::index.Tensor_out", index_Tensor_out, select),
     ET_OP("aten::index_put.out", index_put_out),
     ET_OP("aten::index_put_", index_put_),
 };

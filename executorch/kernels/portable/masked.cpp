@@ -156,7 +156,7 @@ Tensor& masked_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const 
 namespace {
 constexpr Kernel kMaskedOps[] = {
     ET_OP("aten::masked_scatter.out", masked_scatter_out),
-    ET_OP("aten::masked_select.out", masked_select_out),
+    ET_OP("aten::masked_select.out", masked_select_out, select),
     ET_OP("aten::nonzero.out", nonzero_out),
 };
 }  // namespace

@@ -327,7 +327,7 @@ Tensor& linear_out(KernelRuntimeContext& ctx, const Tensor& input, const Tensor&
 
 namespace {
 constexpr Kernel kMatmulOps[] = {
-    ET_OP("aten::addmm.out", addmm_out),
+    ET_OP("aten::addmm.out", addmm_out, addmm),
     ET_OP("aten::bmm.out", bmm_out),
     ET_OP("aten::linear.out", linear_out),
     ET_OP("aten::mm.out", mm_out),

@@ -440,15 +440,15 @@ Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Te
 
 namespace {
 constexpr Kernel kPoolOps[] = {
-    ET_OP("aten::_adaptive_avg_pool2d.out", _adaptive_avg_pool2d_out),
-    ET_OP("aten::_adaptive_avg_pool3d.out", _adaptive_avg_pool3d_out),
-    ET_OP("aten::adaptive_avg_pool1d.out", adaptive_avg_pool1d_out),
+    ET_OP("aten::_adaptive_avg_pool2d.out", _adaptive_avg_pool2d_out, pool),
+    ET_OP("aten::_adaptive_avg_pool3d.out", _adaptive_avg_pool3d_out, pool),
+    ET_OP("aten::adaptive_avg_pool1d.out", adaptive_avg_pool1d_out, pool),
     ET_OP("aten::avg_pool1d.out", avg_pool1d_out),
     ET_OP("aten::avg_pool2d.out", avg_pool2d_out),
     ET_OP("aten::avg_pool3d.out", avg_pool3d_out),
     ET_OP("aten::max_pool2d_with_indices.out", max_pool2d_with_indices_out),
-    ET_OP("aten::max_pool2d_with_indices_backward.grad_input",
-          max_pool2d_with_indices_backward_out),
+    ET_OP("aten::max_pool2d_with_indices_backward.grad_input", max_pool2d_with_indices_backward_out,
+          other),
     ET_OP("aten::max_pool3d_with_indices.out", max_pool3d_with_indices_out),
 };
 }  // namespace

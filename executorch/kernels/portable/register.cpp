@@ -6,7 +6,7 @@
 namespace {
 
 int add_all() {
-#define ET_ADD_FAMILY(family)                                                                 \
+#define ET_ADD_FAMILY(family, work)                                                           \
   static torch::executor::native::OwnKernels family{torch::executor::native::family##_ops()}; \
   torch::executor::native::register_own_kernels(family, "portable_ops_lib");
   ET_PORTABLE_FAMILIES(ET_ADD_FAMILY)

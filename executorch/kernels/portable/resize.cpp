@@ -312,9 +312,9 @@ Tensor& _upsample_bilinear2d_aa_out(KernelRuntimeContext& ctx, const Tensor& sel
 
 namespace {
 constexpr Kernel kResizeOps[] = {
-    ET_OP("aten::_upsample_bilinear2d_aa.out", _upsample_bilinear2d_aa_out),
+    ET_OP("aten::_upsample_bilinear2d_aa.out", _upsample_bilinear2d_aa_out, other),
     ET_OP("aten::upsample_bilinear2d.vec_out", upsample_bilinear2d_vec_out),
-    ET_OP("aten::upsample_nearest2d.vec_out", upsample_nearest2d_vec_out),
+    ET_OP("aten::upsample_nearest2d.vec_out", upsample_nearest2d_vec_out, copy),
 };
 }  // namespace
 

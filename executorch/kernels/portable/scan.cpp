@@ -226,7 +226,7 @@ constexpr Kernel kScanOps[] = {
     ET_OP("aten::cummin.out", cummin_out),
     ET_OP("aten::cumprod.out", cumprod_out),
     ET_OP("aten::cumsum.out", cumsum_out),
-    ET_OP("aten::logcumsumexp.out", logcumsumexp_out),
+    ET_OP("aten::logcumsumexp.out", logcumsumexp_out, other),
 };
 }  // namespace
 

@@ -199,7 +199,7 @@ constexpr Kernel kScatterOps[] = {
     ET_OP("aten::scatter.src_out", scatter_src_out),
     ET_OP("aten::scatter.value_out", scatter_value_out),
     ET_OP("aten::scatter_add.out", scatter_add_out),
-    ET_OP("aten::scatter_reduce.two_out", scatter_reduce_two_out),
+    ET_OP("aten::scatter_reduce.two_out", scatter_reduce_two_out, other),
 };
 }  // namespace
 

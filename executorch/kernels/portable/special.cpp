@@ -173,8 +173,8 @@ constexpr Kernel kSpecialOps[] = {
     ET_OP("aten::exp2.out", exp2_out),       ET_OP("aten::fmax.out", fmax_out),
     ET_OP("aten::fmin.out", fmin_out),       ET_OP("aten::hypot.out", hypot_out),
     ET_OP("aten::lgamma.out", lgamma_out),   ET_OP("aten::round.decimals_out", round_decimals_out),
-    ET_OP("aten::signbit.out", signbit_out), ET_OP("aten::gcd.out", gcd_out),
-    ET_OP("aten::lcm.out", lcm_out),         ET_OP("aten::nextafter.out", nextafter_out),
+    ET_OP("aten::signbit.out", signbit_out), ET_OP("aten::gcd.out", gcd_out, other),
+    ET_OP("aten::lcm.out", lcm_out, other),  ET_OP("aten::nextafter.out", nextafter_out, other),
 };
 }  // namespace
 

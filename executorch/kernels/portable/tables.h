@@ -5,49 +5,50 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 
-// Every family once; tables.h and register.cpp expand this list.
+// Every family once, and by which rule the profiler counts the work of its operators
+// (devtools/profiler/work_rules.cpp); tables.h and register.cpp expand this list.
 #define ET_PORTABLE_FAMILIES(_) \
-  _(elementwise)                \
-  _(bitwise)                    \
-  _(compare)                    \
-  _(unary)                      \
-  _(reduce)                     \
-  _(extreme)                    \
-  _(softmax)                    \
-  _(norm)                       \
-  _(matmul)                     \
-  _(conv)                       \
-  _(pool)                       \
-  _(shape)                      \
-  _(copy)                       \
-  _(cat)                        \
-  _(pad)                        \
-  _(index)                      \
-  _(gather)                     \
-  _(masked)                     \
-  _(create)                     \
-  _(sort)                       \
-  _(glu)                        \
-  _(complex)                    \
-  _(scan)                       \
-  _(scatter)                    \
-  _(resize)                     \
-  _(grid)                       \
-  _(distance)                   \
-  _(fft)                        \
-  _(fold)                       \
-  _(embedding_bag)              \
-  _(adaptive_max)               \
-  _(gradient)                   \
-  _(special)                    \
-  _(search)                     \
-  _(gamma)                      \
-  _(unique)                     \
-  _(linalg)
+  _(elementwise, elementwise)   \
+  _(bitwise, elementwise)       \
+  _(compare, elementwise)       \
+  _(unary, elementwise)         \
+  _(reduce, reduction)          \
+  _(extreme, reduction)         \
+  _(softmax, softmax)           \
+  _(norm, norm)                 \
+  _(matmul, matmul)             \
+  _(conv, convolution)          \
+  _(pool, window)               \
+  _(shape, copy)                \
+  _(copy, copy)                 \
+  _(cat, copy)                  \
+  _(pad, copy)                  \
+  _(index, copy)                \
+  _(gather, select)             \
+  _(masked, other)              \
+  _(create, copy)               \
+  _(sort, reduction)            \
+  _(glu, elementwise)           \
+  _(complex, other)             \
+  _(scan, reduction)            \
+  _(scatter, copy)              \
+  _(resize, elementwise)        \
+  _(grid, elementwise)          \
+  _(distance, other)            \
+  _(fft, other)                 \
+  _(fold, other)                \
+  _(embedding_bag, other)       \
+  _(adaptive_max, pool)         \
+  _(gradient, other)            \
+  _(special, elementwise)       \
+  _(search, other)              \
+  _(gamma, other)               \
+  _(unique, other)              \
+  _(linalg, other)
 
 namespace torch::executor::native {
 
-#define ET_DECLARE_FAMILY(family) Span<const Kernel> family##_ops();
+#define ET_DECLARE_FAMILY(family, work) Span<const Kernel> family##_ops();
 ET_PORTABLE_FAMILIES(ET_DECLARE_FAMILY)
 #undef ET_DECLARE_FAMILY
 

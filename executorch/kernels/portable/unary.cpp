@@ -303,7 +303,7 @@ constexpr Kernel kUnaryOps[] = {
     ET_OP("aten::atan.out", atan_out),
     ET_OP("aten::atanh.out", atanh_out),
     ET_OP("aten::ceil.out", ceil_out),
-    ET_OP("aten::_conj_physical.out", _conj_physical_out),
+    ET_OP("aten::_conj_physical.out", _conj_physical_out, other),
     ET_OP("aten::cos.out", cos_out),
     ET_OP("aten::cosh.out", cosh_out),
     ET_OP("aten::elu.out", elu_out),

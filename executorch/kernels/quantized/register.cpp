@@ -18,7 +18,7 @@ void add(Span<const Kernel> kernels) {
 }
 
 int add_all() {
-#define ET_ADD_FAMILY(family) add(torch::executor::native::family##_ops());
+#define ET_ADD_FAMILY(family, work) add(torch::executor::native::family##_ops());
   ET_QUANTIZED_FAMILIES(ET_ADD_FAMILY)
 #undef ET_ADD_FAMILY
   return 1;

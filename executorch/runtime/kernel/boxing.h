@@ -227,6 +227,7 @@ using ::executorch::extension::WrapUnboxedIntoFunctor;
 /// A table row: an operator's whole name and the function that computes it. What follows is not
 /// compiled; the build reads it from the source (tools/cmake/OperatorRows.cmake):
 ///   "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)"  the schema, of an operator that torch lacks
+///   copy                                           the work, where it is not that of the family
 #define ET_OP(name, func, ...) \
   ::executorch::runtime::Kernel(name, ::executorch::runtime::boxed<&func>)
 
