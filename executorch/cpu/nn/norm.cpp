@@ -112,8 +112,9 @@ HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, bool pas
                        T* y) {
   const Floats d;
   const V a = hn::Set(d, scale), b = hn::Set(d, shift);
-  Produce(y, n, past, next,
-          [&](int64_t i, const auto& load) HWY_ATTR { return hn::MulAdd(load(x + i), a, b); });
+  Produce(y, n, past, next, [&](int64_t i, const auto& lanes) HWY_ATTR {
+    return hn::MulAdd(lanes.load(x + i), a, b);
+  });
 }
 
 /// A layer norm's row: one weight and bias per element.
@@ -122,10 +123,10 @@ HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, cons
                              const float* bias, bool past, const T* next, T* y) {
   const Floats d;
   const V m = hn::Set(d, mean), r = hn::Set(d, rstd);
-  Produce(y, n, past, next, [&](int64_t i, const auto& load) HWY_ATTR {
-    V v = hn::Mul(hn::Sub(load(x + i), m), r);
-    if (weight != nullptr) v = hn::Mul(v, load(weight + i));
-    return bias != nullptr ? hn::Add(v, load(bias + i)) : v;
+  Produce(y, n, past, next, [&](int64_t i, const auto& lanes) HWY_ATTR {
+    V v = hn::Mul(hn::Sub(lanes.load(x + i), m), r);
+    if (weight != nullptr) v = hn::Mul(v, lanes.load(weight + i));
+    return bias != nullptr ? hn::Add(v, lanes.load(bias + i)) : v;
   });
 }
 
@@ -166,17 +167,18 @@ void Scale(const ScaleChannels& a) {
   const bool past =
       overflows_caches(2 * a.outer * a.channels * a.inner * static_cast<int64_t>(sizeof(T)));
   if (a.inner == 1) {
-    parallel_for(
-        a.outer, std::max<int64_t>(kGrain / a.channels, 1), [&](int64_t r, int64_t end) HWY_ATTR {
-          for (; r < end; ++r) {
-            const T* from = x + r * a.channels;
-            T* to = y + r * a.channels;
-            ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store,
-                                       const auto&) HWY_ATTR {
-              store(hn::MulAdd(load(from + c), load(a.scale + c), load(a.shift + c)), to + c);
-            });
-          }
-        });
+    parallel_for(a.outer, std::max<int64_t>(kGrain / a.channels, 1),
+                 [&](int64_t r, int64_t end) HWY_ATTR {
+                   for (; r < end; ++r) {
+                     const T* from = x + r * a.channels;
+                     T* to = y + r * a.channels;
+                     ForVectors(a.channels, [&](int64_t c, const auto& lanes) HWY_ATTR {
+                       const V scaled = hn::MulAdd(lanes.load(from + c), lanes.load(a.scale + c),
+                                                   lanes.load(a.shift + c));
+                       lanes.store(scaled, to + c);
+                     });
+                   }
+                 });
     return;
   }
   parallel_for(a.outer * a.channels, std::max<int64_t>(kGrain / a.inner, 1),

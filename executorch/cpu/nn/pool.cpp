@@ -76,10 +76,11 @@ void MaxValuesRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_R
                   float* best, float* values) {
   const Floats d;
   const int64_t width = a.w.in;
-  ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
+  ForVectors(width, [&](int64_t c, const auto& lanes) HWY_ATTR {
     const T* at = x + a.h.begin[oh] * width + c;
-    V v = load(at);
-    for (int64_t t = 1; t < a.h.count[oh]; ++t) v = Larger(load(at += a.h.dilation * width), v);
+    V v = lanes.load(at);
+    for (int64_t t = 1; t < a.h.count[oh]; ++t)
+      v = Larger(lanes.load(at += a.h.dilation * width), v);
     hn::StoreU(v, d, best + c);
   });
   const auto vector = [&](int64_t o) HWY_ATTR {
@@ -100,8 +101,8 @@ void MaxValuesRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_R
     values[o] = value;
   };
   AlongRow(a.w, vector, one);
-  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store, const auto&)
-                          HWY_ATTR { store(load(values + o), y + o); });
+  ForVectors(a.w.out, [&](int64_t o, const auto& lanes)
+                          HWY_ATTR { lanes.store(lanes.load(values + o), y + o); });
 }
 
 /// First down the columns of a plane, then along the row that gives: `best` and `place` have room
@@ -112,13 +113,13 @@ void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRIC
   const Floats d;
   const Ints di;
   const int64_t width = a.w.in;
-  ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
+  ForVectors(width, [&](int64_t c, const auto& lanes) HWY_ATTR {
     int64_t h = a.h.begin[oh] * width + c;
-    V v = load(x + h);
+    V v = lanes.load(x + h);
     VI at = hn::Iota(di, static_cast<int32_t>(h));
     for (int64_t t = 1; t < a.h.count[oh]; ++t) {
       h += a.h.dilation * width;
-      Take(load(x + h), hn::Iota(di, static_cast<int32_t>(h)), v, at);
+      Take(lanes.load(x + h), hn::Iota(di, static_cast<int32_t>(h)), v, at);
     }
     hn::StoreU(v, d, best + c);
     hn::StoreU(at, di, place + c);
@@ -152,8 +153,8 @@ void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRIC
     index[o] = at;
   };
   AlongRow(a.w, vector, one);
-  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store, const auto&)
-                          HWY_ATTR { store(load(values + o), y + o); });
+  ForVectors(a.w.out, [&](int64_t o, const auto& lanes)
+                          HWY_ATTR { lanes.store(lanes.load(values + o), y + o); });
 }
 
 template <class T>
@@ -161,10 +162,10 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
                 float* sums, float* values) {
   const Floats d;
   const int64_t width = a.w.in;
-  ForVectors(width, [&](int64_t c, const auto& load, const auto&, const auto&) HWY_ATTR {
+  ForVectors(width, [&](int64_t c, const auto& lanes) HWY_ATTR {
     const T* at = x + a.h.begin[oh] * width + c;
-    V sum = load(at);
-    for (int64_t t = 1; t < a.h.count[oh]; ++t) sum = hn::Add(sum, load(at += width));
+    V sum = lanes.load(at);
+    for (int64_t t = 1; t < a.h.count[oh]; ++t) sum = hn::Add(sum, lanes.load(at += width));
     hn::StoreU(sum, d, sums + c);
   });
   const auto vector = [&](int64_t o) HWY_ATTR {
@@ -188,8 +189,9 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
   };
   AlongRow(a.w, vector, one);
   const V height = hn::Set(d, a.h.divisor[oh]);
-  ForVectors(a.w.out, [&](int64_t o, const auto& load, const auto& store, const auto&) HWY_ATTR {
-    store(hn::Div(load(values + o), hn::Mul(height, load(a.w.divisor + o))), y + o);
+  ForVectors(a.w.out, [&](int64_t o, const auto& lanes) HWY_ATTR {
+    lanes.store(hn::Div(lanes.load(values + o), hn::Mul(height, lanes.load(a.w.divisor + o))),
+                y + o);
   });
 }
 
@@ -229,17 +231,18 @@ void MaxPixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t ow, 
               int64_t* HWY_RESTRICT index) {
   const Ints di;
   const int64_t first = a.h.begin[oh] * a.w.in + a.w.begin[ow];
-  ForVectors(a.channels, [&](int64_t c, const auto& load, const auto& store, const auto&) HWY_ATTR {
-    V best = load(x + first * a.channels + c);
+  ForVectors(a.channels, [&](int64_t c, const auto& lanes) HWY_ATTR {
+    V best = lanes.load(x + first * a.channels + c);
     VI at = hn::Set(di, static_cast<int32_t>(first));
     for (int64_t i = 0; i < a.h.count[oh]; ++i) {
       const int64_t row = first + i * a.h.dilation * a.w.in;
       for (int64_t j = 0; j < a.w.count[ow]; ++j) {
         const int64_t place = row + j * a.w.dilation;
-        Take(load(x + place * a.channels + c), hn::Set(di, static_cast<int32_t>(place)), best, at);
+        Take(lanes.load(x + place * a.channels + c), hn::Set(di, static_cast<int32_t>(place)), best,
+             at);
       }
     }
-    store(best, y + c);
+    lanes.store(best, y + c);
     if (index == nullptr) return;
     HWY_ALIGN int32_t places[static_cast<size_t>(kLanes)];
     hn::StoreU(at, di, places);
@@ -262,12 +265,14 @@ void AveragePixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t 
     for (int64_t i = 0; i < a.h.count[oh]; ++i) {
       for (int64_t j = 0; j < a.w.count[ow]; ++j) {
         const T* at = x + (first + i * a.w.in + j) * a.channels + begin;
-        ForVectors(n, [&](int64_t c, const auto& load, const auto& store, const auto&)
-                          HWY_ATTR { store(hn::Add(load(sums + c), load(at + c)), sums + c); });
+        ForVectors(n, [&](int64_t c, const auto& lanes) HWY_ATTR {
+          lanes.store(hn::Add(lanes.load(sums + c), lanes.load(at + c)), sums + c);
+        });
       }
     }
-    ForVectors(n, [&](int64_t c, const auto& load, const auto& store, const auto&)
-                      HWY_ATTR { store(hn::Mul(load(sums + c), share), y + begin + c); });
+    ForVectors(n, [&](int64_t c, const auto& lanes) HWY_ATTR {
+      lanes.store(hn::Mul(lanes.load(sums + c), share), y + begin + c);
+    });
   }
 }
 

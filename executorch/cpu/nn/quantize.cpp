@@ -5,18 +5,14 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 //
-#include <algorithm>
-#include <cstring>
+#include <executorch/cpu/nn/vectors-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
 using Ints = hn::Rebind<int32_t, Floats>;
 using Words = hn::RebindToUnsigned<Ints>;
-using V = hn::Vec<Floats>;
 
 /// The larger and the smaller one, and b where a is a NaN, as x86's instructions do it.
 HWY_INLINE V Larger(V a, V b) {
@@ -32,33 +28,6 @@ HWY_INLINE V Smaller(V a, V b) {
 #else
   return hn::IfThenElse(hn::Lt(a, b), a, b);
 #endif
-}
-
-/// Calls f(i, load, store) for the vectors of n numbers: load(p) and store(v, p) move the elements
-/// at their place, of which the last vector may have fewer; the others are zero.
-template <class D, class F>
-HWY_INLINE void ForVectors(D d, int64_t n, const F& f) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    f(
-        i, [](auto of, const auto* p) HWY_ATTR { return hn::LoadU(of, p); },
-        [](auto v, auto of, auto* p) HWY_ATTR { hn::StoreU(v, of, p); });
-  }
-  const size_t rest = static_cast<size_t>(n - i);
-  if (rest == 0) return;
-  f(
-      i,
-      [rest](auto of, const auto* p) HWY_ATTR {
-        HWY_ALIGN hn::TFromD<decltype(of)> buffer[hn::MaxLanes(of)] = {};
-        std::memcpy(buffer, p, rest * sizeof(*p));
-        return hn::Load(of, buffer);
-      },
-      [rest](auto v, auto of, auto* p) HWY_ATTR {
-        HWY_ALIGN hn::TFromD<decltype(of)> buffer[hn::MaxLanes(of)];
-        hn::Store(v, of, buffer);
-        std::memcpy(p, buffer, rest * sizeof(*p));
-      });
 }
 
 /// What bytes mean. The difference wraps rather than overflows where a file says nonsense.
@@ -104,34 +73,32 @@ class Range {
   int32_t zero_;
 };
 
-/// y[i] = the low bytes of f(i, load), which ForVectors calls.
+/// y[i] = the low bytes of f(i, lanes), which ForVectors calls.
 template <class F>
 HWY_INLINE void StoreLowBytes(uint8_t* y, int64_t n, const F& f) {
   const hn::Repartition<uint16_t, Floats> halves;
   const hn::Repartition<uint8_t, Floats> bytes;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
-  const auto load = [](auto of, const auto* p) HWY_ATTR { return hn::LoadU(of, p); };
   const auto pair = [&](int64_t i) HWY_ATTR {
-    const auto low = f(i, load), high = f(i + lanes, load);
+    const auto low = f(i, AllLanes()), high = f(i + kLanes, AllLanes());
     return hn::ConcatEven(halves, hn::BitCast(halves, high), hn::BitCast(halves, low));
   };
   int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    const auto low = pair(i), high = pair(i + 2 * lanes);
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    const auto low = pair(i), high = pair(i + 2 * kLanes);
     hn::StoreU(hn::ConcatEven(bytes, hn::BitCast(bytes, high), hn::BitCast(bytes, low)), bytes,
                y + i);
   }
-  ForVectors(Floats(), n - i, [&](int64_t j, const auto& load_at, const auto& store) HWY_ATTR {
+  ForVectors(n - i, [&](int64_t j, const auto& lanes) HWY_ATTR {
     const hn::Rebind<uint8_t, Floats> few;
-    store(hn::TruncateTo(few, f(i + j, load_at)), few, y + i + j);
+    lanes.store(hn::TruncateTo(few, f(i + j, lanes)), few, y + i + j);
   });
 }
 
 template <class T>
 void DequantizeAs(const T* q, int64_t n, const Int8Format& format, float* x) {
   const Reals<T> real(format);
-  ForVectors(Floats(), n, [&](int64_t i, const auto& load, const auto& store) HWY_ATTR {
-    store(real(load(hn::Rebind<T, Floats>(), q + i)), Floats(), x + i);
+  ForVectors(n, [&](int64_t i, const auto& lanes) HWY_ATTR {
+    lanes.store(real(lanes.load(hn::Rebind<T, Floats>(), q + i)), Floats(), x + i);
   });
 }
 
@@ -144,8 +111,8 @@ void Quantize(const float* x, int64_t n, const Int8Format& format, void* q) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Range range(format, -kInfinity, kInfinity);
   const V inverse = hn::Set(Floats(), 1 / format.scale);
-  StoreLowBytes(static_cast<uint8_t*>(q), n, [&](int64_t i, const auto& load) HWY_ATTR {
-    return range(hn::Mul(load(Floats(), x + i), inverse));
+  StoreLowBytes(static_cast<uint8_t*>(q), n, [&](int64_t i, const auto& lanes) HWY_ATTR {
+    return range(hn::Mul(lanes.load(x + i), inverse));
   });
 }
 
@@ -153,17 +120,16 @@ RowQuantization QuantizeRow(const float* x, int64_t n, int8_t* q) {
   const Floats d;
   V lows[4], highs[4];  // of which a NaN becomes none
   for (int r = 0; r < 4; ++r) lows[r] = highs[r] = hn::Zero(d);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     for (int r = 0; r < 4; ++r) {
-      const V v = hn::LoadU(d, x + i + r * lanes);
+      const V v = hn::LoadU(d, x + i + r * kLanes);
       lows[r] = Smaller(v, lows[r]);
       highs[r] = Larger(v, highs[r]);
     }
   }
-  ForVectors(d, n - i, [&](int64_t j, const auto& load, const auto&) HWY_ATTR {
-    const V v = load(d, x + i + j);
+  ForVectors(n - i, [&](int64_t j, const auto& lanes) HWY_ATTR {
+    const V v = lanes.load(x + i + j);
     lows[0] = Smaller(v, lows[0]);
     highs[0] = Larger(v, highs[0]);
   });
@@ -192,8 +158,8 @@ HWY_INLINE void CombineWith(const Int8Binary& b, const F& f) {
   const auto* const p = static_cast<const T*>(b.a);
   const auto* const q = static_cast<const T*>(b.b);
   const hn::Rebind<T, Floats> bytes;
-  StoreLowBytes(static_cast<uint8_t*>(b.y), b.n, [&](int64_t i, const auto& load) HWY_ATTR {
-    const V result = f(left(load(bytes, p + i)), right(load(bytes, q + i)));
+  StoreLowBytes(static_cast<uint8_t*>(b.y), b.n, [&](int64_t i, const auto& lanes) HWY_ATTR {
+    const V result = f(left(lanes.load(bytes, p + i)), right(lanes.load(bytes, q + i)));
     return range(hn::Mul(result, hn::Set(Floats(), inverse)));
   });
 }
@@ -218,12 +184,12 @@ template <class T>
 void MaximumAs(const Int8Maximum& m) {
   const hn::ScalableTag<T> d;
   const auto low = hn::Set(d, static_cast<T>(m.low)), high = hn::Set(d, static_cast<T>(m.high));
-  ForVectors(d, m.n, [&](int64_t i, const auto& load, const auto& store) HWY_ATTR {
+  ForVectors(d, m.n, [&](int64_t i, const auto& lanes) HWY_ATTR {
     auto most = low;
     for (int64_t r = 0; r < m.n_rows; ++r) {
-      most = hn::Max(most, load(d, static_cast<const T*>(m.rows[r]) + i));
+      most = hn::Max(most, lanes.load(d, static_cast<const T*>(m.rows[r]) + i));
     }
-    store(hn::Min(most, high), d, static_cast<T*>(m.y) + i);
+    lanes.store(hn::Min(most, high), d, static_cast<T*>(m.y) + i);
   });
 }
 

@@ -34,8 +34,8 @@ float MaxOf(const T* HWY_RESTRICT x, int64_t n) {
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     for (int64_t k = 0; k < 4; ++k) m[k] = hn::Max(m[k], LoadFloats(d, x + i + k * kLanes));
   }
-  ForVectors(n - i, [&](int64_t j, const auto& load, const auto&, const auto& here) HWY_ATTR {
-    m[0] = hn::IfThenElse(here, hn::Max(m[0], load(x + i + j)), m[0]);
+  ForVectors(n - i, [&](int64_t j, const auto& lanes) HWY_ATTR {
+    m[0] = hn::IfThenElse(lanes.mask(), hn::Max(m[0], lanes.load(x + i + j)), m[0]);
   });
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
 }
@@ -48,13 +48,12 @@ double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, const T* next, floa
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kChunk) {
     V sum = hn::Zero(d);
-    ForVectors(std::min(kChunk, n - begin),
-               [&](int64_t i, const auto& load, const auto& store, const auto& here) HWY_ATTR {
-                 prefetch(next + begin + i, 1);
-                 const V e = Exp(d, hn::Sub(load(x + begin + i), m));
-                 if (y != nullptr) store(e, y + begin + i);
-                 sum = hn::Add(sum, hn::IfThenElseZero(here, e));
-               });
+    ForVectors(std::min(kChunk, n - begin), [&](int64_t i, const auto& lanes) HWY_ATTR {
+      prefetch(next + begin + i, 1);
+      const V e = Exp(d, hn::Sub(lanes.load(x + begin + i), m));
+      if (y != nullptr) lanes.store(e, y + begin + i);
+      sum = hn::Add(sum, hn::IfThenElseZero(lanes.mask(), e));
+    });
     total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
   }
   return total;
@@ -80,8 +79,8 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
     const double sum = SumExp(x, n, max, next, nullptr);
     const V m = hn::Set(d, max), log_sum = hn::Set(d, static_cast<float>(std::log(sum)));
     write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
-      ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&) HWY_ATTR {
-        store(hn::Sub(hn::Sub(load(x + begin + i), m), log_sum), to + i);
+      ForVectors(count, [&](int64_t i, const auto& lanes) HWY_ATTR {
+        lanes.store(hn::Sub(hn::Sub(lanes.load(x + begin + i), m), log_sum), to + i);
       });
     });
     return;
@@ -90,8 +89,9 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
   float* const e = buffer == nullptr ? reinterpret_cast<float*>(y) : buffer;
   const V share = hn::Set(d, static_cast<float>(1 / SumExp(x, n, max, next, e)));
   write(y, n, past, [&](int64_t begin, int64_t count, T* to) HWY_ATTR {
-    ForVectors(count, [&](int64_t i, const auto& load, const auto& store, const auto&)
-                          HWY_ATTR { store(hn::Mul(load(e + begin + i), share), to + i); });
+    ForVectors(count, [&](int64_t i, const auto& lanes) HWY_ATTR {
+      lanes.store(hn::Mul(lanes.load(e + begin + i), share), to + i);
+    });
   });
 }
 

@@ -21,32 +21,80 @@ using Floats = hn::ScalableTag<float>;
 using V = hn::Vec<Floats>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
-/// Calls f(i, load, store, here) for the vectors of n elements, load(p) and store(v, p) at their
-/// place; `here` is the mask of the lanes that are elements.
+/// The lanes of a vector that are elements: all of them. load(p) and store(v, p) convert to and from
+/// float; load(d, p) and store(v, d, p) move the elements of another vector with as many lanes.
+struct AllLanes {
+  template <class T>
+  HWY_INLINE V load(const T* p) const {
+    return LoadFloats(Floats(), p);
+  }
+  template <class T>
+  HWY_INLINE void store(V v, T* p) const {
+    StoreFloats(v, Floats(), p);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
+    return hn::LoadU(d, p);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
+    hn::StoreU(v, d, p);
+  }
+  HWY_INLINE hn::Mask<Floats> mask() const { return hn::FirstN(Floats(), kLanes); }
+};
+
+/// The first n lanes. The others are zero; nothing beyond is read or written.
+class FirstLanes {
+ public:
+  explicit FirstLanes(size_t n) : n_(n) {}
+
+  template <class T>
+  HWY_INLINE V load(const T* p) const {
+    return LoadFloatsN(Floats(), p, n_);
+  }
+  template <class T>
+  HWY_INLINE void store(V v, T* p) const {
+    StoreFloatsN(v, Floats(), p, n_);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
+    HWY_ALIGN hn::TFromD<D> buffer[hn::MaxLanes(d)] = {};
+    memcpy(buffer, p, n_ * sizeof(*p));
+    return hn::Load(d, buffer);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
+    HWY_ALIGN hn::TFromD<D> buffer[hn::MaxLanes(d)];
+    hn::Store(v, d, buffer);
+    memcpy(p, buffer, n_ * sizeof(*p));
+  }
+  HWY_INLINE hn::Mask<Floats> mask() const { return hn::FirstN(Floats(), n_); }
+
+ private:
+  size_t n_;
+};
+
+/// Calls f(i, lanes) for the vectors of n elements, of which the last may have fewer than D.
+template <class D, class F>
+HWY_INLINE void ForVectors(D d, int64_t n, const F& f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(i, AllLanes());
+  if (i < n) f(i, FirstLanes(static_cast<size_t>(n - i)));
+}
 template <class F>
 HWY_INLINE void ForVectors(int64_t n, const F& f) {
-  const Floats d;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    f(
-        i, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); },
-        [d](V v, auto* p) HWY_ATTR { StoreFloats(v, d, p); }, hn::FirstN(d, kLanes));
-  }
-  const size_t rest = static_cast<size_t>(n) % kLanes;
-  if (rest == 0) return;
-  f(
-      i, [d, rest](const auto* p) HWY_ATTR { return LoadFloatsN(d, p, rest); },
-      [d, rest](V v, auto* p) HWY_ATTR { StoreFloatsN(v, d, p, rest); }, hn::FirstN(d, rest));
+  ForVectors(Floats(), n, f);
 }
 
-/// y[i] = f(i, load) for the vectors of n elements, past the caches if `past`. Meanwhile a line is
+/// y[i] = f(i, lanes) for the vectors of n elements, past the caches if `past`. Meanwhile a line is
 /// asked for at `next` for each that is written: memory reads and writes by turns.
 template <class T, class F>
 HWY_INLINE void Produce(T* y, int64_t n, bool past, const T* next, const F& f) {
   const Floats d;
   const auto plain = [&](int64_t begin, int64_t end) HWY_ATTR {
-    ForVectors(end - begin, [&](int64_t i, const auto& load, const auto& store, const auto&)
-                                HWY_ATTR { store(f(begin + i, load), y + begin + i); });
+    ForVectors(end - begin, [&](int64_t i, const auto& lanes)
+                                HWY_ATTR { lanes.store(f(begin + i, lanes), y + begin + i); });
   };
   constexpr int64_t kPerLine = kLine / static_cast<int64_t>(sizeof(T));
   if (!past || reinterpret_cast<uintptr_t>(y) % sizeof(T) != 0) return plain(0, n);
@@ -56,7 +104,7 @@ HWY_INLINE void Produce(T* y, int64_t n, bool past, const T* next, const F& f) {
   for (; i + kPerLine <= n; i += kPerLine) {
     prefetch(next + i, 1);
     for (int64_t j = 0; j < kPerLine; j += kLanes) {
-      const V v = f(i + j, [d](const auto* p) HWY_ATTR { return LoadFloats(d, p); });
+      const V v = f(i + j, AllLanes());
       if constexpr (sizeof(T) == sizeof(float)) {
         hn::Stream(v, d, y + i + j);
       } else {
