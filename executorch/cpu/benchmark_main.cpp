@@ -11,10 +11,7 @@ int main(int argc, char** argv) {
   constexpr char kTarget[] = "--target=";
   if (argc > 1 && std::strncmp(argv[1], kTarget, std::strlen(kTarget)) == 0) {
     const char* const name = argv[1] + std::strlen(kTarget);
-    if (!executorch::cpu::use_instruction_set(name)) {
-      std::fprintf(stderr, "%s: this machine, or this build, has no such set\n", name);
-      return 1;
-    }
+    if (!executorch::cpu::use_instruction_set_argument("cpu_benchmark", name)) return 1;
     argv[1] = argv[0];
     ++argv;
     --argc;

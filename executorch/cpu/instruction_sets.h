@@ -9,4 +9,8 @@ namespace executorch::cpu {
 /// Not to be called while a program runs.
 [[nodiscard]] bool use_instruction_set(const char* name);
 
+/// The same for the argument `name` of `program`: where it is false, stderr has a line that names both
+/// and the sets that can be used.
+[[nodiscard]] bool use_instruction_set_argument(const char* program, const char* name);
+
 }  // namespace executorch::cpu

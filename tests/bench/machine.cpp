@@ -11,10 +11,8 @@
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
   executorch::cpu::default_pool().resize(threads > 0 ? static_cast<size_t>(threads) : 1);
-  if (argc > 2 && !executorch::cpu::use_instruction_set(argv[2])) {
-    std::fprintf(stderr, "%s: this machine, or this build, has no such set\n", argv[2]);
+  if (argc > 2 && !executorch::cpu::use_instruction_set_argument("machine_limits", argv[2]))
     return 1;
-  }
   const executorch::cpu::MachineLimits& limits = executorch::cpu::machine_limits();
   std::printf("{\"read\": %.4g, \"peak\": %.4g, \"int8\": %.4g}\n", limits.bytes_per_second,
               limits.flops, limits.int8);

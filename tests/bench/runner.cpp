@@ -180,10 +180,7 @@ int main(int argc, char** argv) {
   executorch::extension::threadpool::get_threadpool()->_unsafe_reset_threadpool(
       argc > 1 ? static_cast<uint32_t>(std::stoul(argv[1])) : 1);
 #pragma GCC diagnostic pop
-  if (argc > 2 && !executorch::cpu::use_instruction_set(argv[2])) {
-    std::cerr << argv[2] << ": this machine, or this build, has no such set\n";
-    return 1;
-  }
+  if (argc > 2 && !executorch::cpu::use_instruction_set_argument("bench_runner", argv[2])) return 1;
   Session session;
   for (std::string line; std::getline(std::cin, line);) {
     json reply;

@@ -180,8 +180,8 @@ int main(int argc, char** argv) {
       (word == "--together" ? only_together : plan.keep_going) = true;
     } else if (word.rfind("--", 0) == 0 && i + 1 < argc) {
       const char* number = argv[++i];
-      if (word == "--target" && !executorch::cpu::use_instruction_set(number)) {
-        std::fprintf(stderr, "delegate_fuzz: no kernels of %s\n", number);
+      if (word == "--target" &&
+          !executorch::cpu::use_instruction_set_argument("delegate_fuzz", number)) {
         return 2;
       }
       if (word == "--seconds") plan.seconds = std::atof(number);

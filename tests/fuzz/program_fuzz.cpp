@@ -111,7 +111,7 @@ bool parse(int argc, char** argv, Options& options) {
     } else if (word == "--write") {
       options.write = next;
     } else if (word == "--target") {
-      if (!executorch::cpu::use_instruction_set(next)) return false;
+      if (!executorch::cpu::use_instruction_set_argument("program_fuzz", next)) return false;
     } else if (word == "--slow") {
       options.limits.slow_seconds = std::atof(next);
     } else {
