@@ -106,7 +106,8 @@ def _add(a: Tensor, *arguments: float) -> Tensor:
     (a_scale, a_zero, *_), (b_scale, b_zero, *_) = arguments[:4], arguments[5:9]
     scale, zero, low, high = arguments[9:]
     total = (a.float() - a_zero) * a_scale + (b.float() - b_zero) * b_scale
-    return (torch.round(total * (1.0 / scale)) + zero).clamp(low, high).to(a.dtype)
+    quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
+    return quantize(total, scale, zero, low, high, a.dtype)
 
 
 for _name, _bits in (("embedding_byte", 8), ("embedding_4bit", 4), ("embedding_2bit", 2)):

@@ -22,11 +22,12 @@ Tensor& quantized_add_out(KernelRuntimeContext& ctx, const Tensor& a, double a_s
              InvalidArgument, out, "%s: integers of one type of 8 or 16 bits; found %s, %s and %s",
              kOp, toString(a.scalar_type()), toString(b.scalar_type()),
              toString(out.scalar_type()));
-  ET_REQUIRE(ctx, out_scale != 0 && out_quant_min <= out_quant_max, InvalidArgument, out,
-             "%s: scale %g and range [%lld, %lld] of the result", kOp, out_scale,
-             static_cast<long long>(out_quant_min), static_cast<long long>(out_quant_max));
+  ET_REQUIRE(ctx, out_scale != 0, InvalidArgument, out, "%s: the scale of the result is zero", kOp);
+  double least = 0, most = 0;
   Shape shape;
-  if (!broadcast_with(ctx, kOp, a, shape) || !broadcast_with(ctx, kOp, b, shape) ||
+  if (!require_range_of_dtype(ctx, kOp, static_cast<double>(out_quant_min),
+                              static_cast<double>(out_quant_max), out.scalar_type(), least, most) ||
+      !broadcast_with(ctx, kOp, a, shape) || !broadcast_with(ctx, kOp, b, shape) ||
       !resize_out(ctx, kOp, out, shape)) {
     return out;
   }
@@ -39,10 +40,7 @@ Tensor& quantized_add_out(KernelRuntimeContext& ctx, const Tensor& a, double a_s
   const float zero_a = static_cast<float>(a_zero_point), zero_b = static_cast<float>(b_zero_point);
   const float inverse = static_cast<float>(1.0 / out_scale);
   const float zero = static_cast<float>(out_zero_point);
-  // Beyond any type of the result, but not beyond int64.
-  constexpr float kMost = 0x1p62f;
-  const float low = std::max(static_cast<float>(out_quant_min), -kMost);
-  const float high = std::min(static_cast<float>(out_quant_max), kMost);
+  const float low = static_cast<float>(least), high = static_cast<float>(most);
   whole.for_each_chunk([&](const int64_t* at, int64_t n) {
     float x[AffineLoop::kChunk], y[AffineLoop::kChunk];
     int64_t result[AffineLoop::kChunk];

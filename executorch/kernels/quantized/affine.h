@@ -7,12 +7,47 @@
 #include <executorch/kernels/portable/internal/strided_copy.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace torch::executor::native::internal {
 
 /// The integers that elements of type `t` are: Bits16 is what older programs have for UInt16.
 constexpr ScalarType integer_of(ScalarType t) {
   return t == ScalarType::Bits16 ? ScalarType::UInt16 : t;
+}
+
+/// The range of a dtype, or false where it holds no quantized values.
+inline bool range_of(ScalarType type, double& low, double& high) {
+  bool known = false;
+  with_dtype(type, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      known = true;
+      low = static_cast<double>(std::numeric_limits<T>::min());
+      high = static_cast<double>(std::numeric_limits<T>::max());
+      if constexpr (sizeof(T) == 8) high = 0x1p63 - 1024;
+    }
+  });
+  return known;
+}
+
+/// Whether [quant_min, quant_max] is a range of integers of `type`; low and high are its ends, as
+/// numbers that convert to `type`.
+[[nodiscard]] inline bool require_range_of_dtype(KernelRuntimeContext& ctx, const char* op,
+                                                 double quant_min, double quant_max,
+                                                 ScalarType type, double& low, double& high) {
+  double least = 0, most = 0;
+  ET_REQUIRE(ctx, range_of(integer_of(type), least, most), InvalidArgument, false,
+             "%s: quantized values of dtype %s are not supported", op, toString(type));
+  // The double next to the largest int64 is one more than that.
+  const double slack = elementSize(type) == 8 ? 1024 : 0;
+  ET_REQUIRE(ctx, quant_min <= quant_max && quant_min >= least && quant_max <= most + slack,
+             InvalidArgument, false,
+             "%s: [%g, %g] is not a range of dtype %s, expected in [%g, %g]", op, quant_min,
+             quant_max, toString(type), least, most);
+  low = std::max(quant_min, least);
+  high = std::min(quant_max, most);
+  return true;
 }
 
 /// Scales and zero points: numbers, or tensors of as many elements (zero points may be absent: 0).

@@ -64,21 +64,6 @@ void quantize_run(const C* x, const C* inverse, const C* zero, int64_t n, const 
   (has_wide_vectors() ? quantize_wide<C, D> : quantize_plain<C, D>)(x, inverse, zero, n, range, y);
 }
 
-/// The range of a dtype, or false where it holds no quantized values.
-bool range_of(ScalarType type, double& low, double& high) {
-  bool known = false;
-  with_dtype(type, [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      known = true;
-      low = static_cast<double>(std::numeric_limits<T>::min());
-      high = static_cast<double>(std::numeric_limits<T>::max());
-      if constexpr (sizeof(T) == 8) high = 0x1p63 - 1024;
-    }
-  });
-  return known;
-}
-
 /// Integers that float holds exactly, with their zero points.
 bool is_narrow(ScalarType type) {
   return elementSize(type) <= 2;
@@ -113,19 +98,14 @@ void for_each_quantized(const AffineLoop& loop, const AffineParameters& paramete
 bool require_range(KernelRuntimeContext& ctx, const char* op, const Tensor& input,
                    const AffineParameters& parameters, double quant_min, double quant_max,
                    ScalarType type, Range& range) {
-  double low = 0, high = 0;
-  ET_REQUIRE(ctx, range_of(integer_of(type), low, high), InvalidArgument, false,
-             "%s: quantized values of dtype %s are not supported", op, toString(type));
-  ET_REQUIRE(ctx, quant_min <= quant_max && quant_min >= low && quant_max <= high + 1024,
-             InvalidArgument, false, "%s: [%g, %g] is not a range of dtype %s", op, quant_min,
-             quant_max, toString(type));
+  if (!require_range_of_dtype(ctx, op, quant_min, quant_max, type, range.low, range.high)) {
+    return false;
+  }
   ET_REQUIRE(ctx, is_float(input.scalar_type()), InvalidArgument, false,
              "%s: the input is %s; a floating dtype was expected", op,
              toString(input.scalar_type()));
   ET_REQUIRE(ctx, parameters.scales != nullptr || parameters.scale != 0, InvalidArgument, false,
              "%s: the scale is zero", op);
-  range.low = std::max(quant_min, low);
-  range.high = std::min(quant_max, high);
   return true;
 }
 

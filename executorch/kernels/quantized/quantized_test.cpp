@@ -44,14 +44,42 @@ TEST_F(Quantized, ResultsStayInTheirRangeWhateverTheParametersAre) {
   }
 }
 
-TEST_F(Quantized, SumsOfAnyRangeAreDefined) {
+TEST_F(Quantized, SumsOfAnyParametersAreDefined) {
   Tensor a = chars.make({4}, {-128, 127, 0, 1}), out = chars.zeros({4});
   for (const int64_t zero : {int64_t{0}, kLeast, kMost}) {
     KernelRuntimeContext ctx;
     quantized_add_out(ctx, a, 1e30, zero, kLeast, kMost, a, 1, zero, kLeast, kMost, 1e-30, zero,
-                      kLeast, kMost, out);
+                      -100, 90, out);
     EXPECT_EQ(ctx.failure_state(), Error::Ok);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_GE(out.const_data_ptr<int8_t>()[i], -100);
+      EXPECT_LE(out.const_data_ptr<int8_t>()[i], 90);
+    }
   }
+}
+
+TEST_F(Quantized, RangesThatTheDtypeLacksAreRefused) {
+  Tensor x = floats.ones({2}), scales = doubles.ones({2}), zeros = longs.zeros({2});
+  Tensor a = chars.ones({2}), out = chars.zeros({2});
+  const std::pair<int64_t, int64_t> ranges[] = {
+      {-129, 127}, {-128, 128}, {kLeast, kMost}, {0, 255}, {5, 4}};
+  for (const auto& [low, high] : ranges) {
+    KernelRuntimeContext add, tensor, channel, token;
+    quantized_add_out(add, a, 1, 0, -128, 127, a, 1, 0, -128, 127, 1, 0, low, high, out);
+    EXPECT_EQ(add.failure_state(), Error::InvalidArgument) << low << ' ' << high;
+    quantize_per_tensor_out(tensor, x, 1, 0, low, high, ScalarType::Char, out);
+    EXPECT_EQ(tensor.failure_state(), Error::InvalidArgument) << low << ' ' << high;
+    quantize_per_channel_out(channel, x, scales, zeros, 0, low, high, ScalarType::Char, out);
+    EXPECT_EQ(channel.failure_state(), Error::InvalidArgument) << low << ' ' << high;
+    quantize_per_token_out(token, x, doubles.ones({1}), longs.zeros({1}), low, high,
+                           ScalarType::Char, out);
+    EXPECT_EQ(token.failure_state(), Error::InvalidArgument) << low << ' ' << high;
+  }
+  // Of operands the range says nothing: eager PyTorch does not look at it either.
+  KernelRuntimeContext ctx;
+  quantized_add_out(ctx, a, 1, 0, kLeast, kMost, a, 1, 0, 0, 255, 1, 0, -128, 127, out);
+  EXPECT_EQ(ctx.failure_state(), Error::Ok);
+  EXPECT_EQ(out.const_data_ptr<int8_t>()[0], 2);
 }
 
 TEST_F(Quantized, ParametersOfTokensBesideHugeExtentsAreRefused) {
