@@ -6,8 +6,8 @@ from executorch.backends.xnnpack import operators, reference
 from executorch.backends.xnnpack.rules import RULES
 from executorch.backends.xnnpack.serialization.payload import KINDS
 
-# No exporter writes the one; of the other the values are compared by MaxPooling2d's.
-WITHOUT_REFERENCE = {"ScaledDotProductAttention", "ArgMaxPooling2d"}
+# No exporter writes it.
+WITHOUT_REFERENCE = {"ScaledDotProductAttention"}
 
 
 def test_rows_name_kinds_of_the_payload_and_each_class_once() -> None:

@@ -237,6 +237,20 @@ def _max_pooling(fields: Node) -> Function:
     return run
 
 
+def _arg_max_pooling(fields: Node) -> Function:
+    """Indices count the places of a window by rows; of equal values the first counts."""
+    height, width = _both(fields, "pooling")
+
+    def run(a: Sequence[Tensor]) -> list[Tensor]:
+        x = _to_nchw(a[0])
+        values, places = F.max_pool2d(x, (height, width), return_indices=True)
+        row, column = places // x.shape[3], places % x.shape[3]
+        indices = row % height * width + column % width
+        return [_to_nhwc(values), _to_nhwc(indices).to(values.dtype)]
+
+    return run
+
+
 def _average_pooling(fields: Node) -> Function:
     """Of the pixels inside the image."""
     size, stride = _both(fields, "pooling"), _both(fields, "stride")
@@ -298,6 +312,7 @@ _FUNCTIONS: dict[str, Callable[[Node], Function]] = {
     "DepthwiseConv2d": lambda fields: _convolution(fields, depthwise=True),
     "ConvTranspose2d": _transposed_convolution,
     "MaxPooling2d": _max_pooling,
+    "ArgMaxPooling2d": _arg_max_pooling,
     "AvgPooling2d": _average_pooling,
     "GlobalAvgPooling2d": _each(lambda x: x.mean((1, 2), keepdim=True)),
     "StaticResizeBilinear2D": _resize,
