@@ -24,7 +24,8 @@ _PER_SECOND = {TimeScale.NS: 1e9, TimeScale.US: 1e6, TimeScale.MS: 1e3, TimeScal
 
 
 def calculate_time_scale_factor(source: TimeScale, target: TimeScale) -> float:
-    """By what to divide times in `source` to have them in `target`; cycles go with cycles only."""
+    """The number by which times in `source` are divided to get them in `target`. RuntimeError for
+    cycles and a unit of time."""
     if (source is TimeScale.CYCLES) != (target is TimeScale.CYCLES):
         raise RuntimeError(
             "For TimeScale in cycles both the source and target time scale have to be in cycles; "

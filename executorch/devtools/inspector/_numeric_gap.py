@@ -92,8 +92,8 @@ class _Capture(Interpreter):
 
 
 def capture(program: ExportedProgram, inputs: Any, wanted: Iterable[Node]) -> dict[Node, Any]:
-    """What the nodes give for inputs of the model: its arguments, in a list or tuple, or alone in
-    another, or one tensor. ValueError for the wrong number of them."""
+    """The values of the nodes, computed by PyTorch. `inputs` are the model's arguments: a list or
+    tuple of them, such a list inside another, or one tensor. ValueError for the wrong number."""
     leaves = pytree.tree_leaves(inputs)
     specs = program.graph_signature.input_specs
     expected = sum(spec.kind is InputKind.USER_INPUT for spec in specs)
@@ -133,7 +133,8 @@ class _Group:
 def match(
     handles: Handles, values: Mapping[Node, Any], events: list[Event]
 ) -> tuple[IntermediateOutputMapping, dict[DebugHandle, list[Node]], dict[DebugHandle, list[str]]]:
-    """The pairs; nodes by their handles; names of events by theirs."""
+    """Values of nodes paired with values of events; nodes by debug handle; names of events by
+    debug handle."""
     pairs: IntermediateOutputMapping = {}
     node_names: dict[DebugHandle, list[Node]] = {}
     event_names: dict[DebugHandle, list[str]] = {}
@@ -188,7 +189,7 @@ def _groups(handles: Handles, events: list[Event]) -> list[_Group]:
 
 
 def _results(nodes: list[Node]) -> list[Node]:
-    """Those whose values are used outside; the last one if none is."""
+    """The nodes whose values nodes outside of the group use; the last node if there are none."""
     inside = set(nodes)
 
     def used_outside(node: Node) -> bool:
@@ -201,7 +202,8 @@ def _results(nodes: list[Node]) -> list[Node]:
 
 
 def _pair(expected: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Values of equal shape: by order where all fit, else the first that is left.
+    """Pairs of values of equal shape: in order if all shapes agree, else each with the first that
+    is left.
 
     A single one may have another shape, as reshapes of it need no instruction.
     """

@@ -22,10 +22,10 @@ struct Roofline {
   double seconds(double flop, double bytes) const;
 };
 
-/// What took time: an instruction, or an operation inside a delegate; over all times that it runs
-/// in one run of the method.
+/// An instruction, or an operation inside a delegate. Numbers are sums over all times that it runs
+/// in one execute().
 struct ProfiledWork {
-  /// Of the instruction that it is, or is called by.
+  /// Of the instruction, or of the delegate call that contains the operation.
   uint32_t chain = 0;
   uint32_t instruction = 0;
   /// "aten::addmm.out"; several that run as one: "linear+gelu"; a delegate: its id; inside of it
@@ -43,7 +43,7 @@ struct ProfiledWork {
 };
 
 struct ProfiledNode : ProfiledWork {
-  /// What the delegate calls it; -1: it has a name, which is `op`.
+  /// The delegate's number for the operation; -1 where the delegate gives a name, which is `op`.
   int32_t id = -1;
   /// The program's operators that it stands for, if it says so: "aten::linear+aten::relu".
   std::string operators = "";
@@ -53,8 +53,8 @@ struct ProfiledInstruction : ProfiledWork {
   /// What a fused one stands for, in order.
   std::vector<std::string> originals;
   std::vector<uint32_t> original_numbers;
-  /// Of a delegate that reports its operations; the last is the time that they leave over. Bytes
-  /// and operations are their sums.
+  /// The operations that a delegate reports, and at the end the time of the call that belongs to
+  /// none of them. `bytes` and `flop` of the instruction are their sums.
   std::vector<ProfiledNode> nodes;
 };
 
@@ -65,11 +65,11 @@ struct Profile {
   std::string method;
   size_t n_runs = 0;
   size_t n_warm_up = 0;
-  /// Of the method: the middle half's mean, which the instructions' times are parts of; and over
-  /// all runs.
+  /// Of one execute(): the mean of the middle half of the runs, to which the instructions' times
+  /// add up; then the least, median and largest of all runs.
   double seconds = 0;
   double least = 0, median = 0, most = 0;
-  /// Events that no array had room for, in all runs.
+  /// Events of all runs that were not recorded, as the recorder's arrays were full.
   size_t n_lost = 0;
   /// Medians of execute() with and without a tracer, in turns; 0 if that was not measured.
   double traced = 0, untraced = 0;
@@ -96,7 +96,7 @@ struct ProfileSource {
 };
 Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs);
 
-/// The least time that it can take; 0 if that is not known.
+/// The least time, by the roofline, in which this work can be done; 0 if that is not known.
 double least_seconds(const Profile& profile, const ProfiledInstruction& row);
 
 /// Rows that are alike taken together.
@@ -121,7 +121,7 @@ std::vector<ProfileGroup> by_operator(const Profile& profile);
 std::vector<ProfileGroup> by_module(const Profile& profile);
 /// By operator and shapes, in the order of the file; what delegates report in their place.
 std::vector<ProfileGroup> by_shapes(const Profile& profile);
-/// Of those: where most time above the roofline is lost, at most `n`.
+/// The groups of by_shapes() that take most time beyond the roofline's least, at most `n`.
 std::vector<ProfileGroup> largest_losses(const Profile& profile, size_t n);
 
 /// Tables for people. `every_instruction`: one line for each, too.

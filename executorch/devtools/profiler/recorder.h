@@ -34,7 +34,7 @@ struct Run {
   et_timestamp_t end = 0;
   std::vector<Step> steps;
   std::vector<Node> nodes;
-  /// What the arrays had no room for.
+  /// Events that the arrays had no room for.
   size_t n_lost = 0;
 };
 
@@ -47,10 +47,11 @@ struct Run {
 /// has a start and an end only.
 class Recorder final : public runtime::EventTracer {
  public:
+  /// Makes room for so many instructions, and operations of delegates, in one run.
   void reserve(size_t steps, size_t nodes);
-  /// From now on runs keep what delegates attach, and take what room they need.
+  /// From now on runs keep the metadata that delegates attach to events, and allocate for it.
   void survey() { surveys_ = true; }
-  /// Forgets the last run. If that did not fit, there is twice the room now.
+  /// Forgets the last run. If its events did not fit into the arrays, these are doubled.
   void start_run();
   const Run& run() const { return run_; }
 

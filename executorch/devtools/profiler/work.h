@@ -60,12 +60,12 @@ struct Work {
 /// Of a call that has just been made; `values` are those of its method.
 Work work_of_call(std::string_view op, runtime::Span<runtime::EValue*> args,
                   runtime::Span<const runtime::EValue> values);
-/// Of a call of a delegate: its arguments only.
+/// Of a delegate call: the bytes of its arguments, and no operations.
 Work work_of_delegate(runtime::Span<runtime::EValue*> args,
                       runtime::Span<const runtime::EValue> values);
 
-/// Of several calls that run as one and keep what only they read to themselves. `result` is the
-/// value that the last one leaves behind.
+/// The work of several calls that run fused: values that only they write and read are not counted.
+/// `result` is the value that the last one writes.
 Work combine(const std::vector<const Work*>& parts, int32_t result);
 
 /// The work of a method's instructions by chain and number, over all times that they run.
@@ -84,10 +84,10 @@ struct InstructionWork {
 using MethodWork = std::map<std::pair<uint32_t, uint32_t>, InstructionWork>;
 
 /// Runs the method once, step by step (InvalidProgram after a million of them, which take seconds),
-/// and looks at the arguments after each. The method must have its inputs, and run its instructions
-/// as the file has them, so that each value gets its shape. `survey`: its tracer, that surveys;
-/// without it nothing is known of the inside of delegates, which give their operations' work as
-/// metadata: {"family", "flop", "bytes", "shapes"}, in JSON.
+/// and looks at the arguments after each. The method's inputs must be set, and its instructions
+/// must run unfused, so that each value gets its shape. `survey` is the method's tracer, with
+/// survey() on: by it delegates tell the work of their operations, as metadata in JSON, {"family",
+/// "flop", "bytes", "shapes"}. Null: what is inside delegates is not counted.
 runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* survey = nullptr);
 
 /// "aten::add.out" of an instruction's operator.

@@ -24,7 +24,8 @@ namespace ET_BUNDLED_MODULE_NAMESPACE {
 ///   (*module)->verify_method_outputs("forward", 0);   // Ok, or NotFound where outputs differ
 class BundledModule : public Module {
  public:
-  /// `bundled_program_ptr` is a whole file, of which get_program_data() approved; borrowed.
+  /// `bundled_program_ptr` is a whole .bpte file, for which bundled_program::get_program_data()
+  /// returned Ok; borrowed.
   explicit BundledModule(const void* bundled_program_ptr,
                          std::unique_ptr<runtime::MemoryAllocator> memory_allocator = nullptr,
                          std::unique_ptr<runtime::MemoryAllocator> temp_allocator = nullptr,

@@ -26,16 +26,17 @@ class MethodState {
   static runtime::Result<MethodState> save(Module& module,
                                            const std::string& method_name = "forward");
 
-  /// As it was in save(). Loads the method if it is not. InvalidArgument, with nothing changed, if
-  /// the method has other buffers; MemoryAllocationFailed never.
+  /// Gives the buffers the values that they had in save(). Loads the method if it is not loaded.
+  /// InvalidArgument, with nothing changed, if the method has other buffers. Copying allocates
+  /// nothing.
   ET_NODISCARD runtime::Error restore(Module& module) const;
 
-  /// As after loading: the method is loaded anew, and its memory given back to the system. Outputs
-  /// of the method go with it.
+  /// Puts the buffers back to their initial values by loading the method anew, and gives its memory
+  /// back to the system. Tensors among the method's outputs become invalid.
   ET_NODISCARD static runtime::Error reset(Module& module,
                                            const std::string& method_name = "forward");
 
-  /// Of this copy.
+  /// Bytes that this copy takes.
   size_t nbytes() const { return bytes_.size(); }
 
  private:

@@ -129,7 +129,7 @@ class Module {
   Module& operator=(Module&&) = delete;
   virtual ~Module();
 
-  /// Loads the program and the external data; nothing happens when they are loaded.
+  /// Loads the program and the external data, unless they are loaded already.
   ET_NODISCARD virtual runtime::Error load(
       const Program::Verification verification = Program::Verification::Minimal);
 
@@ -148,9 +148,12 @@ class Module {
   runtime::Result<size_t> num_methods();
   runtime::Result<std::unordered_set<std::string>> method_names();
 
-  /// Loads a method; nothing happens when it is loaded. `planned_memory` (owned by the caller),
-  /// `event_tracer` and `backend_options` replace those of the module, `kernel_registry` is asked
-  /// for operators before the global registry. InvalidArgument when there is no such method.
+  /// Loads a method, unless it is loaded already: then the arguments are not looked at.
+  ///   planned_memory   its arenas, of the caller, who keeps them while the method is loaded; null:
+  ///                    the module allocates them
+  ///   event_tracer, backend_options   instead of the module's; null: the module's
+  ///   kernel_registry  kernels that are looked up before the global registry
+  /// InvalidArgument when there is no such method; otherwise the errors of Program::load_method().
   ET_NODISCARD runtime::Error load_method(const std::string& method_name,
                                           runtime::HierarchicalAllocator* planned_memory = nullptr,
                                           torch::executor::EventTracer* event_tracer = nullptr,
@@ -162,10 +165,11 @@ class Module {
     return load_method(method_name, nullptr, event_tracer);
   }
 
-  /// Whether there was something to unload. Outputs of the method go with it.
+  /// Frees a method with its memory: tensors among its outputs become invalid. False if it was not
+  /// loaded.
   bool unload_method(const std::string& method_name) { return methods_.erase(method_name) != 0; }
 
-  /// The loaded method, which the module keeps.
+  /// The method, loaded if it was not. Owned by the module until it is unloaded.
   ET_DEPRECATED runtime::Result<Method*> method(const std::string& method_name);
 
   ET_NODISCARD runtime::Error load_forward(runtime::HierarchicalAllocator* planned_memory = nullptr,
@@ -248,7 +252,8 @@ class Module {
     return execute("forward", input_values);
   }
 
-  // Step by step. Without a name, of "forward".
+  // Inputs and outputs one by one, before and after execute(). Functions without a method's name
+  // are for "forward".
 
   ET_NODISCARD runtime::Error set_input(const std::string& method_name,
                                         const runtime::EValue& input_value, size_t input_index);
@@ -300,7 +305,8 @@ class Module {
   ET_DEPRECATED runtime::Span<uint8_t> debug_buffer() { return {}; }
 
  protected:
-  /// A method and what it needs to live, in the order in which it may be made.
+  /// A method and the memory that it uses. Members are destroyed in reverse order: the method
+  /// first.
   struct MethodHolder {
     MethodHolder();
     MethodHolder(MethodHolder&&) noexcept;

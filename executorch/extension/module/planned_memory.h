@@ -16,7 +16,8 @@ namespace executorch {
 namespace extension {
 namespace internal {
 
-/// Zeroed heap memory at a cache line; pages cost nothing until they are touched.
+/// Zeroed heap memory that begins at a cache line. Large ones take no physical memory until they
+/// are written.
 class ArenaBuffer final {
  public:
   /// MemoryAllocationFailed when there is not so much memory.
@@ -34,8 +35,9 @@ class ArenaBuffer final {
   size_t size_;
 };
 
-/// Arenas that all methods of a program work in: memory ids 1 and 2, each as large as the method
-/// that wants most of it. NotSupported when a method plans one of them for another device.
+/// Arenas that all methods of a program share, for memory ids 1 and 2. Each has the size that the
+/// method with the largest one needs. NotSupported when a method plans one of them on a device
+/// other than the CPU.
 runtime::Result<std::vector<ArenaBuffer>> make_shared_arenas(const runtime::Program& program);
 
 /// The arenas of one method, one per memory id.

@@ -1,4 +1,4 @@
-/// Attention among a method's values, run by the engine.
+/// softmax(scale * q k + mask) v of values of a method, run by cpu::Attention; t queries, s keys.
 #pragma once
 
 #include <executorch/cpu/nn/attention.h>
@@ -12,15 +12,17 @@ struct AttentionCall : FusedCall {
   Operand k;  // [b, d, s]
   Operand v;  // [b, s, dv], of the type of k
   float scale = 1;
-  // From the first product [b, t, s] to the place of the mask, to the softmax, and from there to
-  // the second product.
+  // Views of the scores, [b, t, s] at first: between q k and the addition of the mask, between that
+  // and the softmax, and between the softmax and the product with v.
   Span<const Step> before_mask, before_softmax, after_softmax;
   Operand mask;
   cpu::Attention::Mask mask_kind = cpu::Attention::Mask::None;
+  // Whether keys behind `triangle` are hidden, instead of by a mask.
   bool causal = false;
   Triangle triangle;
+  // Whether a query without any visible key gives zeros; else NaN, as eager PyTorch's softmax.
   bool safe = false;
-  // From the second product to out.
+  // Views of the result [b, t, dv] up to `out`.
   Span<const Step> out_steps;
 };
 

@@ -1,4 +1,4 @@
-/// A convolution with what follows it, as an instruction.
+/// A fused instruction: act(conv(input) + bias) + residual, or act(conv(input) + bias + residual).
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
@@ -7,13 +7,14 @@
 namespace executorch::optimized {
 
 struct ConvCall : FusedCall {
-  /// Those of the convolution: input, weight, bias, stride, padding, dilation, transposed,
-  /// output_padding, groups.
+  /// The arguments of aten::convolution: input, weight, bias, stride, padding, dilation,
+  /// transposed, output_padding, groups.
   Span<EValue*> args;
-  /// Instead of those of the convolution, where a batch norm was folded in; else null.
+  /// Null, or what replaces the convolution's own since a batch norm was folded into them.
   const void* weight = nullptr;
   const void* bias = nullptr;
   cpu::Activation act;
+  /// Whether the residual is added before the activation.
   bool act_last = false;
   EValue* residual = nullptr;
 

@@ -8,9 +8,10 @@
 
 namespace executorch::optimized {
 
+/// A value that is added; -1 if there is none.
 struct EpilogueTerm {
   int value = -1;
-  /// The views before it.
+  /// How many of Epilogue::steps() come before the addition.
   size_t n_steps = 0;
 };
 
@@ -20,12 +21,12 @@ class Epilogue {
  public:
   using Term = EpilogueTerm;
 
-  /// Follows node `root`, whose result is of the type of all the tensors here. `addend` is one that
-  /// the root has itself; without `takes_more` nothing but an activation and a residual of the same
-  /// shape is taken.
+  /// Looks for what follows node `root`; all tensors have the type of its result. `addend` is one
+  /// that the root has already, such as a bias. Without `takes_more` only an activation and a
+  /// residual of the same shape are taken.
   Epilogue(const Graph& graph, int root, bool takes_more, Term addend = {});
 
-  /// The last node that is included: the root if none.
+  /// The last node that belongs to it: the root if nothing follows.
   int last() const { return last_; }
   /// "+bias+gelu"
   const std::string& name() const { return kept_.name; }
@@ -33,7 +34,7 @@ class Epilogue {
   const Term& residual() const { return kept_.residual; }
   const cpu::Activation& act() const { return kept_.act; }
   bool act_last() const { return kept_.act_last; }
-  /// All the views, up to the last node.
+  /// The views between the root and the last node, in order.
   const std::vector<Step>& steps() const { return steps_; }
 
  private:

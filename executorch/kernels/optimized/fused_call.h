@@ -9,10 +9,11 @@ namespace executorch::optimized {
 
 using runtime::KernelRuntimeContext;
 
-/// One of the instructions that a fused one stands for.
+/// One of the program's instructions that a fused instruction replaces.
 struct Original {
+  /// The operator's name, "add.out".
   const char* op;
-  /// In its chain of the file; negative if it stands in none.
+  /// Its index in its chain of the program; negative for one that the graph added (a static view).
   int64_t number;
   runtime::OpFunction kernel;
   Span<EValue*> args;
@@ -20,8 +21,8 @@ struct Original {
 
 /// What a fused instruction needs at run time; in the method's memory, made when it is loaded.
 struct FusedCall {
-  /// Computes `out`. False, with nothing written, where sizes of this call are not what the fused
-  /// kernel takes; the originals then run instead, and report what is wrong with them.
+  /// Computes `out`. False, with nothing written, where the fused kernel does not support the sizes
+  /// of this call. Then the originals run instead, and report errors if the sizes are wrong.
   using Run = bool (*)(const FusedCall& call, KernelRuntimeContext& context);
   Run run = nullptr;
   /// "linear+gelu"
@@ -29,19 +30,21 @@ struct FusedCall {
   /// "native_call_linear+gelu"
   const char* traced_name = "";
   EValue* out = nullptr;
-  /// In order; the last one writes `out`.
+  /// In the order of the program; the last one writes `out`.
   Span<const Original> originals;
-  /// Where they stand in the file: numbers in their chain.
+  /// Their indices in their chain of the program, but for those that are in none.
   Span<const uint32_t> numbers;
-  /// What the originals write besides `out`: tensors whose bytes are taken from temporary memory.
+  /// Tensors that the originals write besides `out`. They have no memory of their own any more:
+  /// where the originals run, they get temporary memory.
   Span<EValue*> intermediates;
-  /// `out` lies where an operand does: it is computed elsewhere first.
+  /// The memory of `out` overlaps that of an operand: the result is computed in temporary memory
+  /// and then copied.
   bool bounce = false;
 };
 
 /// The kernel of every fused instruction. Its first argument holds the address of the FusedCall.
 void run_fused(KernelRuntimeContext& context, Span<EValue*> args);
-/// That of the arguments of a fused instruction.
+/// The FusedCall whose address the first of a fused instruction's arguments holds.
 const FusedCall& fused_call(Span<EValue*> args);
 
 /// Gives `out` the sizes of `view`; false if it cannot have them.

@@ -67,50 +67,56 @@ class Seen {
 /// the graph is destroyed.
 class Graph {
  public:
-  /// Of a chain that is followed from one place; deeper ones are cut there.
+  /// Of the chain that strip() follows from one value; a longer one ends there.
   static constexpr size_t kMostSteps = 64;
 
   struct Node {
-    /// Of a static view: made up, with the arguments base, view.
+    /// Of a static view one that this graph made, with the arguments base and view.
     Instruction* instruction = nullptr;
-    /// Of the instruction in the file; -1: static view.
+    /// The instruction's index in its chain of the program; -1 for a static view.
     int number = -1;
-    /// "addmm.out" of "aten::addmm.out", where its arguments are what they should be; else empty.
+    /// "addmm.out" for "aten::addmm.out", if the arguments fit the operator (signature.h); else
+    /// empty.
     std::string_view op;
-    /// The same whatever the arguments are.
+    /// The same without that condition.
     std::string_view name;
+    /// Basic blocks are numbered in the order of the program.
     int block = 0;
     bool pure = false;
     bool sealed = false;
+    /// False once nothing needs its outputs.
     bool live = true;
     /// Of an update: the value that it writes; else -1.
     int written = -1;
+    /// What replaced it; else null.
     FusedCall* fused = nullptr;
-    /// Values mentioned, each once, items of lists too.
+    /// Values that it reads and writes, each once, items of lists too.
     std::vector<int> inputs;
     std::vector<int> outputs;
   };
   struct Value {
     EValue* value = nullptr;
+    /// The node that writes it, -1 if none does, and how many do.
     int def = -1;
     int n_defs = 0;
-    /// The update that makes this buffer what all others read; -1 if there is none.
+    /// The update that writes this buffer before all nodes that read it; -1 if there is none.
     int updated = -1;
     bool constant = false;
     bool input = false;
     bool output = false;
     bool foreign = false;
-    /// By a node.
+    /// Whether it is an argument of a node, or an item of one.
     bool mentioned = false;
     /// The value whose bytes it shares: itself, or the base of a view.
     int root = -1;
-    /// At load: the largest.
+    /// A tensor's address, and the bytes of its largest size, when the method is loaded.
     char* data = nullptr;
     size_t nbytes = 0;
-    /// Live nodes, in order, once for each.
+    /// The live nodes that read it, in order, each once.
     std::vector<int> uses;
   };
-  /// A chain of steps that is not in the method's memory yet.
+  /// The value `base`, read through views: an Operand whose steps are not yet in the method's
+  /// memory.
   struct Chain {
     int base = -1;
     std::vector<Step> steps;
@@ -150,7 +156,8 @@ class Graph {
   bool is_cast(int node) const;
 
   bool stable(int value) const;
-  /// Stable, made by a node of `block`, no output: may be left out if all its uses are.
+  /// Stable, written by a node of `block`, and no output of the method: it need not be computed
+  /// where all nodes that read it are replaced.
   bool interior(int value, int block) const;
   /// Whether a pure node can be computed later, or not at all.
   bool deferrable(int node) const;
@@ -158,20 +165,20 @@ class Graph {
   std::optional<double> constant_number(const EValue* value) const;
   std::optional<double> constant_element(int value) const;
 
-  /// The step that a node is between its first argument and `output`; none if it computes.
+  /// The view that a node makes of its first argument as `output`; none if the node is no view.
   std::optional<Step> step(int node, int output) const;
   /// Follows steps back from `value` as far as they can be deferred to `block` and `accepts` them.
   Chain strip(int value, int block, bool (*accepts)(const Step&) = nullptr) const;
 
-  /// Puts a call in the place of a pure node. `inputs` are the values it reads. What is live and
-  /// used by what stays as it was until refresh().
+  /// Puts a call in the place of a pure node. `inputs` are the values it reads. Node::live and
+  /// Value::uses are those from before until refresh().
   void replace(int node, FusedCall* call, const std::vector<int>& inputs);
   void refresh();
   /// Makes the live nodes read `to` where they read `from`; false (and no change) for list items.
   /// After the last one: finish_forwards().
   bool forward(int from, int to);
   void finish_forwards();
-  /// From now on the graph's end does not take the forwards back.
+  /// Without this call the destructor takes back what forward() changed.
   void keep_forwards() { forwards_.clear(); }
   /// Values, each once, and the items of those that are lists.
   std::vector<int> mentioned(Span<EValue*> values) const;

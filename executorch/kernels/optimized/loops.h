@@ -1,12 +1,12 @@
-/// One dimension of several views as nested loops.
+/// Walks dimensions of several views together, as nested loops.
 #pragma once
 
 #include <executorch/kernels/optimized/view.h>
 
 namespace executorch::optimized {
 
-/// Loops that all views step through evenly, the innermost first; neighbours that every view walks
-/// in one stride are one loop.
+/// Nested loops, the innermost first, in each of which every view moves by a stride of its own. Two
+/// neighbouring loops become one where each view can walk both by one stride.
 template <int kViews>
 struct Loops {
   static constexpr int kMost = 6;
@@ -17,8 +17,8 @@ struct Loops {
   int n = 0;
   Loop loops[kMost];
 
-  /// Adds dimension `dim` around the loops that there are. A view of size 1 there stands still.
-  /// False if sizes do not fit together.
+  /// Adds dimension `dim` around the present loops. A view whose size is 1 there has stride 0.
+  /// False if sizes do not fit together, or for more than kMost loops.
   bool add(const View (&views)[kViews], int dim) {
     int at[kViews];
     View::Factor rest[kViews];

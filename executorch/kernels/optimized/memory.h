@@ -12,8 +12,9 @@ namespace executorch::optimized {
 /// it stands for read, but later, when the program's plan may have given those bytes away; so
 /// results that live within one basic block are placed anew, by their lifetimes now, in the bytes
 /// that such results had, or in the method's memory where those do not suffice. All others stay.
-/// Marks a fused call that writes where it reads to `bounce`.
-/// False if that memory is used up, or a tensor that cannot move would be overwritten too early.
+/// Sets FusedCall::bounce of calls whose output overlaps an operand.
+/// False if the method's memory is used up, or if a tensor that cannot move would be overwritten
+/// before a fused call reads it.
 bool place_values(Graph& graph, std::vector<std::pair<int, char*>>& places);
 
 }  // namespace executorch::optimized

@@ -11,7 +11,7 @@ namespace executorch::optimized {
 
 /// softmax(scale * q k^T + mask) v around a softmax over the last dimension: scales before or after
 /// the product; masks added or selected; the test for rows without any key; views and copies of
-/// everything. A triangular mask is not computed.
+/// everything. A causal mask that the program computes is recognised and not computed (triangle.h).
 void fuse_attention(Graph& graph, Arena& arena);
 
 /// A matrix product with what follows: bias, activation, addition of a residual. Operands and
@@ -29,7 +29,8 @@ void fuse_convolution_chains(Graph& graph, Arena& arena);
 /// A max pooling without the positions of the maxima, where nobody reads them.
 void drop_pool_indices(Graph& graph, Arena& arena);
 
-/// Rows written one after the other into a buffer of the program (index_put_), read through views.
+/// index_put_ of successive rows into a buffer of the program: the rows are read through views and
+/// copied to their place.
 void fuse_put(Graph& graph, Arena& arena);
 
 /// Layer norm and RMS norm of rows, written by hand.
@@ -39,7 +40,8 @@ void fuse_norm(Graph& graph, Arena& arena);
 /// tiles; operands broadcast and are read through views.
 void fuse_elementwise(Graph& graph, Arena& arena);
 
-/// Values that a pattern's kernel reads at run time: the base and the numbers of the steps.
+/// Adds to `inputs` what a fused kernel reads at run time: the base of a chain, and what is no
+/// tensor among the arguments of its steps.
 void add_inputs(const Graph& graph, const Graph::Chain& chain, std::vector<int>& inputs);
 void add_numbers(const Graph& graph, const std::vector<Step>& steps, std::vector<int>& inputs);
 
@@ -48,7 +50,8 @@ inline cpu::Type engine_type(const Tensor& tensor) {
   return engine_type(tensor.scalar_type()).value_or(cpu::Type::F32);
 }
 
-/// `view` has the sizes behind `steps` applied to `before`: leads it back to those of `before`.
+/// `view` has the sizes that `steps` make of `before`. Gives it the sizes of `before`, with the
+/// steps undone.
 bool undo_steps(Span<const Step> steps, const View& before, View& view);
 /// Applies all steps.
 bool apply_steps(Span<const Step> steps, View& view);

@@ -1,4 +1,5 @@
-/// Which arguments the operators that patterns know have, so that patterns may read them unchecked.
+/// Checks the number and types of an instruction's arguments, so that patterns may read them
+/// unchecked.
 #pragma once
 
 #include <executorch/runtime/core/evalue.h>

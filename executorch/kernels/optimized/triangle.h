@@ -11,9 +11,9 @@ namespace executorch::optimized {
 
 /// Key j is visible to query i where j - i <= offset.
 struct Triangle {
-  /// Without `first`.
+  /// The offset, to which the number that `first` holds is added.
   int64_t fixed_offset = 0;
-  /// The number of the first query, where queries follow on keys that are kept; null: none.
+  /// The position of the first query in the text, where keys of earlier calls are cached; null: 0.
   const EValue* first = nullptr;
   /// What holds the extents of the mask in a call: two numbers, or the sizes of a chain.
   const EValue* rows = nullptr;
@@ -21,7 +21,8 @@ struct Triangle {
   bool has_shape = false;
   Operand shape = {};
 
-  /// In this call; nothing if the mask does not have these extents, or hides all from a query.
+  /// The offset in this call; nothing if the mask does not have these extents, or if it hides every
+  /// key from some query.
   std::optional<int64_t> offset(int64_t n_rows, int64_t n_cols) const;
 };
 

@@ -58,8 +58,8 @@ class BackendInterface {
 
   /// Whether execute() writes args[index] of `n_args`. A method is refused while it is loaded if
   /// such an argument is no tensor, is a constant, or stands twice among those of one call; before
-  /// each call the runtime checks again, as a move may have put a constant there. The default
-  /// leaves both to execute().
+  /// each call the runtime checks again, as a move may have put a constant there. The default,
+  /// false, means that execute() has to check what it writes.
   virtual bool writes_argument(const DelegateHandle* /*handle*/, size_t /*index*/,
                                size_t /*n_args*/) const {
     return false;
@@ -76,12 +76,12 @@ class BackendInterface {
     return Error::Ok;
   }
 
-  /// Ends what init() made.
+  /// Ends what init() made; called once, when the method is destroyed or its loading fails later.
+  /// Memory of the init context's allocator is not to be freed.
   virtual void destroy(DelegateHandle* handle) const { (void)handle; }
 };
 
-/// A name, as programs spell it, and the object that stands behind it. Both are borrowed for the
-/// program's whole life.
+/// A backend's name in programs, and the object. Both must live until the process ends.
 struct Backend {
   const char* name;
   BackendInterface* backend;

@@ -18,9 +18,13 @@ class DeviceAllocator {
 
   virtual ~DeviceAllocator() = default;
 
+  /// `nbytes` bytes on device number `index` of the type, at a multiple of `alignment`, a power of
+  /// two, or why there are none. The address is the device's.
   virtual Result<void*> allocate(size_t nbytes, etensor::DeviceIndex index,
                                  size_t alignment = kDefaultAlignment) = 0;
+  /// Gives back what allocate() gave for the same device.
   virtual void deallocate(void* ptr, etensor::DeviceIndex index) = 0;
+  /// Both must be complete when they return: the next instruction reads `dst`.
   virtual Error copy_host_to_device(void* dst, const void* src, size_t nbytes,
                                     etensor::DeviceIndex index) = 0;
   virtual Error copy_device_to_host(void* dst, const void* src, size_t nbytes,

@@ -87,10 +87,13 @@ class EventTracer {
                                       et_timestamp_t start_time, et_timestamp_t end_time,
                                       const void* metadata = nullptr, size_t metadata_len = 0) = 0;
 
+  /// Names an allocator; the id is for track_allocation().
   virtual AllocatorID track_allocator(const char* name) = 0;
+  /// `size` bytes were taken from that allocator.
   virtual void track_allocation(AllocatorID id, size_t size) = 0;
 
-  /// Whether the value was recorded, or the error that prevented it.
+  /// A value that an instruction or the method gives. Whether it was recorded (false: a level or a
+  /// filter leaves it out), or the error that prevented it.
   virtual Result<bool> log_evalue(const EValue& evalue, LoggedEValueType evalue_type) = 0;
   virtual Result<bool> log_intermediate_output_delegate(const char* name,
                                                         DelegateDebugIntId delegate_debug_index,

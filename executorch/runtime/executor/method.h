@@ -57,7 +57,7 @@ class Method final {
   /// dimensions, and at most as many elements as its bound; it is copied if the input is memory
   /// planned, else its bytes are used where they lie until the next call. Numbers were constants
   /// for the exporter: they must equal the recorded value (Double: up to 1e-4 + 1e-5 * |value|).
-  /// Strings and None carry nothing.
+  /// A string or None must be given where one was exported; which string is not compared.
   ///   InvalidState     an execution is in progress (step())
   ///   InvalidArgument  anything else; the log names the input, what was found and expected. The
   ///                    input then keeps its former value
@@ -80,26 +80,29 @@ class Method final {
 
   /// Runs the method from its beginning.
   ///   InvalidArgument  a tensor input was never set
-  ///   InvalidState     an output needs memory (set_output_data_ptr), or is left without
-  ///   InvalidProgram   loops do more work than they may, or a jump on no condition
+  ///   InvalidState     an output has no memory: it is not planned, and set_output_data_ptr() gave
+  ///                    it none
+  ///   InvalidProgram   loops do more work than set_max_work() allows, or a jump's condition is
+  ///                    neither a Bool nor a Bool tensor
   ///   others           from a kernel or delegate; instruction, operator and arguments are logged
   ///   InvalidState     step() has begun an execution that reset_execution() has not ended
   /// After an error the outputs are undefined and the method can be executed again.
   ET_NODISCARD Error execute();
 
-  /// The work that loops of one execute() may do, so that none runs for ever. A kernel that runs
-  /// again costs 4 units, a delegate 100, others 1; and a tensor of n elements n / 32, at most 64
-  /// and one for each further 1024; and what a kernel or delegate tells of (add_steps()) one for
-  /// each 256 steps. What runs once is free. ET_MAX_WORK, a macro, at first.
+  /// Limits the work of loops in one execute(), so that none runs for ever; ET_MAX_WORK, a macro,
+  /// is the limit at first. The first run of an instruction is free. Every further one costs
+  ///   4 units for a kernel, 100 for a delegate, 1 for any other instruction
+  ///   and for each tensor 1 for 32 elements up to 2048, and 1 for 1024 elements beyond
+  ///   and 1 for each 256 steps that the kernel or delegate reports by add_steps()
   void set_max_work(uint64_t units) { state_.max_work = units; }
-  /// What kernels and delegates have told of (add_steps()) since the method was loaded.
+  /// The steps that kernels and delegates have reported by add_steps() since the method was loaded.
   uint64_t steps() const { return state_.all_steps; }
 
   /// Runs one instruction; EndOfMethod if there is none left. After any other error the next call
   /// runs the first instruction.
   ET_EXPERIMENTAL ET_NODISCARD Error step() { return run_step(); }
   ET_DEPRECATED ET_NODISCARD Error experimental_step() { return run_step(); }
-  /// Whether step() has run some instructions of an execution and not yet all.
+  /// Whether step() has run at least one instruction of this execution and some are left.
   ET_EXPERIMENTAL bool in_progress() const {
     return is_in_progress() && state_.chain < state_.chains.size();
   }
@@ -161,7 +164,8 @@ class Method final {
     MemoryAllocator* temp_allocator = nullptr;
     /// The method's own, for what the caller's has no room for.
     MemoryAllocator* heap = nullptr;
-    /// True if tensors may be without memory when an instruction is reached.
+    /// Whether arguments are checked for memory before each instruction: some tensors get theirs
+    /// late.
     bool checks_data = false;
     uint64_t max_work = 0;
     uint64_t steps = 0, all_steps = 0;  // of the last kernel or delegate, and of all

@@ -15,17 +15,17 @@ namespace runtime {
 struct Instruction {
   enum class Kind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free, Skip };
   Kind kind;
-  /// Kernel: its last argument gets its bytes from the call, so it may come without. A kernel that
-  /// takes another one's place clears this.
+  /// Kernel: a view, which sets the data pointer of its last argument. That tensor may therefore be
+  /// without memory before the call. A rewriter that puts another kernel here clears this.
   bool points_last_argument;
-  /// Kernel: it reports to the tracer what it does, as other operators do not.
+  /// Kernel: it reports its own events to the tracer; for other kernels the runtime does.
   bool traces_itself;
   /// Kernel: operator index; Delegate: delegate index; JumpFalse: destination in its chain.
   uint32_t target;
   OpFunction kernel;
   /// Kernel, Delegate: arguments; Move: source, destination; JumpFalse, Free: the value.
   Span<EValue*> args;
-  /// Kernel that points its last argument: that tensor.
+  /// Where points_last_argument: the tensor whose data pointer is set. Else null.
   aten::TensorImpl* pointed = nullptr;
 };
 

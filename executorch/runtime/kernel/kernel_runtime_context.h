@@ -44,8 +44,8 @@ class KernelRuntimeContext {
     }
   }
 
-  /// Tells what the call costs beyond reading and writing its arguments once, in simple steps of
-  /// about a nanosecond on one thread: loops of a program may take a limited number of steps.
+  /// Reports the work of this call beyond reading and writing its arguments once. A step is what
+  /// one thread does in about a nanosecond. The work of loops is limited: Method::set_max_work().
   void add_steps(uint64_t steps) {
     steps_ = steps < UINT64_MAX - steps_ ? steps_ + steps : UINT64_MAX;
   }

@@ -29,8 +29,8 @@ constexpr int64_t GRAIN_SIZE = 32768;
 bool parallel_for_no_threadpool(const int64_t begin, const int64_t end, const int64_t grain_size,
                                 runtime::FunctionRef<void(int64_t, int64_t)> f);
 
-/// Runs valid, non-empty ranges as above. A thread pool sets this once at start-up; null restores
-/// the serial loop.
+/// What parallel_for() calls once it has checked its arguments; begin < end and grain_size > 0. A
+/// thread pool sets it once at start-up; null restores the loop on the calling thread.
 using ParallelForFunction = bool (*)(int64_t begin, int64_t end, int64_t grain_size,
                                      runtime::FunctionRef<void(int64_t, int64_t)> f);
 /// The number of threads of that pool.
