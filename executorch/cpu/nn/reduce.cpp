@@ -22,6 +22,15 @@ constexpr int64_t kWide = 1024;   // columns of one task
 constexpr int64_t kPart = 65536;  // elements of one task where there are few outputs
 constexpr int64_t kMaxParts = 32;
 
+template <class Op>
+float MergeLanes(V v) {
+  HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
+  hn::StoreU(v, Floats(), lanes);
+  double result = lanes[0];
+  for (float x : lanes) result = Op::Merge(result, x);
+  return static_cast<float>(result);
+}
+
 /// The operations on vectors, and on the doubles that runs are merged in.
 struct SumOp {
   static constexpr float kStart = 0;
@@ -34,13 +43,7 @@ struct MaxOp {
   static V Fold(V a, V b) {  // NaN if either is
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(b, a), a, b));
   }
-  static float Lanes(V v) {
-    HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
-    hn::StoreU(v, Floats(), lanes);
-    double result = lanes[0];
-    for (float x : lanes) result = Merge(result, x);
-    return static_cast<float>(result);
-  }
+  static float Lanes(V v) { return MergeLanes<MaxOp>(v); }
   static double Merge(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 };
 struct MinOp {
@@ -48,13 +51,7 @@ struct MinOp {
   static V Fold(V a, V b) {
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
   }
-  static float Lanes(V v) {
-    HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
-    hn::StoreU(v, Floats(), lanes);
-    double result = lanes[0];
-    for (float x : lanes) result = Merge(result, x);
-    return static_cast<float>(result);
-  }
+  static float Lanes(V v) { return MergeLanes<MinOp>(v); }
   static double Merge(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 };
 

@@ -182,30 +182,18 @@ Tensor& pad_mapped(KernelRuntimeContext& ctx, const char* op, const Tensor& self
 
 }  // namespace
 
-Tensor& reflection_pad1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                             Tensor& out) {
-  return pad_mapped(ctx, "reflection_pad1d.out", self, padding, 1, reflect, out);
-}
-Tensor& reflection_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                             Tensor& out) {
-  return pad_mapped(ctx, "reflection_pad2d.out", self, padding, 2, reflect, out);
-}
-Tensor& reflection_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                             Tensor& out) {
-  return pad_mapped(ctx, "reflection_pad3d.out", self, padding, 3, reflect, out);
-}
-Tensor& replication_pad1d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                              Tensor& out) {
-  return pad_mapped(ctx, "replication_pad1d.out", self, padding, 1, replicate, out);
-}
-Tensor& replication_pad2d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                              Tensor& out) {
-  return pad_mapped(ctx, "replication_pad2d.out", self, padding, 2, replicate, out);
-}
-Tensor& replication_pad3d_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding,
-                              Tensor& out) {
-  return pad_mapped(ctx, "replication_pad3d.out", self, padding, 3, replicate, out);
-}
+#define ET_PAD(name, n_dims, map)                                                        \
+  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef padding, \
+                     Tensor& out) {                                                      \
+    return pad_mapped(ctx, #name ".out", self, padding, n_dims, map, out);               \
+  }
+ET_PAD(reflection_pad1d, 1, reflect)
+ET_PAD(reflection_pad2d, 2, reflect)
+ET_PAD(reflection_pad3d, 3, reflect)
+ET_PAD(replication_pad1d, 1, replicate)
+ET_PAD(replication_pad2d, 2, replicate)
+ET_PAD(replication_pad3d, 3, replicate)
+#undef ET_PAD
 
 namespace {
 constexpr Kernel kPadOps[] = {
