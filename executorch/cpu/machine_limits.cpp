@@ -4,6 +4,7 @@
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <vector>
@@ -64,17 +65,18 @@ namespace {
 
 constexpr int kRepetitions = 8;
 
-/// The most work per second of several runs of f, which returns its work.
+/// The work per second of several runs of f, which returns its work, in ascending order.
 template <class F>
-double best_rate(const F& f) {
-  double best = 0;
-  for (int i = 0; i < kRepetitions; ++i) {
+std::array<double, kRepetitions> rates(const F& f) {
+  std::array<double, kRepetitions> found;
+  for (double& rate : found) {
     const auto start = std::chrono::steady_clock::now();
     const double work = f();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    best = std::max(best, work / time.count());
+    rate = work / time.count();
   }
-  return best;
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 /// `times` the tallest tile of integer products, over operands in the first-level cache; returns
@@ -97,12 +99,12 @@ int64_t multiply_bytes(int64_t times) {
   return 2 * times * kernels.rows * kernels.columns * kTerms;
 }
 
-double read_rate() {
+std::array<double, kRepetitions> read_rates() {
   constexpr int64_t kFloats = 64 << 20;
   const HugeArray<float> memory = huge_array<float>(kFloats);
-  if (memory == nullptr) return 0;
+  if (memory == nullptr) return {};
   std::fill_n(memory.get(), kFloats, 1.0f);
-  return best_rate([&] {
+  return rates([&] {
     std::atomic<int64_t> bytes{0};
     parallel_for(kFloats, 4096, [&](int64_t begin, int64_t end) {
       const float sum = HWY_DYNAMIC_DISPATCH(Sum)(memory.get() + begin, end - begin);
@@ -115,7 +117,7 @@ double read_rate() {
 MachineLimits measure() {
   const auto threads = static_cast<int64_t>(default_pool().thread_count());
   MachineLimits limits;
-  limits.flops = best_rate([&] {
+  limits.flops = rates([&] {
     std::atomic<int64_t> work{0};
     parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
       float sink = 0;
@@ -125,15 +127,17 @@ MachineLimits measure() {
       if (sink == 0.5f) ++work;
     });
     return static_cast<double>(work);
-  });
-  limits.int8 = best_rate([&] {
+  }).back();
+  limits.int8 = rates([&] {
     std::atomic<int64_t> work{0};
     parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) work += multiply_bytes(20'000);
     });
     return static_cast<double>(work);
-  });
-  limits.bytes_per_second = read_rate();
+  }).back();
+  const auto reads = read_rates();
+  limits.bytes_per_second = reads.back();
+  limits.median_read = reads[kRepetitions / 2];
   return limits;
 }
 

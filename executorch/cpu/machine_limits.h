@@ -7,6 +7,7 @@ struct MachineLimits {
   double flops;             // float multiply-adds, two operations each, per second
   double int8;              // the same of bytes, added up in 32 bits
   double bytes_per_second;  // read from memory
+  double median_read;       // the same, of the median reading: what memory gives by and large
 };
 
 /// Measured on first use, in about half a second.

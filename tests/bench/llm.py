@@ -1,15 +1,18 @@
 """Language models with a memory: a token at several contexts, and whole prompts, beside peers.
 
 Ours is the user's own loop: each call is given all tokens so far. Keys and values are float32 in
-the fp32 rows, else float16 here and in llama.cpp. The limit is every weight of a product, every key
-and every value, read once at the bandwidth that was just measured. A side whose logits are not the
-model's, within what its format explains, has no times.
+the fp32 rows, else float16 here and in llama.cpp. Sides take turns; each waits until the threads
+of the one before no longer spin. The limit is every weight of a product, every key and every value,
+read once at the bandwidth that is measured right after our turn, the median of 8 readings of
+256 MiB; our share of it is the median over the turns. A side whose logits are not the model's,
+within what its format explains, has no times.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -83,6 +86,8 @@ class Bench:
             command = [str(runner), threads]
             if kind != "here":
                 command = [self.python(environment), str(HERE / "_llm_worker.py"), kind, threads]
+            if program is not None:
+                _forget_cached(program)
             self.workers[side] = Worker(command, self.options.threads)
             self.ask(side, do="open", shape=self.model, format=self.form, program=str(program))
             self.check(side, program)
@@ -143,6 +148,7 @@ class Bench:
             return
         try:
             samples += self.ask(side, **command)["seconds"]
+            self.workers[side].wait_until_idle()
         except Failure as e:
             self.failed[side] = str(e)
 
@@ -152,14 +158,20 @@ class Bench:
 
 
 def _environment() -> dict[str, str]:
-    import os
-
     return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+
+def _forget_cached(file: Path) -> None:
+    """Has the file read anew by whoever opens it next: what was written or read in small pieces
+    stays in small pages, which no mapping can make huge ones."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def bandwidth(options: argparse.Namespace) -> float:
     command = [str(options.build / "tests" / "bench" / "machine_limits"), str(options.threads)]
-    return float(json.loads(subprocess.check_output(command, text=True))["read"])
+    return float(json.loads(subprocess.check_output(command, text=True))["median_read"])
 
 
 def measure(bench: Bench, what: str, n: int) -> dict[str, Any]:
@@ -167,7 +179,9 @@ def measure(bench: Bench, what: str, n: int) -> dict[str, Any]:
     options = bench.options
     sides = options.peers.split(",")
     samples: dict[str, list[float]] = {side: [] for side in sides}
-    reads = [bandwidth(options)]
+    reads: list[float] = []
+    shares: list[float] = []
+    least = least_bytes(SHAPES[bench.model], bench.form, n)
     if what == "decode":
         for side in sides:
             bench.time(side, [], do="prefill", tokens=n)
@@ -175,13 +189,18 @@ def measure(bench: Bench, what: str, n: int) -> dict[str, Any]:
         for side in sides:
             count = min(options.tokens, SHAPES[bench.model].block - 1 - n)
             command = {"do": what, "tokens": count if what == "decode" else n}
-            bench.time(side, samples[side], **command)
-        reads.append(bandwidth(options))
+            turn: list[float] = []
+            bench.time(side, turn, **command)
+            samples[side] += turn
+            if side == "here" and turn:
+                reads.append(bandwidth(options))
+                shares.append(statistics.median(turn) / (least / reads[-1]))
     row: dict[str, Any] = {"model": bench.model, "format": bench.form, "what": what, "tokens": n}
-    row["read"] = statistics.median(reads)
-    if what == "decode":
-        row["bytes"] = least_bytes(SHAPES[bench.model], bench.form, n)
-        row["limit"] = row["bytes"] / row["read"]
+    if what == "decode" and reads:
+        row["read"] = statistics.median(reads)
+        row["bytes"] = least
+        row["limit"] = least / row["read"]
+        row["of_limit"] = statistics.median(shares)
     for side in sides:
         failure = bench.failed.get(side)
         times = samples[side]
@@ -206,7 +225,7 @@ def line(row: dict[str, Any], sides: list[str]) -> str:
             cells.append(f"{side} {seconds(cell['median'])}")
     limit = row.get("limit")
     share = f"limit {seconds(limit)}" if limit else ""
-    share += f" (here {own / limit:.2f} of it)" if limit and own else ""
+    share += f" (here {row['of_limit']:.2f} of it)" if limit and own else ""
     text = f"{row['model']} {row['format']} {row['what']} {row['tokens']:5}: "
     return text + "; ".join([*cells, share]).rstrip("; ")
 

@@ -14,6 +14,6 @@ int main(int argc, char** argv) {
   if (argc > 2 && !executorch::cpu::use_instruction_set_argument("machine_limits", argv[2]))
     return 1;
   const executorch::cpu::MachineLimits& limits = executorch::cpu::machine_limits();
-  std::printf("{\"read\": %.4g, \"peak\": %.4g, \"int8\": %.4g}\n", limits.bytes_per_second,
-              limits.flops, limits.int8);
+  std::printf("{\"read\": %.4g, \"median_read\": %.4g, \"peak\": %.4g, \"int8\": %.4g}\n",
+              limits.bytes_per_second, limits.median_read, limits.flops, limits.int8);
 }
