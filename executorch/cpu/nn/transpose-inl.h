@@ -36,6 +36,21 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* p, ptrdiff_t step) {
   }
 }
 
+/// Element c of each block of 16 bytes of v[r] and element r of that of v[c] change places: by
+/// log2(kTransposedColumns) perfect shuffles.
+template <class D, size_t kColumns>
+HWY_INLINE void TransposeBlocks(D d, hn::Vec<D> (&v)[kColumns]) {
+  constexpr size_t kHalf = kColumns / 2;
+  hn::Vec<D> w[kColumns];
+  for (size_t round = 1; round < kColumns; round *= 2) {
+    for (size_t k = 0; k < kHalf; ++k) {
+      w[2 * k] = hn::InterleaveLower(d, v[k], v[k + kHalf]);
+      w[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + kHalf]);
+    }
+    for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
+  }
+}
+
 /// dst[c * dst_stride + r] = src[r * src_stride + c] for r < Lanes(d) and c < kTransposedColumns.
 /// Strides in elements; no alignment is needed, unless kPast: then stores go past the caches, and
 /// dst and its rows are aligned to vectors.
@@ -46,21 +61,13 @@ HWY_INLINE void TransposeColumns(D d, const T* HWY_RESTRICT src, ptrdiff_t src_s
   if constexpr (kColumns == 1) {
     for (size_t r = 0; r < hn::Lanes(d); ++r) dst[r] = src[static_cast<ptrdiff_t>(r) * src_stride];
   } else {
-    // v[k] holds rows k, kColumns + k, 2 kColumns + k ...; each block of 16 bytes is transposed by
-    // log2(kColumns) perfect shuffles of its rows.
-    hn::Vec<D> v[kColumns], w[kColumns];
+    // v[k] holds rows k, kColumns + k, 2 kColumns + k ...
+    hn::Vec<D> v[kColumns];
     for (size_t k = 0; k < kColumns; ++k) {
       v[k] = LoadBlocks(d, src + static_cast<ptrdiff_t>(k) * src_stride,
                         static_cast<ptrdiff_t>(kColumns) * src_stride);
     }
-    constexpr size_t kHalf = kColumns / 2;
-    for (size_t round = 1; round < kColumns; round *= 2) {
-      for (size_t k = 0; k < kHalf; ++k) {
-        w[2 * k] = hn::InterleaveLower(d, v[k], v[k + kHalf]);
-        w[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + kHalf]);
-      }
-      for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
-    }
+    TransposeBlocks(d, v);
     for (size_t k = 0; k < kColumns; ++k) {
       T* const to = dst + static_cast<ptrdiff_t>(k) * dst_stride;
       kPast ? hn::Stream(v[k], d, to) : hn::StoreU(v[k], d, to);
