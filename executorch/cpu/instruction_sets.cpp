@@ -33,9 +33,9 @@ bool use_instruction_set(const char* name) {
     });
     if (chosen == 0) return false;
   }
+  int8::use_target(chosen);  // first: it asks Highway once what this machine has
   hwy::SetSupportedTargetsForTest(chosen);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  int8::use_target(chosen);
   return true;
 }
 

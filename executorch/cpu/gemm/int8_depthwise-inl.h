@@ -1,13 +1,26 @@
-// Sums and maxima over the taps of each channel by itself; part of int8_kernels-inl.h.
+// Sums over the taps of each channel by itself; part of int8_kernels-inl.h.
+
+/// The bytes of four rows to quads: a block's first quads in x[0], its next ones in x[1], ...
+HWY_INLINE void Interleave(VB (&x)[4]) {
+  const Words d;
+  const auto pairs = [d](VB a, VB b, bool upper) ET_INT8_ATTR {
+    return hn::BitCast(
+        d, upper ? hn::InterleaveUpper(Bytes(), a, b) : hn::InterleaveLower(Bytes(), a, b));
+  };
+  const VW a = pairs(x[0], x[1], false), b = pairs(x[0], x[1], true);
+  const VW e = pairs(x[2], x[3], false), f = pairs(x[2], x[3], true);
+  x[0] = hn::BitCast(Bytes(), hn::InterleaveLower(d, a, e));
+  x[1] = hn::BitCast(Bytes(), hn::InterleaveUpper(d, a, e));
+  x[2] = hn::BitCast(Bytes(), hn::InterleaveLower(d, b, f));
+  x[3] = hn::BitCast(Bytes(), hn::InterleaveUpper(d, b, f));
+}
 
 void InterleaveRows(const FourRows& rows, uint8_t* to, int64_t to_step, int64_t plane) {
-  const auto repeated = [](uint8_t byte) ET_TARGET_LAMBDA {
-    return Ints{} + static_cast<int32_t>(byte * 0x01010101u);
-  };
-  const Ints padding = repeated(static_cast<uint8_t>(rows.padding)), flip = repeated(rows.flip);
+  const VB padding = hn::Set(Bytes(), rows.padding);
+  const VB flip = hn::Set(Bytes(), static_cast<int8_t>(rows.flip));
   for (int64_t i = 0; i < rows.n; ++i, to += to_step) {
     for (int64_t p = 0; p < rows.bytes; p += kVectorBytes) {
-      Ints x[4];
+      VB x[4];
 #pragma GCC unroll 4
       for (int r = 0; r < 4; ++r) {
         x[r] = padding;
@@ -15,7 +28,7 @@ void InterleaveRows(const FourRows& rows, uint8_t* to, int64_t to_step, int64_t 
           const int8_t* const at = rows.row[r] + i * rows.step + p;
           x[r] = LoadRest(reinterpret_cast<const uint8_t*>(at), 0, rows.end - at);
         }
-        x[r] ^= flip;
+        x[r] = hn::Xor(x[r], flip);
       }
       Interleave(x);
 #pragma GCC unroll 4
@@ -26,11 +39,11 @@ void InterleaveRows(const FourRows& rows, uint8_t* to, int64_t to_step, int64_t 
 
 /// R places, for which weights are read once.
 template <int R>
-ET_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, int64_t i0) {
-  Ints sums[R][4];
+HWY_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, int64_t i0) {
+  V sums[R][4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
-    const Ints start = Load(t.starts + v * kLanes);
+    const V start = Load(t.starts + v * kLanes);
 #pragma GCC unroll 4
     for (int i = 0; i < R; ++i) sums[i][v] = start;
   }
@@ -39,20 +52,24 @@ ET_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, in
     const uint8_t* at = quads + t.offsets[q];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v, at += t.plane) {
-      const Ints weights = Load(w + v * kVectorBytes);
+      const V weights = Load(w + v * kVectorBytes);
 #pragma GCC unroll 4
       for (int i = 0; i < R; ++i) {
-        sums[i][v] = DepthwiseDot(sums[i][v], Load(at + i * t.step), weights);
+        sums[i][v] = Dot(sums[i][v], Load(at + i * t.step), weights);
       }
     }
   }
+  KeepAll(sums);
   uint8_t* to = t.to + i0 * t.ld;
 #pragma GCC unroll 4
   for (int i = 0; i < R; ++i, to += t.ld) {
-    Floats x[4];
+    VF x[4];
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) x[v] = ToFloat(sums[i][v]) * LoadFloats(t.factors + v * kLanes);
-    const Ints bytes = make(x);
+    for (int v = 0; v < 4; ++v) {
+      const VF factor = hn::LoadU(Floats(), t.factors + v * kLanes);
+      x[v] = hn::Mul(hn::ConvertTo(Floats(), sums[i][v]), factor);
+    }
+    const VB bytes = make(x);
     const int64_t n = i0 + i == t.n - 1 ? t.last_bytes : t.bytes;
     if (n >= kVectorBytes) {
       Store(bytes, to);
@@ -63,7 +80,7 @@ ET_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, in
 }
 
 void Depthwise(const DepthwiseTile& t) {
-  constexpr int kPlaces = kLanes == 8 ? 2 : 4;  // whose sums stay in registers
+  constexpr int kPlaces = ET_VECTOR_REGISTERS == 32 ? 4 : 2;  // whose sums stay in registers
   const ByteMaker make(t.format);
   int64_t i = 0;
   for (; i + kPlaces <= t.n; i += kPlaces) DepthwisePlaces<kPlaces>(t, make, i);

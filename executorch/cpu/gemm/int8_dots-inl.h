@@ -1,9 +1,18 @@
-// Few rows times rows of B where they lie; part of int8_kernels-inl.h, which
-// says what it needs.
+// Few rows times rows of B where they lie; part of int8_kernels-inl.h.
+
+constexpr int64_t kDotRowBytes = kVectorBytes * static_cast<int64_t>(sizeof(DotElement));
+
+void PrepareDotBytes(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
+  const int64_t padded = (k + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
+  auto* const elements = reinterpret_cast<DotElement*>(to);
+  flip ^= static_cast<uint8_t>(kByteOffset);
+  for (int64_t p = 0; p < k; ++p) elements[p] = static_cast<int8_t>(a[p] ^ flip);
+  for (int64_t p = k; p < padded; ++p) elements[p] = 0;
+}
 
 /// Even elements, then odd ones, of each 2 * half.
 template <int64_t half>
-ET_INLINE void Deinterleave(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
+HWY_INLINE void Deinterleave(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   int64_t p = 0;
   for (; p + 2 * half <= k; p += 2 * half, to += 2 * half) {
     for (int64_t q = 0; q < half; ++q) {
@@ -49,15 +58,54 @@ constexpr int kDotPiece = 4;
 
 constexpr int64_t kScalesOfALine = 32;
 
-/// What the lanes of a product's sums are.
-template <Form kForm>
-struct DotLanes {
-  using Type = Ints;
-};
-template <>
-struct DotLanes<kGroups> {
-  using Type = Floats;
-};
+/// A vector of scales of the units from `unit` on, each of four lanes.
+HWY_INLINE VF GroupScales(const BF16* scales, int64_t unit, int64_t group_units, int64_t groups) {
+  constexpr int kUnits = kLanes / 4;
+  using Units = std::conditional_t<kUnits <= 2, uint32_t, uint64_t>;
+  const hn::Repartition<Units, Floats> repeated;
+  Units bits = 0;
+  if (group_units == 1 && unit + kUnits <= groups) {
+    std::memcpy(&bits, scales + unit, 2 * kUnits);
+  } else {
+    for (int u = 0; u < kUnits; ++u) {
+      const int64_t group = (unit + u) / group_units;
+      bits |= Units{scales[group < groups ? group : groups - 1].bits} << 16 * u;
+    }
+  }
+  if constexpr (kUnits == 1) {
+    return hn::BitCast(Floats(), hn::Set(repeated, bits << 16));
+  } else {
+    // The u-th 16 bits become the upper ones of all lanes of the u-th block, zeros the lower ones.
+    HWY_ALIGN uint32_t index[kLanes];
+    for (uint32_t i = 0; i < kLanes; ++i) index[i] = 0x01008080 + i / 4 * 0x02020000;
+    return hn::BitCast(
+        Floats(),
+        hn::TableLookupBytesOr0(hn::BitCast(Bytes(), hn::Set(repeated, bits)), LoadBytes(index)));
+  }
+}
+
+/// to[j] = the sum of v[j]'s lanes.
+template <class D>
+HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumBlocks(D, hn::Vec<D> x) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return x;
+  } else {
+    const hn::Half<D> half;
+    return SumBlocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+}
+template <class D>
+HWY_INLINE void SumLanes(D d, const hn::Vec<D> (&v)[4], int32_t* to) {
+  const hn::Repartition<uint64_t, D> pairs;
+  const auto add = [d](auto of, hn::Vec<D> a, hn::Vec<D> b) ET_INT8_ATTR {
+    const auto x = hn::BitCast(of, a), y = hn::BitCast(of, b);
+    return hn::Add(hn::BitCast(d, hn::InterleaveLower(of, x, y)),
+                   hn::BitCast(d, hn::InterleaveUpper(of, x, y)));
+  };
+  const hn::CappedTag<int32_t, 4> bits;
+  const auto sums = SumBlocks(d, add(pairs, add(d, v[0], v[1]), add(d, v[2], v[3])));
+  hn::StoreU(hn::BitCast(bits, sums), bits, to);
+}
 
 /// Columns that are walked side by side, from column j of the weights on.
 template <int C>
@@ -77,16 +125,16 @@ struct DotColumns {
 /// which are advanced. kWhole: it is not the last, shorter one. kNarrow: groups are as small as
 /// they can be.
 template <Form kForm, int R, int C, bool kNarrow, bool kWhole, class Lanes>
-ET_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, int64_t bytes,
-                       int64_t ahead, const uint8_t* (&a)[R], Lanes (&sums)[R][C]) {
-  Ints y[C];
+HWY_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, int64_t bytes,
+                        int64_t ahead, const uint8_t* (&a)[R], Lanes (&sums)[R][C]) {
+  V y[C];
 #pragma GCC unroll 4
   for (int j = 0; j < C; ++j) {
     if constexpr (kWhole) {
       __builtin_prefetch(columns.b[j] + p + ahead, 0, 2);
       y[j] = Load(columns.b[j] + p);
     } else {
-      y[j] = LoadRest(columns.b[j], p, bytes);
+      y[j] = hn::BitCast(Ints(), LoadRest(columns.b[j], p, bytes));
     }
   }
   if constexpr (kForm == kBytes) {
@@ -98,7 +146,7 @@ ET_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, i
     }
     return;
   }
-  Floats scale[C];
+  VF scale[C];
   if constexpr (kForm == kGroups) {
     constexpr int64_t kUnit = 16, kUnits = kVectorBytes / kUnit;
     const int64_t unit = p / kUnit;
@@ -111,15 +159,16 @@ ET_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, i
   }
 #pragma GCC unroll 4
   for (int j = 0; j < C; ++j) {
-    const Ints low = LowNibbles(y[j]), high = HighNibbles(y[j]);
+    const V fifteens = Repeated(0x0F);
+    const V low = hn::And(y[j], fifteens), high = hn::And(hn::ShiftRight<4>(y[j]), fifteens);
 #pragma GCC unroll 4
     for (int i = 0; i < R; ++i) {
-      const Ints part = NibbleDots(Load(a[i] + 2 * kVectorBytes), low, high, Load(a[i]),
-                                   Load(a[i] + kVectorBytes));
+      const V part = NibbleDots(Load(a[i] + 2 * kVectorBytes), low, high, Load(a[i]),
+                                Load(a[i] + kVectorBytes));
       if constexpr (kForm == kGroups) {
-        sums[i][j] = MulAdd(ToFloat(part), scale[j], sums[i][j]);
+        sums[i][j] = hn::MulAdd(hn::ConvertTo(Floats(), part), scale[j], sums[i][j]);
       } else {
-        sums[i][j] += part;
+        sums[i][j] = hn::Add(sums[i][j], part);
       }
     }
   }
@@ -129,7 +178,7 @@ ET_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, i
 
 /// Sums, by lanes, of R rows and C columns from column j on.
 template <Form kForm, int R, int C, bool kNarrow, class Lanes>
-ET_INLINE void SumColumns(const Dots& t, int64_t j, int64_t ahead, Lanes (&sums)[R][C]) {
+HWY_INLINE void SumColumns(const Dots& t, int64_t j, int64_t ahead, Lanes (&sums)[R][C]) {
   const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
   const DotColumns<C> columns(t, j);
   const uint8_t* a[R];
@@ -148,26 +197,29 @@ ET_INLINE void SumColumns(const Dots& t, int64_t j, int64_t ahead, Lanes (&sums)
   for (; p + kVectorBytes <= bytes; p += kVectorBytes) {
     AddDots<kForm, R, C, kNarrow, true>(t, columns, p, bytes, ahead, a, sums);
   }
+  KeepAll(sums);
   if (p < bytes) AddDots<kForm, R, C, kNarrow, false>(t, columns, p, bytes, ahead, a, sums);
 }
 
 /// R rows times kDotColumns columns from column j on.
 template <Form kForm, int R, bool kNarrow>
-ET_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
+HWY_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
   constexpr int C = kDotColumns;
-  using Lanes = typename DotLanes<kForm>::Type;
+  using Lanes = std::conditional_t<kForm == kGroups, Floats, Ints>;
+  using Sum = hn::Vec<Lanes>;
   for (int c = 0; c < C && t.groups > 0; ++c) {
     const BF16* const scales = t.scales + (j + c < t.n ? j + c : t.n - 1) * t.groups;
     for (int64_t g = 0; g < t.groups; g += kScalesOfALine) {
       __builtin_prefetch(scales + ahead / t.ldb * t.groups + g);
     }
   }
-  Lanes sums[R][C] = {};
+  Sum sums[R][C];
+  Fill(sums, hn::Zero(Lanes()));
   if constexpr (R == 1) {
     // Memory delivers most where addresses follow one another. More rows read each column so often
     // that multiply-adds count.
     for (int c = 0; c < C; ++c) {
-      Lanes sum[1][1] = {};
+      Sum sum[1][1] = {{hn::Zero(Lanes())}};
       SumColumns<kForm, 1, 1, kNarrow>(t, j + c, ahead, sum);
       sums[0][c] = sum[0][0];
     }
@@ -176,7 +228,7 @@ ET_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
   }
   for (int i = 0; i < R && i < t.m; ++i) {
     int32_t row[C];  // or floats
-    SumLanes(sums[i], row);
+    SumLanes(Lanes(), sums[i], row);
     int32_t* const to = static_cast<int32_t*>(t.sums) + i * t.ld_sums + j;
     if (t.n - j >= C) {
       std::memcpy(to, row, sizeof(row));
@@ -187,7 +239,7 @@ ET_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
 }
 
 template <Form kForm, bool kNarrow>
-ET_INLINE void DotsOf(const Dots& t) {
+HWY_INLINE void DotsOf(const Dots& t) {
   // Several rows of A read kDotColumns rows of B side by side: a whole number of such groups ahead,
   // each row follows the same one of its group. One row of A reads row after row: any distance will
   // do where they follow one another in memory, else it is a whole number of rows.

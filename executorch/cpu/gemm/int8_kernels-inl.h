@@ -1,259 +1,245 @@
-// The kernels over the vector operations of one instruction set; included behind them and
-// int8_vectors-inl.h, inside its namespace and target, without a guard. It needs
-//   kRows, kVectors, kLanes   of the tallest tile; a vector has kLanes 32-bit numbers
-//   kGroupRows                rows whose sums of a group and scaled sums stay in registers
-//   Keep                      holds a sum in its register: GCC copies what loops end with
-//   MulAdd                    x * y + z, rounded once where the set can
-//   Rounded                   to nearest even; numbers that 16 bits do not hold to such that lie
-//                             outside of 8 bits on the same side; a NaN to the least
-//   PackInts, PackWords       numbers of 32 bits to 16, of 16 to 8, held within
-//   AddWords                  sums of numbers of 16 bits, held within
-//   StoreFew                  the first 1 to kVectorBytes - 1 bytes of a vector
-//   ByteSums, NibbleSums      sums of a tile: how quads are added, and where sums then lie
-//   DepthwiseDot              sums += quads of an image times quads of weights
-//   kDotOffset, kDotRowBytes, PrepareDotBytes, ByteDots, NibbleDots, GroupScales   for dots
-// Nothing else may contract products and sums: results are equal on every machine.
+// The kernels of one instruction set; int8_kernels.cpp includes them for each set, inside a namespace
+// of its own and without a guard, so that the same text has other instructions at hand:
+//   ET_INT8_DOT    whether there is a multiply-add of quads of bytes
+//   ET_INT8_ATTR   what lambdas need to be compiled for the set
+// Nothing may contract products and sums but MulAdd(): results are equal on every machine.
+
+using Floats = hn::ScalableTag<float>;
+using Ints = hn::Rebind<int32_t, Floats>;
+using Words = hn::Repartition<int16_t, Floats>;
+using Bytes = hn::Repartition<int8_t, Floats>;
+using VF = hn::Vec<Floats>;
+using V = hn::Vec<Ints>;
+using VW = hn::Vec<Words>;
+using VB = hn::Vec<Bytes>;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(Ints()));
+constexpr int64_t kVectorBytes = kLanes * 4;
+
+#include <executorch/cpu/gemm/int8_dot-inl.h>
+
+// ---- vectors ----
+
+HWY_INLINE VB LoadBytes(const void* p) {
+  return hn::LoadU(Bytes(), static_cast<const int8_t*>(p));
+}
+HWY_INLINE V Load(const void* p) {
+  return hn::BitCast(Ints(), LoadBytes(p));
+}
+template <class Vec>
+HWY_INLINE void Store(Vec x, void* p) {
+  hn::StoreU(hn::BitCast(Bytes(), x), Bytes(), static_cast<int8_t*>(p));
+}
+HWY_INLINE V Broadcast(const void* p) {
+  int32_t quad;
+  std::memcpy(&quad, p, 4);
+  return hn::Set(Ints(), quad);
+}
+HWY_INLINE V Repeated(uint8_t byte) {
+  return hn::BitCast(Ints(), hn::Set(Bytes(), static_cast<int8_t>(byte)));
+}
+
+/// f(x[i][j]) for all, in registers.
+template <class Vec, int R, int C, class F>
+HWY_INLINE void ForAll(Vec (&x)[R][C], const F& f) {
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) f(x[i][j], i, j);
+  }
+}
+template <class Vec, int R, int C>
+HWY_INLINE void Fill(Vec (&x)[R][C], Vec value) {
+  ForAll(x, [=](Vec& to, int, int) ET_INT8_ATTR { to = value; });
+}
+template <class Vec, int R, int C>
+HWY_INLINE void KeepAll(Vec (&x)[R][C]) {
+  ForAll(x, [](Vec& to, int, int) ET_INT8_ATTR { Keep(to); });
+}
+
+#if ET_INT8_PAIRS
+#include <executorch/cpu/gemm/int8_pairs-inl.h>
+#else
+#include <executorch/cpu/gemm/int8_quads-inl.h>
+#endif
 
 // ---- panels ----
 
 /// The `bytes` of a row from p on, zeros behind.
-ET_INLINE Ints LoadRest(const uint8_t* row, int64_t p, int64_t bytes) {
-  if (bytes - p >= kVectorBytes) return Load(row + p);
+HWY_INLINE VB LoadRest(const uint8_t* row, int64_t p, int64_t bytes) {
+  if (bytes - p >= kVectorBytes) return LoadBytes(row + p);
   uint8_t rest[kVectorBytes] = {};
   std::memcpy(rest, row + p, static_cast<size_t>(bytes - p));
-  return Load(rest);
+  return LoadBytes(rest);
 }
 
-/// write(d, v, x) for each quad d of the rows: x has those of the v-th kLanes
-/// rows.
+/// Bytes [p, p + 16) of rows 0, 4, 8 ...: where blocks of several rows meet as they are loaded, none
+/// have to change places later.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadBlocks(D d, const uint8_t* const* rows, int64_t p) {
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    return hn::LoadU(d, reinterpret_cast<const int8_t*>(rows[0] + p));
+  } else {
+    const hn::Half<D> half;
+    constexpr size_t kBehind = hn::MaxLanes(half) / 4;
+    return hn::Combine(d, LoadBlocks(half, rows + kBehind, p), LoadBlocks(half, rows, p));
+  }
+}
+
+/// write(d, v, x) for each quad d of kBlocks blocks of 16 bytes from byte p on, of which q is the
+/// first: x has those of kLanes rows.
+template <int kBlocks, class F>
+HWY_INLINE void TransposeQuads(const uint8_t* const* rows, int64_t p, int64_t q, int v,
+                               const F& write) {
+  V x[kBlocks][4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 4
+    for (int block = 0; block < kBlocks; ++block) {
+      x[block][i] = hn::BitCast(Ints(), LoadBlocks(Bytes(), rows + i, p + 16 * block));
+    }
+  }
+#pragma GCC unroll 4
+  for (int block = 0; block < kBlocks; ++block) {
+    TransposeBlocks(Ints(), x[block]);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) write(q + block * 4 + i, v, x[block][i]);
+  }
+}
+
+/// write(d, v, x) for each quad d of the rows: x has those of the v-th kLanes rows.
 template <class F>
-ET_INLINE void EachQuad(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, const F& write) {
+HWY_INLINE void EachQuad(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, const F& write) {
+  constexpr int64_t kBlock = 16;
   for (int v = 0; v < kVectors; ++v) {
     const uint8_t* rows[kLanes];
     for (int j = 0; j < kLanes; ++j) {
       const int64_t column = v * kLanes + j;
       rows[j] = b + (column < n ? column : n - 1) * ldb;
     }
-    for (int64_t p = 0; p < bytes; p += kVectorBytes) {
-      Ints x[kLanes];
-      if (bytes - p >= kVectorBytes) {
+    int64_t p = 0;
+    for (; p + kVectorBytes <= bytes; p += kVectorBytes) {
 #pragma GCC unroll 16
-        for (int j = 0; j < kLanes; ++j) {
-          __builtin_prefetch(rows[j] + p + 4 * kVectorBytes);
-          x[j] = Load(rows[j] + p);
-        }
-      } else {
-        for (int j = 0; j < kLanes; ++j) x[j] = LoadRest(rows[j], p, bytes);
-      }
-      Transpose(x);
-#pragma GCC unroll 16
-      for (int d = 0; d < kLanes; ++d) write(p / 4 + d, v, x[d]);
+      for (int j = 0; j < kLanes; ++j) __builtin_prefetch(rows[j] + p + 4 * kVectorBytes);
+      TransposeQuads<kVectorBytes / kBlock>(rows, p, p / 4, v, write);
     }
+    for (; p + kBlock <= bytes; p += kBlock) TransposeQuads<1>(rows, p, p / 4, v, write);
+    if (p == bytes) continue;
+    uint8_t rest[kLanes][kBlock] = {};
+    const uint8_t* rests[kLanes];
+    for (int j = 0; j < kLanes; ++j) {
+      std::memcpy(rest[j], rows[j] + p, static_cast<size_t>(bytes - p));
+      rests[j] = rest[j];
+    }
+    TransposeQuads<1>(rests, 0, p / 4, v, write);
   }
 }
 
 void PackBytes(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
-  EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, Ints x) ET_TARGET_LAMBDA {
+  EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, V x) ET_INT8_ATTR {
     Store(x, panel + d * kColumns * 4 + v * kVectorBytes);
   });
 }
 
 /// Four nibbles, the low half of each number, as bytes that are 8 less.
-ET_INLINE Ints SpreadNibbles(Ints x) {
-  x = (x | x << 8) & 0x00FF00FF;
-  x = (x | x << 4) & 0x0F0F0F0F;
-  // Byte by byte: no borrow leaves a byte whose highest bit is set.
-  typedef uint32_t Numbers __attribute__((vector_size(kLanes * 4), may_alias));
-  const Numbers raised = (reinterpret_cast<Numbers>(x) | 0x80808080) - 0x08080808;
-  return reinterpret_cast<Ints>(raised ^ 0x80808080);
+HWY_INLINE V SpreadNibbles(V x) {
+  const Ints d;
+  x = hn::And(hn::Or(x, hn::ShiftLeft<8>(x)), hn::Set(d, 0x00FF00FF));
+  x = hn::And(hn::Or(x, hn::ShiftLeft<4>(x)), hn::Set(d, 0x0F0F0F0F));
+  return hn::BitCast(d, hn::Sub(hn::BitCast(Bytes(), x), hn::Set(Bytes(), 8)));
 }
 
 void PackNibbles(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
-  EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, Ints x) ET_TARGET_LAMBDA {
+  EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, V x) ET_INT8_ATTR {
     uint8_t* const to = panel + 2 * d * kColumns * 4 + v * kVectorBytes;
-    Store(SpreadNibbles(x & 0xFFFF), to);
-    Store(SpreadNibbles((x >> 16) & 0xFFFF), to + kColumns * 4);
+    const hn::RebindToUnsigned<Ints> du;
+    Store(SpreadNibbles(hn::And(x, hn::Set(Ints(), 0xFFFF))), to);
+    Store(SpreadNibbles(hn::BitCast(Ints(), hn::ShiftRight<16>(hn::BitCast(du, x)))),
+          to + kColumns * 4);
   });
 }
 
 void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
   EachQuad(reinterpret_cast<const uint8_t*>(from), groups * 2, n, groups * 2,
-           [=](int64_t d, int v, Ints x) ET_TARGET_LAMBDA {
+           [=](int64_t d, int v, V x) ET_INT8_ATTR {
              if (2 * d >= groups) return;
              float* const at = to + 2 * d * kColumns + v * kLanes;
-             Store(x << 16, at);
-             if (2 * d + 1 < groups) Store(x & static_cast<int32_t>(0xFFFF0000), at + kColumns);
+             Store(hn::ShiftLeft<16>(x), at);
+             if (2 * d + 1 == groups) return;
+             Store(hn::And(x, hn::Set(Ints(), static_cast<int32_t>(0xFFFF0000))), at + kColumns);
            });
 }
 
-#include <executorch/cpu/gemm/int8_bytes-inl.h>
-//
 #include <executorch/cpu/gemm/int8_results-inl.h>
 
 // ---- tiles ----
 
-/// Copies quads of the rows of a tile, segment after segment, as numbers of 16 bits.
-template <class Sums, int R>
-class WideRows {
- public:
-  ET_INLINE WideRows(const Tile& t, int i0) : t_(t), a_(t.a + i0 * t.lda) {}
-
-  /// The next ones, and how many there are; 0 behind the last.
-  ET_INLINE int64_t next(int16_t (&to)[R][Sums::kWideRow]) {
-    int64_t n = 0;
-    while (n < Sums::kWideQuads && segment_ < t_.n_segments) {
-      const int64_t left = t_.quads - quad_, free = Sums::kWideQuads - n;
-      const int64_t more = left < free ? left : free;
-      for (int i = 0; i < R; ++i) {
-        Sums::Widen(a_ + i * t_.lda + t_.segments[segment_] + 4 * quad_, more, to[i] + 4 * n);
-      }
-      n += more;
-      quad_ += more;
-      if (quad_ == t_.quads) quad_ = 0, ++segment_;
-    }
-    return n;
-  }
-
- private:
-  const Tile& t_;
-  const int8_t* a_;
-  int64_t segment_ = 0, quad_ = 0;
-};
-
-/// Sums of rows [i0, i0 + R) of a tile, whose rows of A are widened first.
-template <class Sums, int R>
-ET_INLINE void SumWideRows(const Tile& t, int i0) {
-  constexpr int kPassColumns = kColumns / Sums::kPasses;
-  alignas(kVectorBytes) int16_t wide[R][Sums::kWideRow];
-  Ints all[Sums::kPasses][R][kVectors];
-  for (auto& pass : all) {
-    for (auto& row : pass) {
-      for (Ints& sums : row) sums = Ints{};
-    }
-  }
-  WideRows<Sums, R> rows(t, i0);
+/// sums += the rows of a tile times its panel.
+template <Form kForm, int R>
+HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
+#if ET_INT8_PAIRS
+  if constexpr (kForm == kBytes) return AddWideTile(t, sums);
+#endif
   const uint8_t* b = t.panel;
-  while (const int64_t n = rows.next(wide)) {
-    for (int pass = 0; pass < Sums::kPasses; ++pass) {
-      Ints sums[R][kVectors];
-#pragma GCC unroll 12
-      for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[i][v] = all[pass][i][v];
-      }
-      Sums::template Add<R>(wide, n, b + pass * kPassColumns * 4, sums);
-#pragma GCC unroll 12
-      for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) {
-          Keep(sums[i][v]);
-          all[pass][i][v] = sums[i][v];
-        }
-      }
-    }
-    b += n * kColumns * 4;
+  for (int64_t s = 0; s < t.n_segments; ++s) {
+    AddQuads(t.a + t.segments[s], t.lda, t.quads, b, sums);
   }
-  for (int pass = 0; pass < Sums::kPasses; ++pass) {
-    for (int i = 0; i < R; ++i) {
-      Sums::Write(all[pass][i],
-                  static_cast<int32_t*>(t.sums) + (i0 + i) * kColumns + pass * kPassColumns);
-    }
-  }
+  KeepAll(sums);
 }
 
-/// Sums of rows [i0, i0 + R) of a tile.
-template <class Sums, int R>
-ET_INLINE void SumRows(const Tile& t, int i0) {
-  if constexpr (Sums::kWide) {
-    SumWideRows<Sums, R>(t, i0);
-  } else {
-    const uint8_t* b = t.panel;
-    Ints sums[R][kVectors] = {};
-    for (int64_t s = 0; s < t.n_segments; ++s) {
-      Sums::template Add<R>(t.a + i0 * t.lda + t.segments[s], t.lda, t.quads, b, sums);
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) Keep(sums[i][v]);
-      Sums::Write(sums[i], static_cast<int32_t*>(t.sums) + (i0 + i) * kColumns);
-    }
-  }
-}
-
-template <class Sums, int R>
+template <Form kForm, int R>
 void RunTile(const Tile& t) {
-  SumRows<Sums, R>(t, 0);
+  V sums[R][kVectors];
+  Fill(sums, hn::Zero(Ints()));
+  AddTile<kForm>(t, sums);
+  auto* const to = static_cast<int32_t*>(t.sums);
+  ForAll(sums,
+         [to](V sum, int i, int v) ET_INT8_ATTR { Store(sum, to + i * kColumns + v * kLanes); });
 }
 
-template <class Sums, int R>
-void RunByteTile(const Tile& t, const ByteResults& results) {
-  if constexpr (Sums::kWide) {
-    SumRows<Sums, R>(t, 0);
-    FinishBytes(static_cast<const int32_t*>(t.sums), kColumns, R, results);
-  } else {
-    Ints sums[R][kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const Ints start = Load(results.columns->start + v * kLanes);
-#pragma GCC unroll 12
-      for (int i = 0; i < R; ++i) sums[i][v] = start;
-    }
-    const uint8_t* b = t.panel;
-    for (int64_t s = 0; s < t.n_segments; ++s) {
-      Sums::template Add<R>(t.a + t.segments[s], t.lda, t.quads, b, sums);
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) Keep(sums[i][v]);
-    }
-    const ByteRows store(results);
-#pragma GCC unroll 12
-    for (int i = 0; i < R; ++i) store(sums[i], i);
-  }
-}
-
-/// One segment; each group's sums are scaled.
 template <int R>
-ET_INLINE void SumGroups(const Tile& t, int i0) {
-  Floats all[R][kVectors] = {};
+void RunByteTile(const Tile& t, const ByteResults& results) {
+  V sums[R][kVectors], start[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) start[v] = Load(results.columns->start + v * kLanes);
+  ForAll(sums, [&](V& sum, int, int v) ET_INT8_ATTR { sum = start[v]; });
+  AddTile<kBytes>(t, sums);
+  const ByteRows store(results);
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) store(sums[i], i);
+}
+
+/// Rows [i0, i0 + R) of one segment; each group's sums are scaled.
+template <int R>
+HWY_INLINE void SumGroups(const Tile& t, int i0) {
+  VF all[R][kVectors];
+  Fill(all, hn::Zero(Floats()));
   const int8_t* a = t.a + i0 * t.lda;
   const uint8_t* b = t.panel;
   const float* scales = t.scales;
   for (int64_t q = 0; q < t.quads; q += t.group_quads, scales += kColumns) {
     const int64_t n = t.group_quads < t.quads - q ? t.group_quads : t.quads - q;
-    Ints sums[R][kVectors] = {};
-    NibbleSums::template Add<R>(a, t.lda, n, b, sums);
+    V sums[R][kVectors];
+    Fill(sums, hn::Zero(Ints()));
+    AddQuads(a, t.lda, n, b, sums);
     a += 4 * n;
+    KeepAll(sums);
+    VF scale[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const Floats scale = LoadFloats(scales + v * kLanes);
-#pragma GCC unroll 12
-      for (int i = 0; i < R; ++i) {
-        Keep(sums[i][v]);
-        all[i][v] = MulAdd(ToFloat(sums[i][v]), scale, all[i][v]);
-      }
-    }
+    for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(Floats(), scales + v * kLanes);
+    ForAll(all, [&](VF& sum, int i, int v) ET_INT8_ATTR {
+      sum = hn::MulAdd(hn::ConvertTo(Floats(), sums[i][v]), scale[v], sum);
+    });
   }
-#pragma GCC unroll 12
-  for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      StoreFloats(all[i][v], static_cast<float*>(t.sums) + (i0 + i) * kColumns + v * kLanes);
-    }
-  }
+  float* const to = static_cast<float*>(t.sums) + i0 * kColumns;
+  ForAll(all, [to](VF sum, int i, int v)
+                  ET_INT8_ATTR { hn::StoreU(sum, Floats(), to + i * kColumns + v * kLanes); });
 }
 
 template <int R>
 void RunGroups(const Tile& t) {
-  if constexpr (R > kGroupRows) {
-    int i = 0;
-    for (; i + kGroupRows <= R; i += kGroupRows) SumGroups<kGroupRows>(t, i);
-    if constexpr (R % kGroupRows != 0) SumGroups<R % kGroupRows>(t, i);
-  } else {
-    SumGroups<R>(t, 0);
-  }
+  int i = 0;
+  for (; i + kGroupRows <= R; i += kGroupRows) SumGroups<kGroupRows>(t, i);
+  if constexpr (R % kGroupRows != 0) SumGroups<R % kGroupRows>(t, i);
 }
 
 #include <executorch/cpu/gemm/int8_dots-inl.h>
@@ -264,9 +250,9 @@ void RunGroups(const Tile& t) {
 
 template <int... kHeightLess1>
 constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
-  ((k.tile[kBytes][kHeightLess1 + 1] = RunTile<ByteSums, kHeightLess1 + 1>), ...);
-  ((k.byte_tile[kHeightLess1 + 1] = RunByteTile<ByteSums, kHeightLess1 + 1>), ...);
-  ((k.tile[kNibbles][kHeightLess1 + 1] = RunTile<NibbleSums, kHeightLess1 + 1>), ...);
+  ((k.tile[kBytes][kHeightLess1 + 1] = RunTile<kBytes, kHeightLess1 + 1>), ...);
+  ((k.byte_tile[kHeightLess1 + 1] = RunByteTile<kHeightLess1 + 1>), ...);
+  ((k.tile[kNibbles][kHeightLess1 + 1] = RunTile<kNibbles, kHeightLess1 + 1>), ...);
   ((k.tile[kGroups][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
 }
 
@@ -274,9 +260,9 @@ constexpr Kernels MakeKernels() {
   Kernels k{};
   k.rows = kRows;
   k.columns = kColumns;
-  k.tile_offset[0] = ByteSums::kOffset;
-  k.tile_offset[1] = NibbleSums::kOffset;
-  k.dot_rows[0] = {kDotOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
+  k.tile_offset[0] = kByteOffset;
+  k.tile_offset[1] = kNibbleOffset;
+  k.dot_rows[0] = {kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
   k.dot_rows[1] = {0, 2 * kVectorBytes, 3 * kVectorBytes, PrepareDotNibbles};
   k.vector_bytes = kVectorBytes;
   k.pack[0] = PackBytes;
@@ -290,7 +276,7 @@ constexpr Kernels MakeKernels() {
   k.finish_bytes = FinishBytes;
   k.interleave = InterleaveRows;
   k.depthwise = Depthwise;
-  k.depthwise_offset = kDepthwiseOffset;
+  k.depthwise_offset = kByteOffset;
   return k;
 }
 

@@ -1,114 +1,123 @@
-// The choice of instruction set, and kernels for any machine.
-#include <executorch/cpu/bit_cast.h>
+// The int8 kernels of all instruction sets, and the choice among them. Of a target of Highway there
+// are two sets where some of its machines multiply and add quads of bytes.
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
+#include <executorch/cpu/machine.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#elif defined(__wasm_simd128__)
-#include <wasm_simd128.h>
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/gemm/int8_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+//
+#include <executorch/cpu/nn/transpose-inl.h>
+#include <executorch/cpu/storage-inl.h>
+
+// GCC 12 takes the undefined operands inside its own intrinsics for mistakes.
+#if HWY_COMPILER_GCC
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if HWY_COMPILER_GCC_ACTUAL
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #endif
 
-#define ET_INLINE inline
-#define ET_TARGET_LAMBDA
+HWY_BEFORE_NAMESPACE();
+#define ET_INT8_DOT 0
+#define ET_INT8_ATTR HWY_ATTR
+namespace executorch::cpu::int8 {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using namespace executorch::cpu::HWY_NAMESPACE;
+namespace plain {
+#include <executorch/cpu/gemm/int8_kernels-inl.h>
+}  // namespace plain
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu::int8
+#undef ET_INT8_DOT
+#undef ET_INT8_ATTR
+HWY_AFTER_NAMESPACE();
+
+// What a machine has that multiplies and adds quads, beyond Highway's target.
+#undef ET_DOT_TARGET
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64
+#define ET_DOT_TARGET HWY_TARGET_STR ",avx512vnni"
+#elif HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 32
+#define ET_DOT_TARGET HWY_TARGET_STR ",avxvnni"
+#elif HWY_ARCH_ARM_A64 && HWY_COMPILER_GCC
+#define ET_DOT_TARGET "arch=armv8.2-a+crypto+dotprod"
+#endif
+#ifdef ET_DOT_TARGET
+HWY_PUSH_ATTRIBUTES(ET_DOT_TARGET)
+#define ET_INT8_DOT 1
+#define ET_INT8_ATTR __attribute__((target(ET_DOT_TARGET)))
+namespace executorch::cpu::int8 {
+namespace HWY_NAMESPACE {
+namespace dot {
+#include <executorch/cpu/gemm/int8_kernels-inl.h>
+}  // namespace dot
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu::int8
+#undef ET_INT8_DOT
+#undef ET_INT8_ATTR
+HWY_POP_ATTRIBUTES
+#endif
 
 namespace executorch::cpu::int8 {
-namespace portable {
 
-constexpr int kRows = 4, kGroupRows = 2, kVectors = 2, kLanes = 4, kColumns = kVectors * kLanes;
-constexpr int kFlip = 0;
+bool has_dot(int64_t target);
 
-#include <executorch/cpu/gemm/int8_vectors-inl.h>
+template <>
+void add_sets<HWY_TARGET>(Sets& sets) {
+#ifdef ET_DOT_TARGET
+  if (has_dot(HWY_TARGET)) sets.add(HWY_NAMESPACE::dot::kKernels, HWY_TARGET);
+#endif
+  sets.add(HWY_NAMESPACE::plain::kKernels, HWY_TARGET);
+}
 
-typedef int16_t Words __attribute__((vector_size(16)));
+}  // namespace executorch::cpu::int8
 
-void Keep(Ints&) {}
-Floats MulAdd(Floats x, Floats y, Floats z) {
-  return x * y + z;
-}
-Ints Rounded(Floats x) {
-  constexpr float kMost = 16384, kRounder = 12582912;  // 1.5 * 2^23: its sum ends with the integer
-  const Floats least = Floats{} - kMost, most = Floats{} + kMost;
-  x = x > least ? x : least;
-  return reinterpret_cast<Ints>((x < most ? x : most) + kRounder) - bit_cast<int32_t>(kRounder);
-}
-/// Both vectors' numbers of T as such of Narrow.
-template <class T, class Narrow>
-Ints Pack(Ints a, Ints b) {
-  constexpr size_t kCount = 16 / sizeof(T);
-  std::array<Narrow, 2 * kCount> packed;
-  for (size_t i = 0; i < 2 * kCount; ++i) {
-    const auto numbers = bit_cast<std::array<T, kCount>>(i < kCount ? a : b);
-    using Limits = std::numeric_limits<Narrow>;
-    packed[i] =
-        static_cast<Narrow>(std::clamp<int>(numbers[i % kCount], Limits::min(), Limits::max()));
-  }
-  return bit_cast<Ints>(packed);
-}
-Ints PackInts(Ints a, Ints b) {
-  return Pack<int32_t, int16_t>(a, b);
-}
-Ints PackWords(Ints a, Ints b) {
-  return Pack<int16_t, int8_t>(a, b);
-}
-Ints AddWords(Ints a, Ints b) {  // Rounded() leaves room
-  return reinterpret_cast<Ints>(reinterpret_cast<Words>(a) + reinterpret_cast<Words>(b));
-}
-ET_INLINE void StoreFew(Ints x, int64_t n, uint8_t* to) {
-  StorePieces(x, n, to);
-}
-/// The two products of 16-bit numbers in each lane, added.
-ET_INLINE Ints MultiplyPairs(Ints a, Ints b) {
-#if defined(__SSE2__)
-  return reinterpret_cast<Ints>(
-      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-#elif defined(__wasm_simd128__)
-  return reinterpret_cast<Ints>(
-      wasm_i32x4_dot_i16x8(reinterpret_cast<v128_t>(a), reinterpret_cast<v128_t>(b)));
+#if HWY_ONCE
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC
+#include <cpuid.h>
+#elif HWY_ARCH_ARM_A64 && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace executorch::cpu::int8 {
+
+/// Whether this machine, which has a target, multiplies and adds quads.
+bool has_dot([[maybe_unused]] int64_t target) {
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC
+  if (target <= HWY_AVX3) return __builtin_cpu_supports("avx512vnni");
+  unsigned a = 0, b = 0, c = 0, d = 0;  // not every compiler knows the name of AVX-VNNI
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+#elif HWY_ARCH_ARM_A64 && defined(__linux__)
+  constexpr unsigned long kDotProduct = 1 << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProduct) != 0;
+#elif HWY_ARCH_ARM_A64 && defined(__APPLE__)
+  return true;
 #else
-  return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+  return false;
 #endif
 }
-/// Bytes 0 and 2 of each lane as 16-bit numbers, and bytes 1 and 3.
-ET_INLINE Ints EvenBytes(Ints x) {
-  return reinterpret_cast<Ints>(reinterpret_cast<Words>(x) << 8 >> 8);
-}
-ET_INLINE Ints OddBytes(Ints x) {
-  return reinterpret_cast<Ints>(reinterpret_cast<Words>(x) >> 8);
-}
-ET_INLINE Ints Dot(Ints sum, Ints a, Ints b) {
-  return sum + MultiplyPairs(EvenBytes(a), EvenBytes(b)) + MultiplyPairs(OddBytes(a), OddBytes(b));
-}
-Floats GroupScales(const BF16* scales, int64_t unit, int64_t group_units, int64_t groups) {
-  const int64_t group = unit / group_units;
-  const uint32_t bits = uint32_t{scales[group < groups ? group : groups - 1].bits} << 16;
-  return Floats{} + bit_cast<float>(bits);
-}
-
-#include <executorch/cpu/gemm/int8_quads-inl.h>
-//
-#include <executorch/cpu/gemm/int8_kernels-inl.h>
-
-}  // namespace portable
 
 namespace {
 
+template <int... kBits>
+Sets sets_of(int64_t targets, std::integer_sequence<int, kBits...>) {
+  Sets found;
+  ((targets >> kBits & 1 ? add_sets<int64_t{1} << kBits>(found) : void()), ...);
+  return found;
+}
+
 const Sets& sets() {
-  static const Sets all = [] {
-    Sets found;
-    add_x86(found);
-    add_arm(found);
-    found.add(portable::kKernels, std::numeric_limits<int64_t>::max());
-    return found;
-  }();
+  static const Sets all =
+      sets_of(hwy::SupportedTargets() | HWY_STATIC_TARGET, std::make_integer_sequence<int, 63>());
   return all;
 }
 
@@ -138,3 +147,4 @@ void use_target(int64_t target) {
 }
 
 }  // namespace executorch::cpu::int8
+#endif  // HWY_ONCE

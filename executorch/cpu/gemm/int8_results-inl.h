@@ -1,55 +1,144 @@
-// From sums to results; part of int8_kernels-inl.h.
+// From sums to results, in registers; part of int8_kernels-inl.h.
 
-uint16_t HalfOf(float x) {
-  // By the magic-number method: the sum with a power of two rounds to the unit
-  // wanted.
-  const uint32_t bits = bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000;
-  const uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
-  if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);
-  if (magnitude < 0x38800000) {
-    const float sum = bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (bit_cast<uint32_t>(sum) - 0x3F000000));
+// ---- bytes ----
+
+// Numbers are narrowed as machines do it: two vectors become one block of 16 bytes by block, first
+// those of the one, then those of the other. What lies outside is held within the narrower type.
+class ByteMaker {
+ public:
+  HWY_INLINE explicit ByteMaker(const ByteFormat& f)
+      : zero_point_(hn::Set(Words(), f.zero_point)),
+        low_(hn::Set(Bytes(), f.low)),
+        high_(hn::Set(Bytes(), f.high)),
+        flip_(hn::Set(Bytes(), static_cast<int8_t>(f.flip))) {}
+
+  /// Of four vectors, in the order of blocks.
+  HWY_INLINE VB operator()(const VF (&x)[4]) const {
+    return bounded(PackWords(words(x[0], x[1]), words(x[2], x[3])));
   }
-  const uint32_t odd = magnitude >> 13 & 1;
-  return static_cast<uint16_t>(sign | ((magnitude + 0xFFF + odd - (112u << 23)) >> 13));
+  /// Of all columns of a panel, in their order: the first kColumns bytes.
+  template <int kCount>
+  HWY_INLINE VB of_panel(const VF (&x)[kCount]) const {
+    if constexpr (kCount == 4) {
+      return (*this)(x);
+    } else {
+      const VW both = words(x[0], x[1]);
+      return gathered(bounded(PackWords(both, both)));
+    }
+  }
+
+ private:
+  HWY_INLINE VW words(VF a, VF b) const {
+    return hn::SaturatedAdd(hn::ReorderDemote2To(Words(), Rounded(a), Rounded(b)), zero_point_);
+  }
+  HWY_INLINE VB bounded(VB x) const { return hn::Xor(hn::Min(hn::Max(x, low_), high_), flip_); }
+  /// The first 4 bytes of each block, then the next ones.
+  HWY_INLINE static VB gathered(VB x) {
+    constexpr int kBlocks = kLanes / 4;
+    if constexpr (kBlocks == 1) return x;
+    HWY_ALIGN int32_t order[kLanes];
+    for (int i = 0; i < kLanes; ++i) order[i] = i % kBlocks * 4 + i / kBlocks % 2;
+    const auto index = hn::SetTableIndices(Ints(), order);
+    return hn::BitCast(Bytes(), hn::TableLookupLanes(hn::BitCast(Ints(), x), index));
+  }
+
+  VW zero_point_;
+  VB low_, high_, flip_;
+};
+
+/// The first n bytes, 1 to kVectorBytes - 1, without masks by pieces that overlap.
+HWY_INLINE void StoreFew(VB x, int64_t n, uint8_t* to) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  uint8_t from[kVectorBytes];
+  Store(x, from);
+  const auto ends = [=](auto piece) ET_INT8_ATTR {
+    constexpr int64_t kSize = sizeof(piece);
+    std::memcpy(to, from, kSize);
+    std::memcpy(to + n - kSize, from + n - kSize, kSize);
+  };
+  if constexpr (kVectorBytes > 16) {
+    if (n >= 16) return ends(std::array<uint64_t, 2>());
+  }
+  if (n >= 8) return ends(uint64_t());
+  if (n >= 4) return ends(uint32_t());
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+#else
+  hn::BlendedStore(x, hn::FirstN(Bytes(), static_cast<size_t>(n)), Bytes(),
+                   reinterpret_cast<int8_t*>(to));
+#endif
 }
 
-uint16_t BFloat16Of(float x) {
-  const uint32_t bits = bit_cast<uint32_t>(x);
-  if (x != x) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
+/// Stores rows of a panel's columns.
+class ByteRows {
+ public:
+  HWY_INLINE explicit ByteRows(const ByteResults& r)
+      : make_(r.format), to_(r.to), ld_(r.ld), n_(r.n) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      factor_[v] = hn::LoadU(Floats(), r.columns->factor + v * kLanes);
+    }
+  }
+  /// `sums` of row r, starts among them.
+  HWY_INLINE void operator()(const V (&sums)[kVectors], int64_t r) const {
+    VF x[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      x[v] = hn::Mul(hn::ConvertTo(Floats(), sums[v]), factor_[v]);
+    }
+    const VB bytes = make_.of_panel(x);
+    uint8_t* const to = to_ + r * ld_;
+    if (n_ == kColumns) {
+      store_panel(bytes, reinterpret_cast<int8_t*>(to));
+    } else {
+      StoreFew(bytes, n_, to);
+    }
+  }
 
-ET_INLINE void StoreFloatRow(const Int8Gemm& g, const float* x, int64_t n, int64_t first) {
-  switch (g.out) {
-    case Int8Gemm::Out::F16:
-      for (int64_t j = 0; j < n; ++j) static_cast<F16*>(g.c)[first + j] = {HalfOf(x[j])};
-      return;
-    case Int8Gemm::Out::BF16:
-      for (int64_t j = 0; j < n; ++j) static_cast<BF16*>(g.c)[first + j] = {BFloat16Of(x[j])};
-      return;
-    default:
-      float* const to = static_cast<float*>(g.c) + first;
-      std::memcpy(to, x, static_cast<size_t>(n) * 4);
+ private:
+  HWY_INLINE static void store_panel(VB bytes, int8_t* to) {
+    if constexpr (kColumns == kVectorBytes) {
+      hn::StoreU(bytes, Bytes(), to);
+    } else {
+      const hn::Half<Bytes> half;
+      hn::StoreU(hn::LowerHalf(half, bytes), half, to);
+    }
+  }
+
+  ByteMaker make_;
+  VF factor_[kVectors];
+  uint8_t* to_;
+  int64_t ld_, n_;
+};
+
+void FinishBytes(const int32_t* sums, int64_t ld, int64_t rows, const ByteResults& results) {
+  const ByteRows store(results);
+  for (int64_t r = 0; r < rows; ++r, sums += ld) {
+    V row[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = hn::Add(Load(sums + v * kLanes), Load(results.columns->start + v * kLanes));
+    }
+    store(row, r);
   }
 }
+
+// ---- floats ----
 
 /// store(r, x) for all rows: x is what their sums mean. By row,
 ///   x = (sum - zero point * column sum) * (row scale * column scale) + bias
 template <bool kGrouped, class F>
-ET_INLINE void ScaleRows(const Results& e, const F& store) {
-  typedef uint32_t Wrapping __attribute__((vector_size(kLanes * 4), may_alias));
+HWY_INLINE void ScaleRows(const Results& e, const F& store) {
+  const Floats d;
   const Int8Gemm& g = *e.gemm;
   // Copies, as what is stored might be anything.
-  Ints column_sums[kVectors];  // of groups floats
-  Floats scale[kVectors], bias[kVectors];
+  V column_sums[kVectors];  // of groups floats
+  VF scale[kVectors], bias[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     const Columns& c = *e.columns;
     column_sums[v] = kGrouped ? Load(c.group_sums + v * kLanes) : Load(c.sums + v * kLanes);
-    scale[v] = LoadFloats(c.scale + v * kLanes);
-    bias[v] = LoadFloats(c.bias + v * kLanes);
+    scale[v] = hn::LoadU(d, c.scale + v * kLanes);
+    bias[v] = hn::LoadU(d, c.bias + v * kLanes);
   }
   const int32_t* sums = e.sums;
   const int64_t ld = e.ld, n = e.ni, share = g.rows_share < g.m ? g.rows_share : g.m;
@@ -63,61 +152,57 @@ ET_INLINE void ScaleRows(const Results& e, const F& store) {
     // Wraps rather than overflows where a file says nonsense.
     const int32_t zero = static_cast<int32_t>(static_cast<uint32_t>(row->zero_point) +
                                               static_cast<uint32_t>(e.offset));
-    Floats x[kVectors];
+    VF x[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const Ints sum = Load(sums + v * kLanes);
+      const V sum = Load(sums + v * kLanes);
       if constexpr (kGrouped) {
-        x[v] = reinterpret_cast<Floats>(sum) -
-               static_cast<float>(zero) * reinterpret_cast<Floats>(column_sums[v]);
+        x[v] = hn::Sub(hn::BitCast(d, sum), hn::Mul(hn::Set(d, static_cast<float>(zero)),
+                                                    hn::BitCast(d, column_sums[v])));
       } else {
-        x[v] = ToFloat(reinterpret_cast<Ints>(reinterpret_cast<Wrapping>(sum) -
-                                              static_cast<uint32_t>(zero) *
-                                                  reinterpret_cast<Wrapping>(column_sums[v])));
+        x[v] = hn::ConvertTo(d, hn::Sub(sum, hn::Mul(hn::Set(Ints(), zero), column_sums[v])));
       }
-      x[v] = x[v] * (row->scale * scale[v]) + bias[v];
+      x[v] = hn::Add(hn::Mul(x[v], hn::Mul(hn::Set(d, row->scale), scale[v])), bias[v]);
     }
     store(r, x);
   }
 }
 
-template <bool kGrouped, bool kWhole>
-ET_INLINE void FinishFloats(const Results& e) {
+template <bool kGrouped, class T>
+void FinishFloats(const Results& e) {
+  const Floats d;
   const Int8Gemm& g = *e.gemm;
-  const Floats low = Floats{} + g.low, high = Floats{} + g.high;
-  const int64_t first = e.i0 * g.ldc + e.j0, ld = g.ldc;
-  float* const to = static_cast<float*>(g.c) + first;
-  ScaleRows<kGrouped>(e, [&](int64_t r, const Floats(&x)[kVectors]) ET_TARGET_LAMBDA {
-    float buffer[kColumns];
-    float* const row = kWhole ? to + r * ld : buffer;
+  const VF low = hn::Set(d, g.low), high = hn::Set(d, g.high);
+  const int64_t ld = g.ldc, nj = e.nj;
+  T* const to = static_cast<T*>(g.c) + e.i0 * ld + e.j0;
+  ScaleRows<kGrouped>(e, [=](int64_t r, const VF(&x)[kVectors]) ET_INT8_ATTR {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {  // a NaN stays one
-      const Floats above = x[v] < low ? low : x[v];
-      StoreFloats(above > high ? high : above, row + v * kLanes);
+      const VF above = hn::IfThenElse(hn::Lt(x[v], low), low, x[v]);
+      const VF within = hn::IfThenElse(hn::Gt(above, high), high, above);
+      const int64_t n = nj - v * kLanes;
+      T* const at = to + r * ld + v * kLanes;
+      if (n >= kLanes) {
+        StoreFloats(within, d, at);
+      } else if (n > 0) {
+        StoreFloatsN(within, d, at, static_cast<size_t>(n));
+      }
     }
-    if constexpr (!kWhole) StoreFloatRow(g, buffer, e.nj, first + r * ld);
   });
 }
 
 template <bool kGrouped>
-ET_INLINE void FinishAll(const Results& e) {
-  const Int8Gemm& g = *e.gemm;
-  const bool whole = e.nj == kColumns && g.out == Int8Gemm::Out::F32;
-  whole ? FinishFloats<kGrouped, true>(e) : FinishFloats<kGrouped, false>(e);
+HWY_INLINE void FinishAs(const Results& e) {
+  switch (e.gemm->out) {
+    case Int8Gemm::Out::F16:
+      return FinishFloats<kGrouped, F16>(e);
+    case Int8Gemm::Out::BF16:
+      return FinishFloats<kGrouped, BF16>(e);
+    default:
+      return FinishFloats<kGrouped, float>(e);
+  }
 }
 
 void Finish(const Results& e) {
-  e.gemm->b.group_scales == nullptr ? FinishAll<false>(e) : FinishAll<true>(e);
-}
-
-void FinishBytes(const int32_t* sums, int64_t ld, int64_t rows, const ByteResults& results) {
-  const ByteRows store(results);
-  for (int64_t r = 0; r < rows; ++r, sums += ld) {
-    Ints row[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      row[v] = Load(sums + v * kLanes) + Load(results.columns->start + v * kLanes);
-    }
-    store(row, r);
-  }
+  e.gemm->b.group_scales == nullptr ? FinishAs<false>(e) : FinishAs<true>(e);
 }

@@ -18,8 +18,8 @@ struct Sets {
   }
 };
 
-/// Add nothing on another architecture.
-void add_x86(Sets& sets);
-void add_arm(Sets& sets);
+/// Adds those of one of Highway's targets; none if the build does not contain it.
+template <int64_t kTarget>
+void add_sets(Sets&) {}
 
 }  // namespace executorch::cpu::int8

@@ -1,0 +1,101 @@
+// What sets of int8 kernels differ by: the shape of a tile, the multiply-add of quads, and what takes
+// its place; part of int8_kernels-inl.h. Intrinsics stand for instructions that Highway 1.0.3 has no
+// op for: it corrects what x86 converts, brings into order what x86 packs, and has no products of
+// bytes.
+
+// Whose registers vectors are in.
+#undef ET_INT8_X86
+#define ET_INT8_X86 (HWY_ARCH_X86 && HWY_TARGET < HWY_EMU128)
+#undef ET_INT8_ARM
+#define ET_INT8_ARM (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
+// Without a multiply-add of quads, x86 multiplies bytes as pairs of 16-bit numbers.
+#undef ET_INT8_PAIRS
+#define ET_INT8_PAIRS (ET_INT8_X86 && !ET_INT8_DOT)
+
+#undef ET_X86
+#if HWY_MAX_BYTES == 64
+#define ET_X86(op) _mm512_##op
+#elif HWY_MAX_BYTES == 32
+#define ET_X86(op) _mm256_##op
+#else
+#define ET_X86(op) _mm_##op
+#endif
+
+// 32 vector registers hold 12 x 2 or 6 x 4 sums, 16 hold 6 x 2.
+constexpr int kRows = kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
+constexpr int kVectors = ET_INT8_ARM ? 4 : 2, kColumns = kVectors * kLanes;
+/// Rows whose sums of a group and scaled sums stay in registers.
+constexpr int kGroupRows = kRows / 2;
+/// What A is shifted by where its bytes, or those that nibbles meet, are unsigned.
+constexpr int kNibbleOffset = ET_INT8_X86 ? 128 : 0,
+              kByteOffset = ET_INT8_PAIRS ? 0 : kNibbleOffset;
+
+/// Holds a sum in its register: GCC copies what loops end with.
+template <class Vec>
+HWY_INLINE void Keep([[maybe_unused]] Vec& x) {
+#if ET_INT8_X86 && HWY_COMPILER_GCC
+  asm("" : "+v"(x.raw));
+#elif ET_INT8_ARM && HWY_COMPILER_GCC
+  asm("" : "+w"(x.raw));
+#endif
+}
+
+/// The nearest integers, of two the even one; of numbers that 16 bits do not hold such that lie
+/// outside of 8 bits on the same side; of a NaN the least.
+HWY_INLINE V Rounded(VF x) {
+#if ET_INT8_X86
+  return V{ET_X86(cvtps_epi32)(hn::Min(hn::Set(Floats(), 16384.0f), x).raw)};
+#else
+  const VF least = hn::Set(Floats(), -16384.0f);
+  return hn::NearestInt(hn::IfThenElse(hn::Gt(x, least), x, least));
+#endif
+}
+
+/// Numbers of 16 bits held within 8: two vectors become one, block of 16 bytes by block, first those
+/// of a.
+HWY_INLINE VB PackWords(VW a, VW b) {
+#if ET_INT8_X86
+  return VB{ET_X86(packs_epi16)(a.raw, b.raw)};
+#else
+  const hn::Half<Bytes> half;
+  return hn::Combine(Bytes(), hn::DemoteTo(half, b), hn::DemoteTo(half, a));
+#endif
+}
+
+/// sum += the two products of 16-bit numbers in each lane.
+HWY_INLINE V AddPairs(V sum, VW a, VW b) {
+  const Ints d;
+#if ET_INT8_X86 || HWY_ARCH_WASM  // elsewhere it adds numbers that are no neighbours
+  V none = hn::Zero(d);
+  return hn::ReorderWidenMulAccumulate(d, a, b, sum, none);
+#else
+  const V x = hn::BitCast(d, a), y = hn::BitCast(d, b);
+  const auto even = [](V v) ET_INT8_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
+  const V odd = hn::Mul(hn::ShiftRight<16>(x), hn::ShiftRight<16>(y));
+  return hn::Add(sum, hn::Add(hn::Mul(even(x), even(y)), odd));
+#endif
+}
+
+/// sum += the products of the four bytes in each lane; those of `a` are unsigned if kByteOffset is
+/// not 0.
+HWY_INLINE V Dot(V sum, V a, V b) {
+#if ET_INT8_DOT && HWY_MAX_BYTES == 64
+  return V{_mm512_dpbusd_epi32(sum.raw, a.raw, b.raw)};
+#elif ET_INT8_DOT && ET_INT8_X86
+  return V{_mm256_dpbusd_avx_epi32(sum.raw, a.raw, b.raw)};
+#elif ET_INT8_ARM
+  const int8x16_t x = hn::BitCast(Bytes(), a).raw, y = hn::BitCast(Bytes(), b).raw;
+#if ET_INT8_DOT
+  return V(vdotq_s32(sum.raw, x, y));
+#else
+  const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(y)));
+  return hn::Add(sum, V(vpaddq_s32(low, vpaddlq_s16(vmull_high_s8(x, y)))));
+#endif
+#else
+  const auto even = [](V v) ET_INT8_ATTR {
+    return hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(Words(), v)));
+  };
+  const auto odd = [](V v) ET_INT8_ATTR { return hn::ShiftRight<8>(hn::BitCast(Words(), v)); };
+  return AddPairs(AddPairs(sum, even(a), even(b)), odd(a), odd(b));
+#endif
+}

@@ -1,0 +1,164 @@
+// Sums where bytes are multiplied as pairs of 16-bit numbers; part of int8_kernels-inl.h. Products
+// of unsigned bytes with nibbles are so small that eight pairs, a unit, add up in 16 bits
+// (255 * 8 * 2 * 8 = 32640).
+
+/// The products of unsigned with signed bytes, added by pairs.
+HWY_INLINE VW BytePairs(V a, V b) {
+  return VW{ET_X86(maddubs_epi16)(a.raw, b.raw)};
+}
+HWY_INLINE V AddWords(V sum, VW x) {
+  return AddPairs(sum, x, hn::Set(Words(), 1));
+}
+/// Half a vector of bytes.
+HWY_INLINE VW Widened(const void* p) {
+  return hn::PromoteTo(Words(), hn::LoadU(hn::Half<Bytes>(), static_cast<const int8_t*>(p)));
+}
+
+// ---- bytes ----
+
+// Rows of A are widened before they are multiplied, once for all columns: in the inner loop that
+// would cost as much as the products. A vector has two sums for each of half as many columns, of the
+// even and of the odd pairs, so a panel is walked in two passes.
+
+/// As many as fit the first-level cache beside the same quads of a panel.
+constexpr int64_t kWideQuads = kLanes == 16 ? 128 : 256;
+/// Rows a power of two apart would compete for lines of the cache.
+constexpr int64_t kWideRow = kWideQuads * 4 + 32;
+
+/// Copies quads of the rows of a tile, segment after segment, as numbers of 16 bits.
+template <int R>
+class WideRows {
+ public:
+  HWY_INLINE explicit WideRows(const Tile& t) : t_(t) {}
+
+  /// The next ones, and how many there are; 0 behind the last.
+  HWY_INLINE int64_t next(int16_t (&to)[R][kWideRow]) {
+    int64_t n = 0;
+    while (n < kWideQuads && segment_ < t_.n_segments) {
+      const int64_t left = t_.quads - quad_, free = kWideQuads - n;
+      const int64_t more = left < free ? left : free;
+      for (int i = 0; i < R; ++i) {
+        widen(t_.a + i * t_.lda + t_.segments[segment_] + 4 * quad_, 4 * more, to[i] + 4 * n);
+      }
+      n += more;
+      quad_ += more;
+      if (quad_ == t_.quads) quad_ = 0, ++segment_;
+    }
+    return n;
+  }
+
+ private:
+  HWY_INLINE static void widen(const int8_t* a, int64_t n, int16_t* to) {
+    constexpr int64_t kStep = kVectorBytes / 2;
+    int64_t p = 0;
+    for (; p + kStep <= n; p += kStep) Store(Widened(a + p), to + p);
+    for (; p < n; ++p) to[p] = a[p];
+  }
+
+  const Tile& t_;
+  int64_t segment_ = 0, quad_ = 0;
+};
+
+/// sums += `n` widened quads of R rows times those of a pass's columns.
+template <int R>
+HWY_INLINE void AddWideQuads(const int16_t (&a)[R][kWideRow], int64_t n, const uint8_t* b,
+                             V (&sums)[R][2]) {
+  const hn::Repartition<int64_t, Ints> fours;
+#pragma GCC unroll 2
+  for (int64_t quad = 0; quad < n; ++quad, b += kColumns * 4) {
+    VW y[2];
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) y[v] = Widened(b + v * kVectorBytes / 2);
+#pragma GCC unroll 12
+    for (int i = 0; i < R; ++i) {
+      int64_t four;
+      std::memcpy(&four, a[i] + quad * 4, 8);
+      const VW x = hn::BitCast(Words(), hn::Set(fours, four));
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) sums[i][v] = AddPairs(sums[i][v], x, y[v]);
+    }
+  }
+}
+
+template <int R>
+HWY_INLINE void AddWideTile(const Tile& t, V (&sums)[R][kVectors]) {
+  static_assert(kVectors == 2);
+  alignas(64) int16_t wide[R][kWideRow];
+  V all[2][R][2];
+  for (auto& pass : all) Fill(pass, hn::Zero(Ints()));
+  WideRows<R> rows(t);
+  const uint8_t* b = t.panel;
+  while (const int64_t n = rows.next(wide)) {
+    for (int pass = 0; pass < 2; ++pass) {
+      V part[R][2];
+      ForAll(part, [&](V& sum, int i, int v) ET_INT8_ATTR { sum = all[pass][i][v]; });
+      AddWideQuads(wide, n, b + pass * kVectorBytes, part);
+      KeepAll(part);
+      ForAll(part, [&](V sum, int i, int v) ET_INT8_ATTR { all[pass][i][v] = sum; });
+    }
+    b += n * kColumns * 4;
+  }
+  const Ints d;
+  ForAll(sums, [&](V& sum, int i, int v) ET_INT8_ATTR {
+    const V low = all[v][i][0], high = all[v][i][1];
+    sum = hn::Add(sum, hn::Add(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low)));
+  });
+}
+
+// ---- nibbles ----
+
+/// Rows [i0, i0 + N) of R, up to a unit.
+template <int N, int R>
+HWY_INLINE void AddUnit(int i0, const int8_t* a, int64_t lda, int64_t n, const uint8_t* b,
+                        V (&sums)[R][kVectors]) {
+  const V flip = Repeated(kNibbleOffset);
+  VW part[N][kVectors];
+  Fill(part, hn::Zero(Words()));
+#pragma GCC unroll 2
+  for (int64_t quad = 0; quad < n; ++quad, a += 4, b += kColumns * 4) {
+    V y[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) y[v] = Load(b + v * kVectorBytes);
+#pragma GCC unroll 3
+    for (int i = 0; i < N; ++i) {
+      const V x = hn::Xor(Broadcast(a + (i0 + i) * lda), flip);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) part[i][v] = hn::Add(part[i][v], BytePairs(x, y[v]));
+    }
+  }
+  KeepAll(part);
+  ForAll(part,
+         [&](VW x, int i, int v) ET_INT8_ATTR { sums[i0 + i][v] = AddWords(sums[i0 + i][v], x); });
+}
+
+/// sums += `n` quads of R rows times those of a panel of nibbles, which is behind them afterwards.
+template <int R>
+HWY_INLINE void AddQuads(const int8_t* a, int64_t lda, int64_t n, const uint8_t*& b,
+                         V (&sums)[R][kVectors]) {
+  while (n > 0) {
+    const int64_t unit = n < kUnit / 4 ? n : kUnit / 4;
+    // 16-bit sums of more rows would not stay in registers beside the others.
+#pragma GCC unroll 4
+    for (int i = 0; i + 3 <= R; i += 3) AddUnit<3>(i, a, lda, unit, b, sums);
+    if constexpr (R % 3 != 0) AddUnit<R % 3>(R - R % 3, a, lda, unit, b, sums);
+    n -= unit;
+    a += 4 * unit;
+    b += unit * kColumns * 4;
+  }
+}
+
+// ---- dots ----
+
+using DotElement = int16_t;  // of a row of A
+
+HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
+  const hn::Half<Bytes> half;
+  const VB bytes = hn::BitCast(Bytes(), b);
+  const auto widened = [](auto x) ET_INT8_ATTR { return hn::PromoteTo(Words(), x); };
+  sum = AddPairs(sum, widened(hn::LowerHalf(half, bytes)), hn::BitCast(Words(), LoadBytes(a)));
+  return AddPairs(sum, widened(hn::UpperHalf(half, bytes)),
+                  hn::BitCast(Words(), LoadBytes(a + kVectorBytes)));
+}
+HWY_INLINE V NibbleDots(V start, V low, V high, V even, V odd) {
+  return AddWords(start, hn::Add(BytePairs(low, even), BytePairs(high, odd)));
+}
