@@ -27,11 +27,10 @@ std::vector<uintptr_t> model(uintptr_t base, int layers, const std::vector<uintp
 
 TEST(ReadHistory, TellsEachMatrixOfALayeredModelAfterTheFirstCall) {
   const std::vector<uintptr_t> gpt2 = {0x1B4800, 0x91800, 0x246000, 0x241800};
-  const std::vector<uintptr_t> llama = {4096 * 4096, 4096 * 1024, 4096 * 1024, 4096 * 4096,
+  const std::vector<uintptr_t> llama = {4096 * 4096,  4096 * 1024,  4096 * 1024, 4096 * 4096,
                                         4096 * 14336, 4096 * 14336, 4096 * 14336};
-  for (const auto& matrices :
-       {model(0x7f3cc2c72e80, 12, gpt2), model(0x7f0000200000, 24, llama),
-        model(0x7f0000200000, 80, llama), model(64, 49, {64})}) {
+  for (const auto& matrices : {model(0x7f3cc2c72e80, 12, gpt2), model(0x7f0000200000, 24, llama),
+                               model(0x7f0000200000, 80, llama), model(64, 49, {64})}) {
     ReadHistory history;
     for (const uintptr_t m : matrices) history.next_after(reads(m));
     for (int call = 0; call < 2; ++call) {

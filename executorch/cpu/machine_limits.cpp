@@ -117,24 +117,25 @@ std::array<double, kRepetitions> read_rates() {
 MachineLimits measure() {
   const auto threads = static_cast<int64_t>(default_pool().thread_count());
   MachineLimits limits;
-  limits.flops = rates([&] {
-    std::atomic<int64_t> work{0};
-    parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-      float sink = 0;
-      for (int64_t t = begin; t < end; ++t) {
-        work += static_cast<int64_t>(HWY_DYNAMIC_DISPATCH(MultiplyAdds)(2'000'000, &sink));
-      }
-      if (sink == 0.5f) ++work;
-    });
-    return static_cast<double>(work);
-  }).back();
+  limits.flops =
+      rates([&] {
+        std::atomic<int64_t> work{0};
+        parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+          float sink = 0;
+          for (int64_t t = begin; t < end; ++t) {
+            work += static_cast<int64_t>(HWY_DYNAMIC_DISPATCH(MultiplyAdds)(2'000'000, &sink));
+          }
+          if (sink == 0.5f) ++work;
+        });
+        return static_cast<double>(work);
+      }).back();
   limits.int8 = rates([&] {
-    std::atomic<int64_t> work{0};
-    parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) work += multiply_bytes(20'000);
-    });
-    return static_cast<double>(work);
-  }).back();
+                  std::atomic<int64_t> work{0};
+                  parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+                    for (int64_t t = begin; t < end; ++t) work += multiply_bytes(20'000);
+                  });
+                  return static_cast<double>(work);
+                }).back();
   const auto reads = read_rates();
   limits.bytes_per_second = reads.back();
   limits.median_read = reads[kRepetitions / 2];

@@ -85,6 +85,19 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const uint8_t* const* rows, int64_t p) {
   }
 }
 
+/// Block i of x[j] and block j of x[i] change places, where vectors have four blocks of 16 bytes.
+HWY_INLINE void ExchangeBlocks(V (&x)[4]) {
+  const auto pair = [](V a, V b, V& even, V& odd) ET_INT8_ATTR {
+    even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a);
+    odd = hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a));
+  };
+  const Ints d;
+  const V a = hn::ConcatLowerLower(d, x[2], x[0]), b = hn::ConcatLowerLower(d, x[3], x[1]);
+  const V c = hn::ConcatUpperUpper(d, x[2], x[0]), e = hn::ConcatUpperUpper(d, x[3], x[1]);
+  pair(a, b, x[0], x[1]);
+  pair(c, e, x[2], x[3]);
+}
+
 /// write(d, v, x) for each quad d of kBlocks blocks of 16 bytes from byte p on, of which q is the
 /// first: x has those of kLanes rows.
 template <int kBlocks, class F>
@@ -93,9 +106,18 @@ HWY_INLINE void TransposeQuads(const uint8_t* const* rows, int64_t p, int64_t q,
   V x[kBlocks][4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
+    if constexpr (kBlocks == 4) {
+      V row[4];
 #pragma GCC unroll 4
-    for (int block = 0; block < kBlocks; ++block) {
-      x[block][i] = hn::BitCast(Ints(), LoadBlocks(Bytes(), rows + i, p + 16 * block));
+      for (int r = 0; r < 4; ++r) row[r] = Load(rows[4 * r + i] + p);
+      ExchangeBlocks(row);
+#pragma GCC unroll 4
+      for (int block = 0; block < 4; ++block) x[block][i] = row[block];
+    } else {
+#pragma GCC unroll 4
+      for (int block = 0; block < kBlocks; ++block) {
+        x[block][i] = hn::BitCast(Ints(), LoadBlocks(Bytes(), rows + i, p + 16 * block));
+      }
     }
   }
 #pragma GCC unroll 4
