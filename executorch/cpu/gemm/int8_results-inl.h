@@ -56,6 +56,9 @@ HWY_INLINE void StoreFew(VB x, int64_t n, uint8_t* to) {
     std::memcpy(to, from, kSize);
     std::memcpy(to + n - kSize, from + n - kSize, kSize);
   };
+  if constexpr (kVectorBytes > 32) {
+    if (n >= 32) return ends(std::array<uint64_t, 4>());
+  }
   if constexpr (kVectorBytes > 16) {
     if (n >= 16) return ends(std::array<uint64_t, 2>());
   }
