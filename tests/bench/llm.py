@@ -192,11 +192,11 @@ def measure(bench: Bench, what: str, n: int) -> dict[str, Any]:
             turn: list[float] = []
             bench.time(side, turn, **command)
             samples[side] += turn
-            if side == "here" and turn:
+            if side == "here" and turn and what == "decode":
                 reads.append(bandwidth(options))
                 shares.append(statistics.median(turn) / (least / reads[-1]))
     row: dict[str, Any] = {"model": bench.model, "format": bench.form, "what": what, "tokens": n}
-    if what == "decode" and reads:
+    if reads:
         row["read"] = statistics.median(reads)
         row["bytes"] = least
         row["limit"] = least / row["read"]
