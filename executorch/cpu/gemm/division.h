@@ -18,6 +18,17 @@ constexpr int64_t round_up(int64_t a, int64_t unit) {
   return ceil_div(a, unit) * unit;
 }
 
+/// How many elements ahead of the one in use rows of B are prefetched, `least` at the least, where
+/// they are contiguous, `row` elements long and `ldb` apart. One row of A reads row after row: any
+/// distance will do where they follow one another in memory, else it is a whole number of rows.
+/// Several rows of A read `n_together` rows of B side by side: a whole number of such groups ahead,
+/// each row follows the same one of its group.
+constexpr int64_t prefetch_distance(int64_t least, int64_t m, int64_t n_together, int64_t row,
+                                    int64_t ldb) {
+  const int64_t unit = m > 1 ? n_together * ldb : ldb == row ? 1 : ldb;
+  return unit > 0 ? round_up(least, unit) : least;
+}
+
 /// Elements [p0, p0 + np) along k of the block of C at (i0, j0), ni x nj, of batch entry s.
 struct KSlice {
   int64_t s, i0, ni, j0, nj, p0, np;

@@ -151,15 +151,13 @@ HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, const DotsAh
 
 template <class T>
 void FewDots(const FewRows<T>& f) {
-  // One row of A reads columns one after the other: where they follow one another in memory, any
-  // distance will do, else it is a whole number of columns. More rows read kDots columns several
-  // times; meanwhile each pass prefetches its share of the next ones.
+  // Several rows of A read kDots columns several times; meanwhile each pass prefetches its share of
+  // the next ones.
   constexpr int kPassRows = 4;
+  constexpr int64_t kAhead = kDotsAheadBytes / static_cast<int64_t>(sizeof(T));
   const int64_t n_passes = ceil_div(f.m, kPassRows);
-  const int64_t unit = f.m > 1 ? kDots * f.ldb : f.ldb == f.k ? 1 : f.ldb;
   DotsAhead next = {};
-  next.ahead =
-      round_up(kDotsAheadBytes / static_cast<int64_t>(sizeof(T)), std::max<int64_t>(unit, 1));
+  next.ahead = prefetch_distance(kAhead, f.m, kDots, f.k, f.ldb);
   for (int64_t j = 0; j < f.n; j += kDots) {
     for (int64_t pass = 0; pass < n_passes; ++pass) {
       const int64_t i = pass * kPassRows, height = f.m - i;

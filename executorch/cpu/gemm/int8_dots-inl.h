@@ -240,13 +240,9 @@ HWY_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
 
 template <Form kForm, bool kNarrow>
 HWY_INLINE void DotsOf(const Dots& t) {
-  // Several rows of A read kDotColumns rows of B side by side: a whole number of such groups ahead,
-  // each row follows the same one of its group. One row of A reads row after row: any distance will
-  // do where they follow one another in memory, else it is a whole number of rows.
   const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
-  const int64_t unit = t.m > 1 ? kDotColumns * t.ldb : t.ldb == bytes ? 1 : t.ldb;
-  constexpr int64_t kLeast = kForm == kGroups ? kGroupsAhead : kAhead;
-  const int64_t ahead = unit > 0 ? (kLeast + unit - 1) / unit * unit : kLeast;
+  const int64_t ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, t.m,
+                                                kDotColumns, bytes, t.ldb);
   for (int64_t j = 0; j < t.n; j += kDotColumns) {
     if (t.m == 1) {
       RunColumns<kForm, 1, kNarrow>(t, j, ahead);

@@ -1,5 +1,6 @@
 // The int8 kernels of all instruction sets, and the choice among them. Of a target of Highway there
 // are two sets where some of its machines multiply and add quads of bytes.
+#include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
 #include <executorch/cpu/machine.h>
