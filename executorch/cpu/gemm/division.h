@@ -43,11 +43,13 @@ struct Division {
   /// Threads that the product is worth.
   int64_t most_workers = 1;
 
-  /// As few blocks of columns as have at most `most` units, equally wide to within a unit; where
-  /// they are few, a multiple of the threads.
-  void divide_columns(int64_t most) {
+  /// As few blocks of columns as have at most `most` units, equally wide to within a unit, and, with
+  /// `row_blocks` blocks of rows, leave no worker without one; where they are few, a multiple of the
+  /// threads.
+  void divide_columns(int64_t most, int64_t row_blocks) {
     const int64_t threads = n_threads(), units = ceil_div(n, unit);
-    n_column_blocks = ceil_div(units, std::max<int64_t>(most, 1));
+    const int64_t busy = ceil_div(std::min(threads, most_workers), batch * row_blocks);
+    n_column_blocks = std::max(ceil_div(units, std::max<int64_t>(most, 1)), std::min(busy, units));
     if (n_column_blocks > 1 && n_column_blocks < 4 * threads) {
       n_column_blocks = std::min(round_up(n_column_blocks, threads), units);
     }
@@ -55,11 +57,12 @@ struct Division {
   /// Rows are divided only until there are `wanted` blocks: each block of rows packs B again. A
   /// block has `least` to `most` rows where there are so many, whole tiles.
   void divide_rows(int64_t tile_rows, int64_t least, int64_t wanted, int64_t most) {
-    const int64_t high = std::max<int64_t>(m / least, 1);
-    const int64_t blocks = std::clamp<int64_t>(ceil_div(wanted, batch * n_column_blocks), 1, high);
+    const int64_t blocks =
+        std::clamp<int64_t>(ceil_div(wanted, batch * n_column_blocks), 1, most_row_blocks(least));
     rows = round_up(ceil_div(m, std::max(blocks, ceil_div(m, most))), tile_rows);
     n_row_blocks = ceil_div(m, rows);
   }
+  int64_t most_row_blocks(int64_t least) const { return std::max<int64_t>(m / least, 1); }
   /// Blocks so that threads end alike.
   static int64_t even_blocks() { return n_threads() == 1 ? 1 : 4 * n_threads(); }
   static int64_t n_threads() { return static_cast<int64_t>(loop_threads()); }

@@ -186,18 +186,18 @@ class Blocks {
     const bool in_pieces = b_in_place_ && d.k > kShallow;
     d.n_slices = std::max<int64_t>(ceil_div(d.k, in_pieces ? kUnpackedDepth : kDepth), 1);
     d.depth = std::max<int64_t>(ceil_div(d.k, d.n_slices), 1);
+    d.most_workers =
+        std::max<int64_t>(d.batch * d.m * d.n * std::max<int64_t>(d.k, 1) / kGrainWork, 1);
     // The panels of a block and those packed ahead take half of the L2 cache, which rows of A and
     // of C pass through as well. Pieces that are read in place lie in fewer sets.
-    const int64_t bytes = machine().l2 / (in_pieces ? 8 : 4);
-    d.divide_columns(bytes / (kSize * d.depth * width_));
+    const int64_t bytes = machine().l2 / (in_pieces ? 8 : 4), least_rows = 4 * kernels_.rows;
+    d.divide_columns(bytes / (kSize * d.depth * width_), d.most_row_blocks(least_rows));
     // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
     // between K-slices have room where panels have.
     const bool produced = g_.b_source.produce != nullptr;
     constexpr int64_t kBlockRows = 1024;
-    d.divide_rows(kernels_.rows, 4 * kernels_.rows,
+    d.divide_rows(kernels_.rows, least_rows,
                   produced ? Division::n_threads() : Division::even_blocks(), kBlockRows);
-    d.most_workers =
-        std::max<int64_t>(d.batch * d.m * d.n * std::max<int64_t>(d.k, 1) / kGrainWork, 1);
   }
 
   bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }

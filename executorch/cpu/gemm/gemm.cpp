@@ -5,8 +5,8 @@ namespace executorch::cpu {
 namespace gemm {
 namespace {
 
-// Columns per task of a product of few rows, and rows of their sums on the stack.
-constexpr int64_t kTaskColumns = 192;
+// Columns per task of a product of few rows: most, whose sums lie on the stack, and least.
+constexpr int64_t kTaskColumns = 192, kLeastTaskColumns = 32;
 // A smaller B may be in a cache.
 constexpr int64_t kFetchedMatrix = 128 * 1024;
 
@@ -71,7 +71,11 @@ class FewRowsProduct {
     if (most < 2 || g_.k <= kSliceRows) return false;
     const int64_t m = g_.m, n = g_.n, depth = round_up(ceil_div(g_.k, most), kSliceRows);
     const int64_t slices = ceil_div(g_.k, depth);
-    const int64_t n_chunks = ceil_div(n, kSlicedColumns), chunk = ceil_div(n, n_chunks);
+    // More threads than slices share columns, too.
+    const int64_t wanted =
+        std::min(ceil_div(Division::n_threads(), g_.batch * slices), ceil_div(n, kTaskColumns));
+    const int64_t chunk = ceil_div(n, std::max(wanted, ceil_div(n, kSlicedColumns)));
+    const int64_t n_chunks = ceil_div(n, chunk);
     float* const sums = scratch_.array<float>(Size(g_.batch) * slices * m * n);
     if (sums == nullptr) return false;
     if (is_fetched() && n_chunks == 1) {
@@ -106,18 +110,20 @@ class FewRowsProduct {
   }
 
   void run_columns(bool by_columns) {
-    const int64_t n_chunks = ceil_div(g_.n, kTaskColumns);
-    const int64_t work = kTaskColumns * g_.k * std::max<int64_t>(g_.m / 2, 1);
+    const int64_t even = ceil_div(g_.batch * g_.n, Division::even_blocks());
+    const int64_t chunk = std::clamp(round_up(even, kMostLanes), kLeastTaskColumns, kTaskColumns);
+    const int64_t n_chunks = ceil_div(g_.n, chunk);
+    const int64_t work = chunk * g_.k * std::max<int64_t>(g_.m / 2, 1);
     if (is_fetched() && by_columns) {
       const int64_t column = g_.b.col_stride * kSize;
-      will_read({g_.b.data, kTaskColumns * column, kTaskColumns, g_.k * kSize, column});
+      will_read({g_.b.data, chunk * column, chunk, g_.k * kSize, column});
     }
     parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
                  [&](int64_t begin, int64_t end) {
                    alignas(64) float sums[kFewDots * kTaskColumns];
                    for (int64_t i = begin; i < end; ++i) {
-                     const int64_t s = i / n_chunks, j0 = i % n_chunks * kTaskColumns;
-                     FewRows<T> f = columns(s, j0, std::min(kTaskColumns, g_.n - j0));
+                     const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
+                     FewRows<T> f = columns(s, j0, std::min(chunk, g_.n - j0));
                      f.sums = sums;
                      f.ld_sums = kTaskColumns;
                      f.ldb = by_columns ? g_.b.col_stride : g_.b.row_stride;

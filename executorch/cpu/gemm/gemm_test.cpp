@@ -1,3 +1,4 @@
+#include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/cpu/testing.h>
 #include <executorch/cpu/threadpool.h>
@@ -163,7 +164,7 @@ void check(const Shape& z, const Layouts& layouts, const Epilogue& e) {
   Example<T> example(z, layouts, e);
   const std::vector<T> first = example.result(nullptr);
   if (z.m * z.n * z.k >= kLarge) {
-    for (const size_t threads : {2, 3}) {
+    for (const size_t threads : {2, 3, 17}) {
       ThreadPool pool(threads);
       const std::vector<T> out = example.result(&pool);
       ASSERT_EQ(std::memcmp(first.data(), out.data(), out.size() * sizeof(T)), 0)
@@ -421,6 +422,35 @@ TEST_P(Gemm_, TakesEmptySizes) {
       for (int64_t i = 0; i < 16; ++i) {
         const bool inside = i / 4 < m && i % 4 < n;
         EXPECT_EQ(c[static_cast<size_t>(i)], inside ? bias[static_cast<size_t>(i % 4)] : 7);
+      }
+    }
+  }
+}
+
+TEST(Division, LeavesNoWorkerWithoutABlock) {
+  constexpr int64_t kTall = 48, kMany = 1 << 20;  // rows of a block at least; units of one at most
+  for (const size_t threads : {1, 2, 5, 16}) {
+    ThreadPool pool(threads);
+    const UsePool use(&pool);
+    for (const int64_t m : {1, 16, 47, 100, 1000}) {
+      for (const int64_t n : {1, 32, 100, 768, 5000}) {
+        for (const int64_t workers : {1, 3, 100}) {
+          gemm::Division d;
+          d.m = m, d.n = n, d.k = 64, d.unit = 32, d.most_workers = workers;
+          d.divide_columns(kMany, d.most_row_blocks(kTall));
+          d.divide_rows(1, kTall, gemm::Division::even_blocks(), kMany);
+          const int64_t most = std::max<int64_t>(m / kTall, 1) * gemm::ceil_div(n, 32);
+          EXPECT_GE(d.n_blocks(), std::min({static_cast<int64_t>(threads), workers, most}))
+              << m << " x " << n << ", " << threads << " threads, " << workers << " workers";
+          int64_t elements = 0;
+          for (int64_t block = 0; block < d.n_blocks(); ++block) {
+            const gemm::KSlice t = d.slice(block, 0);
+            EXPECT_GT(t.ni, 0);
+            EXPECT_GT(t.nj, 0);
+            elements += t.ni * t.nj;
+          }
+          EXPECT_EQ(elements, m * n);
+        }
       }
     }
   }

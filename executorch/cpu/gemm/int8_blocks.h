@@ -252,17 +252,19 @@ class Blocks {
     d.m = source_.image_lines, d.n = g_.n, d.k = g_.k, d.batch = source_.images;
     d.unit = kernels_.columns;
     d.depth = std::max<int64_t>(d.k, 1);
+    d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
     const int64_t blocks = gemm::Division::even_blocks();
     if (panels_first()) {
       // A thread keeps to its rows, which are copied once, and writes to lines of its own.
       d.divide_rows(1, source_.least_lines, gemm::Division::n_threads(), source_.most_lines);
-      d.divide_columns(ceil_div(ceil_div(d.n, d.unit), ceil_div(blocks, d.n_blocks())));
+      d.divide_columns(ceil_div(ceil_div(d.n, d.unit), ceil_div(blocks, d.n_blocks())),
+                       d.n_row_blocks);
     } else {
       // The panels of a block and those packed ahead take half of the L2 cache.
-      d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.unit));
+      d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.unit),
+                       d.most_row_blocks(source_.least_lines));
     }
     d.divide_rows(1, source_.least_lines, blocks, source_.most_lines);
-    d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
   }
 
   /// The panel that a tile is multiplied by, and what is known of its columns.

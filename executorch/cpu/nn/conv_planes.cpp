@@ -231,6 +231,8 @@ class Planes {
 
   // Output channels whose products lie in a cache before they are transformed.
   static constexpr int64_t kChannels = 32;
+  // Input channels whose tiles a thread transforms for all.
+  static constexpr int64_t kTileChannels = 16;
   // Floats between points, which then lie in different sets of a cache.
   static constexpr int64_t kApart = 16;
 
@@ -243,6 +245,7 @@ class Planes {
     WinogradImage image = {};
     WinogradResult result = {};
     float* weights = nullptr;  // of all channels; else a thread transforms those that it needs
+    float* blocks = nullptr;   // transformed tiles of all blocks; else a thread transforms its own
 
     // From point to point.
     int64_t v_point() const { return n_in * ld + kPartialColumns; }
@@ -250,6 +253,7 @@ class Planes {
     // Floats for tiles, for those that are further, for products and for weights.
     int64_t n_v() const { return kWinogradPoints * v_point(); }
     int64_t n_dots() const { return kWinogradPoints * tiles.n_dots * n_in; }
+    int64_t n_tiles() const { return n_v() + n_dots(); }
     static constexpr int64_t n_m() { return kWinogradPoints * m_point() + kPartialColumns; }
     int64_t n_weights() const { return kWinogradPoints * (kChannels * n_in + kApart); }
   };
@@ -259,13 +263,19 @@ class Planes {
     const int64_t across = (w_.out + 1) / 2, down = (h_.out + 1) / 2;
     Winograd w = {Columns(across * down, kernels_), n_in, kernels_.most_columns,
                   n_in * n_out + kApart, partial_floats(kChannels)};
+    const int64_t n_blocks = w.tiles.n_blocks, threads = static_cast<int64_t>(loop_threads());
+    // Few blocks are divided by output channels, whose parts share transformed tiles.
+    const bool shared = n_blocks < threads;
+    // Further tiles, and a vector behind them, are written behind a row: not to another thread's.
+    if (shared) w.ld += 2 * kernels_.lanes;
     const Rows rows = rows_of(2 * down + 2, 2, across + 1 + kernels_.lanes);
     // Weights are transformed once for several blocks of tiles, or where they are needed.
-    const bool once = w.tiles.n_blocks > 1;
+    const bool once = n_blocks > 1;
     float* const all = scratch_.array<float>(once ? Size(kWinogradPoints) * w.weights_point : 0);
+    float* const blocks = scratch_.array<float>(shared ? Size(n_blocks) * w.n_tiles() : 0);
     const ThreadScratch<float> buffers(
-        scratch_, w.partials + w.n_v() + w.n_dots() + w.n_m() + (once ? 0 : w.n_weights()));
-    if (rows.data == nullptr || all == nullptr || !buffers) return false;
+        scratch_, w.partials + (shared ? 0 : w.n_tiles()) + w.n_m() + (once ? 0 : w.n_weights()));
+    if (rows.data == nullptr || all == nullptr || blocks == nullptr || !buffers) return false;
     split_image(rows);
     w.image = {rows.data, rows.count * rows.size, rows.size, rows.width, across};
     w.result = {whole_.out,  whole_.ld_out,   h_.out,     w_.out,
@@ -277,8 +287,20 @@ class Planes {
                      transform_weights(begin, end - begin, all + begin * n_in, w.weights_point);
                    });
     }
-    const int64_t n_blocks = w.tiles.n_blocks, threads = static_cast<int64_t>(loop_threads());
-    const int64_t wanted = std::min(ceil_div(threads, n_blocks), ceil_div(n_out, kChannels));
+    if (shared) {
+      w.blocks = blocks;
+      const int64_t groups = ceil_div(n_in, kTileChannels);
+      parallel_for(n_blocks * groups, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i % groups * kTileChannels;
+          transform_tiles(w, i / groups, first, std::min(first + kTileChannels, n_in),
+                          blocks + i / groups * w.n_tiles());
+        }
+      });
+    }
+    const int64_t wanted = shared ? std::min(ceil_div(4 * threads, n_blocks),
+                                             std::max<int64_t>(n_out / (2 * kernels_.rows), 1))
+                                  : 1;
     const int64_t height = round_up(ceil_div(n_out, wanted), kernels_.rows);
     const int64_t parts = ceil_div(n_out, height);
     buffers.parallel_for(parts * n_blocks, 1, [&](int64_t begin, int64_t end, float* buffer) {
@@ -296,13 +318,27 @@ class Planes {
     winograd_kernels().weights(from, n, c_.group_in, to, point);
   }
 
+  // Of channels [begin, end) of a block; `to` is all of its transformed tiles.
+  void transform_tiles(const Winograd& w, int64_t block, int64_t begin, int64_t end,
+                       float* to) const {
+    winograd_kernels().tiles(w.image, w.n_in, begin, end, w.tiles.first(block),
+                             w.tiles.width(block), w.tiles.dots(block), to, w.v_point(), w.ld,
+                             to + w.n_v());
+  }
+
   // Output channels [o_begin, o_end) of a block of tiles; `buffer` is the thread's.
   void multiply_tiles(const Winograd& w, int64_t block, int64_t o_begin, int64_t o_end,
                       float* buffer) const {
     const WinogradKernels& kernels = winograd_kernels();
-    float* const v = buffer + w.partials.value();
-    float* const dots = v + w.n_v();
-    float* const m = dots + w.n_dots();
+    float* m = buffer + w.partials.value();
+    const float* v = m;
+    if (w.blocks != nullptr) {
+      v = w.blocks + block * w.n_tiles();
+    } else {
+      transform_tiles(w, block, 0, w.n_in, m);
+      m += w.n_tiles();
+    }
+    const float* const dots = v + w.n_v();
     const int64_t t0 = w.tiles.first(block);
     PlaneProduct p;
     p.n = w.tiles.width(block);
@@ -312,7 +348,6 @@ class Planes {
     p.ldb = w.ld;
     p.ld_dots = kWinogradPoints * w.n_in;
     p.ld_out = kPartialColumns;
-    kernels.tiles(w.image, w.n_in, t0, p.n, p.n_dots, v, w.v_point(), w.ld, dots);
     for (int64_t o = o_begin; o < o_end; o += kChannels) {
       p.m = std::min(kChannels, o_end - o);
       const float* u = nullptr;

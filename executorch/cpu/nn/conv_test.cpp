@@ -198,6 +198,12 @@ TEST(Conv, GivesTheSameBitsOnAnyNumberOfThreads) {
         .axis = {axis(1, 1), axis(40, 3, 1, 1), axis(40, 3)}},
         Case{.group_in = 300, .group_out = 70, .axis = {axis(1, 1), axis(7, 3, 1, 1), axis(7, 3)}},
         Case{.group_in = 90, .group_out = 170, .axis = {axis(1, 1), axis(14, 1), axis(14, 1)}},
+        Case{.group_in = 40,
+        .group_out = 70,
+        .axis = {axis(1, 1), axis(14, 3, 1, 1), axis(14, 3, 1, 1)}},
+        Case{.group_in = 20,
+        .group_out = 50,
+        .axis = {axis(1, 1), axis(30, 3, 1, 1), axis(33, 3, 1, 1)}},
         Case{.groups = 9,
         .group_in = 8,
         .group_out = 8,
@@ -207,7 +213,7 @@ TEST(Conv, GivesTheSameBitsOnAnyNumberOfThreads) {
       laid_out.in = laid_out.out = layout;
       Problem<float> problem(laid_out);
       std::vector<float> first;
-      for (const size_t threads : {1, 2, 3}) {
+      for (const size_t threads : {1, 2, 3, 17}) {
         ThreadPool pool(threads);
         const UsePool use(&pool);
         HeapScratch scratch;

@@ -123,10 +123,10 @@ HWY_INLINE void TransformTile(const float* at, const WinogradImage& image, float
   }
 }
 
-void Tiles(const WinogradImage& image, int64_t n_in, int64_t t0, int64_t n, int64_t n_dots,
-           float* v, int64_t v_point, int64_t ld, float* dots) {
+void Tiles(const WinogradImage& image, int64_t n_in, int64_t i0, int64_t i_end, int64_t t0,
+           int64_t n, int64_t n_dots, float* v, int64_t v_point, int64_t ld, float* dots) {
   const int64_t end = t0 + n + n_dots;
-  for (int64_t i = 0; i < n_in; ++i) {
+  for (int64_t i = i0; i < i_end; ++i) {
     float* const to = v + i * ld;
     // In ascending order: what a vector writes beyond its row of tiles the next one overwrites.
     for (int64_t t = t0; t < end;) {
