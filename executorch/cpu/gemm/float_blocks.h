@@ -16,12 +16,14 @@ constexpr int64_t kGrainWork = 1 << 17;
 /// rows of A of one tile, 12 or 6, then fit an L1 cache of 48 or 32 KiB, and the panels of a block
 /// are still wide enough to repay reading, or converting, those rows.
 constexpr int64_t kDepth = 768;
-/// Up to so many rows of A, packing a B with contiguous rows costs more than it saves.
-constexpr int64_t kUnpackedRows = 48;
-/// Where B is read in place and has more than kShallow rows, a block has few rows of B and long
-/// pieces of them: longer sequential reads, and rows whose stride is a power of two do not evict
-/// one another from the cache.
-constexpr int64_t kShallow = 256, kUnpackedDepth = 64;
+/// Up to kReadOnceRows rows of A, reading a B with contiguous rows from memory costs more than
+/// multiplying it: K-slices are short where B has more than kShallow rows, so that a block has long
+/// pieces of few rows, which are sequential reads.
+constexpr int64_t kReadOnceRows = 48, kShallow = 256;
+/// Elements of such a slice. Up to kFewTiles tiles of rows, packing costs more than it saves, and B
+/// is read in place; but not where its rows are a whole number of kSetStride bytes apart: they share
+/// a set of the first-level cache, and drive one another out.
+constexpr int64_t kInPlaceDepth = 64, kPackedDepth = 256, kFewTiles = 4, kSetStride = 4096;
 
 template <class T>
 class Blocks {
@@ -34,8 +36,10 @@ class Blocks {
     const bool in_memory = kHasStorageKernels<T> && g.b_source.produce == nullptr;
     by_rows_ = in_memory && g.b.col_stride == 1;
     by_columns_ = in_memory && !by_rows_ && g.b.row_stride == 1;
-    b_in_place_ = std::is_same_v<T, float> && by_rows_ && g.m <= kUnpackedRows;
-    divide();
+    const bool read_once = std::is_same_v<T, float> && by_rows_ && g.m <= kReadOnceRows;
+    const bool share_sets = g.b.row_stride * kSize % kSetStride == 0;
+    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * kernels_.rows;
+    divide(!read_once || g.k <= kShallow ? kDepth : share_sets ? kPackedDepth : kInPlaceDepth);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(division_.depth, kMostLanes);
     adds_ = g.addend.data != nullptr && g.beta != Acc(0);
     tiles_finish_ =
@@ -67,10 +71,12 @@ class Blocks {
   }
 
   /// Tiles have nearly equal heights: a low one has too few sums to hide the latency of its loads.
-  /// Where rows of A are a whole number of set strides apart, they compete with B for the ways of a
-  /// set: then tiles are lower.
+  /// Where rows of A are a whole number of set strides apart, they compete for the ways of a set with
+  /// one another and with the lines of a panel: then tiles are lower.
   int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
-    const bool compete = a_in_place_ && lda_ * kSize % machine().l1_set_stride == 0;
+    const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
+    const bool compete = a_in_place_ && lda_ * kSize % set_stride == 0 &&
+                         kernels_.rows + ceil_div(t.np * width_ * kSize, set_stride) > ways;
     const int64_t n_tiles =
         ceil_div(t.ni, compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows);
     rows.ahead = {};
@@ -179,18 +185,18 @@ class Blocks {
   static constexpr auto kSize = static_cast<int64_t>(sizeof(Acc));
   static constexpr auto kStored = static_cast<int64_t>(sizeof(T));
 
-  void divide() {
+  void divide(int64_t depth) {
     Division& d = division_;
     d.m = g_.m, d.n = g_.n, d.k = g_.k, d.batch = g_.batch;
     d.unit = width_;
-    const bool in_pieces = b_in_place_ && d.k > kShallow;
-    d.n_slices = std::max<int64_t>(ceil_div(d.k, in_pieces ? kUnpackedDepth : kDepth), 1);
+    d.n_slices = std::max<int64_t>(ceil_div(d.k, depth), 1);
     d.depth = std::max<int64_t>(ceil_div(d.k, d.n_slices), 1);
     d.most_workers =
         std::max<int64_t>(d.batch * d.m * d.n * std::max<int64_t>(d.k, 1) / kGrainWork, 1);
     // The panels of a block and those packed ahead take half of the L2 cache, which rows of A and
-    // of C pass through as well. Pieces that are read in place lie in fewer sets.
-    const int64_t bytes = machine().l2 / (in_pieces ? 8 : 4), least_rows = 4 * kernels_.rows;
+    // of C pass through as well. Short pieces that are read in place lie in fewer sets.
+    const int64_t bytes = machine().l2 / (b_in_place_ && depth < kDepth ? 8 : 4);
+    const int64_t least_rows = 4 * kernels_.rows;
     d.divide_columns(bytes / (kSize * d.depth * width_), d.most_row_blocks(least_rows));
     // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
     // between K-slices have room where panels have.
