@@ -129,6 +129,25 @@ TEST_P(Int8, ComputesBytesOfAnySize) {
   }
 }
 
+TEST_P(Int8, GivesTheSameBitsOnAnyNumberOfThreads) {
+  for (const int8::WeightForm& form : int8::kWeightForms) {
+    for (const int64_t m : {1, 5, 30, 200}) {
+      Example e(m, 150, 2048, form.nibbles, form.group_size);
+      const auto results = [&](ThreadPool* pool) {
+        const UsePool use(pool);
+        std::vector<float> c(static_cast<size_t>(e.m * e.n));
+        run(e.gemm(c.data()));
+        return c;
+      };
+      const std::vector<float> alone = results(nullptr);
+      for (const size_t threads : {2, 17}) {
+        ThreadPool pool(threads);
+        EXPECT_EQ(results(&pool), alone) << form.name << ", " << m << " rows, " << threads;
+      }
+    }
+  }
+}
+
 // Deeper than what rows are widened at once to, where a machine does that.
 TEST_P(Int8, ComputesDeepSums) {
   for (const int64_t k : {1024, 1025, 2300}) Example(25, 19, k).check();

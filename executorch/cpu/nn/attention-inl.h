@@ -208,7 +208,7 @@ bool RunAs(const Attention& a, Scratch& scratch) {
   const int64_t size = a.causal ? kCausalGroup : kGroup;
   const int64_t groups = (a.queries + size - 1) / size;
   // Late queries see more where the future is hidden: pairs of an early and a late group.
-  const int64_t grain = a.causal ? 2 : 1;
+  const int64_t grain = a.causal && groups > 1 ? 2 : 1;
   const int64_t n = a.batch * a.heads * groups;
   const ThreadScratch<float> buffers(scratch, HeadTask<T, K>::ScratchSize(a),
                                      n <= grain ? 1 : loop_threads());

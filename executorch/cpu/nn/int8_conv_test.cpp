@@ -345,7 +345,7 @@ TEST_P(Int8Conv_, ReadsFiltersThatPackingWouldMultiply) {
 TEST_P(Int8Conv_, SaysThatMemoryWasRefused) {
   for (const Sizes& sizes : {kSizes[2], kSizes[4], kSizes[9], kSizes[14], kSizes[17]}) {
     SCOPED_TRACE(sizes.name);
-    for (const size_t threads : {1, 3}) {
+    for (const size_t threads : {1, 3, 17}) {
       ThreadPool pool(threads);
       const UsePool use(&pool);
       Example example(sizes);
