@@ -1,6 +1,7 @@
 // The kernels of one instruction set; int8_kernels.cpp includes them for each set, inside a namespace
 // of its own and without a guard, so that the same text has other instructions at hand:
 //   ET_INT8_DOT    whether there is a multiply-add of quads of bytes
+//   ET_INT8_BLOCKS whether there is one of two rows by two columns, eight bytes of each
 //   ET_INT8_ATTR   what lambdas need to be compiled for the set
 // Nothing may contract products and sums but MulAdd(): results are equal on every machine.
 
@@ -60,6 +61,10 @@ HWY_INLINE void KeepAll(Vec (&x)[R][C]) {
 #include <executorch/cpu/gemm/int8_pairs-inl.h>
 #else
 #include <executorch/cpu/gemm/int8_quads-inl.h>
+#endif
+
+#if ET_INT8_BLOCKS
+#include <executorch/cpu/gemm/int8_octs-inl.h>
 #endif
 
 // ---- panels ----
@@ -200,6 +205,8 @@ template <Form kForm, int R>
 HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
 #if ET_INT8_PAIRS
   if constexpr (kForm == kBytes) return AddWideTile(t, sums);
+#elif ET_INT8_BLOCKS
+  return AddBlockTile(t, sums);
 #endif
   const uint8_t* b = t.panel;
   for (int64_t s = 0; s < t.n_segments; ++s) {
@@ -242,9 +249,16 @@ HWY_INLINE void SumGroups(const Tile& t, int i0) {
     const int64_t n = t.group_quads < t.quads - q ? t.group_quads : t.quads - q;
     V sums[R][kVectors];
     Fill(sums, hn::Zero(Ints()));
+#if ET_INT8_BLOCKS
+    BlockSums<R> blocks(sums);
+    blocks.add(a, t.lda, n, b);
+    blocks.copy_to(sums);
+    b += n * kColumns * 4;
+#else
     AddQuads(a, t.lda, n, b, sums);
-    a += 4 * n;
     KeepAll(sums);
+#endif
+    a += 4 * n;
     VF scale[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(Floats(), scales + v * kLanes);

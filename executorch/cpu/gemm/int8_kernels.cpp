@@ -1,5 +1,5 @@
 // The int8 kernels of all instruction sets, and the choice among them. Of a target of Highway there
-// are two sets where some of its machines multiply and add quads of bytes.
+// are more sets than one where some of its machines multiply and add quads of bytes, or blocks.
 #include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
@@ -29,6 +29,7 @@
 
 HWY_BEFORE_NAMESPACE();
 #define ET_INT8_DOT 0
+#define ET_INT8_BLOCKS 0
 #define ET_INT8_ATTR HWY_ATTR
 namespace executorch::cpu::int8 {
 namespace HWY_NAMESPACE {
@@ -43,14 +44,17 @@ namespace plain {
 #undef ET_INT8_ATTR
 HWY_AFTER_NAMESPACE();
 
-// What a machine has that multiplies and adds quads, beyond Highway's target.
+// What a machine has that multiplies and adds quads, beyond Highway's target; and blocks of rows and
+// columns.
 #undef ET_DOT_TARGET
+#undef ET_BLOCKS_TARGET
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64
 #define ET_DOT_TARGET HWY_TARGET_STR ",avx512vnni"
 #elif HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 32
 #define ET_DOT_TARGET HWY_TARGET_STR ",avxvnni"
 #elif HWY_ARCH_ARM_A64 && HWY_COMPILER_GCC
 #define ET_DOT_TARGET "arch=armv8.2-a+crypto+dotprod"
+#define ET_BLOCKS_TARGET ET_DOT_TARGET "+i8mm"
 #endif
 #ifdef ET_DOT_TARGET
 HWY_PUSH_ATTRIBUTES(ET_DOT_TARGET)
@@ -63,17 +67,37 @@ namespace dot {
 }  // namespace dot
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu::int8
-#undef ET_INT8_DOT
 #undef ET_INT8_ATTR
 HWY_POP_ATTRIBUTES
 #endif
+#undef ET_INT8_BLOCKS
+#ifdef ET_BLOCKS_TARGET
+HWY_PUSH_ATTRIBUTES(ET_BLOCKS_TARGET)
+#define ET_INT8_BLOCKS 1
+#define ET_INT8_ATTR __attribute__((target(ET_BLOCKS_TARGET)))
+namespace executorch::cpu::int8 {
+namespace HWY_NAMESPACE {
+namespace blocks {
+#include <executorch/cpu/gemm/int8_kernels-inl.h>
+}  // namespace blocks
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu::int8
+#undef ET_INT8_BLOCKS
+#undef ET_INT8_ATTR
+HWY_POP_ATTRIBUTES
+#endif
+#undef ET_INT8_DOT
 
 namespace executorch::cpu::int8 {
 
 bool has_dot(int64_t target);
+bool has_blocks();
 
 template <>
 void add_sets<HWY_TARGET>(Sets& sets) {
+#ifdef ET_BLOCKS_TARGET
+  if (has_blocks()) sets.add(HWY_NAMESPACE::blocks::kKernels, HWY_TARGET);
+#endif
 #ifdef ET_DOT_TARGET
   if (has_dot(HWY_TARGET)) sets.add(HWY_NAMESPACE::dot::kKernels, HWY_TARGET);
 #endif
@@ -102,6 +126,16 @@ bool has_dot([[maybe_unused]] int64_t target) {
   return (getauxval(AT_HWCAP) & kDotProduct) != 0;
 #elif HWY_ARCH_ARM_A64 && defined(__APPLE__)
   return true;
+#else
+  return false;
+#endif
+}
+
+/// Whether it has ARM's instructions for blocks.
+bool has_blocks() {
+#if HWY_ARCH_ARM_A64 && defined(__linux__)
+  constexpr unsigned long kInt8Blocks = 1 << 13;  // HWCAP2_I8MM
+  return has_dot(HWY_STATIC_TARGET) && (getauxval(AT_HWCAP2) & kInt8Blocks) != 0;
 #else
   return false;
 #endif

@@ -1,0 +1,106 @@
+// Tiles where an instruction multiplies two rows by two columns, eight bytes of each (ARM's i8mm);
+// part of int8_kernels-inl.h. Panels are those of quads: two quads of two columns are interleaved to
+// what the instruction takes.
+
+/// sum[2 r + c] += the products of the eight bytes of row r of `a` and column c of `b`.
+HWY_INLINE V DotBlocks(V sum, V a, V b) {
+  return V(vmmlaq_s32(sum.raw, hn::BitCast(Bytes(), a).raw, hn::BitCast(Bytes(), b).raw));
+}
+
+/// The sums of R rows and a panel's columns as that instruction leaves them: sums[p][c] is of rows
+/// 2 p and 2 p + 1, columns 2 c and 2 c + 1. Of an odd number of rows the last is there twice.
+template <int R>
+class BlockSums {
+ public:
+  static constexpr int kPairs = (R + 1) / 2, kBlocks = 2 * kVectors;
+
+  HWY_INLINE explicit BlockSums(const V (&sums)[R][kVectors]) {
+    const Ints d;
+    for_each([&](V& low, V& high, int p, int v) ET_INT8_ATTR {
+      const V first = sums[2 * p][v], second = sums[second_of(p)][v];
+      low = hn::ConcatLowerLower(d, second, first);
+      high = hn::ConcatUpperUpper(d, second, first);
+    });
+  }
+  HWY_INLINE void copy_to(V (&sums)[R][kVectors]) {
+    const Ints d;
+    for_each([&](V& low, V& high, int p, int v) ET_INT8_ATTR {
+      sums[2 * p][v] = hn::ConcatLowerLower(d, high, low);
+      if (second_of(p) != 2 * p) sums[second_of(p)][v] = hn::ConcatUpperUpper(d, high, low);
+    });
+  }
+
+  /// Adds `n` quads of the rows times those of a panel.
+  HWY_INLINE void add(const int8_t* a, int64_t lda, int64_t n, const uint8_t* b) {
+    int64_t quad = 0;
+    for (; quad + 2 <= n; quad += 2, a += 8, b += 2 * kColumns * 4) {
+      V x[kPairs];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPairs; ++p) {
+        const hn::Half<Bytes> half;
+        x[p] = hn::BitCast(Ints(), hn::Combine(Bytes(), hn::LoadU(half, a + second_of(p) * lda),
+                                               hn::LoadU(half, a + 2 * p * lda)));
+      }
+      multiply(
+          x, [b](int v) ET_INT8_ATTR { return Load(b + v * kVectorBytes); },
+          [b](int v) ET_INT8_ATTR { return Load(b + (kVectors + v) * kVectorBytes); });
+    }
+    if (quad == n) return;
+    V x[kPairs];
+#pragma GCC unroll 3
+    for (int p = 0; p < kPairs; ++p) {
+      int64_t rows[2] = {};
+      std::memcpy(&rows[0], a + 2 * p * lda, 4);
+      std::memcpy(&rows[1], a + second_of(p) * lda, 4);
+      x[p] = Load(rows);
+    }
+    multiply(
+        x, [b](int v) ET_INT8_ATTR { return Load(b + v * kVectorBytes); },
+        [](int) ET_INT8_ATTR { return hn::Zero(Ints()); });
+  }
+
+ private:
+  static constexpr int second_of(int pair) {
+    return 2 * pair + 1 < R ? 2 * pair + 1 : 2 * pair;
+  }
+
+  template <class F>
+  HWY_INLINE void for_each(const F& f) {
+#pragma GCC unroll 3
+    for (int p = 0; p < kPairs; ++p) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) f(sums_[p][2 * v], sums_[p][2 * v + 1], p, v);
+    }
+  }
+
+  /// x times two quads of the columns, vector v of which are even(v) and odd(v).
+  template <class Even, class Odd>
+  HWY_INLINE void multiply(const V (&x)[kPairs], const Even& even, const Odd& odd) {
+    const Ints d;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V y = even(v), z = odd(v);
+      const V low = hn::InterleaveLower(d, y, z), high = hn::InterleaveUpper(d, y, z);
+#pragma GCC unroll 3
+      for (int p = 0; p < kPairs; ++p) {
+        sums_[p][2 * v] = DotBlocks(sums_[p][2 * v], x[p], low);
+        sums_[p][2 * v + 1] = DotBlocks(sums_[p][2 * v + 1], x[p], high);
+      }
+      // All of the columns at once would leave too few registers to the sums.
+      asm volatile("" : : : "memory");
+    }
+  }
+
+  V sums_[kPairs][kBlocks];
+};
+
+/// sums += the rows of a tile times its panel.
+template <int R>
+HWY_INLINE void AddBlockTile(const Tile& t, V (&sums)[R][kVectors]) {
+  BlockSums<R> blocks(sums);
+  const uint8_t* b = t.panel;
+  for (int64_t s = 0; s < t.n_segments; ++s, b += t.quads * kColumns * 4) {
+    blocks.add(t.a + t.segments[s], t.lda, t.quads, b);
+  }
+  blocks.copy_to(sums);
+}
