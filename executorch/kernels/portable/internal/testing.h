@@ -8,7 +8,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 namespace torch::executor::native {
 
@@ -17,17 +17,17 @@ using executorch::runtime::Error;
 using executorch::runtime::internal::PlatformMemoryAllocator;
 using executorch::runtime::testing::TensorFactory;
 
-/// f() takes no longer, ten times as long under sanitizers; a mistake would make it last for
-/// minutes.
+/// f() takes no more of the processors' time, which other processes do not lengthen; ten times as
+/// much under sanitizers. A mistake would make it last for minutes.
 template <class F>
 void expect_within(double seconds, const F& f, const char* what = "") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   seconds *= 10;
 #endif
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   f();
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(taken.count(), seconds) << what;
+  const double taken = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_LT(taken, seconds) << what;
 }
 
 /// A context, and makers of tensors.
