@@ -330,7 +330,7 @@ TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
 }
 
 TEST_F(Linalg, ALargeInverseTakesTheTimeOfItsProducts) {
-  constexpr int32_t kN = 1200;
+  constexpr int32_t kN = 1000;
   std::mt19937 random(0);
   std::normal_distribution<double> normal;
   std::vector<double> data(kN * kN);

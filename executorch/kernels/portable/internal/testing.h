@@ -17,17 +17,21 @@ using executorch::runtime::Error;
 using executorch::runtime::internal::PlatformMemoryAllocator;
 using executorch::runtime::testing::TensorFactory;
 
-/// f() takes no more of the processors' time, which other processes do not lengthen; ten times as
-/// much under sanitizers. A mistake would make it last for minutes.
+/// f() takes no more of this thread's time, which other processes do not lengthen; ten times as much
+/// under sanitizers. A mistake would make it last for minutes.
 template <class F>
 void expect_within(double seconds, const F& f, const char* what = "") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   seconds *= 10;
 #endif
-  const std::clock_t begin = std::clock();
+  const auto now = [] {
+    std::timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+  };
+  const double begin = now();
   f();
-  const double taken = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  EXPECT_LT(taken, seconds) << what;
+  EXPECT_LT(now() - begin, seconds) << what;
 }
 
 /// A context, and makers of tensors.
