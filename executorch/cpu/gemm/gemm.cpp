@@ -110,8 +110,8 @@ class FewRowsProduct {
   }
 
   void run_columns(bool by_columns) {
-    const int64_t even = ceil_div(g_.batch * g_.n, Division::even_blocks());
-    const int64_t chunk = std::clamp(round_up(even, kMostLanes), kLeastTaskColumns, kTaskColumns);
+    const int64_t chunk =
+        Division::even_columns(g_.batch * g_.n, kMostLanes, kLeastTaskColumns, kTaskColumns);
     const int64_t n_chunks = ceil_div(g_.n, chunk);
     const int64_t work = chunk * g_.k * std::max<int64_t>(g_.m / 2, 1);
     if (is_fetched() && by_columns) {

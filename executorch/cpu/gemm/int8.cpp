@@ -69,11 +69,9 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const int offset = operand.offset - (g.unsigned_a ? 128 : 0);
   const int8::ByteFormat format(g);
   const int64_t step = kernels.columns;
-  // Fine, so that threads end alike.
-  const int64_t even = ceil_div(g.n, gemm::Division::even_blocks());
-  const int64_t least = 2 * int8::kDotColumns;
+  constexpr int64_t kUnit = int8::kDotColumns;
   const int64_t grain =
-      g.n * g.k < kGrainWork ? g.n : std::clamp(round_up(even, int8::kDotColumns), least, step);
+      g.n * g.k < kGrainWork ? g.n : gemm::Division::even_columns(g.n, kUnit, 2 * kUnit, step);
   const int64_t bytes = g.b.row_bytes;
   if (grain < g.n) will_read({g.b.data, bytes, 1, bytes, bytes});
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {

@@ -161,7 +161,7 @@ struct Case {
 
   void expect_same_bits_on_any_threads(const Attention& a) {
     const std::vector<uint8_t> first = out;
-    for (size_t threads : {1, 2, 17}) {
+    for (size_t threads : {1, 2, 3, 17}) {
       ThreadPool pool(threads);
       const UsePool use(&pool);
       std::fill(out.begin(), out.end(), uint8_t{0x55});

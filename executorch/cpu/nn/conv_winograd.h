@@ -43,8 +43,8 @@ struct WinogradKernels {
   void (*weights)(const WinogradWeights& weights, int64_t n_out, int64_t n_in, float* u,
                   int64_t u_point);
   /// v[e * v_point + i * ld + t - t0] for channels [i0, i_end) and tiles [t0, t0 + n), in row-major
-  /// order; up to n_dots and a vector behind row i is overwritten. Tiles from t0 + n
-  /// on, n_dots of them, go to dots[(d * 16 + e) * n_in + i].
+  /// order; up to n_dots and a vector behind row i is overwritten. Tiles from t0 + n on, n_dots of
+  /// them, go to dots[(d * 16 + e) * n_in + i].
   void (*tiles)(const WinogradImage& image, int64_t n_in, int64_t i0, int64_t i_end, int64_t t0,
                 int64_t n, int64_t n_dots, float* v, int64_t v_point, int64_t ld, float* dots);
   /// Stores channels [o0, o0 + n_out) of tiles [t0, t0 + n) of m[e * m_point + (o - o0) * ld + t -

@@ -330,7 +330,11 @@ TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
 }
 
 TEST_F(Linalg, ALargeInverseTakesTheTimeOfItsProducts) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int32_t kN = 1000;
+#else
+  constexpr int32_t kN = 1500;
+#endif
   std::mt19937 random(0);
   std::normal_distribution<double> normal;
   std::vector<double> data(kN * kN);
