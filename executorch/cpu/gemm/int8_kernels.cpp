@@ -31,17 +31,9 @@ HWY_BEFORE_NAMESPACE();
 #define ET_INT8_DOT 0
 #define ET_INT8_BLOCKS 0
 #define ET_INT8_ATTR HWY_ATTR
-namespace executorch::cpu::int8 {
-namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-using namespace executorch::cpu::HWY_NAMESPACE;
-namespace plain {
-#include <executorch/cpu/gemm/int8_kernels-inl.h>
-}  // namespace plain
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::int8
+#define ET_INT8_SET plain
+#include <executorch/cpu/gemm/int8_set-inl.h>
 #undef ET_INT8_DOT
-#undef ET_INT8_ATTR
 HWY_AFTER_NAMESPACE();
 
 // What a machine has that multiplies and adds quads, beyond Highway's target; and blocks of rows and
@@ -60,14 +52,8 @@ HWY_AFTER_NAMESPACE();
 HWY_PUSH_ATTRIBUTES(ET_DOT_TARGET)
 #define ET_INT8_DOT 1
 #define ET_INT8_ATTR __attribute__((target(ET_DOT_TARGET)))
-namespace executorch::cpu::int8 {
-namespace HWY_NAMESPACE {
-namespace dot {
-#include <executorch/cpu/gemm/int8_kernels-inl.h>
-}  // namespace dot
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::int8
-#undef ET_INT8_ATTR
+#define ET_INT8_SET dot
+#include <executorch/cpu/gemm/int8_set-inl.h>
 HWY_POP_ATTRIBUTES
 #endif
 #undef ET_INT8_BLOCKS
@@ -75,15 +61,9 @@ HWY_POP_ATTRIBUTES
 HWY_PUSH_ATTRIBUTES(ET_BLOCKS_TARGET)
 #define ET_INT8_BLOCKS 1
 #define ET_INT8_ATTR __attribute__((target(ET_BLOCKS_TARGET)))
-namespace executorch::cpu::int8 {
-namespace HWY_NAMESPACE {
-namespace blocks {
-#include <executorch/cpu/gemm/int8_kernels-inl.h>
-}  // namespace blocks
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::int8
+#define ET_INT8_SET blocks
+#include <executorch/cpu/gemm/int8_set-inl.h>
 #undef ET_INT8_BLOCKS
-#undef ET_INT8_ATTR
 HWY_POP_ATTRIBUTES
 #endif
 #undef ET_INT8_DOT
