@@ -35,6 +35,9 @@ struct KSlice {
 };
 
 struct Division {
+  /// Units of columns of a block: with one, rows of A would be read again for each panel.
+  static constexpr int64_t kLeastUnits = 2;
+
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t unit = 1;  // blocks are whole numbers of units of columns wide
   int64_t n_slices = 1, depth = 1;
@@ -43,13 +46,15 @@ struct Division {
   /// Threads that the product is worth.
   int64_t most_workers = 1;
 
-  /// As few blocks of columns as have at most `most` units, equally wide to within a unit, and, with
-  /// `row_blocks` blocks of rows, leave no worker without one; where they are few, a multiple of the
-  /// threads.
+  /// Blocks of columns of at most `most` units, equally wide to within a unit. There are enough of them
+  /// for threads to end alike, so that each packs its part of B and rows need not be divided; but a
+  /// block keeps kLeastUnits, unless a worker would have none with `row_blocks` blocks of rows.
   void divide_columns(int64_t most, int64_t row_blocks) {
     const int64_t threads = n_threads(), units = ceil_div(n, unit);
     const int64_t busy = ceil_div(std::min(threads, most_workers), batch * row_blocks);
-    n_column_blocks = std::max(ceil_div(units, std::max<int64_t>(most, 1)), std::min(busy, units));
+    const int64_t even = most_workers == 1 ? 1 : ceil_div(even_blocks(), batch);
+    n_column_blocks = std::max({ceil_div(units, std::max<int64_t>(most, 1)), std::min(busy, units),
+                                std::min(even, units / kLeastUnits)});
     if (n_column_blocks > 1 && n_column_blocks < 4 * threads) {
       n_column_blocks = std::min(round_up(n_column_blocks, threads), units);
     }
