@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
@@ -53,8 +54,7 @@ class FewRowsTask {
       sum_[r] = 0;
     }
     for (int64_t key = 0; key < a_.keys; key += kKeys) {
-      const int64_t n = std::min(kKeys, a_.keys - key);
-      for (int64_t r = 0; r < rows; ++r) Visit(r, key, n);
+      Visit(rows, key, std::min(kKeys, a_.keys - key));
     }
     for (int64_t r = 0; r < rows; ++r) {
       const float none = a_.safe ? 0.0f : std::numeric_limits<float>::quiet_NaN();
@@ -75,92 +75,186 @@ class FewRowsTask {
     return static_cast<U*>(data) + b_ * batch + h * head + r % a_.queries * row;
   }
 
-  /// Brings what is needed some rows later, to the second-level cache: the first is full of what is
-  /// in use.
-  static HWY_INLINE void Prefetch(const K* row, int64_t n) {
-    for (int64_t p = 0; p < n; p += kLine / static_cast<int64_t>(sizeof(K))) {
-      __builtin_prefetch(row + p, 0, 2);
-    }
-  }
-  static constexpr int64_t kAhead = 16;
+  /// A row and a block of keys: p is what is added to the scores, then the scores, then their
+  /// probabilities.
+  struct Block {
+    int64_t row;
+    float* p;
+    float alpha;  // what the row's sums so far are multiplied by
+  };
+  static constexpr int64_t kTogether = 4;  // keys whose scores are summed side by side
+  static constexpr auto kSize = static_cast<int64_t>(sizeof(K));
+  static constexpr int64_t kAhead = 2 << 10;  // bytes between a row and the one prefetched with it
 
-  float Dot(const K* HWY_RESTRICT k, const float* HWY_RESTRICT q) const {
-    const Floats d;
-    auto s0 = hn::Zero(d), s1 = s0;
-    int64_t p = 0;
-    for (; p + 2 * kLanes <= a_.dim; p += 2 * kLanes) {
-      s0 = hn::MulAdd(LoadFloats(d, k + p), hn::LoadU(d, q + p), s0);
-      s1 = hn::MulAdd(LoadFloats(d, k + p + kLanes), hn::LoadU(d, q + p + kLanes), s1);
-    }
-    for (; p < a_.dim; p += kLanes) {
-      const size_t m = static_cast<size_t>(std::min(kLanes, a_.dim - p));
-      s0 = hn::MulAdd(LoadFloatsN(d, k + p, m), hn::LoadU(d, q + p), s0);
-    }
-    return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
+  const K* RowsOf(const AttentionRows& rows) const {
+    return static_cast<const K*>(rows.data) + b_ * rows.batch_stride + kv_head_ * rows.head_stride;
   }
 
-  void Visit(int64_t r, int64_t key, int64_t n) {
-    const Floats d;
+  /// Brings columns [c, c + n) of a row that is needed later than row j, of this head or of the next
+  /// one, to the second-level cache: the first is full of what is in use.
+  HWY_INLINE void Prefetch(const AttentionRows& rows, const K* head, int64_t ahead, int64_t j,
+                           int64_t c, int64_t n) const {
+    j += ahead;
+    if (j >= a_.keys) {
+      head += rows.head_stride;
+      j -= a_.keys;
+    }
+    const K* const from = head + j * rows.row_stride + c;
+    for (int64_t p = 0; p < n; p += kLine / kSize) __builtin_prefetch(from + p, 0, 2);
+  }
+  /// How many rows later: fewer than there are.
+  int64_t RowsAhead(const AttentionRows& rows) const {
+    const int64_t bytes = std::max<int64_t>(rows.row_stride, 1) * kSize;
+    return std::min(std::max<int64_t>(kAhead / bytes, 1), a_.keys);
+  }
+
+  /// Keys [key, key + n), each of which is read from memory once.
+  void Visit(int64_t rows, int64_t key, int64_t n) {
+    HWY_ALIGN float p[kFewRows][kKeys + kLanes];
+    Block blocks[kFewRows];
+    int64_t n_blocks = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      if (LoadMask(r, key, n, p[n_blocks])) blocks[n_blocks] = {r, p[n_blocks], 0}, ++n_blocks;
+    }
+    InPairs(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) {
+      Scores<decltype(n_rows)::value>(some, key, n, first);
+    });
+    for (int64_t x = 0; x < n_blocks; ++x) Softmax(blocks[x], n);
+    InPairs(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) {
+      Accumulate<decltype(n_rows)::value>(some, key, n, first);
+    });
+  }
+  /// f(how many, the first of them, whether it is the first of all): as many as registers hold.
+  template <class F>
+  static void InPairs(const Block* blocks, int64_t n, const F& f) {
+    for (int64_t x = 0; x < n; x += 2) {
+      if (x + 1 < n) {
+        f(std::integral_constant<int, 2>(), blocks + x, x == 0);
+      } else {
+        f(std::integral_constant<int, 1>(), blocks + x, x == 0);
+      }
+    }
+  }
+
+  /// What is added to the scores of row r, -infinity for keys that it does not see, and up to a whole
+  /// vector. False if it sees none.
+  bool LoadMask(int64_t r, int64_t key, int64_t n, float* p) const {
     const int64_t h = kv_head_ * group_ + r / a_.queries, i = r % a_.queries;
-    if (a_.causal) n = std::min(n, i + a_.causal_offset + 1 - key);
-    if (n <= 0) return;
-    HWY_ALIGN float s[kKeys + kLanes], mask[kKeys + kLanes];
-    const Seen seen = MaskBlock(a_, b_, h).read(i, 1, key, n, mask);
-    if (seen == Seen::None) return;
+    const int64_t visible = a_.causal ? std::min(n, i + a_.causal_offset + 1 - key) : n;
+    if (visible <= 0) return false;
+    const Seen seen = MaskBlock(a_, b_, h).read(i, 1, key, visible, p);
+    if (seen == Seen::None) return false;
+    if (seen == Seen::All) std::fill_n(p, visible, 0.0f);
+    std::fill(p + visible, p + RoundUp(n, kLanes), -kInfinity);
+    return true;
+  }
 
-    const K* k = static_cast<const K*>(a_.k.data) + b_ * a_.k.batch_stride +
-                 kv_head_ * a_.k.head_stride + key * a_.k.row_stride;
-    for (int64_t j = 0; j < n; ++j) {
-      if (r == 0) Prefetch(k + (j + kAhead) * a_.k.row_stride, a_.dim);
-      s[j] = Dot(k + j * a_.k.row_stride, q_ + r * q_row_);
-      if (seen == Seen::Some) s[j] += mask[j];
+  /// p[j] += the product of the row's query and key j.
+  template <int kRows>
+  void Scores(const Block* blocks, int64_t key, int64_t n, bool first) const {
+    const Floats d;
+    const K* const head = RowsOf(a_.k);
+    const K* const k = head + key * a_.k.row_stride;
+    const int64_t ahead = RowsAhead(a_.k);
+    const float* q[kRows];
+    for (int i = 0; i < kRows; ++i) q[i] = q_ + blocks[i].row * q_row_;
+    for (int64_t j = 0; j < n; j += kTogether) {
+      const K* row[kTogether];
+      hn::Vec<Floats> sums[kRows][kTogether];
+      for (int64_t x = 0; x < kTogether; ++x) {
+        row[x] = k + std::min(j + x, n - 1) * a_.k.row_stride;
+        if (first) Prefetch(a_.k, head, ahead, key + j + x, 0, a_.dim);
+        for (int i = 0; i < kRows; ++i) sums[i][x] = hn::Zero(d);
+      }
+      const auto add = [&](int64_t at, const auto& load) HWY_ATTR {
+        for (int64_t x = 0; x < kTogether; ++x) {
+          const auto y = load(row[x] + at);
+          for (int i = 0; i < kRows; ++i) {
+            sums[i][x] = hn::MulAdd(y, hn::LoadU(d, q[i] + at), sums[i][x]);
+          }
+        }
+      };
+      int64_t at = 0;
+      for (; at + kLanes <= a_.dim; at += kLanes) {
+        add(at, [&](const K* from) HWY_ATTR { return LoadFloats(d, from); });
+      }
+      if (const auto rest = static_cast<size_t>(a_.dim - at); rest > 0) {
+        add(at, [&](const K* from) HWY_ATTR { return LoadFloatsN(d, from, rest); });
+      }
+      for (int i = 0; i < kRows; ++i) {
+        for (int64_t x = 0; x < std::min(kTogether, n - j); ++x) {
+          blocks[i].p[j + x] += hn::GetLane(hn::SumOfLanes(d, sums[i][x]));
+        }
+      }
     }
+  }
+
+  void Softmax(Block& block, int64_t n) {
+    const Floats d;
+    const int64_t r = block.row;
+    float* const p = block.p;
     float max = max_[r];
-    for (int64_t j = 0; j < n; ++j) max = s[j] > max ? s[j] : max;
+    for (int64_t j = 0; j < n; ++j) max = p[j] > max ? p[j] : max;
     const float reference = max == -kInfinity ? 0.0f : max;
-    for (int64_t j = n; j < RoundUp(n, kLanes); ++j) s[j] = -kInfinity;
     auto total = hn::Zero(d);
     for (int64_t j = 0; j < n; j += kLanes) {
-      const auto p = Exp2OfNegative(d, hn::Sub(hn::LoadU(d, s + j), hn::Set(d, reference)));
-      hn::StoreU(p, d, s + j);
-      total = hn::Add(total, p);
+      const auto x = Exp2OfNegative(d, hn::Sub(hn::LoadU(d, p + j), hn::Set(d, reference)));
+      hn::StoreU(x, d, p + j);
+      total = hn::Add(total, x);
     }
-    const float alpha = hn::GetLane(Exp2OfNegative(d, hn::Set(d, max_[r] - reference)));
+    block.alpha = hn::GetLane(Exp2OfNegative(d, hn::Set(d, max_[r] - reference)));
     max_[r] = max;
-    sum_[r] = sum_[r] * alpha + hn::GetLane(hn::SumOfLanes(d, total));
-
-    const K* v = static_cast<const K*>(a_.v.data) + b_ * a_.v.batch_stride +
-                 kv_head_ * a_.v.head_stride + key * a_.v.row_stride;
-    Accumulate(v, s, n, alpha, r == 0, o_ + r * o_row_);
+    sum_[r] = sum_[r] * block.alpha + hn::GetLane(hn::SumOfLanes(d, total));
   }
 
   /// o = alpha o + sum_j p[j] v[j]
-  void Accumulate(const K* HWY_RESTRICT v, const float* HWY_RESTRICT p, int64_t n, float alpha,
-                  bool first, float* HWY_RESTRICT o) const {
+  template <int kRows>
+  void Accumulate(const Block* blocks, int64_t key, int64_t n, bool first) {
     const Floats d;
-    constexpr int64_t kWide = 4 * kLanes;
     int64_t c = 0;
-    for (; c + kWide <= a_.value_dim; c += kWide) {
-      hn::Vec<Floats> sum[4];
-      for (int64_t x = 0; x < 4; ++x) {
-        sum[x] = hn::Mul(hn::LoadU(d, o + c + x * kLanes), hn::Set(d, alpha));
+    const auto whole = [&](const K* from) HWY_ATTR { return LoadFloats(d, from); };
+    const auto columns = [&](auto vectors) HWY_ATTR {
+      constexpr int kVectors = decltype(vectors)::value;
+      for (; c + kVectors * kLanes <= a_.value_dim; c += kVectors * kLanes) {
+        AccumulateColumns<kRows, kVectors>(blocks, key, n, first, c, whole);
       }
-      for (int64_t j = 0; j < n; ++j) {
-        const K* row = v + j * a_.v.row_stride + c;
-        if (first) Prefetch(row + kAhead * a_.v.row_stride, kWide);
-        for (int64_t x = 0; x < 4; ++x) {
-          sum[x] = hn::MulAdd(LoadFloats(d, row + x * kLanes), hn::Set(d, p[j]), sum[x]);
+    };
+    columns(std::integral_constant<int, 8 / kRows>());
+    columns(std::integral_constant<int, 4 / kRows>());
+    columns(std::integral_constant<int, 1>());
+    if (const auto rest = static_cast<size_t>(a_.value_dim - c); rest > 0) {
+      AccumulateColumns<kRows, 1>(blocks, key, n, first, c, [&](const K* from) HWY_ATTR {
+        return LoadFloatsN(d, from, rest);
+      });
+    }
+  }
+
+  template <int kRows, int kVectors, class Load>
+  HWY_INLINE void AccumulateColumns(const Block* blocks, int64_t key, int64_t n, bool first,
+                                    int64_t c, const Load& load) {
+    const Floats d;
+    float* o[kRows];
+    hn::Vec<Floats> sums[kRows][kVectors];
+    for (int i = 0; i < kRows; ++i) {
+      o[i] = o_ + blocks[i].row * o_row_ + c;
+      for (int x = 0; x < kVectors; ++x) {
+        sums[i][x] = hn::Mul(hn::LoadU(d, o[i] + x * kLanes), hn::Set(d, blocks[i].alpha));
+      }
+    }
+    const K* const head = RowsOf(a_.v);
+    const K* v = head + key * a_.v.row_stride + c;
+    const int64_t ahead = RowsAhead(a_.v);
+    for (int64_t j = 0; j < n; ++j, v += a_.v.row_stride) {
+      if (first) Prefetch(a_.v, head, ahead, key + j, c, kVectors * kLanes);
+      for (int x = 0; x < kVectors; ++x) {
+        const auto y = load(v + x * kLanes);
+        for (int i = 0; i < kRows; ++i) {
+          sums[i][x] = hn::MulAdd(y, hn::Set(d, blocks[i].p[j]), sums[i][x]);
         }
       }
-      for (int64_t x = 0; x < 4; ++x) hn::StoreU(sum[x], d, o + c + x * kLanes);
     }
-    for (; c < a_.value_dim; c += kLanes) {
-      const size_t m = static_cast<size_t>(std::min(kLanes, a_.value_dim - c));
-      auto sum = hn::Mul(hn::LoadU(d, o + c), hn::Set(d, alpha));
-      for (int64_t j = 0; j < n; ++j) {
-        sum = hn::MulAdd(LoadFloatsN(d, v + j * a_.v.row_stride + c, m), hn::Set(d, p[j]), sum);
-      }
-      hn::StoreU(sum, d, o + c);
+    for (int i = 0; i < kRows; ++i) {
+      for (int x = 0; x < kVectors; ++x) hn::StoreU(sums[i][x], d, o[i] + x * kLanes);
     }
   }
 
