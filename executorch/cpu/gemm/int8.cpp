@@ -75,9 +75,10 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const int64_t bytes = g.b.row_bytes;
   if (grain < g.n) will_read({g.b.data, bytes, 1, bytes, bytes});
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
-    int32_t sums[kFewRows * int8::kMostColumns] = {};
+    int32_t sums[kFewRows * int8::kMostColumns];
     for (int64_t j = begin; j < end; j += step) {
       const int64_t n = std::min(step, end - j);
+      if (n < step) std::fill_n(sums, g.m * step, 0);  // whole vectors of results are computed
       prefetch_columns(g, j, n);
       for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
         const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
@@ -139,10 +140,12 @@ struct Rows {
   }
 };
 
+/// Zeros where there are no columns: whole vectors of results are computed.
 template <class T>
 void copy_columns(const T* from, int64_t j0, int64_t n, T* to) {
-  std::memset(to, 0, sizeof(T) * int8::kMostColumns);
-  if (from != nullptr) std::memcpy(to, from + j0, static_cast<size_t>(n) * sizeof(T));
+  if (from == nullptr) n = 0;
+  for (int64_t j = 0; j < n; ++j) to[j] = from[j0 + j];
+  for (int64_t j = n; j < int8::kMostColumns; ++j) to[j] = 0;
 }
 
 }  // namespace

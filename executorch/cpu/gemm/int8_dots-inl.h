@@ -53,8 +53,12 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
 constexpr int64_t kAhead = 4096, kGroupsAhead = 8192;
 
 /// Vectors of a row of B that are multiplied in one turn of the loop for one row of A: the fewer
-/// instructions there are to a line, the more lines are asked for while one is awaited.
-constexpr int kDotPiece = 4;
+/// instructions there are to a line, the more lines are asked for while one is awaited. Floats are
+/// summed in two chains, for the next sum waits for the one before.
+template <Form kForm>
+constexpr int kDotPiece = kForm == kBytes ? 4 : 2;
+template <Form kForm>
+constexpr int kDotChains = kForm == kGroups ? 2 : 1;
 
 constexpr int64_t kScalesOfALine = 32;
 
@@ -121,20 +125,27 @@ struct DotColumns {
   const BF16* scales[C];
 };
 
+/// What is the same for all columns.
+struct DotWay {
+  int64_t bytes;         // of a row of B
+  int64_t ahead;         // bytes of B between those in use and those prefetched
+  int64_t scales_ahead;  // scales
+};
+
 /// Adds the products of a vector of each column, from byte p on, and what belongs to it of R rows,
 /// which are advanced. kWhole: it is not the last, shorter one. kNarrow: groups are as small as
 /// they can be.
 template <Form kForm, int R, int C, bool kNarrow, bool kWhole, class Lanes>
-HWY_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, int64_t bytes,
-                        int64_t ahead, const uint8_t* (&a)[R], Lanes (&sums)[R][C]) {
+HWY_INLINE void AddDots(const Dots& t, const DotWay& way, const DotColumns<C>& columns, int64_t p,
+                        const uint8_t* (&a)[R], Lanes (&sums)[R][C]) {
   V y[C];
 #pragma GCC unroll 4
   for (int j = 0; j < C; ++j) {
     if constexpr (kWhole) {
-      __builtin_prefetch(columns.b[j] + p + ahead, 0, 2);
+      __builtin_prefetch(columns.b[j] + p + way.ahead, 0, 2);
       y[j] = Load(columns.b[j] + p);
     } else {
-      y[j] = hn::BitCast(Ints(), LoadRest(columns.b[j], p, bytes));
+      y[j] = hn::BitCast(Ints(), LoadRest(columns.b[j], p, way.bytes));
     }
   }
   if constexpr (kForm == kBytes) {
@@ -178,39 +189,44 @@ HWY_INLINE void AddDots(const Dots& t, const DotColumns<C>& columns, int64_t p, 
 
 /// Sums, by lanes, of R rows and C columns from column j on.
 template <Form kForm, int R, int C, bool kNarrow, class Lanes>
-HWY_INLINE void SumColumns(const Dots& t, int64_t j, int64_t ahead, Lanes (&sums)[R][C]) {
-  const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
+HWY_INLINE void SumColumns(const Dots& t, const DotWay& way, int64_t j, Lanes (&sums)[R][C]) {
   const DotColumns<C> columns(t, j);
   const uint8_t* a[R];
   for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
   int64_t p = 0;
-  if constexpr (R == 1 && kForm == kBytes) {
-    constexpr int64_t kPieceBytes = kDotPiece * kVectorBytes;
-    for (; p + kPieceBytes <= bytes; p += kPieceBytes) {
+  if constexpr (R == 1) {
+    constexpr int kPiece = kDotPiece<kForm>, kChains = kDotChains<kForm>;
+    Lanes chains[kChains][R][C];
+    for (int x = 1; x < kChains; ++x) Fill(chains[x], sums[0][0]);  // zeros
+    for (; p + kPiece * kVectorBytes <= way.bytes; p += kPiece * kVectorBytes) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kDotPiece; ++v) {
-        AddDots<kForm, R, C, kNarrow, true>(t, columns, p + v * kVectorBytes, bytes, ahead, a,
-                                            sums);
+      for (int v = 0; v < kPiece; ++v) {
+        AddDots<kForm, R, C, kNarrow, true>(t, way, columns, p + v * kVectorBytes, a,
+                                            v % kChains == 0 ? sums : chains[v % kChains]);
       }
     }
+    for (int x = 1; x < kChains; ++x) {
+      ForAll(sums,
+             [&](Lanes& sum, int i, int c) ET_INT8_ATTR { sum = hn::Add(sum, chains[x][i][c]); });
+    }
   }
-  for (; p + kVectorBytes <= bytes; p += kVectorBytes) {
-    AddDots<kForm, R, C, kNarrow, true>(t, columns, p, bytes, ahead, a, sums);
+  for (; p + kVectorBytes <= way.bytes; p += kVectorBytes) {
+    AddDots<kForm, R, C, kNarrow, true>(t, way, columns, p, a, sums);
   }
   KeepAll(sums);
-  if (p < bytes) AddDots<kForm, R, C, kNarrow, false>(t, columns, p, bytes, ahead, a, sums);
+  if (p < way.bytes) AddDots<kForm, R, C, kNarrow, false>(t, way, columns, p, a, sums);
 }
 
 /// R rows times kDotColumns columns from column j on.
 template <Form kForm, int R, bool kNarrow>
-HWY_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
+HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
   constexpr int C = kDotColumns;
   using Lanes = std::conditional_t<kForm == kGroups, Floats, Ints>;
   using Sum = hn::Vec<Lanes>;
   for (int c = 0; c < C && t.groups > 0; ++c) {
     const BF16* const scales = t.scales + (j + c < t.n ? j + c : t.n - 1) * t.groups;
     for (int64_t g = 0; g < t.groups; g += kScalesOfALine) {
-      __builtin_prefetch(scales + ahead / t.ldb * t.groups + g);
+      __builtin_prefetch(scales + way.scales_ahead + g);
     }
   }
   Sum sums[R][C];
@@ -220,11 +236,11 @@ HWY_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
     // that multiply-adds count.
     for (int c = 0; c < C; ++c) {
       Sum sum[1][1] = {{hn::Zero(Lanes())}};
-      SumColumns<kForm, 1, 1, kNarrow>(t, j + c, ahead, sum);
+      SumColumns<kForm, 1, 1, kNarrow>(t, way, j + c, sum);
       sums[0][c] = sum[0][0];
     }
   } else {
-    SumColumns<kForm, R, C, kNarrow>(t, j, ahead, sums);
+    SumColumns<kForm, R, C, kNarrow>(t, way, j, sums);
   }
   for (int i = 0; i < R && i < t.m; ++i) {
     int32_t row[C];  // or floats
@@ -240,14 +256,16 @@ HWY_INLINE void RunColumns(const Dots& t, int64_t j, int64_t ahead) {
 
 template <Form kForm, bool kNarrow>
 HWY_INLINE void DotsOf(const Dots& t) {
-  const int64_t bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
-  const int64_t ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, t.m,
-                                                kDotColumns, bytes, t.ldb);
+  DotWay way;
+  way.bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
+  way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, t.m, kDotColumns,
+                                      way.bytes, t.ldb);
+  way.scales_ahead = way.ahead / std::max<int64_t>(t.ldb, 1) * t.groups;
   for (int64_t j = 0; j < t.n; j += kDotColumns) {
     if (t.m == 1) {
-      RunColumns<kForm, 1, kNarrow>(t, j, ahead);
+      RunColumns<kForm, 1, kNarrow>(t, way, j);
     } else {
-      RunColumns<kForm, kDotRows, kNarrow>(t, j, ahead);
+      RunColumns<kForm, kDotRows, kNarrow>(t, way, j);
     }
   }
 }
