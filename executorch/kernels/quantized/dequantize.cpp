@@ -106,12 +106,16 @@ Tensor& dequantize_per_tensor_tensor2_out(KernelRuntimeContext& ctx, const Tenso
 
 Tensor& dequantize_per_channel_out(KernelRuntimeContext& ctx, const Tensor& input,
                                    const Tensor& scales, const std::optional<Tensor>& zero_points,
-                                   int64_t axis, int64_t, int64_t, ScalarType dtype,
-                                   std::optional<ScalarType> out_dtype, Tensor& out) {
+                                   int64_t axis, int64_t quant_min, int64_t quant_max,
+                                   ScalarType dtype, std::optional<ScalarType> out_dtype,
+                                   Tensor& out) {
   constexpr const char* kOp = "dequantize_per_channel.out";
   const AffineParameters parameters{.scales = &scales, .zero_points = get(zero_points)};
   AffineLoop loop;
+  double low, high;
   if (require_types(ctx, kOp, input, dtype, out_dtype, out) &&
+      require_range_of_dtype(ctx, kOp, static_cast<double>(quant_min),
+                             static_cast<double>(quant_max), dtype, low, high) &&
       loop.per_channel(ctx, kOp, input, axis, parameters, out)) {
     dequantize(loop, parameters, input, out);
   }

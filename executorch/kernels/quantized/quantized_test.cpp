@@ -63,8 +63,12 @@ TEST_F(Quantized, RangesThatTheDtypeLacksAreRefused) {
   Tensor a = chars.ones({2}), out = chars.zeros({2});
   const std::pair<int64_t, int64_t> ranges[] = {
       {-129, 127}, {-128, 128}, {kLeast, kMost}, {0, 255}, {5, 4}};
+  Tensor real = floats.zeros({2});
   for (const auto& [low, high] : ranges) {
-    KernelRuntimeContext add, tensor, channel, token;
+    KernelRuntimeContext add, tensor, channel, token, real_channel;
+    dequantize_per_channel_out(real_channel, a, scales, zeros, 0, low, high, ScalarType::Char,
+                               std::nullopt, real);
+    EXPECT_EQ(real_channel.failure_state(), Error::InvalidArgument) << low << ' ' << high;
     quantized_add_out(add, a, 1, 0, -128, 127, a, 1, 0, -128, 127, 1, 0, low, high, out);
     EXPECT_EQ(add.failure_state(), Error::InvalidArgument) << low << ' ' << high;
     quantize_per_tensor_out(tensor, x, 1, 0, low, high, ScalarType::Char, out);
@@ -75,8 +79,10 @@ TEST_F(Quantized, RangesThatTheDtypeLacksAreRefused) {
                            ScalarType::Char, out);
     EXPECT_EQ(token.failure_state(), Error::InvalidArgument) << low << ' ' << high;
   }
-  // Of operands the range says nothing: eager PyTorch does not look at it either.
+  // Of operands, and of tensors with one scale, the range says nothing: eager PyTorch does not look at
+  // it either.
   KernelRuntimeContext ctx;
+  dequantize_per_tensor_out(ctx, a, 1, 0, kLeast, kMost, ScalarType::Char, std::nullopt, real);
   quantized_add_out(ctx, a, 1, 0, kLeast, kMost, a, 1, 0, 0, 255, 1, 0, -128, 127, out);
   EXPECT_EQ(ctx.failure_state(), Error::Ok);
   EXPECT_EQ(out.const_data_ptr<int8_t>()[0], 2);
