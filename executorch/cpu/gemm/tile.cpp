@@ -39,6 +39,15 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
+// A factor that is not needed any more could be overwritten by a multiply-add: GCC then moves sums
+// from register to register, and some to the stack. One that is used here is not overwritten.
+template <class V>
+HWY_INLINE void Use([[maybe_unused]] V x) {
+#if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  asm("" : : "v"(x.raw));
+#endif
+}
+
 // Rows of A by three: an address is one of these plus 0, lda or 2 lda, for which there are
 // instructions.
 template <class Acc, int kHeight>
@@ -79,7 +88,10 @@ HWY_INLINE void MultiplyAdd(Rows<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, i
       const auto x = hn::Set(d, a.at[i / 3][i % 3 * a.lda + p]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) AddProduct(x, y[v], sums.lanes[i][v]);
+      Use(x);
     }
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) Use(y[v]);
   }
   a.Advance(n);
 }
