@@ -18,6 +18,7 @@ namespace executorch::cpu::gemm {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using executorch::cpu::HWY_NAMESPACE::Clamp;
+using executorch::cpu::HWY_NAMESPACE::Use;
 
 // 32 vector registers hold 12 x 2 sums, 16 hold 6 x 2, beside two vectors of B and one of A.
 constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 12 : 6;
@@ -37,15 +38,6 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   } else {
     sum = hn::Add(sum, hn::Mul(x, y));
   }
-}
-
-// A factor that is not needed any more could be overwritten by a multiply-add: GCC then moves sums
-// from register to register, and some to the stack. One that is used here is not overwritten.
-template <class V>
-HWY_INLINE void Use([[maybe_unused]] V x) {
-#if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  asm("" : : "v"(x.raw));
-#endif
 }
 
 // Rows of A by three: an address is one of these plus 0, lda or 2 lda, for which there are

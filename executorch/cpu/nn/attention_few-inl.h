@@ -157,18 +157,23 @@ class FewRowsTask {
     const K* const k = head + key * a_.k.row_stride;
     const int64_t ahead = RowsAhead(a_.k);
     const float* q[kRows];
+#pragma GCC unroll 2
     for (int i = 0; i < kRows; ++i) q[i] = q_ + blocks[i].row * q_row_;
     for (int64_t j = 0; j < n; j += kTogether) {
       const K* row[kTogether];
       hn::Vec<Floats> sums[kRows][kTogether];
+#pragma GCC unroll 4
       for (int64_t x = 0; x < kTogether; ++x) {
         row[x] = k + std::min(j + x, n - 1) * a_.k.row_stride;
         if (first) Prefetch(a_.k, head, ahead, key + j + x, 0, a_.dim);
+#pragma GCC unroll 2
         for (int i = 0; i < kRows; ++i) sums[i][x] = hn::Zero(d);
       }
       const auto add = [&](int64_t at, const auto& load) HWY_ATTR {
+#pragma GCC unroll 4
         for (int64_t x = 0; x < kTogether; ++x) {
           const auto y = load(row[x] + at);
+#pragma GCC unroll 2
           for (int i = 0; i < kRows; ++i) {
             sums[i][x] = hn::MulAdd(y, hn::LoadU(d, q[i] + at), sums[i][x]);
           }
@@ -181,10 +186,14 @@ class FewRowsTask {
       if (const auto rest = static_cast<size_t>(a_.dim - at); rest > 0) {
         add(at, [&](const K* from) HWY_ATTR { return LoadFloatsN(d, from, rest); });
       }
+#pragma GCC unroll 2
       for (int i = 0; i < kRows; ++i) {
-        for (int64_t x = 0; x < std::min(kTogether, n - j); ++x) {
-          blocks[i].p[j + x] += hn::GetLane(hn::SumOfLanes(d, sums[i][x]));
+        float scores[kTogether];
+#pragma GCC unroll 4
+        for (int64_t x = 0; x < kTogether; ++x) {
+          scores[x] = hn::GetLane(hn::SumOfLanes(d, sums[i][x]));
         }
+        for (int64_t x = 0; x < std::min(kTogether, n - j); ++x) blocks[i].p[j + x] += scores[x];
       }
     }
   }
@@ -235,8 +244,10 @@ class FewRowsTask {
     const Floats d;
     float* o[kRows];
     hn::Vec<Floats> sums[kRows][kVectors];
+#pragma GCC unroll 2
     for (int i = 0; i < kRows; ++i) {
       o[i] = o_ + blocks[i].row * o_row_ + c;
+#pragma GCC unroll 8
       for (int x = 0; x < kVectors; ++x) {
         sums[i][x] = hn::Mul(hn::LoadU(d, o[i] + x * kLanes), hn::Set(d, blocks[i].alpha));
       }
@@ -246,14 +257,18 @@ class FewRowsTask {
     const int64_t ahead = RowsAhead(a_.v);
     for (int64_t j = 0; j < n; ++j, v += a_.v.row_stride) {
       if (first) Prefetch(a_.v, head, ahead, key + j, c, kVectors * kLanes);
+#pragma GCC unroll 8
       for (int x = 0; x < kVectors; ++x) {
         const auto y = load(v + x * kLanes);
+#pragma GCC unroll 2
         for (int i = 0; i < kRows; ++i) {
           sums[i][x] = hn::MulAdd(y, hn::Set(d, blocks[i].p[j]), sums[i][x]);
         }
       }
     }
+#pragma GCC unroll 2
     for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
       for (int x = 0; x < kVectors; ++x) hn::StoreU(sums[i][x], d, o[i] + x * kLanes);
     }
   }

@@ -39,7 +39,9 @@ HWY_INLINE void ScoreTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
     for (int64_t r = 0; r < kRows; ++r) {
       const auto y = hn::Set(d, b[r * b_row + p]);
       for (int64_t v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(y, x[v], sum[r][v]);
+      Use(y);
     }
+    for (int64_t v = 0; v < kVectors; ++v) Use(x[v]);
   }
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t v = 0; v < kVectors; ++v) {
@@ -67,7 +69,9 @@ HWY_INLINE void ValueTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
     for (int64_t r = 0; r < kRows; ++r) {
       const auto y = hn::Set(d, b[p * b_row + r]);
       for (int64_t v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(y, x[v], sum[r][v]);
+      Use(y);
     }
+    for (int64_t v = 0; v < kVectors; ++v) Use(x[v]);
   }
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t v = 0; v < kVectors; ++v) {

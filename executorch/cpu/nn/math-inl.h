@@ -23,6 +23,15 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// A factor that is not needed any more could be overwritten by a multiply-add: GCC then moves sums
+/// from register to register, and some to the stack. One that is used here is not overwritten.
+template <class V>
+HWY_INLINE void Use([[maybe_unused]] V x) {
+#if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  asm("" : : "v"(x.raw));
+#endif
+}
+
 /// c[0] * x^(n-1) + ... + c[n-1]
 template <class D, class V, size_t n>
 HWY_INLINE V Polynomial(D d, V x, const float (&c)[n]) {
