@@ -52,7 +52,7 @@ struct Division {
   void divide_columns(int64_t most, int64_t row_blocks) {
     const int64_t threads = n_threads(), units = ceil_div(n, unit);
     const int64_t busy = ceil_div(std::min(threads, most_workers), batch * row_blocks);
-    const int64_t even = most_workers == 1 ? 1 : ceil_div(even_blocks(), batch);
+    const int64_t even = most_workers == 1 ? 1 : ceil_div(even_blocks(), batch * n_row_blocks);
     n_column_blocks = std::max({ceil_div(units, std::max<int64_t>(most, 1)), std::min(busy, units),
                                 std::min(even, units / kLeastUnits)});
     if (n_column_blocks > 1 && n_column_blocks < 4 * threads) {

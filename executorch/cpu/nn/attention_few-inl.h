@@ -80,7 +80,8 @@ class FewRowsTask {
   struct Block {
     int64_t row;
     float* p;
-    float alpha;  // what the row's sums so far are multiplied by
+    int64_t visible;  // keys
+    float alpha;      // what the row's sums so far are multiplied by
   };
   static constexpr int64_t kTogether = 4;  // keys whose scores are summed side by side
   static constexpr auto kSize = static_cast<int64_t>(sizeof(K));
@@ -114,7 +115,8 @@ class FewRowsTask {
     Block blocks[kFewRows];
     int64_t n_blocks = 0;
     for (int64_t r = 0; r < rows; ++r) {
-      if (LoadMask(r, key, n, p[n_blocks])) blocks[n_blocks] = {r, p[n_blocks], 0}, ++n_blocks;
+      const int64_t visible = VisibleKeys(r, key, n, p[n_blocks]);
+      if (visible > 0) blocks[n_blocks] = {r, p[n_blocks], visible, 0}, ++n_blocks;
     }
     InPairs(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) {
       Scores<decltype(n_rows)::value>(some, key, n, first);
@@ -136,17 +138,15 @@ class FewRowsTask {
     }
   }
 
-  /// What is added to the scores of row r, -infinity for keys that it does not see, and up to a whole
-  /// vector. False if it sees none.
-  bool LoadMask(int64_t r, int64_t key, int64_t n, float* p) const {
+  /// How many of n keys row r sees, and what is added to its scores.
+  int64_t VisibleKeys(int64_t r, int64_t key, int64_t n, float* p) const {
     const int64_t h = kv_head_ * group_ + r / a_.queries, i = r % a_.queries;
     const int64_t visible = a_.causal ? std::min(n, i + a_.causal_offset + 1 - key) : n;
-    if (visible <= 0) return false;
+    if (visible <= 0) return 0;
     const Seen seen = MaskBlock(a_, b_, h).read(i, 1, key, visible, p);
-    if (seen == Seen::None) return false;
-    if (seen == Seen::All) std::fill_n(p, visible, 0.0f);
-    std::fill(p + visible, p + RoundUp(n, kLanes), -kInfinity);
-    return true;
+    if (seen == Seen::None) return 0;
+    std::fill(p + (seen == Seen::All ? 0 : visible), p + n, 0.0f);
+    return visible;
   }
 
   /// p[j] += the product of the row's query and key j.
@@ -202,6 +202,7 @@ class FewRowsTask {
     const Floats d;
     const int64_t r = block.row;
     float* const p = block.p;
+    std::fill(p + block.visible, p + RoundUp(n, kLanes), -kInfinity);
     float max = max_[r];
     for (int64_t j = 0; j < n; ++j) max = p[j] > max ? p[j] : max;
     const float reference = max == -kInfinity ? 0.0f : max;

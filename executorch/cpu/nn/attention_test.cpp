@@ -306,6 +306,20 @@ TEST_P(Attention_, NaNSpreadsToItsRowOnly) {
   }
 }
 
+TEST_P(Attention_, KeysOfTheFutureDoNotMatter) {
+  for (int64_t queries : {2, 5, 40}) {
+    Case c{.queries = queries, .keys = queries, .causal = true};
+    const Attention a = c.attention();
+    const int64_t last = queries - 1, kv_row = c.kv_heads * (c.dim + c.value_dim);
+    set_value(Type::F32, c.kv, last * kv_row, NAN);  // the last key, head 0
+    run(a);
+    for (int64_t i = 0; i < queries; ++i) {
+      const float y = value_of(Type::F32, c.out, i * c.heads * c.value_dim);
+      EXPECT_EQ(std::isnan(y), i == last) << "query " << i << " of " << queries;
+    }
+  }
+}
+
 TEST_P(Attention_, NoKeysGiveZeros) {
   Case c{.queries = 9, .keys = 0};
   run(c.attention());
