@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from executorch.backends.xnnpack.linear import Rows, rows_around
 from executorch.backends.xnnpack.rules import RULES, rule_of
@@ -126,7 +126,6 @@ class Lowering:
     ) -> None:
         self.payload = Payload()
         graph = program.graph_module.graph
-        owned = constants_of(program)
         self.tensors: dict[Node, Tensor] = {}
         self._ids: dict[tuple[Node, bool], int] = {}  # (node, is NHWC)
         self._slots: dict[Node, int] = {}
@@ -143,6 +142,26 @@ class Lowering:
         # and the bounds of the range that the result is quantized to.
         self._aliases: dict[Node, Node] = {}
         self._range: Bounds = None
+        again = self._number_externals(graph, constants_of(program))
+        # Of what is the same in every call, the file that it is tagged with.
+        self._files: dict[Node, str | None] = {
+            node: (node.meta.get("custom") or {}).get("delegate_constant_tag")
+            for node in self.tensors
+        }
+        for node in graph.nodes:
+            self._current = node
+            if node.all_input_nodes and all(n in self._files for n in node.all_input_nodes):
+                self._files[node] = self._file_of(node)
+            self._find_together(node, parts_of(node, self.constant))
+        joined = {rows.join: set(rows.join.users) for rows in self.rows.values()}
+        for join, readers in joined.items():
+            if readers <= self.rows.keys() and join not in self._slots:
+                self._current = next(iter(join.users))
+                self.skip(join)
+        self._lower_calls(graph, again)
+
+    def _number_externals(self, graph: Graph, owned: dict[str, Tensor]) -> list[tuple[int, Node]]:
+        """Numbers inputs and results; returns the results that are inputs, or given twice."""
         n_inputs = 0
         for node in graph.find_nodes(op="placeholder"):
             if node.name in owned:
@@ -160,21 +179,9 @@ class Lowering:
                 again.append((slot, node))
             else:
                 self._slots[node] = slot
-        # Of what is the same in every call, the file that it is tagged with.
-        self._files: dict[Node, str | None] = {
-            node: (node.meta.get("custom") or {}).get("delegate_constant_tag")
-            for node in self.tensors
-        }
-        for node in graph.nodes:
-            self._current = node
-            if node.all_input_nodes and all(n in self._files for n in node.all_input_nodes):
-                self._files[node] = self._file_of(node)
-            self._find_together(node, parts_of(node, self.constant))
-        joined = {rows.join: set(rows.join.users) for rows in self.rows.values()}
-        for join, readers in joined.items():
-            if readers <= self.rows.keys() and join not in self._slots:
-                self._current = next(iter(join.users))
-                self.skip(join)
+        return again
+
+    def _lower_calls(self, graph: Graph, again: list[tuple[int, Node]]) -> None:
         for node in graph.nodes:
             if node.op == "call_function" and node not in self._done:
                 self._current = node
@@ -182,7 +189,7 @@ class Lowering:
                 self._sources += [node] * (len(self.payload.nodes) - len(self._sources))
         for node in self._slots:
             self.read(node, is_channels_last(tensor_of(node)))
-        for slot, node in again:  # a result that is an input, or given twice
+        for slot, node in again:
             nhwc = is_channels_last(tensor_of(node))
             to = self._value(node, nhwc, (slot, EXTERNAL_OUTPUT))
             self.payload.node("Copy", self.read(node, nhwc), to)

@@ -214,6 +214,21 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
   return out;
 }
 
+/// to(o, j, the mean of from(i, j) over the window of o), j < n.
+template <class Acc, class Window, class From, class To>
+void average_along(const Axis& axis, int64_t n, const Window& window, const From& from,
+                   const To& to) {
+  for (int64_t o = 0; o < axis.out; ++o) {
+    int64_t begin, end;
+    window(o, axis, begin, end);
+    for (int64_t j = 0; j < n; ++j) {
+      Acc sum = 0;
+      for (int64_t i = begin; i < end; ++i) sum += from(i, j);
+      to(o, j, sum / static_cast<Acc>(end - begin));
+    }
+  }
+}
+
 /// Averages of adaptive windows, summed along one axis after the other: where windows overlap, or
 /// are equal, no element is added twice. False, and nothing is written, where the sums between need
 /// much more memory than the planes, or are refused it.
@@ -234,18 +249,6 @@ bool average_by_axes(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& 
       EngineScratch scratch(ctx);
       const executorch::cpu::ThreadScratch<Acc> buffers(scratch, lines + planes);
       if (!buffers) return;
-      // to[o, j] = the sum of from[i, j] over the window of o, j < n
-      const auto add = [&](const Axis& axis, int64_t n, auto&& from, auto&& to) {
-        for (int64_t o = 0; o < axis.out; ++o) {
-          int64_t begin, end;
-          window(o, axis, begin, end);
-          for (int64_t j = 0; j < n; ++j) {
-            Acc sum = 0;
-            for (int64_t i = begin; i < end; ++i) sum += from(i, j);
-            to(o, j, sum, end - begin);
-          }
-        }
-      };
       buffers.parallel_for(p.n_batch * p.n_channels, 1, [&](int64_t i, int64_t last, Acc* line) {
         Acc* const plane = line + lines.value();
         for (; i < last; ++i) {
@@ -253,28 +256,24 @@ bool average_by_axes(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& 
           const T* const in = self.const_data_ptr<T>() + n * p.in_batch + c * p.in_channel;
           T* const result = out.mutable_data_ptr<T>() + n * p.out_batch + c * p.out_channel;
           const int64_t rows = a[0].in * a[1].in, columns = a[2].out, all = a[1].out * columns;
-          add(
-              a[2], rows,
+          average_along<Acc>(
+              a[2], rows, window,
               [&](int64_t x, int64_t r) {
                 return static_cast<Acc>(
                     in[r / a[1].in * a[0].in_step + r % a[1].in * a[1].in_step + x * a[2].in_step]);
               },
-              [&](int64_t x, int64_t r, Acc sum, int64_t count) {
-                line[r * columns + x] = sum / static_cast<Acc>(count);
-              });
+              [&](int64_t x, int64_t r, Acc mean) { line[r * columns + x] = mean; });
           for (int64_t z = 0; z < a[0].in; ++z) {
-            add(
-                a[1], columns,
+            average_along<Acc>(
+                a[1], columns, window,
                 [&](int64_t y, int64_t x) { return line[(z * a[1].in + y) * columns + x]; },
-                [&](int64_t y, int64_t x, Acc sum, int64_t count) {
-                  plane[z * all + y * columns + x] = sum / static_cast<Acc>(count);
-                });
+                [&](int64_t y, int64_t x, Acc mean) { plane[z * all + y * columns + x] = mean; });
           }
-          add(
-              a[0], all, [&](int64_t z, int64_t j) { return plane[z * all + j]; },
-              [&](int64_t z, int64_t j, Acc sum, int64_t count) {
+          average_along<Acc>(
+              a[0], all, window, [&](int64_t z, int64_t j) { return plane[z * all + j]; },
+              [&](int64_t z, int64_t j, Acc mean) {
                 result[z * a[0].out_step + j / columns * a[1].out_step +
-                       j % columns * a[2].out_step] = static_cast<T>(sum / static_cast<Acc>(count));
+                       j % columns * a[2].out_step] = static_cast<T>(mean);
               });
         }
       });

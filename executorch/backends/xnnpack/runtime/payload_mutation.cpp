@@ -58,6 +58,30 @@ void shuffle(std::vector<T>& list, Random& random) {
   }
 }
 
+/// Another kind of quantization, or none.
+void replace_quantization(fb::XNNQuantParamsUnion& params, Random& random) {
+  params.Reset();
+  switch (random() % 5) {
+    case 0:
+      params.Set(fb::PerTensorQuantT());
+      params.AsPerTensorQuant()->scale = 0.5f;
+      break;
+    case 1:
+      params.Set(fb::PerChannelQuantT());
+      break;
+    case 2:
+      params.Set(fb::PerTokenDynamicQuantT());
+      params.AsPerTokenDynamicQuant()->num_nonbatch_dims = 1;
+      break;
+    case 3:
+      params.Set(fb::PerChannelGroupQuantT());
+      params.AsPerChannelGroupQuant()->group_size = 32;
+      break;
+    default:
+      break;
+  }
+}
+
 void mutate_quantization(fb::XNNQuantizedTensorValueT& value, Random& random) {
   auto& params = value.quant_params;
   if (auto* tensor = params.AsPerTensorQuant(); tensor != nullptr && random() % 4 != 0) {
@@ -97,26 +121,7 @@ void mutate_quantization(fb::XNNQuantizedTensorValueT& value, Random& random) {
         group->scale_buffer_idx = any_number(random);
     }
   } else {
-    params.Reset();
-    switch (random() % 5) {
-      case 0:
-        params.Set(fb::PerTensorQuantT());
-        params.AsPerTensorQuant()->scale = 0.5f;
-        break;
-      case 1:
-        params.Set(fb::PerChannelQuantT());
-        break;
-      case 2:
-        params.Set(fb::PerTokenDynamicQuantT());
-        params.AsPerTokenDynamicQuant()->num_nonbatch_dims = 1;
-        break;
-      case 3:
-        params.Set(fb::PerChannelGroupQuantT());
-        params.AsPerChannelGroupQuant()->group_size = 32;
-        break;
-      default:
-        break;
-    }
+    replace_quantization(params, random);
   }
 }
 
