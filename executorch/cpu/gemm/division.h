@@ -19,13 +19,12 @@ constexpr int64_t round_up(int64_t a, int64_t unit) {
 }
 
 /// How many elements ahead of the one in use rows of B are prefetched, `least` at the least, where
-/// they are contiguous, `row` elements long and `ldb` apart. One row of A reads row after row: any
-/// distance will do where they follow one another in memory, else it is a whole number of rows.
-/// Several rows of A read `n_together` rows of B side by side: a whole number of such groups ahead,
-/// each row follows the same one of its group.
-constexpr int64_t prefetch_distance(int64_t least, int64_t m, int64_t n_together, int64_t row,
-                                    int64_t ldb) {
-  const int64_t unit = m > 1 ? n_together * ldb : ldb == row ? 1 : ldb;
+/// they are contiguous, `row` elements long and `ldb` apart, and `n_together` are read side by side.
+/// One after the other, any distance will do where they follow one another in memory, else it is a
+/// whole number of rows. Side by side it is a whole number of such groups: each row follows the same
+/// one of its group.
+constexpr int64_t prefetch_distance(int64_t least, int64_t n_together, int64_t row, int64_t ldb) {
+  const int64_t unit = n_together > 1 ? n_together * ldb : ldb == row ? 1 : ldb;
   return unit > 0 ? round_up(least, unit) : least;
 }
 

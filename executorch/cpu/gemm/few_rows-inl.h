@@ -157,7 +157,7 @@ void FewDots(const FewRows<T>& f) {
   constexpr int64_t kAhead = kDotsAheadBytes / static_cast<int64_t>(sizeof(T));
   const int64_t n_passes = ceil_div(f.m, kPassRows);
   DotsAhead next = {};
-  next.ahead = prefetch_distance(kAhead, f.m, kDots, f.k, f.ldb);
+  next.ahead = prefetch_distance(kAhead, f.m > 1 ? kDots : 1, f.k, f.ldb);
   for (int64_t j = 0; j < f.n; j += kDots) {
     for (int64_t pass = 0; pass < n_passes; ++pass) {
       const int64_t i = pass * kPassRows, height = f.m - i;

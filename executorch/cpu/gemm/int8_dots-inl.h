@@ -27,23 +27,37 @@ HWY_INLINE void Deinterleave(const int8_t* a, uint8_t flip, int64_t k, uint8_t* 
   }
 }
 
-/// Blocks of a vector of even elements, one of odd ones, and the sums to begin
-/// with: nibbles are 8 more than what they mean, so that sums have 8 times the
-/// sum of A too much.
+/// Units of nibbles, which groups consist of: those of a vector, those of a block, and the lanes of
+/// a block's sums that each has.
+constexpr int kVectorUnits = static_cast<int>(2 * kVectorBytes / kUnit);
+constexpr int kBlockUnits = kDotBlock * kVectorUnits, kUnitLanes = kLanes / kBlockUnits;
+constexpr int unit_of_lane(int lane) {
+  return lane % 4 / kUnitLanes * kVectorUnits + lane / 4;
+}
+
+constexpr int64_t kBlockElements = kBlockUnits * kUnit;
+constexpr int64_t kBlockBytes = (2 * kDotBlock + 1) * kVectorBytes;
+
+/// Blocks: for each vector of B one of even elements and one of odd ones; and the sums to begin with,
+/// for nibbles are 8 more than what they mean, so that sums have 8 times the sum of A too much.
 void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
-  constexpr int64_t kBlock = 2 * kVectorBytes;
-  for (int64_t p = 0; p < k; p += kBlock, to += 3 * kVectorBytes) {
-    Deinterleave<kVectorBytes>(a + p, flip, k - p < kBlock ? k - p : kBlock, to);
+  for (int64_t p = 0; p < k; p += kBlockElements, to += kBlockBytes) {
+    const int64_t n = k - p < kBlockElements ? k - p : kBlockElements;
+    for (int64_t v = 0; v < kDotBlock; ++v) {
+      const int64_t at = v * 2 * kVectorBytes, left = n - at > 0 ? n - at : 0;
+      Deinterleave<kVectorBytes>(a + p + at, flip, left < 2 * kVectorBytes ? left : 2 * kVectorBytes,
+                                 to + at);
+    }
     int32_t start[kLanes];
-    const auto* elements = reinterpret_cast<const int8_t*>(to);
     for (int lane = 0; lane < kLanes; ++lane) {
       int32_t sum = 0;
-      for (int q = 0; q < 4; ++q) {
-        sum += elements[4 * lane + q] + elements[4 * lane + q + kVectorBytes];
+      const int64_t begin = unit_of_lane(lane) * kUnit;
+      for (int64_t q = begin; lane % kUnitLanes == 0 && q < begin + kUnit && q < n; ++q) {
+        sum += static_cast<int8_t>(static_cast<uint8_t>(a[p + q]) ^ flip);
       }
       start[lane] = -8 * sum;
     }
-    std::memcpy(to + kBlock, start, sizeof(start));
+    std::memcpy(to + 2 * kDotBlock * kVectorBytes, start, sizeof(start));
   }
 }
 
@@ -52,40 +66,42 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
 /// meanwhile. Groups take several times as long.
 constexpr int64_t kAhead = 4096, kGroupsAhead = 8192;
 
-/// Vectors of a row of B that are multiplied in one turn of the loop for one row of A: the fewer
-/// instructions there are to a line, the more lines are asked for while one is awaited. Floats are
-/// summed in two chains, for the next sum waits for the one before.
-template <Form kForm>
-constexpr int kDotPiece = kForm == kBytes ? 4 : 2;
-template <Form kForm>
-constexpr int kDotChains = kForm == kGroups ? 2 : 1;
-
 constexpr int64_t kScalesOfALine = 32;
 
-/// A vector of scales of the units from `unit` on, each of four lanes.
-HWY_INLINE VF GroupScales(const BF16* scales, int64_t unit, int64_t group_units, int64_t groups) {
-  constexpr int kUnits = kLanes / 4;
-  using Units = std::conditional_t<kUnits <= 2, uint32_t, uint64_t>;
-  const hn::Repartition<Units, Floats> repeated;
-  Units bits = 0;
-  if (group_units == 1 && unit + kUnits <= groups) {
-    std::memcpy(&bits, scales + unit, 2 * kUnits);
+/// The scales of a block's units, in the lanes of their sums.
+HWY_INLINE VF BlockScales(const BF16* scales) {
+  constexpr size_t kSize = sizeof(BF16) * kBlockUnits;
+  const hn::Repartition<uint32_t, Floats> words;
+  const hn::Repartition<uint64_t, Floats> doubles;
+  if constexpr (kSize == 2) {
+    return hn::BitCast(Floats(), hn::Set(words, uint32_t{scales->bits} << 16));
   } else {
-    for (int u = 0; u < kUnits; ++u) {
-      const int64_t group = (unit + u) / group_units;
-      bits |= Units{scales[group < groups ? group : groups - 1].bits} << 16 * u;
+    // Their bits, repeated in each block of 16 bytes. Then they become the upper ones of their lanes.
+    VB bits;
+    if constexpr (kSize == 16) {
+      bits = hn::LoadDup128(Bytes(), reinterpret_cast<const int8_t*>(scales));
+    } else {
+      std::conditional_t<kSize == 4, uint32_t, uint64_t> x;
+      std::memcpy(&x, scales, kSize);
+      if constexpr (kSize == 4) bits = hn::BitCast(Bytes(), hn::Set(words, x));
+      if constexpr (kSize == 8) bits = hn::BitCast(Bytes(), hn::Set(doubles, x));
     }
-  }
-  if constexpr (kUnits == 1) {
-    return hn::BitCast(Floats(), hn::Set(repeated, bits << 16));
-  } else {
-    // The u-th 16 bits become the upper ones of all lanes of the u-th block, zeros the lower ones.
     HWY_ALIGN uint32_t index[kLanes];
-    for (uint32_t i = 0; i < kLanes; ++i) index[i] = 0x01008080 + i / 4 * 0x02020000;
-    return hn::BitCast(
-        Floats(),
-        hn::TableLookupBytesOr0(hn::BitCast(Bytes(), hn::Set(repeated, bits)), LoadBytes(index)));
+    for (int i = 0; i < kLanes; ++i) {
+      index[i] = 0x01008080 + static_cast<uint32_t>(unit_of_lane(i)) * 0x02020000;
+    }
+    return hn::BitCast(Floats(), hn::TableLookupBytesOr0(bits, LoadBytes(index)));
   }
+}
+
+/// The same from unit `unit` of a column on, whose groups may be wider, or end before the block does.
+HWY_INLINE VF BlockScales(const Dots& t, const BF16* scales, int64_t unit) {
+  BF16 each[kBlockUnits];
+  for (int64_t u = 0; u < kBlockUnits; ++u) {
+    const int64_t group = (unit + u) / t.group_units;
+    each[u] = scales[group < t.groups ? group : t.groups - 1];
+  }
+  return BlockScales(each);
 }
 
 /// to[j] = the sum of v[j]'s lanes.
@@ -111,20 +127,6 @@ HWY_INLINE void SumLanes(D d, const hn::Vec<D> (&v)[4], int32_t* to) {
   hn::StoreU(hn::BitCast(bits, sums), bits, to);
 }
 
-/// Columns that are walked side by side, from column j of the weights on.
-template <int C>
-struct DotColumns {
-  DotColumns(const Dots& t, int64_t j0) {
-    for (int j = 0; j < C; ++j) {
-      const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
-      b[j] = t.b + column * t.ldb;
-      scales[j] = t.scales + column * t.groups;
-    }
-  }
-  const uint8_t* b[C];
-  const BF16* scales[C];
-};
-
 /// What is the same for all columns.
 struct DotWay {
   int64_t bytes;         // of a row of B
@@ -132,90 +134,150 @@ struct DotWay {
   int64_t scales_ahead;  // scales
 };
 
-/// Adds the products of a vector of each column, from byte p on, and what belongs to it of R rows,
-/// which are advanced. kWhole: it is not the last, shorter one. kNarrow: groups are as small as
+/// Vectors of B that are multiplied at once, and bytes of a prepared row that belong to them.
+template <Form kForm>
+constexpr int kDotVectors = kForm == kBytes ? 1 : kDotBlock;
+template <Form kForm>
+constexpr int64_t kDotStep = kForm == kBytes ? kDotRowBytes : kBlockBytes;
+
+/// The place in R rows and C columns that a loop along k has reached. kNarrow: groups are as small as
 /// they can be.
-template <Form kForm, int R, int C, bool kNarrow, bool kWhole, class Lanes>
-HWY_INLINE void AddDots(const Dots& t, const DotWay& way, const DotColumns<C>& columns, int64_t p,
-                        const uint8_t* (&a)[R], Lanes (&sums)[R][C]) {
-  V y[C];
-#pragma GCC unroll 4
-  for (int j = 0; j < C; ++j) {
-    if constexpr (kWhole) {
-      __builtin_prefetch(columns.b[j] + p + way.ahead, 0, 2);
-      y[j] = Load(columns.b[j] + p);
-    } else {
-      y[j] = hn::BitCast(Ints(), LoadRest(columns.b[j], p, way.bytes));
+template <Form kForm, int R, int C, bool kNarrow>
+class DotPlace {
+ public:
+  DotPlace(const Dots& t, int64_t j0) : t_(t) {
+    for (int i = 0; i < R; ++i) a_[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
+    for (int j = 0; j < C; ++j) {
+      const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
+      b_[j] = t.b + column * t.ldb;
+      scales_[j] = t.scales + column * t.groups;
     }
   }
-  if constexpr (kForm == kBytes) {
-#pragma GCC unroll 4
-    for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int j = 0; j < C; ++j) sums[i][j] = ByteDots(sums[i][j], a[i], y[j]);
-      a[i] += kDotRowBytes;
-    }
-    return;
-  }
-  VF scale[C];
-  if constexpr (kForm == kGroups) {
-    constexpr int64_t kUnit = 16, kUnits = kVectorBytes / kUnit;
-    const int64_t unit = p / kUnit;
+
+  /// Adds the products of the next kCount blocks, which are whole, to sums[block % kChains], and
+  /// prefetches what lies `ahead` bytes behind them.
+  template <int kCount, int kChains, class Lanes>
+  HWY_INLINE void add(int64_t ahead, Lanes (&sums)[kChains][R][C]) {
 #pragma GCC unroll 4
     for (int j = 0; j < C; ++j) {
-      // A whole vector is of whole groups, if these are narrow.
-      const int64_t groups = kNarrow && kWhole ? unit + kUnits : t.groups;
-      scale[j] = GroupScales(columns.scales[j], unit, kNarrow ? 1 : t.group_units, groups);
-    }
-  }
 #pragma GCC unroll 4
-  for (int j = 0; j < C; ++j) {
-    const V fifteens = Repeated(0x0F);
-    const V low = hn::And(y[j], fifteens), high = hn::And(hn::ShiftRight<4>(y[j]), fifteens);
-#pragma GCC unroll 4
-    for (int i = 0; i < R; ++i) {
-      const V part = NibbleDots(Load(a[i] + 2 * kVectorBytes), low, high, Load(a[i]),
-                                Load(a[i] + kVectorBytes));
-      if constexpr (kForm == kGroups) {
-        sums[i][j] = hn::MulAdd(hn::ConvertTo(Floats(), part), scale[j], sums[i][j]);
-      } else {
-        sums[i][j] = hn::Add(sums[i][j], part);
+      for (int64_t at = 0; at < kCount * kBytes; at += kLine) {
+        __builtin_prefetch(b_[j] + at + ahead, 0, 2);
       }
     }
-  }
 #pragma GCC unroll 4
-  for (int i = 0; i < R; ++i) a[i] += 3 * kVectorBytes;
-}
+    for (int block = 0; block < kCount; ++block) {
+      V y[C][kVectorsOfB];
+      VF scale[C];
+#pragma GCC unroll 4
+      for (int j = 0; j < C; ++j) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectorsOfB; ++v) {
+          y[j][v] = Load(b_[j] + block * kBytes + v * kVectorBytes);
+        }
+        if constexpr (kForm == kGroups) scale[j] = Scales(j, block * kBlockUnits);
+      }
+      AddProducts(y, scale, sums[block % kChains]);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+      b_[j] += kCount * kBytes;
+      if constexpr (kForm == kGroups && kNarrow) scales_[j] += kCount * kBlockUnits;
+    }
+    if constexpr (kForm == kGroups) unit_ += kCount * kBlockUnits;
+  }
+
+  /// The same of the last bytes, fewer than a block's.
+  template <class Lanes>
+  HWY_INLINE void add_rest(int64_t bytes, Lanes (&sums)[R][C]) {
+    V y[C][kVectorsOfB];
+    VF scale[C];
+    for (int j = 0; j < C; ++j) {
+      for (int v = 0; v < kVectorsOfB; ++v) {
+        const int64_t p = v * kVectorBytes;
+        y[j][v] = p < bytes ? hn::BitCast(Ints(), LoadRest(b_[j], p, bytes)) : hn::Zero(Ints());
+      }
+      if constexpr (kForm == kGroups) {
+        scale[j] = BlockScales(t_, scales_[j] - (kNarrow ? unit_ : 0), unit_);
+      }
+    }
+    AddProducts(y, scale, sums);
+  }
+
+  static constexpr int kVectorsOfB = kDotVectors<kForm>;
+  static constexpr int64_t kBytes = kVectorsOfB * kVectorBytes;  // of a block
+
+ private:
+  HWY_INLINE VF Scales(int j, int64_t unit) const {
+    if constexpr (kNarrow) return BlockScales(scales_[j] + unit);
+    return BlockScales(t_, scales_[j], unit_ + unit);
+  }
+
+  /// sums[i][j] += the products of y[j], a block of column j, and the next block of row i.
+  template <class Lanes>
+  HWY_INLINE void AddProducts(const V (&y)[C][kVectorsOfB], const VF (&scale)[C],
+                              Lanes (&sums)[R][C]) {
+#pragma GCC unroll 4
+    for (int j = 0; j < C; ++j) {
+#pragma GCC unroll 4
+      for (int i = 0; i < R; ++i) {
+        if constexpr (kForm == kGroups) {
+          const V part = NibbleDots<true>(BlockStart(a_[i]), a_[i], y[j]);
+          sums[i][j] = hn::MulAdd(hn::ConvertTo(Floats(), part), scale[j], sums[i][j]);
+        } else if constexpr (kForm == kNibbles) {
+          sums[i][j] = hn::Add(sums[i][j], NibbleDots<false>(BlockStart(a_[i]), a_[i], y[j]));
+        } else {
+          sums[i][j] = ByteDots(sums[i][j], a_[i], y[j][0]);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) a_[i] += kDotStep<kForm>;
+  }
+  HWY_INLINE static V BlockStart(const uint8_t* a) {
+    return Load(a + 2 * kDotBlock * kVectorBytes);
+  }
+
+  const Dots& t_;
+  const uint8_t* a_[R];
+  const uint8_t* b_[C];
+  const BF16* scales_[C];
+  int64_t unit_ = 0;
+};
 
 /// Sums, by lanes, of R rows and C columns from column j on.
 template <Form kForm, int R, int C, bool kNarrow, class Lanes>
-HWY_INLINE void SumColumns(const Dots& t, const DotWay& way, int64_t j, Lanes (&sums)[R][C]) {
-  const DotColumns<C> columns(t, j);
-  const uint8_t* a[R];
-  for (int i = 0; i < R; ++i) a[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
-  int64_t p = 0;
-  if constexpr (R == 1) {
-    constexpr int kPiece = kDotPiece<kForm>, kChains = kDotChains<kForm>;
-    Lanes chains[kChains][R][C];
-    for (int x = 1; x < kChains; ++x) Fill(chains[x], sums[0][0]);  // zeros
-    for (; p + kPiece * kVectorBytes <= way.bytes; p += kPiece * kVectorBytes) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kPiece; ++v) {
-        AddDots<kForm, R, C, kNarrow, true>(t, way, columns, p + v * kVectorBytes, a,
-                                            v % kChains == 0 ? sums : chains[v % kChains]);
-      }
-    }
-    for (int x = 1; x < kChains; ++x) {
-      ForAll(sums,
-             [&](Lanes& sum, int i, int c) ET_INT8_ATTR { sum = hn::Add(sum, chains[x][i][c]); });
-    }
+HWY_INLINE void SumColumns(const Dots& t, int64_t bytes, int64_t ahead, int64_t j,
+                           Lanes (&sums)[R][C]) {
+  using Place = DotPlace<kForm, R, C, kNarrow>;
+  // Blocks in one turn of the loop for one row of A: the fewer instructions there are to a line, the
+  // more lines are asked for while one is awaited. Floats are summed in two chains, for the next sum
+  // waits for the one before.
+  constexpr int kPiece = R > 1 ? 1 : kForm == kBytes ? 4 : kDotBlock < 4 ? 2 : 1;
+  constexpr int kChains = kForm == kGroups ? kPiece : 1;
+  Lanes chains[kChains][R][C];
+#pragma GCC unroll 2
+  for (int x = 0; x < kChains; ++x) Fill(chains[x], hn::Zero(hn::DFromV<Lanes>()));
+  Place place(t, j);
+  for (; bytes >= kPiece * Place::kBytes; bytes -= kPiece * Place::kBytes) {
+    place.template add<kPiece>(ahead, chains);
   }
-  for (; p + kVectorBytes <= way.bytes; p += kVectorBytes) {
-    AddDots<kForm, R, C, kNarrow, true>(t, way, columns, p, a, sums);
+  if constexpr (kPiece > 1) {
+    for (; bytes >= Place::kBytes; bytes -= Place::kBytes) place.template add<1>(ahead, chains);
   }
+  ForAll(sums, [&](Lanes& sum, int i, int c) ET_INT8_ATTR {
+    sum = chains[0][i][c];
+    if constexpr (kChains == 2) sum = hn::Add(sum, chains[1][i][c]);
+  });
   KeepAll(sums);
-  if (p < way.bytes) AddDots<kForm, R, C, kNarrow, false>(t, way, columns, p, a, sums);
+  if (bytes > 0) place.add_rest(bytes, sums);
 }
+
+/// Whether columns are walked one after the other: memory delivers most where addresses follow one
+/// another. More rows read each column so often that multiply-adds count; several columns share what
+/// is loaded of a row, unless a block of one leaves no registers for others.
+template <Form kForm, int R>
+constexpr bool kByColumn = R == 1 || kDotVectors<kForm> > 1;
 
 /// R rows times kDotColumns columns from column j on.
 template <Form kForm, int R, bool kNarrow>
@@ -230,17 +292,14 @@ HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
     }
   }
   Sum sums[R][C];
-  Fill(sums, hn::Zero(Lanes()));
-  if constexpr (R == 1) {
-    // Memory delivers most where addresses follow one another. More rows read each column so often
-    // that multiply-adds count.
+  if constexpr (kByColumn<kForm, R>) {
     for (int c = 0; c < C; ++c) {
-      Sum sum[1][1] = {{hn::Zero(Lanes())}};
-      SumColumns<kForm, 1, 1, kNarrow>(t, way, j + c, sum);
-      sums[0][c] = sum[0][0];
+      Sum sum[R][1];
+      SumColumns<kForm, R, 1, kNarrow>(t, way.bytes, way.ahead, j + c, sum);
+      for (int i = 0; i < R; ++i) sums[i][c] = sum[i][0];
     }
   } else {
-    SumColumns<kForm, R, C, kNarrow>(t, way, j, sums);
+    SumColumns<kForm, R, C, kNarrow>(t, way.bytes, way.ahead, j, sums);
   }
   for (int i = 0; i < R && i < t.m; ++i) {
     int32_t row[C];  // or floats
@@ -254,24 +313,21 @@ HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
   }
 }
 
-template <Form kForm, bool kNarrow>
+template <Form kForm, int R, bool kNarrow>
 HWY_INLINE void DotsOf(const Dots& t) {
+  constexpr int64_t kTogether = kByColumn<kForm, R> ? 1 : kDotColumns;
   DotWay way;
   way.bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
-  way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, t.m, kDotColumns,
-                                      way.bytes, t.ldb);
+  way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, kTogether, way.bytes,
+                                      t.ldb);
   way.scales_ahead = way.ahead / std::max<int64_t>(t.ldb, 1) * t.groups;
-  for (int64_t j = 0; j < t.n; j += kDotColumns) {
-    if (t.m == 1) {
-      RunColumns<kForm, 1, kNarrow>(t, way, j);
-    } else {
-      RunColumns<kForm, kDotRows, kNarrow>(t, way, j);
-    }
-  }
+  for (int64_t j = 0; j < t.n; j += kDotColumns) RunColumns<kForm, R, kNarrow>(t, way, j);
 }
 
 template <Form kForm>
 void RunDots(const Dots& t) {
-  if (kForm == kGroups && t.group_units == 1) return DotsOf<kForm, kForm == kGroups>(t);
-  DotsOf<kForm, false>(t);
+  const bool narrow = kForm == kGroups && t.group_units == 1;
+  if (t.m == 1) return narrow ? DotsOf<kForm, 1, kForm == kGroups>(t) : DotsOf<kForm, 1, false>(t);
+  if (narrow) return DotsOf<kForm, kDotRows, kForm == kGroups>(t);
+  DotsOf<kForm, kDotRows, false>(t);
 }

@@ -299,7 +299,7 @@ constexpr Kernels MakeKernels() {
   k.tile_offset[0] = kByteOffset;
   k.tile_offset[1] = kNibbleOffset;
   k.dot_rows[0] = {kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
-  k.dot_rows[1] = {0, 2 * kVectorBytes, 3 * kVectorBytes, PrepareDotNibbles};
+  k.dot_rows[1] = {0, kBlockElements, kBlockBytes, PrepareDotNibbles};
   k.vector_bytes = kVectorBytes;
   k.pack[0] = PackBytes;
   k.pack[1] = PackNibbles;

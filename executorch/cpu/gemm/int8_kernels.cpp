@@ -4,6 +4,7 @@
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/int8_sets.h>
 #include <executorch/cpu/machine.h>
+#include <executorch/cpu/prefetch.h>
 
 #include <array>
 #include <atomic>

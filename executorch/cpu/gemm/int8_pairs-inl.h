@@ -159,6 +159,35 @@ HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
   return AddPairs(sum, widened(hn::UpperHalf(half, bytes)),
                   hn::BitCast(Words(), LoadBytes(a + kVectorBytes)));
 }
-HWY_INLINE V NibbleDots(V start, V low, V high, V even, V odd) {
-  return AddWords(start, hn::Add(BytePairs(low, even), BytePairs(high, odd)));
+
+/// Vectors of nibbles that make one vector of sums, in which no more units lie than 16 bytes hold
+/// scales of.
+constexpr int kDotBlock = kLanes == 16 ? 2 : 4;
+
+/// start + the products of a block of nibbles with a row's even and odd elements, by unit if
+/// kByUnit: those of a vector's u-th unit are in block u of 16 bytes, the v-th vector's after those
+/// of vectors before.
+template <bool kByUnit>
+HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
+  const V fifteens = Repeated(0x0F);
+  VW x[kDotBlock];
+#pragma GCC unroll 4
+  for (int v = 0; v < kDotBlock; ++v, a += 2 * kVectorBytes) {
+    V b = y[v];
+    Keep(b);  // or it would be loaded twice
+    x[v] = hn::Add(BytePairs(hn::And(b, fifteens), Load(a)),
+                   BytePairs(hn::And(hn::ShiftRight<4>(b), fifteens), Load(a + kVectorBytes)));
+  }
+  if constexpr (!kByUnit) {  // four of them fit 16 bits: 15 * 128 * 4 * 4 = 30720
+    for (int v = 1; v < kDotBlock; ++v) x[0] = hn::Add(x[0], x[v]);
+    return AddWords(start, x[0]);
+  }
+  const auto halved = [](VW p, VW q) ET_INT8_ATTR {
+    const V none = hn::Zero(Ints());
+    return hn::ReorderDemote2To(Words(), AddWords(none, p), AddWords(none, q));
+  };
+  if constexpr (kDotBlock == 2) return AddWords(start, halved(x[0], x[1]));
+  if constexpr (kDotBlock == 4) {
+    return AddWords(start, halved(halved(x[0], x[1]), halved(x[2], x[3])));
+  }
 }

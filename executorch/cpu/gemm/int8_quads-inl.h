@@ -34,6 +34,14 @@ using DotElement = int8_t;  // of a row of A
 HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
   return Dot(sum, Load(a), b);
 }
-HWY_INLINE V NibbleDots(V start, V low, V high, V even, V odd) {
-  return Dot(Dot(start, low, even), high, odd);
+
+/// Vectors of nibbles that make one vector of sums.
+constexpr int kDotBlock = 1;
+
+/// start + the products of a vector of nibbles with a row's even and odd elements.
+template <bool>
+HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
+  const V fifteens = Repeated(0x0F);
+  const V low = hn::And(y[0], fifteens), high = hn::And(hn::ShiftRight<4>(y[0]), fifteens);
+  return Dot(Dot(start, low, Load(a)), high, Load(a + kVectorBytes));
 }
