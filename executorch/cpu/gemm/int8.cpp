@@ -3,6 +3,7 @@
 #include <executorch/cpu/loop_reads.h>
 #include <executorch/cpu/prefetch.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -11,6 +12,7 @@ namespace {
 
 using int8::byte_results;
 using int8::ceil_div;
+using int8::kFewColumns;
 using int8::Kind;
 using int8::round_up;
 
@@ -68,28 +70,39 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
   const int offset = operand.offset - (g.unsigned_a ? 128 : 0);
   const int8::ByteFormat format(g);
-  const int64_t step = kernels.columns;
+  const int64_t panel = kernels.columns;
+  const auto finish = [&](int64_t j, int64_t n, const int32_t* sums) {
+    if (int8::gives_bytes(g)) {
+      const int8::ByteColumns columns(g, offset, j, n);
+      kernels.finish_bytes(sums, kFewColumns, g.m, byte_results(g, format, columns, 0, j, n));
+    } else {
+      const int8::Columns columns(g, j, n, panel);
+      kernels.finish({&g, &columns, offset, 0, g.m, j, n, sums, kFewColumns});
+    }
+  };
   constexpr int64_t kUnit = int8::kDotColumns;
   const int64_t grain =
-      g.n * g.k < kGrainWork ? g.n : gemm::Division::even_columns(g.n, kUnit, 2 * kUnit, step);
+      g.n * g.k < kGrainWork ? g.n : gemm::Division::even_columns(g.n, kUnit, 2 * kUnit, panel);
   const int64_t bytes = g.b.row_bytes;
   if (grain < g.n) will_read({g.b.data, bytes, 1, bytes, bytes});
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
-    int32_t sums[kFewRows * int8::kMostColumns];
-    for (int64_t j = begin; j < end; j += step) {
-      const int64_t n = std::min(step, end - j);
-      if (n < step) std::fill_n(sums, g.m * step, 0);  // whole vectors of results are computed
-      prefetch_columns(g, j, n);
+    int32_t sums[kFewRows * kFewColumns];
+    for (int64_t j0 = begin; j0 < end; j0 += kFewColumns) {
+      const int64_t nj = std::min(kFewColumns, end - j0);
+      prefetch_columns(g, j0, nj);
       for (int64_t i = 0; i < g.m; i += int8::kDotRows) {
         const int64_t m = std::min<int64_t>(int8::kDotRows, g.m - i);
-        run_dots(g.b, kind, a + i * lda, lda, m, g.k, j, j + n, sums + i * step, step);
+        run_dots(g.b, kind, a + i * lda, lda, m, g.k, j0, j0 + nj, sums + i * kFewColumns,
+                 kFewColumns);
       }
-      if (int8::gives_bytes(g)) {
-        const int8::ByteColumns columns(g, offset, j, n);
-        kernels.finish_bytes(sums, step, g.m, byte_results(g, format, columns, 0, j, n));
-      } else {
-        const int8::Columns columns(g, j, n);
-        kernels.finish({&g, &columns, offset, 0, g.m, j, n, sums, step});
+      // Whole vectors of results are computed: the rest of the last panel is finished apart.
+      const int64_t whole = nj / panel * panel;
+      for (int64_t i = 0; i < g.m && whole < nj; ++i) {
+        std::fill_n(sums + i * kFewColumns + nj, whole + panel - nj, 0);
+      }
+      const int64_t step = int8::gives_bytes(g) ? panel : std::max(whole, panel);
+      for (int64_t j = 0; j < nj; j += step) {
+        finish(j0 + j, std::min(step, (j < whole ? whole : nj) - j), sums + j);
       }
     }
   });
@@ -150,13 +163,24 @@ void copy_columns(const T* from, int64_t j0, int64_t n, T* to) {
 
 }  // namespace
 
-int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n) {
+int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n, int64_t width) {
+  static constexpr float kZeros[kFewColumns] = {};
+  static constexpr auto kOnes = [] {
+    std::array<float, kFewColumns> ones = {};
+    ones.fill(1);
+    return ones;
+  }();
+  // Whole vectors are read: the last columns of all are copied, zeros behind them.
+  const auto columns = [&](const auto* from, auto* copy) {
+    if (from != nullptr && n % width == 0) return from + j0;
+    copy_columns(from, j0, n, copy);
+    return static_cast<decltype(from)>(copy);
+  };
   const bool grouped = g.b.group_scales != nullptr;
-  copy_columns(grouped ? nullptr : g.b.scales, j0, n, scale);
-  if (grouped) std::fill(scale, scale + n, 1.0f);
-  copy_columns(grouped ? g.group_sums : nullptr, j0, n, group_sums);
-  copy_columns(grouped ? nullptr : reinterpret_cast<const uint32_t*>(g.sums), j0, n, sums);
-  copy_columns(g.bias, j0, n, bias);
+  scale = grouped ? kOnes.data() : columns(g.b.scales, scale_);
+  group_sums = grouped ? columns(g.group_sums, group_sums_) : nullptr;
+  sums = grouped ? nullptr : columns(g.sums, sums_);
+  bias = g.bias != nullptr ? columns(g.bias, bias_) : kZeros;
 }
 
 int8::ByteColumns::ByteColumns(const Int8Gemm& g, int offset, int64_t j0, int64_t n) {

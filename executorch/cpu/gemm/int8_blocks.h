@@ -148,7 +148,7 @@ class Blocks {
       if (gives_bytes(g_)) {
         new (to) ByteColumns(g_, offset_, t.j0 + j, n);
       } else {
-        new (to) Columns(g_, t.j0 + j, n);
+        new (to) Columns(g_, t.j0 + j, n, kernels_.columns);
       }
     }
     return t.ni;

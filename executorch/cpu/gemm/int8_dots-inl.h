@@ -10,23 +10,6 @@ void PrepareDotBytes(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   for (int64_t p = k; p < padded; ++p) elements[p] = 0;
 }
 
-/// Even elements, then odd ones, of each 2 * half.
-template <int64_t half>
-HWY_INLINE void Deinterleave(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
-  int64_t p = 0;
-  for (; p + 2 * half <= k; p += 2 * half, to += 2 * half) {
-    for (int64_t q = 0; q < half; ++q) {
-      to[q] = static_cast<uint8_t>(a[p + 2 * q] ^ flip);
-      to[q + half] = static_cast<uint8_t>(a[p + 2 * q + 1] ^ flip);
-    }
-  }
-  if (p == k) return;
-  for (int64_t q = 0; q < 2 * half; ++q) to[q] = 0;
-  for (int64_t q = 0; p + q < k; ++q) {
-    to[q % 2 * half + q / 2] = static_cast<uint8_t>(a[p + q] ^ flip);
-  }
-}
-
 /// Units of nibbles, which groups consist of: those of a vector, those of a block, and the lanes of
 /// a block's sums that each has.
 constexpr int kVectorUnits = static_cast<int>(2 * kVectorBytes / kUnit);
@@ -42,19 +25,23 @@ constexpr int64_t kBlockBytes = (2 * kDotBlock + 1) * kVectorBytes;
 /// for nibbles are 8 more than what they mean, so that sums have 8 times the sum of A too much.
 void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   for (int64_t p = 0; p < k; p += kBlockElements, to += kBlockBytes) {
+    // Signed, zeros behind the last one.
+    int8_t x[kBlockElements];
     const int64_t n = k - p < kBlockElements ? k - p : kBlockElements;
+    if (n < kBlockElements) std::memset(x, 0, sizeof(x));
+    for (int64_t q = 0; q < n; ++q) x[q] = static_cast<int8_t>(a[p + q] ^ flip);
     for (int64_t v = 0; v < kDotBlock; ++v) {
-      const int64_t at = v * 2 * kVectorBytes, left = n - at > 0 ? n - at : 0;
-      Deinterleave<kVectorBytes>(a + p + at, flip, left < 2 * kVectorBytes ? left : 2 * kVectorBytes,
-                                 to + at);
-    }
-    int32_t start[kLanes];
-    for (int lane = 0; lane < kLanes; ++lane) {
-      int32_t sum = 0;
-      const int64_t begin = unit_of_lane(lane) * kUnit;
-      for (int64_t q = begin; lane % kUnitLanes == 0 && q < begin + kUnit && q < n; ++q) {
-        sum += static_cast<int8_t>(static_cast<uint8_t>(a[p + q]) ^ flip);
+      uint8_t* const even = to + v * 2 * kVectorBytes;
+      for (int64_t q = 0; q < kVectorBytes; ++q) {
+        even[q] = static_cast<uint8_t>(x[(v * kVectorBytes + q) * 2]);
+        even[q + kVectorBytes] = static_cast<uint8_t>(x[(v * kVectorBytes + q) * 2 + 1]);
       }
+    }
+    int32_t start[kLanes] = {};
+    for (int lane = 0; lane < kLanes; lane += kUnitLanes) {
+      const int8_t* const unit = x + unit_of_lane(lane) * kUnit;
+      int32_t sum = 0;
+      for (int64_t q = 0; q < kUnit; ++q) sum += unit[q];
       start[lane] = -8 * sum;
     }
     std::memcpy(to + 2 * kDotBlock * kVectorBytes, start, sizeof(start));
@@ -318,8 +305,8 @@ HWY_INLINE void DotsOf(const Dots& t) {
   constexpr int64_t kTogether = kByColumn<kForm, R> ? 1 : kDotColumns;
   DotWay way;
   way.bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
-  way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, kTogether, way.bytes,
-                                      t.ldb);
+  way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, kTogether,
+                                      way.bytes, t.ldb);
   way.scales_ahead = way.ahead / std::max<int64_t>(t.ldb, 1) * t.groups;
   for (int64_t j = 0; j < t.n; j += kDotColumns) RunColumns<kForm, R, kNarrow>(t, way, j);
 }

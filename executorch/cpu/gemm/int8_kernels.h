@@ -20,6 +20,8 @@ namespace executorch::cpu::int8 {
 
 constexpr int64_t kUnit = 32;  // elements of k; divides every group
 constexpr int kMostRows = 12, kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
+/// Whole panels whose sums are finished at once, at most.
+constexpr int64_t kFewColumns = 2 * kMostColumns;
 
 /// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
 /// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
@@ -125,23 +127,29 @@ inline bool gives_bytes(const Int8Gemm& gemm) {
   return gemm.out == Int8Gemm::Out::Int8 || gemm.out == Int8Gemm::Out::UInt8;
 }
 
-/// What the columns of a panel have in common, where results are floats.
+/// What is known of columns, where results are floats: memory for whole panels, which are the
+/// product's own arrays where these have as many columns.
 struct alignas(64) Columns {
-  float scale[kMostColumns], bias[kMostColumns], group_sums[kMostColumns];
-  uint32_t sums[kMostColumns];
+  const float *scale, *bias, *group_sums;
+  const int32_t* sums;
 
-  /// Columns [j0, j0 + n) of the product.
-  Columns(const Int8Gemm& gemm, int64_t j0, int64_t n);
+  /// Columns [j0, j0 + n) of the product: whole panels, each `width` wide, or a part of one.
+  Columns(const Int8Gemm& gemm, int64_t j0, int64_t n, int64_t width);
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+
+ private:
+  float scale_[kMostColumns], bias_[kMostColumns], group_sums_[kMostColumns];
+  int32_t sums_[kMostColumns];
 };
 
-/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums, nj <= columns.
+/// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums.
 struct Results {
   const Int8Gemm* gemm;
   const Columns* columns;
   int offset;
   int64_t i0, ni, j0, nj;
-  const int32_t* sums;  // of groups float; rows `ld` apart, memory for whole
-                        // rows of a panel
+  const int32_t* sums;  // of groups float; rows `ld` apart, memory for whole panels
   int64_t ld;
 };
 

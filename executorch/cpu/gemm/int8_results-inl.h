@@ -127,10 +127,12 @@ void FinishBytes(const int32_t* sums, int64_t ld, int64_t rows, const ByteResult
 
 // ---- floats ----
 
-/// store(r, x) for all rows: x is what their sums mean. By row,
+/// store(r, x) for all rows: x is what their sums of a panel mean, from column j on. By row,
 ///   x = (sum - zero point * column sum) * (row scale * column scale) + bias
+/// `first` is the quantization of the first row, `next` the first row of the next one.
 template <bool kGrouped, class F>
-HWY_INLINE void ScaleRows(const Results& e, const F& store) {
+HWY_INLINE void ScaleRows(const Results& e, const RowQuantization* first, int64_t next, int64_t j,
+                          const F& store) {
   const Floats d;
   const Int8Gemm& g = *e.gemm;
   // Copies, as what is stored might be anything.
@@ -139,18 +141,18 @@ HWY_INLINE void ScaleRows(const Results& e, const F& store) {
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     const Columns& c = *e.columns;
-    column_sums[v] = kGrouped ? Load(c.group_sums + v * kLanes) : Load(c.sums + v * kLanes);
-    scale[v] = hn::LoadU(d, c.scale + v * kLanes);
-    bias[v] = hn::LoadU(d, c.bias + v * kLanes);
+    const int64_t at = j + v * kLanes;
+    column_sums[v] = kGrouped ? Load(c.group_sums + at) : Load(c.sums + at);
+    scale[v] = hn::LoadU(d, c.scale + at);
+    bias[v] = hn::LoadU(d, c.bias + at);
   }
-  const int32_t* sums = e.sums;
-  const int64_t ld = e.ld, n = e.ni, share = g.rows_share < g.m ? g.rows_share : g.m;
-  const RowQuantization* row = g.rows + e.i0 / share;
-  int64_t next = share - e.i0 % share;  // the first row of the next quantization
+  const int32_t* sums = e.sums + j;
+  const int64_t ld = e.ld, n = e.ni;
+  const RowQuantization* row = first;
   for (int64_t r = 0; r < n; ++r, sums += ld) {
     if (r == next) {
       ++row;
-      next += share;
+      next += g.rows_share;
     }
     // Wraps rather than overflows where a file says nonsense.
     const int32_t zero = static_cast<int32_t>(static_cast<uint32_t>(row->zero_point) +
@@ -176,22 +178,27 @@ void FinishFloats(const Results& e) {
   const Floats d;
   const Int8Gemm& g = *e.gemm;
   const VF low = hn::Set(d, g.low), high = hn::Set(d, g.high);
-  const int64_t ld = g.ldc, nj = e.nj;
-  T* const to = static_cast<T*>(g.c) + e.i0 * ld + e.j0;
-  ScaleRows<kGrouped>(e, [=](int64_t r, const VF(&x)[kVectors]) ET_INT8_ATTR {
+  const int64_t ld = g.ldc, share = g.rows_share < g.m ? g.rows_share : g.m;
+  const int64_t first = e.i0 / share, next = (first + 1) * share - e.i0;
+  for (int64_t j = 0; j < e.nj; j += kColumns) {
+    const int64_t nj = e.nj - j;
+    T* const to = static_cast<T*>(g.c) + e.i0 * ld + e.j0 + j;
+    const auto store = [=](int64_t r, const VF(&x)[kVectors]) ET_INT8_ATTR {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {  // a NaN stays one
-      const VF above = hn::IfThenElse(hn::Lt(x[v], low), low, x[v]);
-      const VF within = hn::IfThenElse(hn::Gt(above, high), high, above);
-      const int64_t n = nj - v * kLanes;
-      T* const at = to + r * ld + v * kLanes;
-      if (n >= kLanes) {
-        StoreFloats(within, d, at);
-      } else if (n > 0) {
-        StoreFloatsN(within, d, at, static_cast<size_t>(n));
+      for (int v = 0; v < kVectors; ++v) {  // a NaN stays one
+        const VF above = hn::IfThenElse(hn::Lt(x[v], low), low, x[v]);
+        const VF within = hn::IfThenElse(hn::Gt(above, high), high, above);
+        const int64_t n = nj - v * kLanes;
+        T* const at = to + r * ld + v * kLanes;
+        if (n >= kLanes) {
+          StoreFloats(within, d, at);
+        } else if (n > 0) {
+          StoreFloatsN(within, d, at, static_cast<size_t>(n));
+        }
       }
-    }
-  });
+    };
+    ScaleRows<kGrouped>(e, g.rows + first, next, j, store);
+  }
 }
 
 template <bool kGrouped>

@@ -72,7 +72,7 @@ class Sparse {
         kernels.finish_bytes(sums + j, g.n, rows,
                              int8::byte_results(g, format, columns, first, j, n));
       } else {
-        int8::Columns columns(g, j, n);
+        const int8::Columns columns(g, j, n, kernels.columns);
         kernels.finish({&g, &columns, 0, first, rows, j, n, sums + j, g.n});
       }
     }
