@@ -11,6 +11,7 @@
 #include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/machine.h>
+#include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/prefetch.h>
 #include <executorch/cpu/storage-inl.h>
 
@@ -34,29 +35,6 @@ constexpr int64_t kDots = 4;
 constexpr int64_t kDotsAheadBytes = 4096;
 // Vectors of a column in one turn of an unrolled loop.
 constexpr int kDotPiece = 12;
-
-// Stores the sum of a vector's blocks of four lanes.
-template <class D>
-HWY_INLINE void AddBlocks(D d, hn::Vec<D> x, float* sums) {
-  if constexpr (hn::MaxLanes(D()) <= 4) {
-    hn::StoreU(x, d, sums);
-  } else {
-    const hn::Half<D> dh;
-    AddBlocks(dh, hn::Add(hn::LowerHalf(dh, x), hn::UpperHalf(dh, x)), sums);
-  }
-}
-
-// The sums of the lanes of four vectors.
-HWY_INLINE void SumLanes(const V (&x)[kDots], float* sums) {
-  const Floats d;
-  const hn::RepartitionToWide<Floats> dw;
-  const V x01 = hn::Add(hn::InterleaveLower(d, x[0], x[1]), hn::InterleaveUpper(d, x[0], x[1]));
-  const V x23 = hn::Add(hn::InterleaveLower(d, x[2], x[3]), hn::InterleaveUpper(d, x[2], x[3]));
-  const auto w01 = hn::BitCast(dw, x01), w23 = hn::BitCast(dw, x23);
-  const V sum = hn::Add(hn::BitCast(d, hn::InterleaveLower(dw, w01, w23)),
-                        hn::BitCast(d, hn::InterleaveUpper(dw, w01, w23)));
-  AddBlocks(d, sum, sums);
-}
 
 // What a call prefetches for later ones: columns [begin, end) of B, `ahead` elements on.
 struct DotsAhead {
@@ -132,7 +110,9 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
     }
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kHeight; ++i) SumLanes(acc[i], sums[i]);
+  for (int i = 0; i < kHeight; ++i) {
+    hn::StoreU(SumsOfLanes(d, acc[i]), hn::CappedTag<float, 4>(), sums[i]);
+  }
 }
 
 template <int kHeight, class T>

@@ -91,29 +91,6 @@ HWY_INLINE VF BlockScales(const Dots& t, const BF16* scales, int64_t unit) {
   return BlockScales(each);
 }
 
-/// to[j] = the sum of v[j]'s lanes.
-template <class D>
-HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumBlocks(D, hn::Vec<D> x) {
-  if constexpr (hn::MaxLanes(D()) == 4) {
-    return x;
-  } else {
-    const hn::Half<D> half;
-    return SumBlocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
-  }
-}
-template <class D>
-HWY_INLINE void SumLanes(D d, const hn::Vec<D> (&v)[4], int32_t* to) {
-  const hn::Repartition<uint64_t, D> pairs;
-  const auto add = [d](auto of, hn::Vec<D> a, hn::Vec<D> b) ET_INT8_ATTR {
-    const auto x = hn::BitCast(of, a), y = hn::BitCast(of, b);
-    return hn::Add(hn::BitCast(d, hn::InterleaveLower(of, x, y)),
-                   hn::BitCast(d, hn::InterleaveUpper(of, x, y)));
-  };
-  const hn::CappedTag<int32_t, 4> bits;
-  const auto sums = SumBlocks(d, add(pairs, add(d, v[0], v[1]), add(d, v[2], v[3])));
-  hn::StoreU(hn::BitCast(bits, sums), bits, to);
-}
-
 /// What is the same for all columns.
 struct DotWay {
   int64_t bytes;         // of a row of B
@@ -289,8 +266,9 @@ HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
     SumColumns<kForm, R, C, kNarrow>(t, way.bytes, way.ahead, j, sums);
   }
   for (int i = 0; i < R && i < t.m; ++i) {
+    const hn::CappedTag<int32_t, 4> d;
     int32_t row[C];  // or floats
-    SumLanes(Lanes(), sums[i], row);
+    hn::StoreU(hn::BitCast(d, SumsOfLanes(Lanes(), sums[i])), d, row);
     int32_t* const to = static_cast<int32_t*>(t.sums) + i * t.ld_sums + j;
     if (t.n - j >= C) {
       std::memcpy(to, row, sizeof(row));

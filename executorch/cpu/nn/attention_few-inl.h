@@ -10,6 +10,7 @@
 // clang-format on
 
 #include <executorch/cpu/nn/attention_rows-inl.h>
+#include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
@@ -91,23 +92,30 @@ class FewRowsTask {
     return static_cast<const K*>(rows.data) + b_ * rows.batch_stride + kv_head_ * rows.head_stride;
   }
 
-  /// Brings columns [c, c + n) of a row that is needed later than row j, of this head or of the next
-  /// one, to the second-level cache: the first is full of what is in use.
-  HWY_INLINE void Prefetch(const AttentionRows& rows, const K* head, int64_t ahead, int64_t j,
-                           int64_t c, int64_t n) const {
-    j += ahead;
-    if (j >= a_.keys) {
-      head += rows.head_stride;
-      j -= a_.keys;
+  /// Brings columns [c, c + n) of one row after the other to the second-level cache, for the first is
+  /// full of what is in use: of rows that are needed later than row j, of this head or of the next.
+  class Prefetch {
+   public:
+    HWY_INLINE Prefetch(const FewRowsTask& task, const AttentionRows& rows, int64_t j, int64_t c,
+                        int64_t n)
+        : row_stride_(rows.row_stride), n_(n) {
+      const int64_t bytes = std::max<int64_t>(rows.row_stride, 1) * kSize, keys = task.a_.keys;
+      j += std::min(std::max<int64_t>(kAhead / bytes, 1), keys);  // fewer than there are
+      const K* const head = task.RowsOf(rows) + c;
+      next_head_ = head + rows.head_stride;
+      left_ = keys - j;
+      at_ = left_ > 0 ? head + j * row_stride_ : next_head_ - left_ * row_stride_;
     }
-    const K* const from = head + j * rows.row_stride + c;
-    for (int64_t p = 0; p < n; p += kLine / kSize) __builtin_prefetch(from + p, 0, 2);
-  }
-  /// How many rows later: fewer than there are.
-  int64_t RowsAhead(const AttentionRows& rows) const {
-    const int64_t bytes = std::max<int64_t>(rows.row_stride, 1) * kSize;
-    return std::min(std::max<int64_t>(kAhead / bytes, 1), a_.keys);
-  }
+    HWY_INLINE void next() {
+      for (int64_t p = 0; p < n_; p += kLine / kSize) __builtin_prefetch(at_ + p, 0, 2);
+      at_ = --left_ == 0 ? next_head_ : at_ + row_stride_;
+    }
+
+   private:
+    const K *at_, *next_head_;
+    int64_t left_;  // rows of this head
+    const int64_t row_stride_, n_;
+  };
 
   /// Keys [key, key + n), each of which is read from memory once.
   void Visit(int64_t rows, int64_t key, int64_t n) {
@@ -153,19 +161,20 @@ class FewRowsTask {
   template <int kRows>
   void Scores(const Block* blocks, int64_t key, int64_t n, bool first) const {
     const Floats d;
-    const K* const head = RowsOf(a_.k);
-    const K* const k = head + key * a_.k.row_stride;
-    const int64_t ahead = RowsAhead(a_.k);
+    const hn::CappedTag<float, kTogether> d_scores;
+    const int64_t stride = a_.k.row_stride;
+    const K* k = RowsOf(a_.k) + key * stride;
+    Prefetch ahead(*this, a_.k, key, 0, a_.dim);
     const float* q[kRows];
 #pragma GCC unroll 2
     for (int i = 0; i < kRows; ++i) q[i] = q_ + blocks[i].row * q_row_;
-    for (int64_t j = 0; j < n; j += kTogether) {
+    for (int64_t j = 0; j < n; j += kTogether, k += kTogether * stride) {
       const K* row[kTogether];
       hn::Vec<Floats> sums[kRows][kTogether];
 #pragma GCC unroll 4
       for (int64_t x = 0; x < kTogether; ++x) {
-        row[x] = k + std::min(j + x, n - 1) * a_.k.row_stride;
-        if (first) Prefetch(a_.k, head, ahead, key + j + x, 0, a_.dim);
+        row[x] = k + std::min(x, n - 1 - j) * stride;
+        if (first) ahead.next();
 #pragma GCC unroll 2
         for (int i = 0; i < kRows; ++i) sums[i][x] = hn::Zero(d);
       }
@@ -188,12 +197,9 @@ class FewRowsTask {
       }
 #pragma GCC unroll 2
       for (int i = 0; i < kRows; ++i) {
-        float scores[kTogether];
-#pragma GCC unroll 4
-        for (int64_t x = 0; x < kTogether; ++x) {
-          scores[x] = hn::GetLane(hn::SumOfLanes(d, sums[i][x]));
-        }
-        for (int64_t x = 0; x < std::min(kTogether, n - j); ++x) blocks[i].p[j + x] += scores[x];
+        // Behind the last key there is memory for a vector, which Softmax() fills.
+        float* const p = blocks[i].p + j;
+        hn::StoreU(hn::Add(hn::LoadU(d_scores, p), SumsOfLanes(d, sums[i])), d_scores, p);
       }
     }
   }
@@ -253,11 +259,10 @@ class FewRowsTask {
         sums[i][x] = hn::Mul(hn::LoadU(d, o[i] + x * kLanes), hn::Set(d, blocks[i].alpha));
       }
     }
-    const K* const head = RowsOf(a_.v);
-    const K* v = head + key * a_.v.row_stride + c;
-    const int64_t ahead = RowsAhead(a_.v);
+    const K* v = RowsOf(a_.v) + key * a_.v.row_stride + c;
+    Prefetch ahead(*this, a_.v, key, c, kVectors * kLanes);
     for (int64_t j = 0; j < n; ++j, v += a_.v.row_stride) {
-      if (first) Prefetch(a_.v, head, ahead, key + j, c, kVectors * kLanes);
+      if (first) ahead.next();
 #pragma GCC unroll 8
       for (int x = 0; x < kVectors; ++x) {
         const auto y = load(v + x * kLanes);

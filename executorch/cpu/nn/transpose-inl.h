@@ -1,4 +1,4 @@
-/// Transposition in registers of elements of 1, 2, 4 or 8 bytes.
+/// Transposition in registers of elements of 1, 2, 4 or 8 bytes, and sums that need one.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_
@@ -49,6 +49,31 @@ HWY_INLINE void TransposeBlocks(D d, hn::Vec<D> (&v)[kColumns]) {
     }
     for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
   }
+}
+
+/// The sum of the vector's blocks of 16 bytes.
+template <class D>
+HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumOfBlocks(D, hn::Vec<D> x) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    return x;
+  } else {
+    const hn::Half<D> half;
+    return SumOfBlocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+}
+
+/// The sums of the lanes of four vectors of 32-bit elements.
+template <class D>
+HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumsOfLanes(D d, const hn::Vec<D> (&v)[4]) {
+  static_assert(sizeof(hn::TFromD<D>) == 4);
+  const hn::Repartition<uint64_t, D> dw;
+  const hn::Vec<D> x01 =
+      hn::Add(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveUpper(d, v[0], v[1]));
+  const hn::Vec<D> x23 =
+      hn::Add(hn::InterleaveLower(d, v[2], v[3]), hn::InterleaveUpper(d, v[2], v[3]));
+  const auto w01 = hn::BitCast(dw, x01), w23 = hn::BitCast(dw, x23);
+  return SumOfBlocks(d, hn::Add(hn::BitCast(d, hn::InterleaveLower(dw, w01, w23)),
+                                hn::BitCast(d, hn::InterleaveUpper(dw, w01, w23))));
 }
 
 /// dst[c * dst_stride + r] = src[r * src_stride + c] for r < Lanes(d) and c < kTransposedColumns.
