@@ -84,12 +84,14 @@ std::array<double, kRepetitions> rates(const F& f) {
 int64_t multiply_bytes(int64_t times) {
   constexpr int64_t kTerms = 256, kFirst = 0;
   const int8::Kernels& kernels = int8::kernels();
-  const std::vector<int8_t> a(static_cast<size_t>(kernels.rows * kTerms), 1);
+  const int64_t row = kernels.widen != nullptr ? 2 * kTerms : kTerms;  // bytes
+  const std::vector<int8_t> a(static_cast<size_t>(kernels.rows * row), 1);
   const std::vector<uint8_t> panel(static_cast<size_t>(kTerms * kernels.columns), 1);
   std::vector<int32_t> sums(static_cast<size_t>(kernels.rows * kernels.columns));
   int8::Tile tile{};
   tile.a = a.data();
-  tile.lda = kTerms;
+  tile.lda = row;
+  tile.wide = kernels.widen != nullptr;
   tile.segments = &kFirst;
   tile.n_segments = 1;
   tile.quads = kTerms / 4;

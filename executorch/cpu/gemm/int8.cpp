@@ -117,16 +117,18 @@ struct Rows {
   int64_t padded, images = 1, line_rows, image_lines, least_lines, most_lines;
   /// The copied rows fit half of the L2 cache: B is packed once, a panel at a time.
   bool panels_first;
+  bool wide;    // rows are widened as they are copied
   int padding;  // what the machine multiplies as 0: nibbles behind the last one are not
 
   explicit Rows(const Int8Gemm& gemm)
       : g(gemm),
         segments{&kFirst, 1, gemm.k},
-        padded(round_up(gemm.k, kLine) + kRowPadding),
+        wide(!gemm.b.nibbles && int8::kernels().widen != nullptr),
         padding(-int8::kernels().tile_offset[gemm.b.nibbles ? 1 : 0]) {
+    padded = round_up(wide ? 2 * g.k : g.k, kLine) + kRowPadding;
     line_rows = ceil_div(g.m, ceil_div(g.m, int8::kernels().rows));
     image_lines = ceil_div(g.m, line_rows);
-    panels_first = image_lines * line_rows * padded <= machine().l2 / 2;
+    panels_first = (Size(image_lines) * line_rows * padded).within(machine().l2 / 2);
     least_lines = panels_first ? image_lines : kLeastTiles;
     most_lines = std::max(kBlockRows / line_rows, least_lines);
   }
@@ -146,6 +148,12 @@ struct Rows {
   }
   void copy(const int8_t* a, int64_t lda, int64_t n, int8_t* to) const {
     for (int64_t i = 0; i < n; ++i, to += padded) {
+      if (wide) {
+        auto* const words = reinterpret_cast<int16_t*>(to);
+        int8::kernels().widen(a + i * lda, g.unsigned_a ? 0x80 : 0, g.k, words);
+        std::fill_n(words + g.k, 4, int16_t{0});
+        continue;
+      }
       std::copy_n(a + i * lda, g.k, to);
       std::memset(to + g.k, padding, 4);
       for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);

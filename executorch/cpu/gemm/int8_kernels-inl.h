@@ -300,6 +300,9 @@ constexpr Kernels MakeKernels() {
   k.tile_offset[1] = kNibbleOffset;
   k.dot_rows[0] = {kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
   k.dot_rows[1] = {0, kBlockElements, kBlockBytes, PrepareDotNibbles};
+#if ET_INT8_PAIRS
+  k.widen = Widen;
+#endif
   k.vector_bytes = kVectorBytes;
   k.pack[0] = PackBytes;
   k.pack[1] = PackNibbles;

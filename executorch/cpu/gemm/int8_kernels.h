@@ -25,7 +25,8 @@ constexpr int64_t kFewColumns = 2 * kMostColumns;
 
 /// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
 /// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
-/// segments[s] bytes after the row does.
+/// segments[s] bytes after the row does. If `wide`, A has been widened, and its segments have twice
+/// as many bytes.
 struct Tile {
   const int8_t* a;
   int64_t lda;
@@ -35,6 +36,7 @@ struct Tile {
   const float* scales;   // [group, column]
   int64_t group_quads;
   void* sums;
+  bool wide;
 };
 
 /// How rows of A are prepared for dots: in the order of the elements in B, padded with zeros.
@@ -164,9 +166,12 @@ constexpr WeightForm kWeightForms[] = {
     {"int8", false, 0}, {"int4", true, 0}, {"int4_groups", true, 32}};
 
 struct Kernels {
-  int rows, columns;     // of the tallest tile
-  int tile_offset[2];    // of bytes and of nibbles
-  Operand dot_rows[2];   // of bytes and of nibbles
+  int rows, columns;    // of the tallest tile
+  int tile_offset[2];   // of bytes and of nibbles
+  Operand dot_rows[2];  // of bytes and of nibbles
+  /// Makes numbers of 16 bits of a row of A: to[p] = a[p] with `flip` applied by exclusive or, p < n.
+  /// Tiles of bytes do that for each panel unless it is done before; null where they need not.
+  void (*widen)(const int8_t* a, uint8_t flip, int64_t n, int16_t* to);
   int64_t vector_bytes;  // pack() writes whole vectors of a row's bytes
   /// Columns [0, n) of `bytes` each, n <= columns; what is beyond has any
   /// value.

@@ -16,54 +16,72 @@ HWY_INLINE VW Widened(const void* p) {
 
 // ---- bytes ----
 
-// Rows of A are widened before they are multiplied, once for all columns: in the inner loop that
-// would cost as much as the products. A vector has two sums for each of half as many columns, of the
-// even and of the odd pairs, so a panel is walked in two passes.
+// Rows of A are widened before they are multiplied, in the inner loop that would cost as much as the
+// products: once for all panels by widen(), or for each panel by its tile, where rows are read in
+// place. A vector has two sums for each of half as many columns, of the even and of the odd pairs, so
+// a panel is walked in two passes.
+
+/// to[p] = a[p], p < n
+HWY_INLINE void WidenRow(const int8_t* a, int64_t n, int16_t* to) {
+  constexpr int64_t kStep = kVectorBytes / 2;
+  int64_t p = 0;
+  for (; p + kStep <= n; p += kStep) Store(Widened(a + p), to + p);
+  for (; p < n; ++p) to[p] = a[p];
+}
+void Widen(const int8_t* a, uint8_t flip, int64_t n, int16_t* to) {
+  if (flip == 0) return WidenRow(a, n, to);
+  for (int64_t p = 0; p < n; ++p) to[p] = static_cast<int8_t>(static_cast<uint8_t>(a[p]) ^ flip);
+}
 
 /// As many as fit the first-level cache beside the same quads of a panel.
 constexpr int64_t kWideQuads = kLanes == 16 ? 128 : 256;
 /// Rows a power of two apart would compete for lines of the cache.
 constexpr int64_t kWideRow = kWideQuads * 4 + 32;
 
-/// Copies quads of the rows of a tile, segment after segment, as numbers of 16 bits.
+/// Quads of the rows of a tile as numbers of 16 bits: where they lie, or copies of those of one
+/// segment after the other.
 template <int R>
 class WideRows {
  public:
   HWY_INLINE explicit WideRows(const Tile& t) : t_(t) {}
 
-  /// The next ones, and how many there are; 0 behind the last.
+  /// How many come next, from at() on; 0 behind the last. Copies are made in `to`.
   HWY_INLINE int64_t next(int16_t (&to)[R][kWideRow]) {
     int64_t n = 0;
     while (n < kWideQuads && segment_ < t_.n_segments) {
       const int64_t left = t_.quads - quad_, free = kWideQuads - n;
       const int64_t more = left < free ? left : free;
-      for (int i = 0; i < R; ++i) {
-        widen(t_.a + i * t_.lda + t_.segments[segment_] + 4 * quad_, 4 * more, to[i] + 4 * n);
-      }
+      const int8_t* const from = t_.a + t_.segments[segment_] + 4 * quad_ * (t_.wide ? 2 : 1);
       n += more;
       quad_ += more;
       if (quad_ == t_.quads) quad_ = 0, ++segment_;
+      if (t_.wide) {
+        at_ = reinterpret_cast<const int16_t*>(from);
+        return n;
+      }
+      for (int i = 0; i < R; ++i) WidenRow(from + i * t_.lda, 4 * more, to[i] + 4 * (n - more));
     }
+    at_ = to[0];
     return n;
   }
+  const int16_t* at() const { return at_; }
 
  private:
-  HWY_INLINE static void widen(const int8_t* a, int64_t n, int16_t* to) {
-    constexpr int64_t kStep = kVectorBytes / 2;
-    int64_t p = 0;
-    for (; p + kStep <= n; p += kStep) Store(Widened(a + p), to + p);
-    for (; p < n; ++p) to[p] = a[p];
-  }
-
   const Tile& t_;
+  const int16_t* at_ = nullptr;
   int64_t segment_ = 0, quad_ = 0;
 };
 
-/// sums += `n` widened quads of R rows times those of a pass's columns.
-template <int R>
-HWY_INLINE void AddWideQuads(const int16_t (&a)[R][kWideRow], int64_t n, const uint8_t* b,
+/// sums += `n` widened quads of R rows, `ld` apart, times those of a pass's columns.
+template <int R, class Distance>
+HWY_INLINE void AddWideQuads(const int16_t* a, Distance ld, int64_t n, const uint8_t* b,
                              V (&sums)[R][2]) {
   const hn::Repartition<int64_t, Ints> fours;
+  // There are instructions for an address plus a constant, or plus 0, ld or 2 ld.
+  constexpr int kTogether = std::is_same_v<Distance, int64_t> ? 3 : R;
+  constexpr int kPointers = (R + kTogether - 1) / kTogether;
+  const int16_t* at[kPointers];
+  for (int g = 0; g < kPointers; ++g) at[g] = a + g * kTogether * ld;
 #pragma GCC unroll 2
   for (int64_t quad = 0; quad < n; ++quad, b += kColumns * 4) {
     VW y[2];
@@ -72,10 +90,15 @@ HWY_INLINE void AddWideQuads(const int16_t (&a)[R][kWideRow], int64_t n, const u
 #pragma GCC unroll 12
     for (int i = 0; i < R; ++i) {
       int64_t four;
-      std::memcpy(&four, a[i] + quad * 4, 8);
+      std::memcpy(&four, at[i / kTogether] + i % kTogether * ld, 8);
       const VW x = hn::BitCast(Words(), hn::Set(fours, four));
 #pragma GCC unroll 2
       for (int v = 0; v < 2; ++v) sums[i][v] = AddPairs(sums[i][v], x, y[v]);
+    }
+#pragma GCC unroll 4
+    for (int g = 0; g < kPointers; ++g) {
+      at[g] += 4;
+      asm("" : "+r"(at[g]));  // or the compiler would keep sums of offsets, on the stack
     }
   }
 }
@@ -92,7 +115,12 @@ HWY_INLINE void AddWideTile(const Tile& t, V (&sums)[R][kVectors]) {
     for (int pass = 0; pass < 2; ++pass) {
       V part[R][2];
       ForAll(part, [&](V& sum, int i, int v) ET_INT8_ATTR { sum = all[pass][i][v]; });
-      AddWideQuads(wide, n, b + pass * kVectorBytes, part);
+      const uint8_t* const of_pass = b + pass * kVectorBytes;
+      if (t.wide) {
+        AddWideQuads(rows.at(), t.lda / 2, n, of_pass, part);
+      } else {
+        AddWideQuads(rows.at(), std::integral_constant<int64_t, kWideRow>(), n, of_pass, part);
+      }
       KeepAll(part);
       ForAll(part, [&](V sum, int i, int v) ET_INT8_ATTR { all[pass][i][v] = sum; });
     }

@@ -60,7 +60,7 @@ struct Plan {
 
 /// The source of Blocks for one group.
 struct Image {
-  static constexpr bool panels_first = true;
+  static constexpr bool panels_first = true, wide = false;
   const Plan& plan;
   const Int8Gemm& g;
   int64_t group, line_rows, image_lines, images, least_lines, most_lines;
