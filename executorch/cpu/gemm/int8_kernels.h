@@ -25,8 +25,8 @@ constexpr int64_t kFewColumns = 2 * kMostColumns;
 
 /// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
 /// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
-/// segments[s] bytes after the row does. If `wide`, A has been widened, and its segments have twice
-/// as many bytes.
+/// segments[s] bytes after the row does; twice as far, and twice as long, if A has been widened
+/// (`wide`).
 struct Tile {
   const int8_t* a;
   int64_t lda;

@@ -51,7 +51,8 @@ class WideRows {
     while (n < kWideQuads && segment_ < t_.n_segments) {
       const int64_t left = t_.quads - quad_, free = kWideQuads - n;
       const int64_t more = left < free ? left : free;
-      const int8_t* const from = t_.a + t_.segments[segment_] + 4 * quad_ * (t_.wide ? 2 : 1);
+      const int64_t at = t_.segments[segment_] + 4 * quad_;
+      const int8_t* const from = t_.a + (t_.wide ? 2 * at : at);
       n += more;
       quad_ += more;
       if (quad_ == t_.quads) quad_ = 0, ++segment_;

@@ -60,20 +60,25 @@ struct Plan {
 
 /// The source of Blocks for one group.
 struct Image {
-  static constexpr bool panels_first = true, wide = false;
+  static constexpr bool panels_first = true;
   const Plan& plan;
   const Int8Gemm& g;
   int64_t group, line_rows, image_lines, images, least_lines, most_lines;
   Segments segments;
+  bool wide;  // lines are widened as they are copied
 
   Image(const Plan& p, const Int8Gemm& product, int64_t index)
-      : plan(p), g(product), group(index), segments(p.segments) {
+      : plan(p),
+        g(product),
+        group(index),
+        segments(p.segments),
+        wide(!p.direct && int8::kernels().widen != nullptr) {
     const int64_t tiles = ceil_div(g.m, int8::kernels().rows);
     line_rows = p.flat ? ceil_div(g.m, tiles) : p.x.out;
     images = p.flat ? 1 : p.conv.batch;
     image_lines = p.flat ? ceil_div(g.m, line_rows) : p.y.out;
     const Size line_bytes =
-        p.flat ? Size(line_rows) * g.lda : Size(p.y.step) * p.columns * p.channels;
+        (p.flat ? Size(line_rows) * g.lda : Size(p.y.step) * p.columns * p.channels) * width();
     const int64_t blocks = ceil_div(line_bytes * image_lines, kBlockBytes).value_or(image_lines);
     most_lines = ceil_div(image_lines, std::min(blocks, image_lines));
     const int64_t shared = p.direct ? 0 : (p.y.kernel - 1) * p.y.tap / p.y.step;
@@ -81,8 +86,7 @@ struct Image {
     most_lines = std::max(most_lines, least_lines);
   }
   Size bytes(int64_t n) const {
-    // Quads may go on behind the last segment.
-    return plan.direct ? 0 : Size(plan.y.extent(n)) * plan.columns * plan.channels + 4;
+    return plan.direct ? 0 : copied_bytes(n) * width();
   }
 
   int8::Lines lines(int64_t image, int64_t first, int64_t n, int8_t* buffer) const {
@@ -97,11 +101,22 @@ struct Image {
           group * plan.conv.group_in;
       return {a, line_stride, row_stride, line};
     }
-    copy(image, first, n, buffer);
-    return {buffer, line_stride, row_stride, line};
+    if (!wide) {
+      copy(image, first, n, buffer);
+    } else {  // from the second half of the buffer to the whole of it
+      const int64_t size = copied_bytes(n).value();
+      copy(image, first, n, buffer + size);
+      int8::kernels().widen(buffer + size, 0, size, reinterpret_cast<int16_t*>(buffer));
+    }
+    return {buffer, line_stride * width(), row_stride * width(), line};
   }
   const int8_t* tile(const int8_t* a, int64_t&, int64_t, int8_t*) const { return a; }
 
+  int64_t width() const { return wide ? 2 : 1; }  // bytes of an element
+  Size copied_bytes(int64_t n) const {
+    // Quads may go on behind the last segment.
+    return Size(plan.y.extent(n)) * plan.columns * plan.channels + 4;
+  }
   /// Lines [first, first + n) of outputs, what they reach over.
   void copy(int64_t image, int64_t first, int64_t n, int8_t* to) const {
     const AxisTaps &y = plan.y, &x = plan.x;
