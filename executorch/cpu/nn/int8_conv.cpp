@@ -26,6 +26,7 @@ struct Plan {
   const Int8Conv& conv;
   AxisTaps y, x;
   bool direct, flat;
+  bool wide;                  // rows are widened, once for all panels
   int64_t columns, channels;  // of the lines that windows are read from
   Segments segments;          // without their offsets
 
@@ -41,6 +42,10 @@ struct Plan {
     direct = y.inside() && x.inside() && segments.bytes % 4 == 0 && !c.product.unsigned_a;
     flat = direct && y.kernel * x.kernel == 1 && y.step * x.step == 1 && y.out == y.in &&
            x.out == x.in && y.base + x.base == 0;
+    // What is read in place is copied to that end where several panels share it.
+    const int8::Kernels& kernels = int8::kernels();
+    wide = kernels.widen != nullptr && (!direct || c.group_out > kernels.columns);
+    direct = direct && (flat || !wide);
     columns = direct ? x.in : x.extent(x.out);
     channels = direct ? c.groups * c.group_in : c.group_in;
   }
@@ -65,20 +70,16 @@ struct Image {
   const Int8Gemm& g;
   int64_t group, line_rows, image_lines, images, least_lines, most_lines;
   Segments segments;
-  bool wide;  // lines are widened as they are copied
+  bool wide;
 
   Image(const Plan& p, const Int8Gemm& product, int64_t index)
-      : plan(p),
-        g(product),
-        group(index),
-        segments(p.segments),
-        wide(!p.direct && int8::kernels().widen != nullptr) {
+      : plan(p), g(product), group(index), segments(p.segments), wide(p.wide) {
     const int64_t tiles = ceil_div(g.m, int8::kernels().rows);
     line_rows = p.flat ? ceil_div(g.m, tiles) : p.x.out;
     images = p.flat ? 1 : p.conv.batch;
     image_lines = p.flat ? ceil_div(g.m, line_rows) : p.y.out;
     const Size line_bytes =
-        (p.flat ? Size(line_rows) * g.lda : Size(p.y.step) * p.columns * p.channels) * width();
+        p.flat ? Size(line_rows) * row_bytes() : Size(p.y.step) * p.columns * p.channels * width();
     const int64_t blocks = ceil_div(line_bytes * image_lines, kBlockBytes).value_or(image_lines);
     most_lines = ceil_div(image_lines, std::min(blocks, image_lines));
     const int64_t shared = p.direct ? 0 : (p.y.kernel - 1) * p.y.tap / p.y.step;
@@ -86,7 +87,8 @@ struct Image {
     most_lines = std::max(most_lines, least_lines);
   }
   Size bytes(int64_t n) const {
-    return plan.direct ? 0 : copied_bytes(n) * width();
+    if (plan.direct) return wide ? Size(n) * line_rows * row_bytes() : 0;
+    return copied_bytes(n) * width();
   }
 
   int8::Lines lines(int64_t image, int64_t first, int64_t n, int8_t* buffer) const {
@@ -99,7 +101,13 @@ struct Image {
           g.a + image * plan.y.in * pitch + first * line_stride +
           (plan.flat ? 0 : (plan.y.base * plan.columns + plan.x.base) * plan.channels) +
           group * plan.conv.group_in;
-      return {a, line_stride, row_stride, line};
+      if (!wide) return {a, line_stride, row_stride, line};
+      const int64_t rows = std::min(n * line_rows, g.m - first * line_rows);
+      for (int64_t r = 0; r < rows; ++r) {
+        int8::kernels().widen(a + r * g.lda, 0, segments.bytes,
+                              reinterpret_cast<int16_t*>(buffer + r * row_bytes()));
+      }
+      return {buffer, line_rows * row_bytes(), row_bytes(), line};
     }
     if (!wide) {
       copy(image, first, n, buffer);
@@ -113,6 +121,8 @@ struct Image {
   const int8_t* tile(const int8_t* a, int64_t&, int64_t, int8_t*) const { return a; }
 
   int64_t width() const { return wide ? 2 : 1; }  // bytes of an element
+  /// Of flat ones; apart such that copies do not drive one another out of a cache.
+  int64_t row_bytes() const { return wide ? 2 * segments.bytes + kLine : g.lda; }
   Size copied_bytes(int64_t n) const {
     // Quads may go on behind the last segment.
     return Size(plan.y.extent(n)) * plan.columns * plan.channels + 4;
