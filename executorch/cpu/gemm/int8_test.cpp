@@ -127,6 +127,7 @@ TEST_P(Int8, ComputesBytesOfAnySize) {
       for (const int64_t k : {0, 1, 31, 63, 64, 65, 300}) Example(m, n, k).check();
     }
   }
+  Example(30, 67, 1101).check();
 }
 
 TEST_P(Int8, GivesTheSameBitsOnAnyNumberOfThreads) {
