@@ -3,8 +3,9 @@
 /// A dot-product instruction multiplies a quad, four neighbouring bytes along k, and adds the
 /// products to a 32-bit sum; without one, pairs of 16-bit numbers take its place. Three kinds of
 /// microkernel use that:
-///   tiles      rows of A, unpacked, times a packed panel of B: `columns` columns whose quads are
-///              interleaved, so that a vector of sums holds one row of the result
+///   tiles      rows of A, unpacked (widened to 16 bits where pairs are multiplied), times a packed
+///              panel of B: `columns` columns whose quads are interleaved, so that a vector of sums
+///              holds one row of the result
 ///   dots       few rows of A times rows of B, both contiguous along k: a vector of k at a time,
 ///              whose lanes are summed at the end
 ///   depthwise  a quad holds one channel's bytes of four rows of an image
