@@ -100,10 +100,10 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
       for (int64_t i = 0; i < g.m && whole < nj; ++i) {
         std::fill_n(sums + i * kFewColumns + nj, whole + panel - nj, 0);
       }
-      const int64_t step = int8::gives_bytes(g) ? panel : std::max(whole, panel);
-      for (int64_t j = 0; j < nj; j += step) {
-        finish(j0 + j, std::min(step, (j < whole ? whole : nj) - j), sums + j);
-      }
+      // Floats of all whole panels at once.
+      const int64_t step = int8::gives_bytes(g) ? panel : whole;
+      for (int64_t j = 0; j < whole; j += step) finish(j0 + j, step, sums + j);
+      if (whole < nj) finish(j0 + whole, nj - whole, sums + whole);
     }
   });
   return true;

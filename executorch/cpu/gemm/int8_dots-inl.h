@@ -5,8 +5,7 @@ constexpr int64_t kDotRowBytes = kVectorBytes * static_cast<int64_t>(sizeof(DotE
 void PrepareDotBytes(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   const int64_t padded = (k + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
   auto* const elements = reinterpret_cast<DotElement*>(to);
-  flip ^= static_cast<uint8_t>(kByteOffset);
-  for (int64_t p = 0; p < k; ++p) elements[p] = static_cast<int8_t>(a[p] ^ flip);
+  FlipRow(a, flip ^ static_cast<uint8_t>(kByteOffset), k, elements);
   for (int64_t p = k; p < padded; ++p) elements[p] = 0;
 }
 

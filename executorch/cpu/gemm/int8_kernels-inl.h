@@ -39,6 +39,14 @@ HWY_INLINE V Repeated(uint8_t byte) {
   return hn::BitCast(Ints(), hn::Set(Bytes(), static_cast<int8_t>(byte)));
 }
 
+/// The low and the high half of each byte.
+HWY_INLINE V LowNibbles(V x) {
+  return hn::And(x, Repeated(0x0F));
+}
+HWY_INLINE V HighNibbles(V x) {
+  return LowNibbles(hn::ShiftRight<4>(x));
+}
+
 /// f(x[i][j]) for all, in registers.
 template <class Vec, int R, int C, class F>
 HWY_INLINE void ForAll(Vec (&x)[R][C], const F& f) {
@@ -301,7 +309,7 @@ constexpr Kernels MakeKernels() {
   k.dot_rows[0] = {kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
   k.dot_rows[1] = {0, kBlockElements, kBlockBytes, PrepareDotNibbles};
 #if ET_INT8_PAIRS
-  k.widen = Widen;
+  k.widen = FlipRow;
 #endif
   k.vector_bytes = kVectorBytes;
   k.pack[0] = PackBytes;

@@ -21,16 +21,16 @@ HWY_INLINE VW Widened(const void* p) {
 // place. A vector has two sums for each of half as many columns, of the even and of the odd pairs, so
 // a panel is walked in two passes.
 
-/// to[p] = a[p], p < n
-HWY_INLINE void WidenRow(const int8_t* a, int64_t n, int16_t* to) {
+/// to[p] = a[p] with `flip` applied by exclusive or, p < n
+HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int16_t* to) {
+  const hn::Half<Bytes> half;
   constexpr int64_t kStep = kVectorBytes / 2;
+  const auto flips = hn::Set(half, static_cast<int8_t>(flip));
   int64_t p = 0;
-  for (; p + kStep <= n; p += kStep) Store(Widened(a + p), to + p);
-  for (; p < n; ++p) to[p] = a[p];
-}
-void Widen(const int8_t* a, uint8_t flip, int64_t n, int16_t* to) {
-  if (flip == 0) return WidenRow(a, n, to);
-  for (int64_t p = 0; p < n; ++p) to[p] = static_cast<int8_t>(static_cast<uint8_t>(a[p]) ^ flip);
+  for (; p + kStep <= n; p += kStep) {
+    Store(hn::PromoteTo(Words(), hn::Xor(hn::LoadU(half, a + p), flips)), to + p);
+  }
+  for (; p < n; ++p) to[p] = static_cast<int8_t>(a[p] ^ flip);
 }
 
 /// As many as fit the first-level cache beside the same quads of a panel.
@@ -60,7 +60,7 @@ class WideRows {
         at_ = reinterpret_cast<const int16_t*>(from);
         return n;
       }
-      for (int i = 0; i < R; ++i) WidenRow(from + i * t_.lda, 4 * more, to[i] + 4 * (n - more));
+      for (int i = 0; i < R; ++i) FlipRow(from + i * t_.lda, 0, 4 * more, to[i] + 4 * (n - more));
     }
     at_ = to[0];
     return n;
@@ -198,14 +198,13 @@ constexpr int kDotBlock = kLanes == 16 ? 2 : 4;
 /// of vectors before.
 template <bool kByUnit>
 HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
-  const V fifteens = Repeated(0x0F);
   VW x[kDotBlock];
 #pragma GCC unroll 4
   for (int v = 0; v < kDotBlock; ++v, a += 2 * kVectorBytes) {
     V b = y[v];
     Keep(b);  // or it would be loaded twice
-    x[v] = hn::Add(BytePairs(hn::And(b, fifteens), Load(a)),
-                   BytePairs(hn::And(hn::ShiftRight<4>(b), fifteens), Load(a + kVectorBytes)));
+    x[v] = hn::Add(BytePairs(LowNibbles(b), Load(a)),
+                   BytePairs(HighNibbles(b), Load(a + kVectorBytes)));
   }
   if constexpr (!kByUnit) {  // four of them fit 16 bits: 15 * 128 * 4 * 4 = 30720
     for (int v = 1; v < kDotBlock; ++v) x[0] = hn::Add(x[0], x[v]);

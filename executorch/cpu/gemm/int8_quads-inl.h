@@ -31,6 +31,11 @@ HWY_INLINE void AddQuads(const int8_t* a, int64_t lda, int64_t n, const uint8_t*
 
 using DotElement = int8_t;  // of a row of A
 
+/// to[p] = a[p] with `flip` applied by exclusive or, p < n
+HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, DotElement* to) {
+  for (int64_t p = 0; p < n; ++p) to[p] = static_cast<int8_t>(a[p] ^ flip);
+}
+
 HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
   return Dot(sum, Load(a), b);
 }
@@ -41,7 +46,5 @@ constexpr int kDotBlock = 1;
 /// start + the products of a vector of nibbles with a row's even and odd elements.
 template <bool>
 HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
-  const V fifteens = Repeated(0x0F);
-  const V low = hn::And(y[0], fifteens), high = hn::And(hn::ShiftRight<4>(y[0]), fifteens);
-  return Dot(Dot(start, low, Load(a)), high, Load(a + kVectorBytes));
+  return Dot(Dot(start, LowNibbles(y[0]), Load(a)), HighNibbles(y[0]), Load(a + kVectorBytes));
 }
