@@ -54,9 +54,10 @@ constexpr int64_t kAhead = 4096, kGroupsAhead = 8192;
 
 constexpr int64_t kScalesOfALine = 32;
 
-/// The scales of a block's units, in the lanes of their sums.
+/// kCount scales, each of as many units of a block, in the lanes of these units' sums.
+template <int kCount>
 HWY_INLINE VF BlockScales(const BF16* scales) {
-  constexpr size_t kSize = sizeof(BF16) * kBlockUnits;
+  constexpr size_t kSize = sizeof(BF16) * kCount;
   const hn::Repartition<uint32_t, Floats> words;
   const hn::Repartition<uint64_t, Floats> doubles;
   if constexpr (kSize == 2) {
@@ -74,21 +75,43 @@ HWY_INLINE VF BlockScales(const BF16* scales) {
     }
     HWY_ALIGN uint32_t index[kLanes];
     for (int i = 0; i < kLanes; ++i) {
-      index[i] = 0x01008080 + static_cast<uint32_t>(unit_of_lane(i)) * 0x02020000;
+      const int group = unit_of_lane(i) * kCount / kBlockUnits;
+      index[i] = 0x01008080 + static_cast<uint32_t>(group) * 0x02020000;
     }
     return hn::BitCast(Floats(), hn::TableLookupBytesOr0(bits, LoadBytes(index)));
   }
 }
 
-/// The same from unit `unit` of a column on, whose groups may be wider, or end before the block does.
-HWY_INLINE VF BlockScales(const Dots& t, const BF16* scales, int64_t unit) {
-  BF16 each[kBlockUnits];
-  for (int64_t u = 0; u < kBlockUnits; ++u) {
-    const int64_t group = (unit + u) / t.group_units;
-    each[u] = scales[group < t.groups ? group : t.groups - 1];
+/// The group that a column's next unit belongs to, where groups may begin and end within blocks.
+class GroupPlace {
+ public:
+  explicit GroupPlace(const Dots& t) : t_(t), group_(0), left_(t.group_units) {}
+  GroupPlace(const Dots& t, int64_t unit)
+      : t_(t), group_(unit / t.group_units), left_((group_ + 1) * t.group_units - unit) {}
+
+  /// The scales of the next block of a column, which may end behind the last group.
+  HWY_INLINE VF scales(const BF16* column) const {
+    if (left_ >= kBlockUnits) return BlockScales<1>(column + group_);
+    BF16 each[kBlockUnits];
+    int64_t group = group_, left = left_;
+    for (int u = 0; u < kBlockUnits; ++u) {
+      each[u] = column[group];
+      if (--left == 0 && group + 1 < t_.groups) {
+        left = t_.group_units;
+        ++group;
+      }
+    }
+    return BlockScales<kBlockUnits>(each);
   }
-  return BlockScales(each);
-}
+  HWY_INLINE void advance() {
+    left_ -= kBlockUnits;
+    for (; left_ <= 0; left_ += t_.group_units) ++group_;
+  }
+
+ private:
+  const Dots& t_;
+  int64_t group_, left_;  // units
+};
 
 /// What is the same for all columns.
 struct DotWay {
@@ -103,12 +126,12 @@ constexpr int kDotVectors = kForm == kBytes ? 1 : kDotBlock;
 template <Form kForm>
 constexpr int64_t kDotStep = kForm == kBytes ? kDotRowBytes : kBlockBytes;
 
-/// The place in R rows and C columns that a loop along k has reached. kNarrow: groups are as small as
-/// they can be.
-template <Form kForm, int R, int C, bool kNarrow>
+/// The place in R rows and C columns that a loop along k has reached. kScales: of the groups that a
+/// block consists of; 0 where it is not a whole number of them.
+template <Form kForm, int R, int C, int kScales>
 class DotPlace {
  public:
-  DotPlace(const Dots& t, int64_t j0) : t_(t) {
+  DotPlace(const Dots& t, int64_t j0) : t_(t), group_(t) {
     for (int i = 0; i < R; ++i) a_[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
     for (int j = 0; j < C; ++j) {
       const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
@@ -138,16 +161,17 @@ class DotPlace {
         for (int v = 0; v < kVectorsOfB; ++v) {
           y[j][v] = Load(b_[j] + block * kBytes + v * kVectorBytes);
         }
-        if constexpr (kForm == kGroups) scale[j] = Scales(j, block * kBlockUnits);
+        if constexpr (kScales > 0) scale[j] = BlockScales<kScales>(scales_[j] + block * kScales);
+        if constexpr (kForm == kGroups && kScales == 0) scale[j] = group_.scales(scales_[j]);
       }
+      if constexpr (kForm == kGroups && kScales == 0) group_.advance();
       AddProducts(y, scale, sums[block % kChains]);
     }
 #pragma GCC unroll 4
     for (int j = 0; j < C; ++j) {
       b_[j] += kCount * kBytes;
-      if constexpr (kForm == kGroups && kNarrow) scales_[j] += kCount * kBlockUnits;
+      scales_[j] += kCount * kScales;
     }
-    if constexpr (kForm == kGroups) unit_ += kCount * kBlockUnits;
   }
 
   /// The same of the last bytes, fewer than a block's.
@@ -161,7 +185,8 @@ class DotPlace {
         y[j][v] = p < bytes ? hn::BitCast(Ints(), LoadRest(b_[j], p, bytes)) : hn::Zero(Ints());
       }
       if constexpr (kForm == kGroups) {
-        scale[j] = BlockScales(t_, scales_[j] - (kNarrow ? unit_ : 0), unit_);
+        const int64_t blocks = t_.k / kBlockElements;
+        scale[j] = GroupPlace(t_, blocks * kBlockUnits).scales(scales_[j] - blocks * kScales);
       }
     }
     AddProducts(y, scale, sums);
@@ -171,11 +196,6 @@ class DotPlace {
   static constexpr int64_t kBytes = kVectorsOfB * kVectorBytes;  // of a block
 
  private:
-  HWY_INLINE VF Scales(int j, int64_t unit) const {
-    if constexpr (kNarrow) return BlockScales(scales_[j] + unit);
-    return BlockScales(t_, scales_[j], unit_ + unit);
-  }
-
   /// sums[i][j] += the products of y[j], a block of column j, and the next block of row i.
   template <class Lanes>
   HWY_INLINE void AddProducts(const V (&y)[C][kVectorsOfB], const VF (&scale)[C],
@@ -205,14 +225,14 @@ class DotPlace {
   const uint8_t* a_[R];
   const uint8_t* b_[C];
   const BF16* scales_[C];
-  int64_t unit_ = 0;
+  GroupPlace group_;
 };
 
 /// Sums, by lanes, of R rows and C columns from column j on.
-template <Form kForm, int R, int C, bool kNarrow, class Lanes>
+template <Form kForm, int R, int C, int kScales, class Lanes>
 HWY_INLINE void SumColumns(const Dots& t, int64_t bytes, int64_t ahead, int64_t j,
                            Lanes (&sums)[R][C]) {
-  using Place = DotPlace<kForm, R, C, kNarrow>;
+  using Place = DotPlace<kForm, R, C, kScales>;
   // Blocks in one turn of the loop for one row of A: the fewer instructions there are to a line, the
   // more lines are asked for while one is awaited. Floats are summed in two chains, for the next sum
   // waits for the one before.
@@ -243,7 +263,7 @@ template <Form kForm, int R>
 constexpr bool kByColumn = R == 1 || kDotVectors<kForm> > 1;
 
 /// R rows times kDotColumns columns from column j on.
-template <Form kForm, int R, bool kNarrow>
+template <Form kForm, int R, int kScales>
 HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
   constexpr int C = kDotColumns;
   using Lanes = std::conditional_t<kForm == kGroups, Floats, Ints>;
@@ -258,11 +278,11 @@ HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
   if constexpr (kByColumn<kForm, R>) {
     for (int c = 0; c < C; ++c) {
       Sum sum[R][1];
-      SumColumns<kForm, R, 1, kNarrow>(t, way.bytes, way.ahead, j + c, sum);
+      SumColumns<kForm, R, 1, kScales>(t, way.bytes, way.ahead, j + c, sum);
       for (int i = 0; i < R; ++i) sums[i][c] = sum[i][0];
     }
   } else {
-    SumColumns<kForm, R, C, kNarrow>(t, way.bytes, way.ahead, j, sums);
+    SumColumns<kForm, R, C, kScales>(t, way.bytes, way.ahead, j, sums);
   }
   for (int i = 0; i < R && i < t.m; ++i) {
     const hn::CappedTag<int32_t, 4> d;
@@ -277,7 +297,7 @@ HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
   }
 }
 
-template <Form kForm, int R, bool kNarrow>
+template <Form kForm, int R, int kScales>
 HWY_INLINE void DotsOf(const Dots& t) {
   constexpr int64_t kTogether = kByColumn<kForm, R> ? 1 : kDotColumns;
   DotWay way;
@@ -285,13 +305,25 @@ HWY_INLINE void DotsOf(const Dots& t) {
   way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, kTogether,
                                       way.bytes, t.ldb);
   way.scales_ahead = way.ahead / std::max<int64_t>(t.ldb, 1) * t.groups;
-  for (int64_t j = 0; j < t.n; j += kDotColumns) RunColumns<kForm, R, kNarrow>(t, way, j);
+  for (int64_t j = 0; j < t.n; j += kDotColumns) RunColumns<kForm, R, kScales>(t, way, j);
+}
+
+template <Form kForm, int kScales>
+void RunDotsOf(const Dots& t) {
+  if (t.m == 1) return DotsOf<kForm, 1, kScales>(t);
+  DotsOf<kForm, kDotRows, kScales>(t);
 }
 
 template <Form kForm>
 void RunDots(const Dots& t) {
-  const bool narrow = kForm == kGroups && t.group_units == 1;
-  if (t.m == 1) return narrow ? DotsOf<kForm, 1, kForm == kGroups>(t) : DotsOf<kForm, 1, false>(t);
-  if (narrow) return DotsOf<kForm, kDotRows, kForm == kGroups>(t);
-  DotsOf<kForm, kDotRows, false>(t);
+  if constexpr (kForm == kGroups) {
+    if (t.group_units == 1) return RunDotsOf<kForm, kBlockUnits>(t);
+    if constexpr (kBlockUnits >= 4) {
+      if (t.group_units == kBlockUnits / 2) return RunDotsOf<kForm, 2>(t);
+    }
+    if constexpr (kBlockUnits >= 8) {
+      if (t.group_units == kBlockUnits / 4) return RunDotsOf<kForm, 4>(t);
+    }
+  }
+  RunDotsOf<kForm, 0>(t);
 }

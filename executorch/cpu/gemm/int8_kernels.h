@@ -163,8 +163,10 @@ struct WeightForm {
   bool nibbles;
   int64_t group_size;
 };
-constexpr WeightForm kWeightForms[] = {
-    {"int8", false, 0}, {"int4", true, 0}, {"int4_groups", true, 32}};
+constexpr WeightForm kWeightForms[] = {{"int8", false, 0},
+                                       {"int4", true, 0},
+                                       {"int4_groups", true, 32},
+                                       {"int4_groups_128", true, 128}};
 
 struct Kernels {
   int rows, columns;    // of the tallest tile

@@ -163,7 +163,7 @@ TEST_P(Int8, ComputesNibblesOfAnySize) {
 }
 
 TEST_P(Int8, ComputesGroupsOfAnySize) {
-  for (const int64_t group_size : {32, 64, 96, 128, 160, 256}) {
+  for (const int64_t group_size : {32, 64, 96, 128, 160, 256, 512}) {
     for (const int64_t m : {1, 6, 13}) {
       for (const int64_t groups : {1, 3, 8}) {
         Example(m, 5, group_size * groups, true, group_size).check();
