@@ -1,4 +1,4 @@
-#include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/instruction_sets.h>
 #include <hwy/targets.h>
 
@@ -33,7 +33,7 @@ bool use_instruction_set(const char* name) {
     });
     if (chosen == 0) return false;
   }
-  int8::use_target(chosen);  // first: it asks Highway once what this machine has
+  gemm::use_target(chosen);  // first: it asks Highway once what this machine has
   hwy::SetSupportedTargetsForTest(chosen);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   return true;

@@ -1,4 +1,4 @@
-#include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/huge_pages.h>
 #include <executorch/cpu/machine_limits.h>
 #include <executorch/cpu/threadpool.h>
@@ -83,22 +83,23 @@ std::array<double, kRepetitions> rates(const F& f) {
 /// the number of operations.
 int64_t multiply_bytes(int64_t times) {
   constexpr int64_t kTerms = 256, kFirst = 0;
-  const int8::Kernels& kernels = int8::kernels();
-  const int64_t row = kernels.widen != nullptr ? 2 * kTerms : kTerms;  // bytes
-  const std::vector<int8_t> a(static_cast<size_t>(kernels.rows * row), 1);
-  const std::vector<uint8_t> panel(static_cast<size_t>(kTerms * kernels.columns), 1);
-  std::vector<int32_t> sums(static_cast<size_t>(kernels.rows * kernels.columns));
+  const int8::Row& row = int8::kernels().rows[int8::kBytes];
+  const bool wide = int8::kernels().widen != nullptr;
+  const int64_t lda = wide ? 2 * kTerms : kTerms;  // bytes
+  const std::vector<int8_t> a(static_cast<size_t>(row.rows * lda), 1);
+  const std::vector<uint8_t> panel(static_cast<size_t>(kTerms * row.columns), 1);
+  std::vector<int32_t> sums(static_cast<size_t>(row.rows * row.columns));
   int8::Tile tile{};
   tile.a = a.data();
-  tile.lda = row;
-  tile.wide = kernels.widen != nullptr;
+  tile.lda = lda;
+  tile.wide = wide;
   tile.segments = &kFirst;
   tile.n_segments = 1;
   tile.quads = kTerms / 4;
   tile.panel = panel.data();
   tile.sums = sums.data();
-  for (int64_t i = 0; i < times; ++i) kernels.tile[int8::kBytes][kernels.rows](tile);
-  return 2 * times * kernels.rows * kernels.columns * kTerms;
+  for (int64_t i = 0; i < times; ++i) row.tile[0][row.rows](tile);
+  return 2 * times * row.rows * row.columns * kTerms;
 }
 
 std::array<double, kRepetitions> read_rates() {

@@ -9,7 +9,7 @@
 // clang-format on
 
 #include <executorch/cpu/gemm/division.h>
-#include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/float_kernels.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/prefetch.h>

@@ -30,15 +30,15 @@ class Blocks {
   using Acc = Accumulator<T>;
 
  public:
-  explicit Blocks(const Gemm<T>& g) : g_(g), kernels_(tile_kernels<Acc>()) {
-    width_ = 2 * kernels_.lanes;
+  explicit Blocks(const Gemm<T>& g) : g_(g), row_(row<T>()) {
+    width_ = row_.columns;
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
-    const bool in_memory = kHasStorageKernels<T> && g.b_source.produce == nullptr;
+    const bool in_memory = kIsStoredFloat<T> && g.b_source.produce == nullptr;
     by_rows_ = in_memory && g.b.col_stride == 1;
     by_columns_ = in_memory && !by_rows_ && g.b.row_stride == 1;
     const bool read_once = std::is_same_v<T, float> && by_rows_ && g.m <= kReadOnceRows;
     const bool share_sets = g.b.row_stride * kSize % kSetStride == 0;
-    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * kernels_.rows;
+    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * row_.rows;
     divide(!read_once || g.k <= kShallow ? kDepth : share_sets ? kPackedDepth : kInPlaceDepth);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(division_.depth, kMostLanes);
     adds_ = g.addend.data != nullptr && g.beta != Acc(0);
@@ -66,8 +66,8 @@ class Blocks {
 
   Memory memory() const {
     const Size columns = division_.columns();
-    return {columns * division_.depth * kSize, Size(a_in_place_ ? 0 : kernels_.rows) * lda_ * kSize,
-            columns * (division_.n_slices == 1 ? kernels_.rows : division_.rows) * kSize};
+    return {columns * division_.depth * kSize, Size(a_in_place_ ? 0 : row_.rows) * lda_ * kSize,
+            columns * (division_.n_slices == 1 ? row_.rows : division_.rows) * kSize};
   }
 
   /// Tiles have nearly equal heights: a low one has too few sums to hide the latency of its loads.
@@ -76,9 +76,8 @@ class Blocks {
   int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
     const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
     const bool compete = a_in_place_ && lda_ * kSize % set_stride == 0 &&
-                         kernels_.rows + ceil_div(t.np * width_ * kSize, set_stride) > ways;
-    const int64_t n_tiles =
-        ceil_div(t.ni, compete ? ceil_div(kernels_.rows * 2, 3) : kernels_.rows);
+                         row_.rows + ceil_div(t.np * width_ * kSize, set_stride) > ways;
+    const int64_t n_tiles = ceil_div(t.ni, compete ? ceil_div(row_.rows * 2, 3) : row_.rows);
     rows.ahead = {};
     rows.tile.ahead = &rows.ahead;
     if (after != nullptr && tiles_pack(*after)) {
@@ -97,14 +96,14 @@ class Blocks {
     rows.tile.k = t.np;
     rows.whole = t.nj / width_ * width_;
     rows.finished = is_last(t) ? columns_finished(t) : t.nj;
-    rows.run = kernels_.tile[1][rows.height];
+    rows.run = row_.tile[1][rows.height];
     place(t, 0, buffers, rows);
     if (is_last(t)) fetch_result(t, rows);
   }
 
   /// Of the panel that begins at column j of the block: one vector or two.
   int64_t panel_width(const KSlice& t, int64_t j) const {
-    return t.nj - j > kernels_.lanes ? width_ : kernels_.lanes;
+    return t.nj - j > width_ / 2 ? width_ : width_ / 2;
   }
 
   void multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
@@ -120,7 +119,7 @@ class Blocks {
     } else {
       place(t, j, buffers, rows);
       const int64_t width = panel_width(t, j);
-      kernels_.tile[width == width_ ? 1 : 0][rows.height](tile);
+      row_.tile[width == width_ ? 1 : 0][rows.height](tile);
       j += width;
     }
     if (j >= t.nj && rows.finished < t.nj) {
@@ -164,11 +163,11 @@ class Blocks {
   void pack(const KSlice& t, int64_t begin, int64_t end, uint8_t* to) const {
     Acc* const panels = reinterpret_cast<Acc*>(to);
     const int64_t in_place = columns_in_place(t);
-    if constexpr (kHasStorageKernels<T>) {
+    if constexpr (kIsStoredFloat<T>) {
       if (by_rows_) {
         if (in_place == t.nj) return;
-        return storage_kernels<T>().pack_rows(b_at(t, begin, in_place), g_.b.row_stride,
-                                              end - begin, t.nj - in_place, panels, begin, t.np);
+        return row_.pack_rows(b_at(t, begin, in_place), g_.b.row_stride, end - begin,
+                              t.nj - in_place, panels, begin, t.np);
       }
     }
     const int64_t each = by_columns_ ? pieces(t) : 1;
@@ -196,14 +195,14 @@ class Blocks {
     // The panels of a block and those packed ahead take half of the L2 cache, which rows of A and
     // of C pass through as well. Short pieces that are read in place lie in fewer sets.
     const int64_t bytes = machine().l2 / (b_in_place_ && depth < kDepth ? 8 : 4);
-    const int64_t least_rows = 4 * kernels_.rows;
+    const int64_t least_rows = 4 * row_.rows;
     d.divide_columns(bytes / (kSize * d.depth * width_), d.most_row_blocks(least_rows));
     // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
     // between K-slices have room where panels have.
     const bool produced = g_.b_source.produce != nullptr;
     constexpr int64_t kBlockRows = 1024;
-    d.divide_rows(kernels_.rows, least_rows,
-                  produced ? Division::n_threads() : Division::even_blocks(), kBlockRows);
+    d.divide_rows(row_.rows, least_rows, produced ? Division::n_threads() : Division::even_blocks(),
+                  kBlockRows);
   }
 
   bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }
@@ -251,7 +250,7 @@ class Blocks {
   /// How many columns tiles finish of the last slice.
   int64_t columns_finished(const KSlice& t) const {
     if (!tiles_finish_) return 0;
-    return t.nj % kernels_.lanes == 0 ? t.nj : t.nj / width_ * width_;
+    return t.nj % (width_ / 2) == 0 ? t.nj : t.nj / width_ * width_;
   }
   /// Says where tiles from column j on read B and store their sums.
   void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
@@ -283,10 +282,10 @@ class Blocks {
     if (g_.b_source.produce != nullptr) {
       return g_.b_source.produce(g_.b_source.matrix, t.s, t.j0 + j, nj, t.p0, t.np, panel, width);
     }
-    if constexpr (kHasStorageKernels<T>) {
+    if constexpr (kIsStoredFloat<T>) {
       if (by_columns_) {
-        return storage_kernels<T>().pack_columns(b_at(t, p, j), g_.b.col_stride, p_end - p, nj,
-                                                 panel + p * width, width);
+        return row_.pack_columns(b_at(t, p, j), g_.b.col_stride, p_end - p, nj, panel + p * width,
+                                 width);
       }
     }
     Matrix<const T> b = g_.b;
@@ -346,7 +345,7 @@ class Blocks {
   }
 
   const Gemm<T>& g_;
-  const TileKernels<Acc>& kernels_;
+  const Microkernels<Types<RowType<T>>>& row_;
   int64_t width_;              // of a panel: two vectors
   bool a_in_place_;            // rows of A are read in place
   bool by_rows_, by_columns_;  // rows or columns of B are contiguous, and packed as such

@@ -16,7 +16,7 @@ class FewRowsProduct {
  public:
   FewRowsProduct(const Gemm<T>& g, Scratch& scratch)
       : g_(g),
-        kernels_(storage_kernels<T>()),
+        row_(row<T>()),
         scratch_(scratch),
         in_place_(std::is_same_v<T, float> && g.a.col_stride == 1),
         lda_(in_place_ ? g.a.row_stride : round_up(g.k, kMostLanes)) {}
@@ -94,15 +94,15 @@ class FewRowsProduct {
         f.rows_behind = std::max<int64_t>(g_.k - p0 - f.k, 0);
         f.sums = sums + (s * slices + slice) * m * n + j0;
         f.ld_sums = n;
-        kernels_.few_rows(f);
+        row_.few_rows(f);
       }
     });
     parallel_for(g_.batch * n, kGrainWork / (slices * m), [&](int64_t begin, int64_t end) {
       while (begin < end) {
         const int64_t s = begin / n, j0 = begin % n, nj = std::min(end - begin, n - j0);
         float* const first = sums + s * slices * m * n;
-        for (int64_t i = 0; i < m; ++i) kernels_.add_slices(first + i * n + j0, slices, m * n, nj);
-        kernels_.finish(g_, s, first + j0, n, 0, m, j0, nj);
+        for (int64_t i = 0; i < m; ++i) kernels().add_slices(first + i * n + j0, slices, m * n, nj);
+        row_.finish({&g_, s, first + j0, n, 0, m, j0, nj});
         begin += nj;
       }
     });
@@ -127,14 +127,14 @@ class FewRowsProduct {
                      f.sums = sums;
                      f.ld_sums = kTaskColumns;
                      f.ldb = by_columns ? g_.b.col_stride : g_.b.row_stride;
-                     by_columns ? kernels_.few_dots(f) : kernels_.few_rows(f);
-                     kernels_.finish(g_, s, sums, kTaskColumns, 0, g_.m, j0, f.n);
+                     by_columns ? row_.few_dots(f) : row_.few_rows(f);
+                     row_.finish({&g_, s, sums, kTaskColumns, 0, g_.m, j0, f.n});
                    }
                  });
   }
 
   const Gemm<T>& g_;
-  const StorageKernels<T>& kernels_;
+  const Microkernels<Types<T>>& row_;
   Scratch& scratch_;
   const bool in_place_;
   const int64_t lda_;
@@ -155,7 +155,7 @@ bool Gemm<T>::run(Scratch& scratch) const {
     return gemm::transposed(*this).run(scratch);
   }
   scratch.add_products(Size(batch) * m * n * k);
-  if constexpr (gemm::kHasStorageKernels<T>) {
+  if constexpr (gemm::kIsStoredFloat<T>) {
     const bool few =
         (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();

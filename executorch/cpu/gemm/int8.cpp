@@ -41,7 +41,7 @@ void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t 
   if (kind.groups > 0) dots.scales = w.group_scales + begin * kind.groups;
   dots.sums = sums;
   dots.ld_sums = ld;
-  int8::kernels().dots[kind.form](dots);
+  int8::kernels().rows[kind.form].few_dots(dots);
 }
 
 /// What columns [j, j + n) have beside their weights lies elsewhere: the products hide the wait.
@@ -62,7 +62,8 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const Kind kind(g.b, g.k);
   const int8::Kernels& kernels = int8::kernels();
-  const int8::Operand& operand = kernels.dot_rows[kind.bits_row];
+  const int8::Row& row = kernels.rows[kind.form];
+  const int8::Operand& operand = row.operand;
   const uint8_t flip = g.unsigned_a ? 0x80 : 0;
   const int64_t lda = round_up(operand.row_bytes(g.k), kLine);
   uint8_t* const a = scratch.array<uint8_t>(Size(g.m) * lda);
@@ -70,14 +71,14 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   for (int64_t i = 0; i < g.m; ++i) operand.prepare(g.a + i * g.lda, flip, g.k, a + i * lda);
   const int offset = operand.offset - (g.unsigned_a ? 128 : 0);
   const int8::ByteFormat format(g);
-  const int64_t panel = kernels.columns;
+  const int64_t panel = row.columns;
   const auto finish = [&](int64_t j, int64_t n, const int32_t* sums) {
     if (int8::gives_bytes(g)) {
       const int8::ByteColumns columns(g, offset, j, n);
       kernels.finish_bytes(sums, kFewColumns, g.m, byte_results(g, format, columns, 0, j, n));
     } else {
       const int8::Columns columns(g, j, n, panel);
-      kernels.finish({&g, &columns, offset, 0, g.m, j, n, sums, kFewColumns});
+      row.finish({&g, &columns, offset, 0, g.m, j, n, sums, kFewColumns});
     }
   };
   constexpr int64_t kUnit = int8::kDotColumns;
@@ -124,15 +125,16 @@ struct Rows {
       : g(gemm),
         segments{&kFirst, 1, gemm.k},
         wide(!gemm.b.nibbles && int8::kernels().widen != nullptr),
-        padding(-int8::kernels().tile_offset[gemm.b.nibbles ? 1 : 0]) {
+        padding(-row().operand.tile_offset) {
     padded = round_up(wide ? 2 * g.k : g.k, kLine) + kRowPadding;
-    line_rows = ceil_div(g.m, ceil_div(g.m, int8::kernels().rows));
+    line_rows = ceil_div(g.m, ceil_div(g.m, row().rows));
     image_lines = ceil_div(g.m, line_rows);
     panels_first = (Size(image_lines) * line_rows * padded).within(machine().l2 / 2);
     least_lines = panels_first ? image_lines : kLeastTiles;
     most_lines = std::max(kBlockRows / line_rows, least_lines);
   }
 
+  const int8::Row& row() const { return int8::kernels().rows[Kind(g.b, g.k).form]; }
   Size bytes(int64_t n) const { return Size(panels_first ? n : 1) * line_rows * padded; }
   int8::Lines lines(int64_t, int64_t first, int64_t n, int8_t* to) const {
     const int8_t* const a = g.a + first * line_rows * g.lda;
@@ -233,7 +235,7 @@ bool sum_rows(const Int8Weights& w, int64_t n, int64_t k, int32_t* sums, float* 
   const Scratch::Frame frame(scratch);
   // A row of ones, as they are once prepared.
   const Kind kind(w, k);
-  const int8::Operand& operand = int8::kernels().dot_rows[kind.bits_row];
+  const int8::Operand& operand = int8::kernels().rows[kind.form].operand;
   const int64_t ones_bytes = round_up(k + 1, kLine);
   uint8_t* const ones = scratch.array<uint8_t>(Size(ones_bytes) + operand.row_bytes(k));
   if (ones == nullptr) return false;

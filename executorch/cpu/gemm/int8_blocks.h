@@ -5,7 +5,7 @@
 #pragma once
 
 #include <executorch/cpu/gemm/driver.h>
-#include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
@@ -22,11 +22,9 @@ struct Kind {
       : form(w.group_scales != nullptr ? kGroups
              : w.nibbles               ? kNibbles
                                        : kBytes),
-        bits_row(w.nibbles ? 1 : 0),
         groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
 
   Form form;
-  int bits_row;  // index into the kernels' tables: 0 for 8 bits, 1 for 4 bits
   int64_t groups;
 };
 
@@ -38,18 +36,17 @@ struct Segments {
   int64_t quads() const { return ceil_div(bytes, 4); }
 };
 
-/// Bytes of a packed panel, with those behind it that pack() may overwrite.
+/// Bytes of a packed panel, with those behind it that pack_columns() may overwrite.
 inline int64_t panel_bytes(const Kernels& kernels, const Segments& s) {
-  return (s.n * s.quads() + kernels.vector_bytes) * kernels.columns * 4;
+  return (s.n * s.quads() + kernels.vector_bytes) * kernels.rows[kBytes].columns * 4;
 }
 
 /// Packs columns [j0, j0 + n) of the weights.
-inline void pack_panel(const Kernels& kernels, const Int8Weights& w, const Segments& s, int64_t j0,
+inline void pack_panel(const Row& row, const Int8Weights& w, const Segments& s, int64_t j0,
                        int64_t n, uint8_t* to) {
   const int64_t bytes = w.nibbles ? ceil_div(s.bytes, 2) : s.bytes;
-  for (int64_t i = 0; i < s.n; ++i, to += s.quads() * kernels.columns * 4) {
-    kernels.pack[w.nibbles ? 1 : 0](w.data + j0 * w.row_bytes + i * bytes, w.row_bytes, n, bytes,
-                                    to);
+  for (int64_t i = 0; i < s.n; ++i, to += s.quads() * row.columns * 4) {
+    row.pack_columns(w.data + j0 * w.row_bytes + i * bytes, w.row_bytes, bytes, n, to, row.columns);
   }
 }
 
@@ -95,19 +92,20 @@ class Blocks {
         source_(source),
         kernels_(kernels()),
         kind_(gemm.b, gemm.k),
+        row_(kernels_.rows[kind_.form]),
         packed_(packed),
         format_(gemm),
-        offset_(kernels_.tile_offset[kind_.bits_row] - (gemm.unsigned_a ? 128 : 0)),
+        offset_(row_.operand.tile_offset - (gemm.unsigned_a ? 128 : 0)),
         stored_bytes_(gemm.b.nibbles ? ceil_div(gemm.k, 2) : gemm.k),
         pieces_(std::max<int64_t>(ceil_div(stored_bytes_, kPiece), 1)),
-        line_tiles_(ceil_div(source.line_rows, kernels_.rows)),
+        line_tiles_(ceil_div(source.line_rows, row_.rows)),
         low_(source.line_rows / line_tiles_),
         high_tiles_(source.line_rows % line_tiles_),
         panel_bytes_(panel_bytes(kernels_, source.segments)),
-        column_bytes_(panel_bytes_ / kernels_.columns + round_up(kind_.groups, 2) * 4),
+        column_bytes_(panel_bytes_ / row_.columns + round_up(kind_.groups, 2) * 4),
         facts_bytes_(static_cast<int64_t>(gives_bytes(g_) ? sizeof(ByteColumns) : sizeof(Columns)) /
-                     kernels_.columns),
-        sums_bytes_(int64_t{kernels_.rows} * kernels_.columns * 4) {
+                     row_.columns),
+        sums_bytes_(int64_t{row_.rows} * row_.columns * 4) {
     divide();
   }
 
@@ -144,13 +142,13 @@ class Blocks {
     rows.tile.group_quads = g_.b.group_size / 4;
     rows.tile.sums = buffers.sums;
     rows.tile.wide = source_.wide;
-    for (int64_t j = 0; j < t.nj && packed_.columns == nullptr; j += kernels_.columns) {
-      const int64_t n = std::min<int64_t>(kernels_.columns, t.nj - j);
+    for (int64_t j = 0; j < t.nj && packed_.columns == nullptr; j += row_.columns) {
+      const int64_t n = std::min<int64_t>(row_.columns, t.nj - j);
       uint8_t* const to = buffers.sums + sums_bytes_ + j * facts_bytes_;
       if (gives_bytes(g_)) {
         new (to) ByteColumns(g_, offset_, t.j0 + j, n);
       } else {
-        new (to) Columns(g_, t.j0 + j, n, kernels_.columns);
+        new (to) Columns(g_, t.j0 + j, n, row_.columns);
       }
     }
     return t.ni;
@@ -167,7 +165,7 @@ class Blocks {
   }
 
   bool panels_first() const { return source_.panels_first; }
-  int64_t panel_width(const gemm::KSlice&, int64_t) const { return kernels_.columns; }
+  int64_t panel_width(const gemm::KSlice&, int64_t) const { return row_.columns; }
 
   void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {
     const Panel panel(*this, t, j, buffers, buffers.panels + j * column_bytes_, rows.tile);
@@ -179,7 +177,7 @@ class Blocks {
     Tile& tile = rows.tile;
     const Panel panel(*this, t, j, buffers, buffers.panels, tile);
     if (!is_packed()) {
-      pack_panel(kernels_, g_.b, source_.segments, panel.j0, panel.n, buffers.panels);
+      pack_panel(row_, g_.b, source_.segments, panel.j0, panel.n, buffers.panels);
       pack_scales(panel.j0, panel.n, buffers.panels);
     }
     tile.lda = rows.lines.row_stride;
@@ -200,7 +198,7 @@ class Blocks {
 
   /// A unit is kPiece bytes of the rows of B in a panel.
   int64_t units(const gemm::KSlice& t) const {
-    return is_packed() ? 0 : ceil_div(t.nj, kernels_.columns) * pieces_;
+    return is_packed() ? 0 : ceil_div(t.nj, row_.columns) * pieces_;
   }
 
   int64_t fetch(const gemm::KSlice& t, int64_t begin, int64_t end, Rows&) const {
@@ -227,9 +225,9 @@ class Blocks {
       const Unit u(*this, t, unit);
       uint8_t* const panel = panels + (u.j - t.j0) * column_bytes_;
       const int64_t quads = u.from / 4 * (g_.b.nibbles ? 2 : 1);
-      kernels_.pack[kind_.bits_row](g_.b.data + u.j * g_.b.row_bytes + u.from, g_.b.row_bytes, u.n,
-                                    std::min(kPiece, stored_bytes_ - u.from),
-                                    panel + quads * kernels_.columns * 4);
+      row_.pack_columns(g_.b.data + u.j * g_.b.row_bytes + u.from, g_.b.row_bytes,
+                        std::min(kPiece, stored_bytes_ - u.from), u.n,
+                        panel + quads * row_.columns * 4, row_.columns);
       if (u.from == 0) pack_scales(u.j, u.n, panel);
     }
   }
@@ -241,9 +239,9 @@ class Blocks {
   /// Columns [j, j + n) of B from byte `from` of a row on.
   struct Unit {
     Unit(const Blocks& b, const gemm::KSlice& t, int64_t unit) {
-      const int64_t first = unit / b.pieces_ * b.kernels_.columns;
+      const int64_t first = unit / b.pieces_ * b.row_.columns;
       j = t.j0 + first;
-      n = std::min<int64_t>(b.kernels_.columns, t.nj - first);
+      n = std::min<int64_t>(b.row_.columns, t.nj - first);
       from = unit % b.pieces_ * kPiece;
     }
     int64_t j, n, from;
@@ -252,7 +250,7 @@ class Blocks {
   void divide() {
     gemm::Division& d = division_;
     d.m = source_.image_lines, d.n = g_.n, d.k = g_.k, d.batch = source_.images;
-    d.unit = kernels_.columns;
+    d.unit = row_.columns;
     d.depth = std::max<int64_t>(d.k, 1);
     d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
     const int64_t blocks = gemm::Division::even_blocks();
@@ -273,7 +271,7 @@ class Blocks {
   struct Panel {
     Panel(const Blocks& b, const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers,
           const uint8_t* packed, Tile& tile)
-        : j0(t.j0 + j), n(std::min<int64_t>(b.kernels_.columns, t.nj - j)) {
+        : j0(t.j0 + j), n(std::min<int64_t>(b.row_.columns, t.nj - j)) {
       tile.panel = b.is_packed() ? b.packed_.panels + j0 * b.column_bytes_ : packed;
       tile.scales = reinterpret_cast<const float*>(tile.panel + b.panel_bytes_);
       columns = b.packed_.columns == nullptr
@@ -291,9 +289,9 @@ class Blocks {
                                  byte_results(g_, format_, columns, first, panel.j0, panel.n));
       return;
     }
-    kernels_.tile[kind_.form][height](tile);
-    kernels_.finish({&g_, reinterpret_cast<const Columns*>(panel.columns), offset_, first, height,
-                     panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), kernels_.columns});
+    row_.tile[0][height](tile);
+    row_.finish({&g_, reinterpret_cast<const Columns*>(panel.columns), offset_, first, height,
+                 panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), row_.columns});
   }
 
   void pack_scales(int64_t j, int64_t n, uint8_t* panel) const {
@@ -310,6 +308,7 @@ class Blocks {
   const Source& source_;
   const Kernels& kernels_;
   const Kind kind_;
+  const Row& row_;
   const Packed packed_;
   const ByteFormat format_;
   const int offset_;

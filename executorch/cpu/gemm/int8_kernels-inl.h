@@ -169,7 +169,7 @@ HWY_INLINE void EachQuad(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes
   }
 }
 
-void PackBytes(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
+void PackBytes(const uint8_t* b, int64_t ldb, int64_t bytes, int64_t n, uint8_t* panel, int64_t) {
   EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, V x) ET_INT8_ATTR {
     Store(x, panel + d * kColumns * 4 + v * kVectorBytes);
   });
@@ -183,7 +183,7 @@ HWY_INLINE V SpreadNibbles(V x) {
   return hn::BitCast(d, hn::Sub(hn::BitCast(Bytes(), x), hn::Set(Bytes(), 8)));
 }
 
-void PackNibbles(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel) {
+void PackNibbles(const uint8_t* b, int64_t ldb, int64_t bytes, int64_t n, uint8_t* panel, int64_t) {
   EachQuad(b, ldb, n, bytes, [panel](int64_t d, int v, V x) ET_INT8_ATTR {
     uint8_t* const to = panel + 2 * d * kColumns * 4 + v * kVectorBytes;
     const hn::RebindToUnsigned<Ints> du;
@@ -294,32 +294,40 @@ void RunGroups(const Tile& t) {
 
 template <int... kHeightLess1>
 constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
-  ((k.tile[kBytes][kHeightLess1 + 1] = RunTile<kBytes, kHeightLess1 + 1>), ...);
+  ((k.rows[kBytes].tile[0][kHeightLess1 + 1] = RunTile<kBytes, kHeightLess1 + 1>), ...);
   ((k.byte_tile[kHeightLess1 + 1] = RunByteTile<kHeightLess1 + 1>), ...);
-  ((k.tile[kNibbles][kHeightLess1 + 1] = RunTile<kNibbles, kHeightLess1 + 1>), ...);
-  ((k.tile[kGroups][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
+  ((k.rows[kNibbles].tile[0][kHeightLess1 + 1] = RunTile<kNibbles, kHeightLess1 + 1>), ...);
+  ((k.rows[kGroups].tile[0][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
+}
+
+template <Form kForm>
+constexpr Row MakeRow() {
+  Row row{};
+  row.rows = kRows;
+  row.columns = kColumns;
+  if constexpr (kForm == kBytes) {
+    row.operand = {kByteOffset, kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
+    row.pack_columns = PackBytes;
+  } else {
+    row.operand = {kNibbleOffset, 0, kBlockElements, kBlockBytes, PrepareDotNibbles};
+    row.pack_columns = PackNibbles;
+  }
+  row.few_dots = RunDots<kForm>;
+  row.finish = Finish;
+  return row;
 }
 
 constexpr Kernels MakeKernels() {
   Kernels k{};
-  k.rows = kRows;
-  k.columns = kColumns;
-  k.tile_offset[0] = kByteOffset;
-  k.tile_offset[1] = kNibbleOffset;
-  k.dot_rows[0] = {kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
-  k.dot_rows[1] = {0, kBlockElements, kBlockBytes, PrepareDotNibbles};
+  k.rows[kBytes] = MakeRow<kBytes>();
+  k.rows[kNibbles] = MakeRow<kNibbles>();
+  k.rows[kGroups] = MakeRow<kGroups>();
+  FillTiles(k, std::make_integer_sequence<int, kRows>());
 #if ET_INT8_PAIRS
   k.widen = FlipRow;
 #endif
   k.vector_bytes = kVectorBytes;
-  k.pack[0] = PackBytes;
-  k.pack[1] = PackNibbles;
   k.pack_scales = PackScales;
-  FillTiles(k, std::make_integer_sequence<int, kRows>());
-  k.dots[kBytes] = RunDots<kBytes>;
-  k.dots[kNibbles] = RunDots<kNibbles>;
-  k.dots[kGroups] = RunDots<kGroups>;
-  k.finish = Finish;
   k.finish_bytes = FinishBytes;
   k.interleave = InterleaveRows;
   k.depthwise = Depthwise;

@@ -1,13 +1,11 @@
-// The int8 kernels of all instruction sets, and the choice among them. Of a target of Highway there
-// are more sets than one where some of its machines multiply and add quads of bytes, or blocks.
+// The integer rows of the table of microkernels. Of a target of Highway there are more sets than one
+// where some of its machines multiply and add quads of bytes, or blocks.
 #include <executorch/cpu/gemm/division.h>
-#include <executorch/cpu/gemm/int8_kernels.h>
-#include <executorch/cpu/gemm/int8_sets.h>
+#include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/prefetch.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -69,23 +67,32 @@ HWY_POP_ATTRIBUTES
 #endif
 #undef ET_INT8_DOT
 
-namespace executorch::cpu::int8 {
+namespace executorch::cpu::gemm {
 
 bool has_dot(int64_t target);
 bool has_blocks();
 
-template <>
-void add_sets<HWY_TARGET>(Sets& sets) {
 #ifdef ET_BLOCKS_TARGET
-  if (has_blocks()) sets.add(HWY_NAMESPACE::blocks::kKernels, HWY_TARGET);
+template <>
+bool fill<Source::Int8Blocks, HWY_TARGET>(Kernels& kernels) {
+  kernels.int8 = int8::HWY_NAMESPACE::blocks::kKernels;
+  return has_blocks();
+}
 #endif
 #ifdef ET_DOT_TARGET
-  if (has_dot(HWY_TARGET)) sets.add(HWY_NAMESPACE::dot::kKernels, HWY_TARGET);
+template <>
+bool fill<Source::Int8Dot, HWY_TARGET>(Kernels& kernels) {
+  kernels.int8 = int8::HWY_NAMESPACE::dot::kKernels;
+  return has_dot(HWY_TARGET);
+}
 #endif
-  sets.add(HWY_NAMESPACE::plain::kKernels, HWY_TARGET);
+template <>
+bool fill<Source::Int8, HWY_TARGET>(Kernels& kernels) {
+  kernels.int8 = int8::HWY_NAMESPACE::plain::kKernels;
+  return true;
 }
 
-}  // namespace executorch::cpu::int8
+}  // namespace executorch::cpu::gemm
 
 #if HWY_ONCE
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC
@@ -94,7 +101,7 @@ void add_sets<HWY_TARGET>(Sets& sets) {
 #include <sys/auxv.h>
 #endif
 
-namespace executorch::cpu::int8 {
+namespace executorch::cpu::gemm {
 
 /// Whether this machine, which has a target, multiplies and adds quads.
 bool has_dot([[maybe_unused]] int64_t target) {
@@ -122,45 +129,11 @@ bool has_blocks() {
 #endif
 }
 
-namespace {
-
-template <int... kBits>
-Sets sets_of(int64_t targets, std::integer_sequence<int, kBits...>) {
-  Sets found;
-  ((targets >> kBits & 1 ? add_sets<int64_t{1} << kBits>(found) : void()), ...);
-  return found;
+bool fill_int8(Source set, int64_t target, Kernels& kernels) {
+  if (set == Source::Int8Blocks) return fill_for<Source::Int8Blocks>(target, kernels);
+  if (set == Source::Int8Dot) return fill_for<Source::Int8Dot>(target, kernels);
+  return fill_for<Source::Int8>(target, kernels);
 }
 
-const Sets& sets() {
-  static const Sets all =
-      sets_of(hwy::SupportedTargets() | HWY_STATIC_TARGET, std::make_integer_sequence<int, 63>());
-  return all;
-}
-
-std::atomic<const Kernels*>& in_use() {
-  static std::atomic<const Kernels*> kernels = sets().list[0];
-  return kernels;
-}
-
-}  // namespace
-
-const Kernels* const* all_kernels() {
-  return sets().list;
-}
-
-const Kernels& kernels() {
-  return *in_use().load(std::memory_order_relaxed);
-}
-
-void use_kernels(const Kernels& kernels) {
-  in_use() = &kernels;
-}
-
-void use_target(int64_t target) {
-  int i = 0;
-  while (i + 1 < sets().n && sets().targets[i] < target) ++i;
-  use_kernels(*sets().list[i]);
-}
-
-}  // namespace executorch::cpu::int8
+}  // namespace executorch::cpu::gemm
 #endif  // HWY_ONCE

@@ -1,4 +1,4 @@
-/// The int8 microkernels, one set per instruction set, chosen at run time.
+/// Integer rows of the table of microkernels, and what belongs to them.
 ///
 /// A dot-product instruction multiplies a quad, four neighbouring bytes along k, and adds the
 /// products to a 32-bit sum; without one, pairs of 16-bit numbers take its place. Three kinds of
@@ -14,13 +14,15 @@
 #pragma once
 
 #include <executorch/cpu/gemm/int8.h>
+#include <executorch/cpu/gemm/microkernels.h>
 
 #include <cstdint>
 
 namespace executorch::cpu::int8 {
 
 constexpr int64_t kUnit = 32;  // elements of k; divides every group
-constexpr int kMostRows = 12, kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
+using gemm::kMostRows;
+constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
 /// Whole panels whose sums are finished at once, at most.
 constexpr int64_t kFewColumns = 2 * kMostColumns;
 
@@ -40,8 +42,10 @@ struct Tile {
   bool wide;
 };
 
-/// How rows of A are prepared for dots: in the order of the elements in B, padded with zeros.
+/// How rows of A become what microkernels read. For tiles they are shifted by tile_offset; for dots
+/// they are in the order of the elements in B, padded with zeros.
 struct Operand {
+  int tile_offset;
   int offset;     // that prepare() adds
   int64_t block;  // elements of k: rows are padded to a multiple
   int64_t bytes;  // of a prepared block
@@ -168,24 +172,29 @@ constexpr WeightForm kWeightForms[] = {{"int8", false, 0},
                                        {"int4_groups", true, 32},
                                        {"int4_groups_128", true, 128}};
 
+/// What the functions of a row take (microkernels.h). pack_columns() is told the bytes of a column,
+/// not its elements, and writes whole vectors.
+struct Types {
+  using Stored = uint8_t;
+  using Packed = uint8_t;
+  using Operand = int8::Operand;
+  using Tile = int8::Tile;
+  using Few = Dots;
+  using Results = int8::Results;
+  static constexpr int kWidths = 1;
+};
+using Row = gemm::Microkernels<Types>;
+
 struct Kernels {
-  int rows, columns;    // of the tallest tile
-  int tile_offset[2];   // of bytes and of nibbles
-  Operand dot_rows[2];  // of bytes and of nibbles
+  Row rows[3];  // by Form
   /// Makes numbers of 16 bits of a row of A: to[p] = a[p] with `flip` applied by exclusive or, p < n.
   /// Tiles of bytes do that for each panel unless it is done before; null where they need not.
   void (*widen)(const int8_t* a, uint8_t flip, int64_t n, int16_t* to);
-  int64_t vector_bytes;  // pack() writes whole vectors of a row's bytes
-  /// Columns [0, n) of `bytes` each, n <= columns; what is beyond has any
-  /// value.
-  void (*pack[2])(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, uint8_t* panel);
+  int64_t vector_bytes;
   /// scales[group, column]
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
-  void (*tile[3][kMostRows + 1])(const Tile&);  // by Form and height
-  /// The same of bytes as bytes; sums are memory for them.
+  /// Tiles of bytes whose results are bytes; sums are memory for them.
   void (*byte_tile[kMostRows + 1])(const Tile&, const ByteResults&);
-  void (*dots[3])(const Dots&);
-  void (*finish)(const Results&);
   /// Bytes from the sums of `rows` rows, `ld` apart.
   void (*finish_bytes)(const int32_t* sums, int64_t ld, int64_t rows, const ByteResults&);
   /// Quads of the first piece from `to` on, of the others to_step behind those before: their four
@@ -194,13 +203,5 @@ struct Kernels {
   void (*depthwise)(const DepthwiseTile&);
   int depthwise_offset;
 };
-
-const Kernels& kernels();
-/// For tests: all that this machine can run, best first, null behind the last;
-/// and which of them kernels() gives from now on.
-const Kernels* const* all_kernels();
-void use_kernels(const Kernels& kernels);
-/// The best of those that one of Highway's targets has, from now on; 0: that this machine has.
-void use_target(int64_t target);
 
 }  // namespace executorch::cpu::int8

@@ -1,6 +1,6 @@
 #include <executorch/cpu/gemm/int8.h>
-#include <executorch/cpu/gemm/int8_kernels.h>
-#include <executorch/cpu/gemm/int8_testing.h>
+#include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/kernels_testing.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
@@ -118,8 +118,8 @@ struct Example {
   }
 };
 
-class Int8 : public OnEachInt8Set {};
-INSTANTIATE_TEST_SUITE_P(Sets, Int8, testing::Range(0, count_int8_sets()));
+class Int8 : public OnEachSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, Int8, testing::Range(0, gemm::count_sets()));
 
 TEST_P(Int8, ComputesBytesOfAnySize) {
   for (const int64_t m : {1, 2, 5, 9, 12, 30}) {
@@ -199,9 +199,9 @@ TEST_P(Int8, EqualsTheBestKernelsBitByBit) {
       Example e(m, 50, 333, nibbles);
       std::vector<float> found(static_cast<size_t>(m) * 50), expected = found;
       run(e.gemm(found.data()));
-      int8::use_kernels(*int8::all_kernels()[0]);
+      gemm::use_set(0);
       run(e.gemm(expected.data()));
-      int8::use_kernels(*int8::all_kernels()[GetParam()]);
+      gemm::use_set(GetParam());
       EXPECT_EQ(found, expected);
     }
   }

@@ -1,124 +1,98 @@
-/// The microkernels of float and integer matrix products, one set per instruction set, chosen at
-/// run time.
-///
-/// A block of C is computed from rows of A, unpacked (or converted, row by row), and panels of B
-/// packed as panel[p * width + j], where the width is one or two vectors. The sums of a tile,
-/// `rows` times two vectors, fill the registers. Each step along k takes two loads of B, and for
-/// each row one broadcast of A and two multiply-adds, so that multiply-adds limit it, not loads.
-/// The panels come from the L2 cache: two vectors for every 12 (AVX-512) or 6 rows, far below its
-/// bandwidth.
+/// The table of microkernels: for each instruction set a row for each type that B has, chosen at run
+/// time. Declarations, dispatch, tests and benchmarks know a type by its row.
+///   float, F16, BF16           ET_STORED_FLOATS; sums are floats
+///   double, uint32_t, uint64_t  the other accumulators: integers of Gemm are added up as these,
+///                              for their overflow wraps; tiles only
+///   int8, int4, int4 in groups  int8::Form; A is int8, sums are int32, those of groups float
+/// A source file fills in the rows, or the functions of rows, that it compiles for each of Highway's
+/// targets. Sets of integer rows are finer than targets: some of a target's machines multiply and
+/// add quads of bytes, or blocks, in one instruction.
 #pragma once
 
-#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/gemm/float_kernels.h>
+#include <executorch/cpu/gemm/int8_kernels.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 namespace executorch::cpu::gemm {
 
-/// What tiles do for the next slice between their multiply-adds, which leave loads and stores idle:
-/// they prefetch rows of memory into L2, and copy rows of B to panels `kRowsBehind` rows later, when
-/// they have arrived and are still there. A row at a time, for memory is read in longer pieces then.
-/// Tiles advance this, `rate` at each of their k / kSteps steps.
-template <class Acc>
-struct Ahead {
-  static constexpr int64_t kSteps = 4, kRow = 1 << 20, kRowsBehind = 16;
+/// Whether the row of T is its own, and packs, multiplies few rows and finishes; else it is that of
+/// Accumulator<T>.
+template <class T>
+constexpr bool kIsStoredFloat = !std::is_integral_v<T> && !std::is_same_v<T, double>;
+template <class T>
+using RowType = std::conditional_t<kIsStoredFloat<T>, T, Accumulator<T>>;
 
-  /// Rows of `lines` cache lines, `stride` bytes apart.
-  const char* fetch = nullptr;
-  int64_t rows_to_fetch = 0, lines = 0, stride = 0;
-  /// Rows of pieces of two vectors: piece q of row i is from[i * ld + q * width], and becomes
-  /// to[i * width + q * step].
-  const Acc* from = nullptr;
-  Acc* to = nullptr;
-  int64_t rows_to_copy = 0, pieces = 0, ld = 0, step = 0;
-  int64_t rate = 0, due = 0;  // in kRow
+/// The rows of one instruction set.
+struct Kernels {
+#define ET_ROW(T, name) Microkernels<Types<T>>,
+  std::tuple<ET_STORED_FLOATS(ET_ROW) Microkernels<Types<double>>, Microkernels<Types<uint32_t>>,
+             Microkernels<Types<uint64_t>>>
+      rows = {};
+#undef ET_ROW
+  int8::Kernels int8 = {};
+  /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
+  void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n) = nullptr;
 
-  /// All rows are done after `steps` steps.
-  void spread_over(int64_t steps) {
-    const int64_t rows = rows_to_copy > 0 ? rows_to_copy + kRowsBehind : rows_to_fetch;
-    rate = rows * kRow / std::max<int64_t>(steps, 1) + 1;
+  template <class T>
+  Microkernels<Types<T>>& row() {
+    return std::get<Microkernels<Types<T>>>(rows);
+  }
+  template <class T>
+  const Microkernels<Types<T>>& row() const {
+    return std::get<Microkernels<Types<T>>>(rows);
   }
 };
 
-/// One tile: to[i, j] = min(max(sums[i, j] + partial[i, j] + bias[j] + residual[i, j], low), high)
-/// where sums[i, j] = sum_p a[i * lda + p] * b[p * ldb + j]. Terms without data are absent, and
-/// bounds without `bounded`. The last three are for floats only.
-template <class Acc>
-struct Tile {
-  const Acc* a;
-  int64_t lda;
-  const Acc* b;
-  int64_t ldb;  // the width of a packed panel; or of B itself where its rows are contiguous
-  int64_t k;
-  Acc* to;
-  int64_t ld_to;
-  const Acc* partial = nullptr;
-  int64_t ld_partial = 0;
-  const Acc* bias = nullptr;
-  const Acc* residual = nullptr;
-  int64_t ld_residual = 0;
-  bool bounded = false;
-  Acc low = 0, high = 0;
-  Ahead<Acc>* ahead = nullptr;  // scalar kernels may have none
-};
+/// Those that products use: of the best set that this machine has, unless another one is chosen.
+const Kernels& kernels();
 
-constexpr int kMostRows = 12;
-constexpr int kMostLanes = 16;
-
-template <class Acc>
-struct TileKernels {
-  int rows;   // height of the tallest tile
-  int lanes;  // of a vector; a panel is one or two wide
-  /// [width / lanes - 1][height]
-  void (*tile[2][kMostRows + 1])(const Tile<Acc>&);
-};
-
-template <class Acc>
-const TileKernels<Acc>& tile_kernels();
-
-/// Rows of A (converted to float, contiguous) against a B read where it lies.
+/// The row of operands of type T.
 template <class T>
-struct FewRows {
-  const float* a;
-  int64_t lda;
-  int64_t m;
-  int64_t k;
-  const T* b;
-  int64_t ldb;  // elements
-  int64_t n;
-  int64_t rows_behind = 0;  // of B after those, which this thread probably reads next
-  float* sums;              // [m, n]
-  int64_t ld_sums;
-};
-/// Most rows of A for which that is faster than blocks: where columns of B are contiguous (packing
-/// would transpose them), and where rows are.
-constexpr int64_t kFewDots = 16, kFewRows = 8;
+const Microkernels<Types<RowType<T>>>& row() {
+  return kernels().row<RowType<T>>();
+}
 
-/// The functions that depend on the storage type, of every stored floating type.
-template <class T>
-struct StorageKernels {
-  /// to[j] = from[j], j < n
-  void (*convert)(const T* from, int64_t n, float* to);
-  /// Packs k rows of B as rows [p0, p0 + k) of the panels of n columns and `depth` rows, which
-  /// follow one another: panel[(p0 + p) * width + j] = b[p * ldb + j], zero beyond n. The last
-  /// panel is one vector wide if that is enough.
-  void (*pack_rows)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int64_t p0,
-                    int64_t depth);
-  /// Packs one panel of n columns: panel[p * width + j] = b[j * ldb + p], zero for n <= j < width.
-  void (*pack_columns)(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, int64_t width);
-  /// Columns of B are contiguous: b[j * ldb + p].
-  void (*few_dots)(const FewRows<T>&);
-  /// Rows of B are contiguous: b[p * ldb + j]. Up to kFewRows rows of A.
-  void (*few_rows)(const FewRows<T>&);
-  /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
-  void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n);
-  /// Finishes sums[i * ld + j] of the block at (i0, j0) of batch entry s and stores it in C.
-  void (*finish)(const Gemm<T>&, int64_t s, const float* sums, int64_t ld, int64_t i0, int64_t ni,
-                 int64_t j0, int64_t nj);
-};
+/// For tests: the sets that this machine has, the best one first, and which of them kernels() gives
+/// from now on.
+int count_sets();
+void use_set(int set);
+/// The best set of one of Highway's targets from now on; 0: that this machine has.
+void use_target(int64_t target);
 
-template <class T>
-const StorageKernels<T>& storage_kernels();
+// ---- what fills the table ----
+
+enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Blocks };
+
+/// Fills in what a source file compiles for one of Highway's targets; false if the build does not
+/// contain it, or this machine lacks its instructions.
+template <Source kSource, int64_t kTarget>
+bool fill(Kernels&) {
+  return false;
+}
+
+/// The same where a number says the target. For the source file alone, which specialises fill().
+template <Source kSource>
+bool fill_for(int64_t target, Kernels& kernels) {
+  return [&]<int... kBits>(std::integer_sequence<int, kBits...>) {
+    return ((target == int64_t{1} << kBits && fill<kSource, int64_t{1} << kBits>(kernels)) || ...);
+  }
+  (std::make_integer_sequence<int, 63>());
+}
+
+bool fill_tiles(int64_t target, Kernels& kernels);
+bool fill_storage(int64_t target, Kernels& kernels);
+bool fill_int8(Source set, int64_t target, Kernels& kernels);
 
 }  // namespace executorch::cpu::gemm
+
+namespace executorch::cpu::int8 {
+
+inline const Kernels& kernels() {
+  return gemm::kernels().int8;
+}
+
+}  // namespace executorch::cpu::int8

@@ -10,10 +10,6 @@
 
 namespace executorch::cpu::gemm {
 
-/// Whether storage_kernels<T>() exists.
-template <class T>
-constexpr bool kHasStorageKernels = !std::is_integral_v<T> && !std::is_same_v<T, double>;
-
 template <class T>
 Matrix<T> transposed(const Matrix<T>& x) {
   return {x.data, x.col_stride, x.row_stride};
@@ -40,13 +36,13 @@ const T* element(const Matrix<const T>& x, int64_t i, int64_t j) {
   return x.data + i * x.row_stride + j * x.col_stride;
 }
 
-/// StorageKernels::finish for every type.
+/// Microkernels::finish for every type.
 template <class T>
 void finish(const Gemm<T>& g, int64_t s, const Accumulator<T>* sums, int64_t ld, int64_t i0,
             int64_t ni, int64_t j0, int64_t nj) {
   using Acc = Accumulator<T>;
-  if constexpr (kHasStorageKernels<T>) {
-    storage_kernels<T>().finish(g, s, sums, ld, i0, ni, j0, nj);
+  if constexpr (kIsStoredFloat<T>) {
+    row<T>().finish({&g, s, sums, ld, i0, ni, j0, nj});
   } else {
     const bool adds = g.addend.data != nullptr && g.beta != Acc(0);
     for (int64_t i = i0; i < i0 + ni; ++i, sums += ld) {
@@ -69,7 +65,7 @@ void finish(const Gemm<T>& g, int64_t s, const Accumulator<T>* sums, int64_t ld,
 template <class T>
 void convert(const T* from, int64_t n, Accumulator<T>* to) {
   if constexpr (std::is_class_v<T>) {
-    storage_kernels<T>().convert(from, n, to);
+    row<T>().operand.convert(from, n, to);
   } else {
     std::copy_n(from, n, to);
   }
@@ -83,7 +79,7 @@ void gather(const T* from, int64_t stride, int64_t n, Accumulator<T>* to) {
     for (int64_t j = 0; j < n; j += 64) {
       const int64_t nj = std::min<int64_t>(64, n - j);
       for (int64_t l = 0; l < nj; ++l) buffer[l] = from[(j + l) * stride];
-      storage_kernels<T>().convert(buffer, nj, to + j);
+      row<T>().operand.convert(buffer, nj, to + j);
     }
   } else {
     for (int64_t j = 0; j < n; ++j) to[j] = static_cast<Accumulator<T>>(from[j * stride]);
@@ -95,13 +91,13 @@ void gather(const T* from, int64_t stride, int64_t n, Accumulator<T>* to) {
 template <class T>
 void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<T>* to,
                   int64_t ld) {
-  if constexpr (kHasStorageKernels<T>) {
+  if constexpr (kIsStoredFloat<T>) {
     if (a.col_stride == 1) {
       for (int64_t i = 0; i < ni; ++i) convert(a.data + i * a.row_stride, np, to + i * ld);
       return;
     }
     if (a.row_stride == 1) {
-      return storage_kernels<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld);
+      return row<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld);
     }
   }
   for (int64_t i = 0; i < ni; ++i) gather(element(a, i, 0), a.col_stride, np, to + i * ld);

@@ -180,19 +180,21 @@ void FinishStrided(const Gemm<T>& g, const Block<T>& b) {
 }
 
 template <class T>
-void Finish(const Gemm<T>& g, int64_t s, const float* sums, int64_t ld, int64_t i0, int64_t ni,
-            int64_t j0, int64_t nj) {
+void Finish(const Results<T>& e) {
+  const Gemm<T>& g = *e.gemm;
   const auto part = [&](auto x, int64_t batch_stride) {
-    if (x.data != nullptr) x.data += s * batch_stride + i0 * x.row_stride + j0 * x.col_stride;
+    if (x.data != nullptr) {
+      x.data += e.s * batch_stride + e.i0 * x.row_stride + e.j0 * x.col_stride;
+    }
     return x;
   };
-  Block<T> b = {sums,
-                ld,
+  Block<T> b = {e.sums,
+                e.ld,
                 part(g.c, g.c_batch),
                 part(g.addend, g.addend_batch),
                 part(g.residual, g.residual_batch),
-                ni,
-                nj};
+                e.ni,
+                e.nj};
   if (g.beta == 0) b.addend.data = nullptr;
   const auto by_rows = [](const auto& x) { return x.data == nullptr || x.col_stride == 1; };
   const bool contiguous = by_rows(b.c) && by_rows(b.addend) && by_rows(b.residual);
@@ -203,34 +205,35 @@ void Finish(const Gemm<T>& g, int64_t s, const float* sums, int64_t ld, int64_t 
 }
 
 template <class T>
-const StorageKernels<T>& Table() {
-  static constexpr StorageKernels<T> kTable = {
-      Convert<T>, PackRows<T>, PackColumns<T>, FewDots<T>, FewRowsOfB<T>, AddSlices, Finish<T>};
-  return kTable;
+void FillRow(Microkernels<Types<T>>& row) {
+  row.operand = {Convert<T>};
+  row.pack_columns = PackColumns<T>;
+  row.pack_rows = PackRows<T>;
+  row.few_dots = FewDots<T>;
+  row.few_rows = FewRowsOfB<T>;
+  row.finish = Finish<T>;
 }
 
-#define ET_ROW(T, name)                    \
-  const StorageKernels<T>& name##Table() { \
-    return Table<T>();                     \
-  }
-ET_STORED_FLOATS(ET_ROW)
-#undef ET_ROW
-
 }  // namespace HWY_NAMESPACE
+
+template <>
+bool fill<Source::Storage, HWY_TARGET>(Kernels& kernels) {
+#define ET_ROW(T, name) HWY_NAMESPACE::FillRow(kernels.row<T>());
+  ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
+  kernels.add_slices = HWY_NAMESPACE::AddSlices;
+  return true;
+}
+
 }  // namespace executorch::cpu::gemm
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace executorch::cpu::gemm {
 
-#define ET_ROW(T, name)                         \
-  HWY_EXPORT(name##Table);                      \
-  template <>                                   \
-  const StorageKernels<T>& storage_kernels() {  \
-    return HWY_DYNAMIC_DISPATCH(name##Table)(); \
-  }
-ET_STORED_FLOATS(ET_ROW)
-#undef ET_ROW
+bool fill_storage(int64_t target, Kernels& kernels) {
+  return fill_for<Source::Storage>(target, kernels);
+}
 
 }  // namespace executorch::cpu::gemm
 #endif  // HWY_ONCE

@@ -180,54 +180,39 @@ void RunTile(const Tile<Acc>& t) {
   Store(t, sums);
 }
 
-template <class Acc, int... kHeightLess1>
-constexpr TileKernels<Acc> MakeTable(std::integer_sequence<int, kHeightLess1...>) {
-  return {kRows,
-          static_cast<int>(hn::MaxLanes(Tag<Acc>())),
-          {{nullptr, RunTile<Acc, kHeightLess1 + 1, 1>...},
-           {nullptr, RunTile<Acc, kHeightLess1 + 1, 2>...}}};
+template <class T, int... kHeightLess1>
+void FillRow(Microkernels<Types<T>>& row, std::integer_sequence<int, kHeightLess1...>) {
+  using Acc = Accumulator<T>;
+  row.rows = kRows;
+  row.columns = 2 * static_cast<int>(hn::MaxLanes(Tag<Acc>()));
+  ((row.tile[0][kHeightLess1 + 1] = RunTile<Acc, kHeightLess1 + 1, 1>), ...);
+  ((row.tile[1][kHeightLess1 + 1] = RunTile<Acc, kHeightLess1 + 1, 2>), ...);
 }
 
-template <class Acc>
-const TileKernels<Acc>& TilesOf() {
-  static constexpr auto kTable = MakeTable<Acc>(std::make_integer_sequence<int, kRows>());
-  return kTable;
-}
-
-const TileKernels<float>& FloatTiles() {
-  return TilesOf<float>();
-}
-#if HWY_HAVE_FLOAT64
-const TileKernels<double>& DoubleTiles() {
-  return TilesOf<double>();
-}
-#endif
-const TileKernels<uint32_t>& WordTiles() {
-  return TilesOf<uint32_t>();
+template <class T>
+void FillRow(Kernels& kernels) {
+  FillRow<T>(kernels.row<T>(), std::make_integer_sequence<int, kRows>());
 }
 
 }  // namespace HWY_NAMESPACE
+
+template <>
+bool fill<Source::Tiles, HWY_TARGET>(Kernels& kernels) {
+#define ET_ROW(T, name) HWY_NAMESPACE::FillRow<T>(kernels);
+  ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
+#if HWY_HAVE_FLOAT64
+  HWY_NAMESPACE::FillRow<double>(kernels);
+#endif
+  HWY_NAMESPACE::FillRow<uint32_t>(kernels);
+  return true;
+}
+
 }  // namespace executorch::cpu::gemm
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace executorch::cpu::gemm {
-
-HWY_EXPORT(FloatTiles);
-#if HWY_HAVE_FLOAT64  // of the baseline: where that has them, all targets do
-HWY_EXPORT(DoubleTiles);
-#endif
-HWY_EXPORT(WordTiles);
-
-template <>
-const TileKernels<float>& tile_kernels() {
-  return HWY_DYNAMIC_DISPATCH(FloatTiles)();
-}
-template <>
-const TileKernels<uint32_t>& tile_kernels() {
-  return HWY_DYNAMIC_DISPATCH(WordTiles)();
-}
-
 namespace {
 
 // Plain loops, which the compiler may vectorise, for types that vector units do not multiply.
@@ -249,25 +234,21 @@ void run_scalar_tile(const Tile<Acc>& t) {
 }
 
 template <class Acc>
-constexpr TileKernels<Acc> kScalarTiles = {
-    2,
-    4,
-    {{nullptr, run_scalar_tile<Acc, 1, 1>, run_scalar_tile<Acc, 2, 1>},
-     {nullptr, run_scalar_tile<Acc, 1, 2>, run_scalar_tile<Acc, 2, 2>}}};
+void fill_scalar(Microkernels<Types<Acc>>& row) {
+  row.rows = 2;
+  row.columns = 8;
+  row.tile[0][1] = run_scalar_tile<Acc, 1, 1>;
+  row.tile[0][2] = run_scalar_tile<Acc, 2, 1>;
+  row.tile[1][1] = run_scalar_tile<Acc, 1, 2>;
+  row.tile[1][2] = run_scalar_tile<Acc, 2, 2>;
+}
 
 }  // namespace
 
-template <>
-const TileKernels<double>& tile_kernels() {
-#if HWY_HAVE_FLOAT64
-  return HWY_DYNAMIC_DISPATCH(DoubleTiles)();
-#else
-  return kScalarTiles<double>;
-#endif
-}
-template <>
-const TileKernels<uint64_t>& tile_kernels() {
-  return kScalarTiles<uint64_t>;
+bool fill_tiles(int64_t target, Kernels& kernels) {
+  fill_scalar(kernels.row<double>());  // for targets without vectors of them
+  fill_scalar(kernels.row<uint64_t>());
+  return fill_for<Source::Tiles>(target, kernels);
 }
 
 }  // namespace executorch::cpu::gemm

@@ -295,7 +295,7 @@ class Products {
     } else {
       channels_by_pixels(g, n_pixels, product);
     }
-    if constexpr (gemm::kHasStorageKernels<T>) {
+    if constexpr (gemm::kIsStoredFloat<T>) {
       if (product.b_source.produce == gather_patch_panel<T>) {
         FloatImage image;
         if (!float_image(g, scratch, image)) return false;
@@ -440,7 +440,7 @@ bool Conv<T>::run(Scratch& scratch) const {
   if constexpr (std::is_same_v<T, float>) {
     if (in_phases) return run_in_phases(c, scratch);
   }
-  if constexpr (gemm::kHasStorageKernels<T>) {
+  if constexpr (gemm::kIsStoredFloat<T>) {
     if (is_depthwise(c)) return run_depthwise(c, scratch);
   }
   return Products<T>(c).run(scratch);

@@ -44,7 +44,8 @@ struct Plan {
            x.out == x.in && y.base + x.base == 0;
     // What is read in place is copied to that end where several panels share it.
     const int8::Kernels& kernels = int8::kernels();
-    wide = kernels.widen != nullptr && (!direct || c.group_out > kernels.columns);
+    wide =
+        kernels.widen != nullptr && (!direct || c.group_out > kernels.rows[int8::kBytes].columns);
     direct = direct && (flat || !wide);
     columns = direct ? x.in : x.extent(x.out);
     channels = direct ? c.groups * c.group_in : c.group_in;
@@ -74,7 +75,7 @@ struct Image {
 
   Image(const Plan& p, const Int8Gemm& product, int64_t index)
       : plan(p), g(product), group(index), segments(p.segments), wide(p.wide) {
-    const int64_t tiles = ceil_div(g.m, int8::kernels().rows);
+    const int64_t tiles = ceil_div(g.m, int8::kernels().rows[int8::kBytes].rows);
     line_rows = p.flat ? ceil_div(g.m, tiles) : p.x.out;
     images = p.flat ? 1 : p.conv.batch;
     image_lines = p.flat ? ceil_div(g.m, line_rows) : p.y.out;
@@ -170,7 +171,7 @@ struct Image {
 };
 
 int64_t panels_of(const Int8Conv& conv) {
-  return ceil_div(conv.group_out, int8::kernels().columns);
+  return ceil_div(conv.group_out, int8::kernels().rows[int8::kBytes].columns);
 }
 
 /// What the filter of a convolution grows to: the groups' panels, then their columns.
@@ -179,8 +180,8 @@ struct Packing {
 
   Packing(const Int8Conv& conv, const Segments& s) {
     const int8::Kernels& kernels = int8::kernels();
-    const Size panel =
-        (Size(s.n) * s.quads() + kernels.vector_bytes) * int64_t{kernels.columns} * 4;
+    const Size panel = (Size(s.n) * s.quads() + kernels.vector_bytes) *
+                       int64_t{kernels.rows[int8::kBytes].columns} * 4;
     group_bytes = panel * panels_of(conv);
     weights_bytes = round_up(group_bytes * conv.groups, kLine);
     columns = int8::gives_bytes(conv.product) ? Size(conv.groups) * panels_of(conv) : 0;
@@ -254,23 +255,24 @@ bool Int8Conv::pack(Int8Filter& filter) const {
 
 bool Int8Conv::pack_panels(Int8Filter& filter) const {
   const int8::Kernels& kernels = int8::kernels();
+  const int8::Row& row = kernels.rows[int8::kBytes];
   const Plan plan(*this);
   const Packing packing(*this, plan.segments);
   if (!packing.is_sound(*this)) return true;
   std::unique_ptr<uint8_t[]> rows;
   if (filter_step != 1) {
-    rows.reset(new (std::nothrow) uint8_t[static_cast<size_t>(kernels.columns * product.k)]);
+    rows.reset(new (std::nothrow) uint8_t[static_cast<size_t>(row.columns * product.k)]);
     if (rows == nullptr) return false;
   }
   if (!filter.resize(packing.bytes)) return false;
   uint8_t* to = filter.data_.get();
   auto* columns = reinterpret_cast<int8::ByteColumns*>(to + packing.weights_bytes.value());
-  const int offset = kernels.tile_offset[0] - (product.unsigned_a ? 128 : 0);
+  const int offset = row.operand.tile_offset - (product.unsigned_a ? 128 : 0);
   for (int64_t g = 0; g < groups; ++g) {
     const Int8Gemm of = of_group(g);
-    for (int64_t j = 0; j < group_out; j += kernels.columns) {
-      const int64_t n = std::min<int64_t>(kernels.columns, group_out - j);
-      int8::pack_panel(kernels, rows_of(*this, of.b, j, n, rows.get()), plan.segments, 0, n, to);
+    for (int64_t j = 0; j < group_out; j += row.columns) {
+      const int64_t n = std::min<int64_t>(row.columns, group_out - j);
+      int8::pack_panel(row, rows_of(*this, of.b, j, n, rows.get()), plan.segments, 0, n, to);
       to += int8::panel_bytes(kernels, plan.segments);
       if (packing.columns.value() > 0) new (columns++) int8::ByteColumns(of, offset, j, n);
     }

@@ -63,17 +63,17 @@ class Sparse {
   }
 
   static void finish(const Int8Gemm& g, int64_t first, int64_t rows, const int32_t* sums) {
-    const int8::Kernels& kernels = int8::kernels();
+    const int8::Row& row = int8::kernels().rows[int8::kBytes];
     const int8::ByteFormat format(g);
-    for (int64_t j = 0; j < g.n; j += kernels.columns) {
-      const int64_t n = std::min<int64_t>(kernels.columns, g.n - j);
+    for (int64_t j = 0; j < g.n; j += row.columns) {
+      const int64_t n = std::min<int64_t>(row.columns, g.n - j);
       if (int8::gives_bytes(g)) {
         const int8::ByteColumns columns(g, 0, j, n);
-        kernels.finish_bytes(sums + j, g.n, rows,
-                             int8::byte_results(g, format, columns, first, j, n));
+        int8::kernels().finish_bytes(sums + j, g.n, rows,
+                                     int8::byte_results(g, format, columns, first, j, n));
       } else {
-        const int8::Columns columns(g, j, n, kernels.columns);
-        kernels.finish({&g, &columns, 0, first, rows, j, n, sums + j, g.n});
+        const int8::Columns columns(g, j, n, row.columns);
+        row.finish({&g, &columns, 0, first, rows, j, n, sums + j, g.n});
       }
     }
   }

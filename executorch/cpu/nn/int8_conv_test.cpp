@@ -1,5 +1,5 @@
-#include <executorch/cpu/gemm/int8_kernels.h>
-#include <executorch/cpu/gemm/int8_testing.h>
+#include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/kernels_testing.h>
 #include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
@@ -229,8 +229,8 @@ const Sizes kSizes[] = {
     {"depthwise, padding alone", 1, 1, 1, {3, 3}, 1, 3, 1, 5, 1, 1, false, true},
 };
 
-class Int8Conv_ : public OnEachInt8Set {};
-INSTANTIATE_TEST_SUITE_P(Sets, Int8Conv_, testing::Range(0, count_int8_sets()));
+class Int8Conv_ : public OnEachSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, Int8Conv_, testing::Range(0, gemm::count_sets()));
 
 TEST_P(Int8Conv_, IsExactForAnySize) {
   for (const Sizes& sizes : kSizes) {

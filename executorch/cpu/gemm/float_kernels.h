@@ -1,0 +1,115 @@
+/// Arguments of the microkernels of floats, doubles and integers that Gemm multiplies.
+///
+/// A block of C is computed from rows of A, unpacked (or converted, row by row), and panels of B
+/// packed as panel[p * width + j], where the width is one or two vectors. The sums of a tile,
+/// `rows` times two vectors, fill the registers. Each step along k takes two loads of B, and for
+/// each row one broadcast of A and two multiply-adds, so that multiply-adds limit it, not loads.
+/// The panels come from the L2 cache: two vectors for every 12 (AVX-512) or 6 rows, far below its
+/// bandwidth.
+#pragma once
+
+#include <executorch/cpu/gemm/gemm.h>
+#include <executorch/cpu/gemm/microkernels.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace executorch::cpu::gemm {
+
+/// What tiles do for the next slice between their multiply-adds, which leave loads and stores idle:
+/// they prefetch rows of memory into L2, and copy rows of B to panels `kRowsBehind` rows later, when
+/// they have arrived and are still there. A row at a time, for memory is read in longer pieces then.
+/// Tiles advance this, `rate` at each of their k / kSteps steps.
+template <class Acc>
+struct Ahead {
+  static constexpr int64_t kSteps = 4, kRow = 1 << 20, kRowsBehind = 16;
+
+  /// Rows of `lines` cache lines, `stride` bytes apart.
+  const char* fetch = nullptr;
+  int64_t rows_to_fetch = 0, lines = 0, stride = 0;
+  /// Rows of pieces of two vectors: piece q of row i is from[i * ld + q * width], and becomes
+  /// to[i * width + q * step].
+  const Acc* from = nullptr;
+  Acc* to = nullptr;
+  int64_t rows_to_copy = 0, pieces = 0, ld = 0, step = 0;
+  int64_t rate = 0, due = 0;  // in kRow
+
+  /// All rows are done after `steps` steps.
+  void spread_over(int64_t steps) {
+    const int64_t rows = rows_to_copy > 0 ? rows_to_copy + kRowsBehind : rows_to_fetch;
+    rate = rows * kRow / std::max<int64_t>(steps, 1) + 1;
+  }
+};
+
+/// One tile: to[i, j] = min(max(sums[i, j] + partial[i, j] + bias[j] + residual[i, j], low), high)
+/// where sums[i, j] = sum_p a[i * lda + p] * b[p * ldb + j]. Terms without data are absent, and
+/// bounds without `bounded`. The last three are for floats only.
+template <class Acc>
+struct Tile {
+  const Acc* a;
+  int64_t lda;
+  const Acc* b;
+  int64_t ldb;  // the width of a packed panel; or of B itself where its rows are contiguous
+  int64_t k;
+  Acc* to;
+  int64_t ld_to;
+  const Acc* partial = nullptr;
+  int64_t ld_partial = 0;
+  const Acc* bias = nullptr;
+  const Acc* residual = nullptr;
+  int64_t ld_residual = 0;
+  bool bounded = false;
+  Acc low = 0, high = 0;
+  Ahead<Acc>* ahead = nullptr;  // scalar kernels may have none
+};
+
+constexpr int kMostLanes = 16;
+
+/// Rows of A (converted to float, contiguous) against a B read where it lies.
+template <class T>
+struct FewRows {
+  const float* a;
+  int64_t lda;
+  int64_t m;
+  int64_t k;
+  const T* b;
+  int64_t ldb;  // elements
+  int64_t n;
+  int64_t rows_behind = 0;  // of B after those, which this thread probably reads next
+  float* sums;              // [m, n]
+  int64_t ld_sums;
+};
+/// Most rows of A for which that is faster than blocks: where columns of B are contiguous (packing
+/// would transpose them), and where rows are.
+constexpr int64_t kFewDots = 16, kFewRows = 8;
+
+/// How rows of A become what microkernels read.
+template <class T>
+struct Operand {
+  /// to[j] = from[j], j < n
+  void (*convert)(const T* from, int64_t n, float* to);
+};
+
+/// Sums of the block at (i0, j0) of batch entry s, sums[i * ld + j], which become its results.
+template <class T>
+struct Results {
+  const Gemm<T>* gemm;
+  int64_t s;
+  const float* sums;
+  int64_t ld, i0, ni, j0, nj;
+};
+
+/// What the functions of a row take (microkernels.h). A panel is panel[p * width + j], with zeros
+/// where B has no column.
+template <class T>
+struct Types {
+  using Stored = T;
+  using Packed = Accumulator<T>;
+  using Operand = gemm::Operand<T>;
+  using Tile = gemm::Tile<Accumulator<T>>;
+  using Few = FewRows<T>;
+  using Results = gemm::Results<T>;
+  static constexpr int kWidths = 2;
+};
+
+}  // namespace executorch::cpu::gemm
