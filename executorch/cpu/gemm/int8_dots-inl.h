@@ -311,6 +311,7 @@ HWY_INLINE void DotsOf(const Dots& t) {
 template <Form kForm, int kScales>
 void RunDotsOf(const Dots& t) {
   if (t.m == 1) return DotsOf<kForm, 1, kScales>(t);
+  if (t.m == 2) return DotsOf<kForm, 2, kScales>(t);
   DotsOf<kForm, kDotRows, kScales>(t);
 }
 
