@@ -86,12 +86,43 @@ class BundledHandle {
   std::map<std::string, std::unique_ptr<MethodHandle>> methods_;
 };
 
+/// For the debugger: single steps, where an instruction comes from, values.
+void bind_steps(nb::class_<MethodHandle>& type) {
+  type.def(
+          "_step",
+          [](MethodHandle& self) -> nb::object {
+            const auto step = self.runner().step();
+            if (!step) return nb::none();
+            return nb::make_tuple(step->chain, step->instruction, step->ran);
+          },
+          "Runs one instruction after set_inputs(): (chain, instruction, whether it had anything "
+          "to do); None at the end.")
+      .def(
+          "_origin",
+          [](MethodHandle& self, size_t chain, size_t instruction,
+             const std::string& operation) -> nb::object {
+            runtime::InstructionOrigin origin;
+            if (!self.origin(chain, instruction, operation, origin)) return nb::none();
+            return nb::make_tuple(origin.op, origin.module_path, origin.file, origin.line);
+          },
+          nb::arg("chain"), nb::arg("instruction"), nb::arg("operation") = "",
+          "(operator, module path, Python file, line) that an instruction comes from, or an "
+          "operation that its delegate reports by that name; None if the program does not say.")
+      .def(
+          "_value",
+          [](nb::object self, size_t index) {
+            return nb::cast<MethodHandle&>(self).runner().value(index, self);
+          },
+          nb::arg("index"), "A copy of the value with that number; None while it has no memory.");
+}
+
 void bind_method(nb::module_& m) {
   const auto call = [](nb::object self, nb::object inputs, bool clone) {
     return nb::cast<MethodHandle&>(self).runner().call(inputs, clone, self);
   };
-  nb::class_<MethodHandle>(m, "ExecuTorchMethod", "A loaded method with memory of its own.")
-      .def(
+  nb::class_<MethodHandle> type(m, "ExecuTorchMethod", "A loaded method with memory of its own.");
+  bind_steps(type);
+  type.def(
           "set_inputs",
           [](MethodHandle& self, nb::object inputs) { self.runner().set_inputs(inputs); },
           nb::arg("inputs"))
@@ -118,32 +149,6 @@ void bind_method(nb::module_& m) {
             return nb::cast<MethodHandle&>(self).runner().attribute(name, self);
           },
           nb::arg("name"), "The tensor of a named mutable buffer; it aliases the method's memory.")
-      .def(
-          "_step",
-          [](MethodHandle& self) -> nb::object {
-            const auto step = self.runner().step();
-            if (!step) return nb::none();
-            return nb::make_tuple(step->chain, step->instruction, step->ran);
-          },
-          "Runs one instruction after set_inputs(): (chain, instruction, whether it had anything "
-          "to do); None at the end.")
-      .def(
-          "_origin",
-          [](MethodHandle& self, size_t chain, size_t instruction,
-             const std::string& operation) -> nb::object {
-            runtime::InstructionOrigin origin;
-            if (!self.origin(chain, instruction, operation, origin)) return nb::none();
-            return nb::make_tuple(origin.op, origin.module_path, origin.file, origin.line);
-          },
-          nb::arg("chain"), nb::arg("instruction"), nb::arg("operation") = "",
-          "(operator, module path, Python file, line) that an instruction comes from, or an "
-          "operation that its delegate reports by that name; None if the program does not say.")
-      .def(
-          "_value",
-          [](nb::object self, size_t index) {
-            return nb::cast<MethodHandle&>(self).runner().value(index, self);
-          },
-          nb::arg("index"), "A copy of the value with that number; None while it has no memory.")
       .def(
           "method_meta", [](MethodHandle& self) { return self.runner().meta(); },
           nb::keep_alive<0, 1>());
