@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "executorch/cpu/machine_limits.cpp"
@@ -86,9 +85,11 @@ int64_t multiply_bytes(int64_t times) {
   const int8::Row& row = int8::kernels().rows[int8::kBytes];
   const bool wide = int8::kernels().widen != nullptr;
   const int64_t lda = wide ? 2 * kTerms : kTerms;  // bytes
-  const std::vector<int8_t> a(static_cast<size_t>(row.rows * lda), 1);
-  const std::vector<uint8_t> panel(static_cast<size_t>(kTerms * row.columns), 1);
-  std::vector<int32_t> sums(static_cast<size_t>(row.rows * row.columns));
+  alignas(64) std::array<int8_t, int8::kMostRows * 2 * kTerms> a;
+  alignas(64) std::array<uint8_t, kTerms * int8::kMostColumns> panel;
+  alignas(64) std::array<int32_t, int8::kMostRows * int8::kMostColumns> sums;
+  a.fill(1);
+  panel.fill(1);
   int8::Tile tile{};
   tile.a = a.data();
   tile.lda = lda;

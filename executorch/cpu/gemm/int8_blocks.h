@@ -37,8 +37,8 @@ struct Segments {
 };
 
 /// Bytes of a packed panel, with those behind it that pack_columns() may overwrite.
-inline int64_t panel_bytes(const Kernels& kernels, const Segments& s) {
-  return (s.n * s.quads() + kernels.vector_bytes) * kernels.rows[kBytes].columns * 4;
+inline Size panel_bytes(const Kernels& kernels, const Segments& s) {
+  return (Size(s.n) * s.quads() + kernels.vector_bytes) * int64_t{kernels.rows[kBytes].columns} * 4;
 }
 
 /// Packs columns [j0, j0 + n) of the weights.
@@ -101,7 +101,7 @@ class Blocks {
         line_tiles_(ceil_div(source.line_rows, row_.rows)),
         low_(source.line_rows / line_tiles_),
         high_tiles_(source.line_rows % line_tiles_),
-        panel_bytes_(panel_bytes(kernels_, source.segments)),
+        panel_bytes_(panel_bytes(kernels_, source.segments).value()),
         column_bytes_(panel_bytes_ / row_.columns + round_up(kind_.groups, 2) * 4),
         facts_bytes_(static_cast<int64_t>(gives_bytes(g_) ? sizeof(ByteColumns) : sizeof(Columns)) /
                      row_.columns),

@@ -9,10 +9,10 @@ class Table : public OnEachSet {};
 INSTANTIATE_TEST_SUITE_P(Sets, Table, testing::Range(0, count_sets()));
 
 template <class Types>
-void expect_tiles(const Microkernels<Types>& row, int widths) {
+void expect_tiles(const Microkernels<Types>& row) {
   ASSERT_TRUE(row.rows >= 1 && row.rows <= kMostRows) << row.rows;
   ASSERT_GE(row.columns, 1);
-  for (int width = 0; width < widths; ++width) {
+  for (int width = 0; width < Types::kWidths; ++width) {
     for (int height = 1; height <= kMostRows; ++height) {
       EXPECT_EQ(row.tile[width][height] != nullptr, height <= row.rows) << width << ' ' << height;
     }
@@ -30,7 +30,7 @@ TEST_P(Table, HasTilesOfEveryHeightForEachOperandOfGemm){
 #define ET_ROW(T, name)                 \
   {                                     \
     SCOPED_TRACE(#name);                \
-    expect_tiles(row<T>(), 2);          \
+    expect_tiles(row<T>());             \
     EXPECT_EQ(row<T>().columns % 2, 0); \
   }
     ET_OPERANDS(ET_ROW)
@@ -54,7 +54,7 @@ TEST_P(Table, HasEveryFunctionForFloats) {
 TEST_P(Table, HasEveryFunctionForIntegerWeights) {
   const int8::Kernels& integers = int8::kernels();
   for (const int8::Row& row : integers.rows) {
-    expect_tiles(row, 1);
+    expect_tiles(row);
     expect_functions(row);
     EXPECT_NE(row.operand.prepare, nullptr);
     EXPECT_LE(row.columns, int8::kMostColumns);

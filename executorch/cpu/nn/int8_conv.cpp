@@ -179,10 +179,7 @@ struct Packing {
   Size group_bytes, weights_bytes, columns, bytes;
 
   Packing(const Int8Conv& conv, const Segments& s) {
-    const int8::Kernels& kernels = int8::kernels();
-    const Size panel = (Size(s.n) * s.quads() + kernels.vector_bytes) *
-                       int64_t{kernels.rows[int8::kBytes].columns} * 4;
-    group_bytes = panel * panels_of(conv);
+    group_bytes = int8::panel_bytes(int8::kernels(), s) * panels_of(conv);
     weights_bytes = round_up(group_bytes * conv.groups, kLine);
     columns = int8::gives_bytes(conv.product) ? Size(conv.groups) * panels_of(conv) : 0;
     bytes = weights_bytes + columns * sizeof(int8::ByteColumns);
@@ -273,7 +270,7 @@ bool Int8Conv::pack_panels(Int8Filter& filter) const {
     for (int64_t j = 0; j < group_out; j += row.columns) {
       const int64_t n = std::min<int64_t>(row.columns, group_out - j);
       int8::pack_panel(row, rows_of(*this, of.b, j, n, rows.get()), plan.segments, 0, n, to);
-      to += int8::panel_bytes(kernels, plan.segments);
+      to += int8::panel_bytes(kernels, plan.segments).value();
       if (packing.columns.value() > 0) new (columns++) int8::ByteColumns(of, offset, j, n);
     }
   }
