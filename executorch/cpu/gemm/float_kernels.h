@@ -19,10 +19,10 @@ namespace executorch::cpu::gemm {
 /// What tiles do for the next slice between their multiply-adds, which leave loads and stores idle:
 /// they prefetch rows of memory into L2, and copy rows of B to panels `kRowsBehind` rows later, when
 /// they have arrived and are still there. A row at a time, for memory is read in longer pieces then.
-/// Tiles advance this, `rate` at each of their k / kSteps steps.
+/// Tiles advance this, `rate` for each of their k / kSteps steps, kStepsAtOnce steps at a time.
 template <class Acc>
 struct Ahead {
-  static constexpr int64_t kSteps = 4, kRow = 1 << 20, kRowsBehind = 16;
+  static constexpr int64_t kSteps = 4, kStepsAtOnce = 8, kRow = 1 << 20, kRowsBehind = 16;
 
   /// Rows of `lines` cache lines, `stride` bytes apart.
   const char* fetch = nullptr;

@@ -40,27 +40,40 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// Rows of A by three: an address is one of these plus 0, lda or 2 lda, for which there are
-// instructions.
+// Rows of A by three: an address is one of these plus 0, lda or 2 lda, which instructions add.
 template <class Acc, int kHeight>
 struct Rows {
-  static constexpr int kGroups = (kHeight + 2) / 3;
-  const Acc* at[kGroups];
-  int64_t lda;
+  static_assert(kHeight <= 12);
+  const Acc *first, *second, *third, *fourth;
+  int64_t lda, two_lda;
 
-  Rows(const Acc* a, int64_t ld) : lda(ld) {
-    for (int g = 0; g < kGroups; ++g) at[g] = a + 3 * g * ld;
+  Rows(const Acc* a, int64_t ld)
+      : first(a),
+        second(a + 3 * ld),
+        third(a + 6 * ld),
+        fourth(a + 9 * ld),
+        lda(ld),
+        two_lda(2 * ld) {
+    asm("" : "+r"(two_lda));
   }
-  // The compiler is not to know how they hang together: it would keep all sums of offsets, on the
-  // stack.
+  // The compiler is not to know how pointers and strides hang together: it would keep all sums of
+  // offsets, on the stack. Neither would it keep an array of pointers in registers.
   HWY_INLINE void Hide() {
-#pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) asm("" : "+r"(at[g]));
+    asm("" : "+r"(first));
+    if constexpr (kHeight > 3) asm("" : "+r"(second));
+    if constexpr (kHeight > 6) asm("" : "+r"(third));
+    if constexpr (kHeight > 9) asm("" : "+r"(fourth));
   }
-  HWY_INLINE void Advance(int64_t n) {
-#pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) at[g] += n;
+  HWY_INLINE const Acc* operator[](int i) const {
+    return (i < 3   ? first
+            : i < 6 ? second
+            : i < 9 ? third
+                    : fourth) +
+           (i % 3 == 0   ? 0
+            : i % 3 == 1 ? lda
+                         : two_lda);
   }
+  HWY_INLINE void Advance(int64_t n) { first += n, second += n, third += n, fourth += n; }
 };
 
 // Sums += the next n columns of A times as many rows of B.
@@ -77,7 +90,7 @@ HWY_INLINE void MultiplyAdd(Rows<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, i
     for (int v = 0; v < kVectors; ++v) y[v] = hn::LoadU(d, b + v * kLanes);
 #pragma GCC unroll 12
     for (int i = 0; i < kHeight; ++i) {
-      const auto x = hn::Set(d, a.at[i / 3][i % 3 * a.lda + p]);
+      const auto x = hn::Set(d, a[i][p]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) AddProduct(x, y[v], sums.lanes[i][v]);
       Use(x);
@@ -146,11 +159,11 @@ HWY_INLINE void CopyRow(Ahead<Acc>& ahead) {
   --ahead.rows_to_copy;
 }
 
-// One step of the next slice's rows.
+// The next slice's rows that are due after so many steps.
 template <class Acc>
-HWY_INLINE void Advance(Ahead<Acc>& ahead) {
+HWY_INLINE void Advance(Ahead<Acc>& ahead, int64_t steps) {
   constexpr int64_t kBehind = Ahead<Acc>::kRowsBehind;
-  for (ahead.due += ahead.rate; ahead.due >= ahead.kRow; ahead.due -= ahead.kRow) {
+  for (ahead.due += ahead.rate * steps; ahead.due >= ahead.kRow; ahead.due -= ahead.kRow) {
     if (ahead.rows_to_fetch > 0) FetchRow(ahead);
     const int64_t waiting = ahead.rows_to_fetch > 0 ? ahead.rows_to_fetch + kBehind : 0;
     if (ahead.rows_to_copy > waiting) CopyRow(ahead);
@@ -172,9 +185,14 @@ void RunTile(const Tile<Acc>& t) {
   Ahead<Acc>& ahead = *t.ahead;
   constexpr int64_t kSteps = Ahead<Acc>::kSteps;
   int64_t p = t.k;
-  for (; p >= kSteps; p -= kSteps) {
-    Advance(ahead);
-    MultiplyAdd<kSteps>(a, b, ldb, sums);
+  while (p >= kSteps) {
+    // Counting for every step would cost a tenth of the instructions.
+    int64_t n = std::min(p / kSteps, Ahead<Acc>::kStepsAtOnce);
+    p -= n * kSteps;
+    Advance(ahead, n);
+    do {
+      MultiplyAdd<kSteps>(a, b, ldb, sums);
+    } while (--n > 0);
   }
   for (; p > 0; --p) MultiplyAdd<1>(a, b, ldb, sums);
   Store(t, sums);
