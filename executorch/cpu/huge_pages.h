@@ -1,5 +1,7 @@
-/// Memory in huge pages, for measuring: what a mapped program file is, and the fastest to read.
+/// Memory in huge pages: what a mapped program file is, and the fastest to read.
 #pragma once
+
+#include <executorch/cpu/size.h>
 
 #include <sys/mman.h>
 
@@ -12,17 +14,22 @@ namespace executorch::cpu {
 template <class T>
 using HugeArray = std::unique_ptr<T[], decltype(&std::free)>;
 
-/// n elements without values, null where there is no memory; in usual pages where the system has no
-/// others.
+/// n elements without values, null where there is no memory; what does not fill a huge page is in
+/// usual ones, as all of it where the system has no others.
 template <class T>
 HugeArray<T> huge_array(size_t n) {
   constexpr size_t kHugePage = 2 << 20;
-  const size_t bytes = (n * sizeof(T) + kHugePage - 1) / kHugePage * kHugePage;
-  HugeArray<T> array(static_cast<T*>(std::aligned_alloc(kHugePage, bytes)), &std::free);
+  const Size bytes = Size(n) * sizeof(T);
+  void* data = nullptr;
+  if (!bytes.fits<size_t>() ||
+      ::posix_memalign(&data, kHugePage, static_cast<size_t>(bytes.value())) != 0) {
+    data = nullptr;
+  }
 #if defined(MADV_HUGEPAGE)
-  if (array != nullptr) (void)::madvise(array.get(), bytes, MADV_HUGEPAGE);
+  const size_t whole = static_cast<size_t>(bytes.value_or(0)) / kHugePage * kHugePage;
+  if (data != nullptr && whole > 0) (void)::madvise(data, whole, MADV_HUGEPAGE);
 #endif
-  return array;
+  return {static_cast<T*>(data), &std::free};
 }
 
 }  // namespace executorch::cpu

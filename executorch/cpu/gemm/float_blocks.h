@@ -36,9 +36,10 @@ class Blocks {
     const bool in_memory = kIsStoredFloat<T> && g.b_source.produce == nullptr;
     by_rows_ = in_memory && g.b.col_stride == 1;
     by_columns_ = in_memory && !by_rows_ && g.b.row_stride == 1;
+    if (by_rows_ && has_panels(g)) panels_ = g.b_panels.data;
     const bool read_once = std::is_same_v<T, float> && by_rows_ && g.m <= kReadOnceRows;
     const bool share_sets = g.b.row_stride * kSize % kSetStride == 0;
-    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * row_.rows;
+    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * row_.rows && panels_ == nullptr;
     divide(!read_once || g.k <= kShallow ? kDepth : share_sets ? kPackedDepth : kInPlaceDepth);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(division_.depth, kMostLanes);
     adds_ = g.addend.data != nullptr && g.beta != Acc(0);
@@ -66,7 +67,8 @@ class Blocks {
 
   Memory memory() const {
     const Size columns = division_.columns();
-    return {columns * division_.depth * kSize, Size(a_in_place_ ? 0 : row_.rows) * lda_ * kSize,
+    return {panels_ != nullptr ? 0 : columns * division_.depth * kSize,
+            Size(a_in_place_ ? 0 : row_.rows) * lda_ * kSize,
             columns * (division_.n_slices == 1 ? row_.rows : division_.rows) * kSize};
   }
 
@@ -131,12 +133,12 @@ class Blocks {
 
   /// A unit is a row of B, or kMostLanes rows of a panel, or a panel.
   int64_t units(const KSlice& t) const {
-    if (by_rows_) return t.np;
-    return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
+    if (panels_ == nullptr && by_rows_) return t.np;
+    return ceil_div(t.nj, width_) * (panels_ != nullptr || by_columns_ ? pieces(t) : 1);
   }
 
   bool tiles_pack(const KSlice& t) const {
-    return std::is_same_v<T, Acc> && by_rows_ && t.nj % width_ == 0;
+    return std::is_same_v<T, Acc> && by_rows_ && t.nj % width_ == 0 && panels_ == nullptr;
   }
   void pack_rest(const KSlice& t, uint8_t* to, const Rows& rows) const {
     if (rows.ahead.rows_to_copy > 0) pack(t, t.np - rows.ahead.rows_to_copy, t.np, to);
@@ -145,12 +147,21 @@ class Blocks {
   int64_t fetch(const KSlice& t, int64_t begin, int64_t end, Rows& rows) const {
     if (begin >= end) return 0;
     Ahead<Acc>& ahead = rows.ahead;
-    if (by_rows_) {
+    const int64_t j = begin / pieces(t) * width_, first = begin % pieces(t);
+    const int64_t p = first * kMostLanes;
+    if (panels_ != nullptr || by_columns_) {
+      end = std::min(end, begin - first + pieces(t));  // of one panel
+    }
+    if (panels_ != nullptr) {
+      const int64_t width = panel_width(t, j);
+      const int64_t n = std::min((first + end - begin) * kMostLanes, t.np) - p;
+      ahead.fetch = reinterpret_cast<const char*>(panel_at(t, j) + p * width);
+      ahead.lines = kPieceLines;
+      ahead.stride = kPieceLines * kLine;
+      ahead.rows_to_fetch = ceil_div(n * width * kSize, ahead.stride);
+    } else if (by_rows_) {
       fetch_rows(t, begin, end - begin, ahead);
     } else if (by_columns_) {
-      const int64_t j = begin / pieces(t) * width_, first = begin % pieces(t);
-      end = std::min(end, begin - first + pieces(t));  // of one panel
-      const int64_t p = first * kMostLanes;
       ahead.fetch = reinterpret_cast<const char*>(b_at(t, p, j));
       ahead.stride = g_.b.col_stride * kStored;
       ahead.rows_to_fetch = std::min(width_, t.nj - j);
@@ -161,6 +172,7 @@ class Blocks {
   }
 
   void pack(const KSlice& t, int64_t begin, int64_t end, uint8_t* to) const {
+    if (panels_ != nullptr) return;
     Acc* const panels = reinterpret_cast<Acc*>(to);
     const int64_t in_place = columns_in_place(t);
     if constexpr (kIsStoredFloat<T>) {
@@ -183,6 +195,8 @@ class Blocks {
  private:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(Acc));
   static constexpr auto kStored = static_cast<int64_t>(sizeof(T));
+  /// Of a packed panel that are prefetched together.
+  static constexpr int64_t kPieceLines = 16;
 
   void divide(int64_t depth) {
     Division& d = division_;
@@ -211,6 +225,10 @@ class Blocks {
   /// The columns of B that are read in place, whole panels; the rest is packed.
   int64_t columns_in_place(const KSlice& t) const {
     return b_in_place_ ? t.nj / width_ * width_ : 0;
+  }
+  /// Row 0 of the slice of the packed panel that begins at its column j.
+  const Acc* panel_at(const KSlice& t, int64_t j) const {
+    return panels_ + (t.j0 + j) * g_.k + t.p0 * panel_width(t, j);
   }
   /// Row p and column j of the slice.
   const T* b_at(const KSlice& t, int64_t p, int64_t j) const {
@@ -265,8 +283,12 @@ class Blocks {
     if (is_last(t) && j < rows.finished) finish_in_tile(t, rows.i, j, tile);
     tile.b = reinterpret_cast<const Acc*>(buffers.panels) + (j - in_place) * t.np;
     tile.ldb = width;
-    rows.b_step = width_ * t.np;
+    rows.b_step = width_ * (panels_ != nullptr ? g_.k : t.np);
     rows.width = width_;
+    if (panels_ != nullptr) {
+      tile.b = panel_at(t, j);
+      return;
+    }
     if constexpr (std::is_same_v<T, Acc>) {
       if (j < in_place) {
         tile.b = b_at(t, 0, j);
@@ -346,10 +368,11 @@ class Blocks {
 
   const Gemm<T>& g_;
   const Microkernels<Types<RowType<T>>>& row_;
-  int64_t width_;              // of a panel: two vectors
-  bool a_in_place_;            // rows of A are read in place
-  bool by_rows_, by_columns_;  // rows or columns of B are contiguous, and packed as such
-  bool b_in_place_;            // rows of B are read in place
+  int64_t width_;                // of a panel: two vectors
+  bool a_in_place_;              // rows of A are read in place
+  bool by_rows_, by_columns_;    // rows or columns of B are contiguous, and packed as such
+  bool b_in_place_;              // rows of B are read in place
+  const Acc* panels_ = nullptr;  // of all of B
   int64_t lda_;
   bool adds_;          // there is an addend
   bool tiles_finish_;  // tiles store the result

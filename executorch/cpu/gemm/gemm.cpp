@@ -25,7 +25,11 @@ class FewRowsProduct {
     const Scratch::Frame frame(scratch_);
     if (!in_place_ && !convert_a()) return false;
     const bool by_columns = g_.b.row_stride == 1 && (g_.b.col_stride != 1 || g_.m > kFewRows);
-    if (by_columns || !run_slices()) run_columns(by_columns);
+    if (!by_columns && has_panels(g_)) {
+      run_panels();
+    } else if (by_columns || !run_slices()) {
+      run_columns(by_columns);
+    }
     return true;
   }
 
@@ -34,6 +38,8 @@ class FewRowsProduct {
   // K-slices, as many as cores may share, of at least so many bytes, and whole numbers of rows that
   // are added at once. No sum depends on the number of threads.
   static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 16;
+  // How far ahead of its use a panel is prefetched.
+  static constexpr int64_t kPanelBytesAhead = 4096;
   // Columns whose sums leave room in an L2 cache of 256 KiB.
   static constexpr int64_t kSlicedColumns = 4096;
 
@@ -64,13 +70,17 @@ class FewRowsProduct {
     return g_.batch == 1 && g_.n > kTaskColumns && g_.k * g_.n >= kFetchedMatrix / kSize;
   }
 
+  /// Rows of a K-slice of a B whose rows are contiguous.
+  int64_t slice_depth() const {
+    const int64_t most = std::min(kSlices, g_.k * g_.n / (kSliceBytes / kSize));
+    return most < 2 || g_.k <= kSliceRows ? g_.k : round_up(ceil_div(g_.k, most), kSliceRows);
+  }
+
   // A large B whose rows are contiguous. Memory delivers half as much again when each thread reads
   // whole rows, one after the other, as when it walks down a few columns: threads share K.
   bool run_slices() {
-    const int64_t most = std::min(kSlices, g_.k * g_.n / (kSliceBytes / kSize));
-    if (most < 2 || g_.k <= kSliceRows) return false;
-    const int64_t m = g_.m, n = g_.n, depth = round_up(ceil_div(g_.k, most), kSliceRows);
-    const int64_t slices = ceil_div(g_.k, depth);
+    const int64_t m = g_.m, n = g_.n, depth = slice_depth(), slices = ceil_div(g_.k, depth);
+    if (slices == 1) return false;
     // More threads than slices share columns, too.
     const int64_t wanted =
         std::min(ceil_div(Division::n_threads(), g_.batch * slices), ceil_div(n, kTaskColumns));
@@ -107,6 +117,58 @@ class FewRowsProduct {
       }
     });
     return true;
+  }
+
+  // Panels of B, each read from its beginning to its end, a K-slice after the other.
+  void run_panels() {
+    const int64_t width = row_.columns;
+    const int64_t chunk = Division::even_columns(g_.batch * g_.n, width, width, kTaskColumns);
+    const int64_t n_chunks = ceil_div(g_.n, chunk);
+    const int64_t work = chunk * g_.k * std::max<int64_t>(g_.m / 2, 1);
+    if (is_fetched()) {
+      const int64_t bytes = chunk * g_.k * kSize;
+      will_read({g_.b_panels.data, bytes, 1, bytes, bytes});
+    }
+    parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
+                 [&](int64_t begin, int64_t end) {
+                   alignas(64) float sums[kFewRows * kTaskColumns];
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
+                     const int64_t nj = std::min(chunk, g_.n - j0);
+                     for (int64_t j = 0; j < nj; j += width) add_panel(s, j0 + j, sums + j);
+                     row_.finish({&g_, s, sums, kTaskColumns, 0, g_.m, j0, nj});
+                   }
+                 });
+  }
+
+  /// sums[i, j] of all rows and the columns of the panel at column `column` of batch entry s.
+  void add_panel(int64_t s, int64_t column, float* sums) const {
+    const bool whole = g_.n - column > row_.columns / 2;
+    const int64_t width = whole ? row_.columns : row_.columns / 2, depth = slice_depth();
+    const int64_t n_tiles = ceil_div(g_.m, row_.rows);
+    const FewRows<T> f = columns(s, column, width);
+    Ahead<float> ahead;
+    Tile<float> t = {};
+    t.lda = lda_;
+    t.ldb = width;
+    t.ld_to = t.ld_partial = kTaskColumns;
+    t.ahead = &ahead;
+    for (int64_t p = 0; p < g_.k; p += depth) {
+      t.b = g_.b_panels.data + column * g_.k + p * width;
+      t.k = std::min(depth, g_.k - p);
+      ahead.fetch = reinterpret_cast<const char*>(t.b) + kPanelBytesAhead;
+      ahead.lines = Ahead<float>::kSteps * width * kSize / kLine;
+      ahead.stride = ahead.lines * kLine;
+      ahead.rows_to_fetch = t.k / Ahead<float>::kSteps;
+      ahead.rate = ahead.kRow;
+      for (int64_t tile = 0; tile < n_tiles; ++tile) {
+        const int64_t i = g_.m * tile / n_tiles, height = g_.m * (tile + 1) / n_tiles - i;
+        t.a = f.a + i * lda_ + p;
+        t.to = sums + i * kTaskColumns;
+        t.partial = p > 0 ? t.to : nullptr;
+        row_.tile[whole ? 1 : 0][height](t);
+      }
+    }
   }
 
   void run_columns(bool by_columns) {
