@@ -1,6 +1,7 @@
 #include <executorch/extension/data_loader/file_mapping.h>
 #include <executorch/extension/data_loader/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 
@@ -59,17 +60,29 @@ void FileMapping::remove_owner() {
   if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
-void FileMapping::forget(void* data, size_t size) const {
+void FileMapping::forget(const void* data, size_t size) const {
   const size_t page = get_os_page_size();
   const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + size;
   const uintptr_t first = round_up(begin, page);
   const uintptr_t last = begin + size == reinterpret_cast<uintptr_t>(data_) + size_
                              ? round_up(end, page)
                              : end / page * page;
-  if (first >= last) return;
-  void* const pages = reinterpret_cast<void*>(first);
-  (void)::munlock(pages, last - first);
-  (void)::madvise(pages, last - first, MADV_DONTNEED);
+  give_back(first, last);
+}
+
+void FileMapping::release(const void* data, size_t size) const {
+  if (size == 0) return;
+  const auto begin = reinterpret_cast<uintptr_t>(data), all = reinterpret_cast<uintptr_t>(data_);
+  // Reading the neighbour of a range that was given back maps a huge page that both share.
+  give_back(std::max(begin / kHugePage * kHugePage, all),
+            std::min(round_up(begin + size, kHugePage), round_up(all + size_, get_os_page_size())));
+}
+
+void FileMapping::give_back(uintptr_t begin, uintptr_t end) {
+  if (begin >= end) return;
+  void* const pages = reinterpret_cast<void*>(begin);
+  (void)::munlock(pages, end - begin);
+  (void)::madvise(pages, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace executorch::extension::internal

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace executorch::extension::internal {
 
@@ -26,11 +27,15 @@ class FileMapping {
   void remove_owner();
   /// Gives the memory of the range's pages back, those apart that its neighbours share, and
   /// unlocks them.
-  void forget(void* data, size_t size) const;
+  void forget(const void* data, size_t size) const;
+  /// Gives the memory of a range back, of which nothing was freed: with all of its pages, huge ones
+  /// whole. Its neighbours are read again when they are touched.
+  void release(const void* data, size_t size) const;
 
  private:
   FileMapping(char* data, size_t size) : data_(data), size_(size) {}
   ~FileMapping();
+  static void give_back(uintptr_t begin, uintptr_t end);
 
   char* const data_;
   const size_t size_;

@@ -58,6 +58,14 @@ class DataLoader {
 
   /// Bytes of the whole source.
   ET_NODISCARD virtual Result<size_t> size() const = 0;
+
+  /// Gives back the memory of a part of what load() gave: who reads it again gets the same bytes,
+  /// from the source. False, and nothing is done, where the loader cannot do that; `size` 0 asks.
+  virtual bool release(const void* data, size_t size) const {
+    (void)data;
+    (void)size;
+    return false;
+  }
 };
 
 }  // namespace runtime
