@@ -238,9 +238,10 @@ class Match {
   bool is_operand(int v) const {
     return graph_.is_float(v) && graph_.tensor(v).scalar_type() == type_ && graph_.stable(v);
   }
+  // Products of a batch may each have a matrix of their own.
   bool is_weights(const Graph::Chain& chain) const {
-    return type_ == ScalarType::Float && graph_.values()[chain.base].constant &&
-           graph_.tensor(chain.base).dim() == 2 &&
+    return !is(root_, "bmm.out") && type_ == ScalarType::Float &&
+           graph_.values()[chain.base].constant && graph_.tensor(chain.base).dim() == 2 &&
            PackedWeights::is_worth(graph_.tensor(chain.base).numel());
   }
   static bool copies(const Graph::Chain& chain) {

@@ -118,3 +118,27 @@ def test_memory_is_freed_with_the_program(program_file: Path) -> None:
         del method
     _, after = resident_kb(program_file)
     assert after - before < 2 * WEIGHT_KB
+
+
+class Batch(nn.Module):
+    """A product whose batch goes through two constant matrices, each for two entries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(2 * 256, 256) / 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.weight.view(2, 1, 256, 256).expand(2, 2, 256, 256)
+        return torch.relu(torch.bmm(x, weights.reshape(4, 256, 256)))
+
+
+def test_matrices_of_a_batch_stay_apart(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, x = Batch().eval(), torch.randn(4, 300, 256)
+    path = tmp_path / "batch.pte"
+    path.write_bytes(to_edge(export(module, (x,))).to_executorch().buffer)
+    method = Runtime.get().load_program(path).load_method("forward")
+    with torch.no_grad():
+        expected = module(x)
+    for _ in range(3):
+        torch.testing.assert_close(method.execute([x])[0], expected, rtol=1e-4, atol=1e-5)
