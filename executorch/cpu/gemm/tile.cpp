@@ -56,8 +56,8 @@ struct Rows {
         two_lda(2 * ld) {
     asm("" : "+r"(two_lda));
   }
-  // The compiler is not to know how pointers and strides hang together: it would keep all sums of
-  // offsets, on the stack. Neither would it keep an array of pointers in registers.
+  // Hides from the compiler that these pointers and strides are multiples of one stride: it would
+  // compute all their sums ahead and keep them on the stack, as it would an array of pointers.
   HWY_INLINE void Hide() {
     asm("" : "+r"(first));
     if constexpr (kHeight > 3) asm("" : "+r"(second));

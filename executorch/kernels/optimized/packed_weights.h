@@ -8,9 +8,9 @@
 
 namespace executorch::optimized {
 
-/// The weight of one call. Products of many rows pack it, for all methods of the program, once that
-/// costs less than it saves; its own memory is given back then, so that it exists once. Weights that
-/// the program's loader cannot read again stay as they are.
+/// The weight of one call. Products of many rows pack it, for all methods of the program, after some
+/// hundred rows; its own memory is given back then, so that it exists once. Weights that the
+/// program's loader cannot read again stay as they are.
 class PackedWeights {
  public:
   /// Whether so many floats are enough: smaller weights stay in a cache.
