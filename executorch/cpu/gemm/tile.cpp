@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/row_pointers.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/prefetch.h>
 
@@ -40,45 +41,9 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// Rows of A by three: an address is one of these plus 0, lda or 2 lda, which instructions add.
-template <class Acc, int kHeight>
-struct Rows {
-  static_assert(kHeight <= 12);
-  const Acc *first, *second, *third, *fourth;
-  int64_t lda, two_lda;
-
-  Rows(const Acc* a, int64_t ld)
-      : first(a),
-        second(a + 3 * ld),
-        third(a + 6 * ld),
-        fourth(a + 9 * ld),
-        lda(ld),
-        two_lda(2 * ld) {
-    asm("" : "+r"(two_lda));
-  }
-  // Hides from the compiler that these pointers and strides are multiples of one stride: it would
-  // compute all their sums ahead and keep them on the stack, as it would an array of pointers.
-  HWY_INLINE void Hide() {
-    asm("" : "+r"(first));
-    if constexpr (kHeight > 3) asm("" : "+r"(second));
-    if constexpr (kHeight > 6) asm("" : "+r"(third));
-    if constexpr (kHeight > 9) asm("" : "+r"(fourth));
-  }
-  HWY_INLINE const Acc* operator[](int i) const {
-    return (i < 3   ? first
-            : i < 6 ? second
-            : i < 9 ? third
-                    : fourth) +
-           (i % 3 == 0   ? 0
-            : i % 3 == 1 ? lda
-                         : two_lda);
-  }
-  HWY_INLINE void Advance(int64_t n) { first += n, second += n, third += n, fourth += n; }
-};
-
 // Sums += the next n columns of A times as many rows of B.
 template <int n, class Acc, int kHeight, int kVectors>
-HWY_INLINE void MultiplyAdd(Rows<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, int64_t ldb,
+HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, int64_t ldb,
                             Sums<Acc, kHeight, kVectors>& sums) {
   const Tag<Acc> d;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
@@ -179,7 +144,7 @@ void RunTile(const Tile<Acc>& t) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = hn::Zero(d);
   }
-  Rows<Acc, kHeight> a(t.a, t.lda);
+  RowPointers<Acc, kHeight> a(t.a, t.lda);
   const Acc* HWY_RESTRICT b = t.b;
   const int64_t ldb = t.ldb;
   Ahead<Acc>& ahead = *t.ahead;

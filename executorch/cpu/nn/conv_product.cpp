@@ -1,5 +1,7 @@
+#include <executorch/cpu/gemm/row_pointers.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/nn/conv_product.h>
+#include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,6 +26,8 @@ constexpr int kVectors = 3;
 
 // 32 registers hold 8 x 3 sums, 16 hold 4 x 3, beside three vectors of B and one of A.
 constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 8 : 4;
+constexpr int kSteps = 2;  // of an unrolled loop; with more, GCC keeps some sums on the stack
+constexpr int kWeightsOfLine = static_cast<int>(kLine / sizeof(float));
 
 /// Sums of a tile that need more than a bound: the residual, other functions. They lie in
 /// sums[i * kVectors * kLanes + j]; n columns of them are stored at column j0.
@@ -49,6 +53,36 @@ HWY_INLINE bool IsBounded(const PlaneProduct& p) {
          (p.act.kind == Activation::Kind::None || p.act.kind == Activation::Kind::Clamp);
 }
 
+/// sums += the next n columns of a times as many rows of b.
+template <int n, bool kOffsets, int kHeight, int kWide>
+HWY_INLINE void MultiplyAdd(gemm::RowPointers<float, kHeight>& a, const float* HWY_RESTRICT& b,
+                            int64_t ldb, const int64_t*& offsets, V (&sums)[kHeight][kWide]) {
+  const Floats d;
+  a.Hide();
+#pragma GCC unroll 2
+  for (int q = 0; q < n; ++q) {
+    const float* row = b;
+    if (kOffsets) {
+      row += *offsets++;
+    } else {
+      b += ldb;
+    }
+    V x[kWide];
+#pragma GCC unroll 3
+    for (int v = 0; v < kWide; ++v) x[v] = hn::LoadU(d, row + v * kLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < kHeight; ++i) {
+      const V w = hn::Set(d, a[i][q]);
+#pragma GCC unroll 3
+      for (int v = 0; v < kWide; ++v) sums[i][v] = hn::MulAdd(w, x[v], sums[i][v]);
+      Use(w);
+    }
+#pragma GCC unroll 3
+    for (int v = 0; v < kWide; ++v) Use(x[v]);
+  }
+  a.Advance(n);
+}
+
 template <int kHeight, int kWide, bool kOffsets>
 HWY_INLINE void Tile(const PlaneProduct& p, int64_t i0) {
   const Floats d;
@@ -67,22 +101,21 @@ HWY_INLINE void Tile(const PlaneProduct& p, int64_t i0) {
       for (int v = 0; v < kWide; ++v) sums[i][v] = hn::LoadU(d, from + v * kLanes);
     }
   }
-  const float* HWY_RESTRICT a = p.a + i0 * lda;
+  gemm::RowPointers<float, kHeight> a(p.a + i0 * lda, lda);
   const float* HWY_RESTRICT b = p.b;
+  const int64_t* offsets = p.offsets;
+  // The weights of the next rows: a model's come from memory, and rows are too short for hardware
+  // to prefetch.
+  const float* next = p.a + (i0 + kHeight) * lda;
+  int64_t n = k / kSteps;
+  for (; n > 0; --n) {
+    constexpr int kWeights = kHeight * kSteps;
 #pragma GCC unroll 2
-  for (int64_t q = 0; q < k; ++q) {
-    const float* row = kOffsets ? b + p.offsets[q] : b;
-    V x[kWide];
-#pragma GCC unroll 3
-    for (int v = 0; v < kWide; ++v) x[v] = hn::LoadU(d, row + v * kLanes);
-#pragma GCC unroll 8
-    for (int i = 0; i < kHeight; ++i) {
-      const V w = hn::Set(d, a[i * lda + q]);
-#pragma GCC unroll 3
-      for (int v = 0; v < kWide; ++v) sums[i][v] = hn::MulAdd(w, x[v], sums[i][v]);
-    }
-    if (!kOffsets) b += ldb;
+    for (int i = 0; i < kWeights; i += kWeightsOfLine) __builtin_prefetch(next + i);
+    next += kWeights;
+    MultiplyAdd<kSteps, kOffsets>(a, b, ldb, offsets, sums);
   }
+  for (n = k % kSteps; n > 0; --n) MultiplyAdd<1, kOffsets>(a, b, ldb, offsets, sums);
   if (IsBounded(p)) {
     const bool bounds = p.act.kind == Activation::Kind::Clamp;
 #pragma GCC unroll 8
@@ -110,47 +143,65 @@ HWY_INLINE void Tile(const PlaneProduct& p, int64_t i0) {
   FinishTile(p, lanes, i0, kHeight, 0, p.n);
 }
 
-/// Rows [i0, i0 + kHeight) of one further column.
-template <int kHeight>
-HWY_NOINLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column) {
+/// to[i * kVectors * kLanes + j] = the sums of rows i0 + i, i < kHeight, of further columns
+/// [column, column + kColumns).
+template <int kHeight, int kColumns>
+HWY_INLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column, float* to) {
   const Floats d;
   const float* a = p.a + i0 * p.lda;
   const float* b = p.dots + column * p.ld_dots;
-  V sums[kHeight];
+  V sums[kColumns][kHeight];
+#pragma GCC unroll 2
+  for (int j = 0; j < kColumns; ++j) {
 #pragma GCC unroll 8
-  for (int i = 0; i < kHeight; ++i) sums[i] = hn::Zero(d);
-  int64_t q = 0;
-  for (; q + kLanes <= p.k; q += kLanes) {
-    const V x = hn::LoadU(d, b + q);
+    for (int i = 0; i < kHeight; ++i) sums[j][i] = hn::Zero(d);
+  }
+  const auto add = [&](const auto& load) HWY_ATTR {
+    V x[kColumns];
+#pragma GCC unroll 2
+    for (int j = 0; j < kColumns; ++j) x[j] = load(b + j * p.ld_dots);
 #pragma GCC unroll 8
     for (int i = 0; i < kHeight; ++i) {
-      sums[i] = hn::MulAdd(hn::LoadU(d, a + i * p.lda + q), x, sums[i]);
+      const V w = load(a + i * p.lda);
+#pragma GCC unroll 2
+      for (int j = 0; j < kColumns; ++j) sums[j][i] = hn::MulAdd(w, x[j], sums[j][i]);
     }
+  };
+  int64_t q = 0;
+  for (; q + kLanes <= p.k; q += kLanes) {
+    add([&](const float* from) HWY_ATTR { return hn::LoadU(d, from + q); });
   }
   if (q < p.k) {
     const auto n = static_cast<size_t>(p.k - q);
-    const V x = LoadFloatsN(d, b + q, n);
+    add([&](const float* from) HWY_ATTR { return LoadFloatsN(d, from + q, n); });
+  }
+#pragma GCC unroll 2
+  for (int j = 0; j < kColumns; ++j) {
 #pragma GCC unroll 8
     for (int i = 0; i < kHeight; ++i) {
-      sums[i] = hn::MulAdd(LoadFloatsN(d, a + i * p.lda + q, n), x, sums[i]);
+      const float before = p.partial != nullptr
+                               ? p.partial[(i0 + i) * p.ld_partial + p.n + column + j]
+                           : p.bias != nullptr ? p.bias[i0 + i]
+                                               : 0.0f;
+      to[i * kVectors * kLanes + column + j] = before + hn::GetLane(hn::SumOfLanes(d, sums[j][i]));
     }
   }
-  HWY_ALIGN float lanes[kHeight * kVectors * kLanes];
-#pragma GCC unroll 8
-  for (int i = 0; i < kHeight; ++i) {
-    const float before = p.partial != nullptr ? p.partial[(i0 + i) * p.ld_partial + p.n + column]
-                         : p.bias != nullptr  ? p.bias[i0 + i]
-                                              : 0.0f;
-    hn::Store(hn::Add(hn::SumOfLanes(d, sums[i]), hn::Set(d, before)), d,
-              lanes + i * kVectors * kLanes);
-  }
-  FinishTile(p, lanes, i0, kHeight, p.n + column, 1);
+}
+
+/// Rows [i0, i0 + kHeight) of the further columns.
+template <int kHeight>
+HWY_NOINLINE void FurtherColumns(const PlaneProduct& p, int64_t i0) {
+  HWY_ALIGN float sums[kHeight * kVectors * kLanes];
+  int64_t column = 0;
+  for (; column + 2 <= p.n_dots; column += 2) Dots<kHeight, 2>(p, i0, column, sums);
+  if (column < p.n_dots) Dots<kHeight, 1>(p, i0, column, sums);
+  FinishTile(p, sums, i0, kHeight, p.n, p.n_dots);
 }
 
 template <int kHeight, int kWide, bool kOffsets>
 HWY_NOINLINE void Rows(const PlaneProduct& p, int64_t i0) {
   Tile<kHeight, kWide, kOffsets>(p, i0);
-  for (int64_t column = 0; column < p.n_dots; ++column) Dots<kHeight>(p, i0, column);
+  if (p.n_dots > 0) FurtherColumns<kHeight>(p, i0);
 }
 
 template <int kWide, bool kOffsets>
