@@ -1,8 +1,6 @@
 /// Addresses of a few rows of a matrix, for microkernels.
 #pragma once
 
-#include <hwy/base.h>
-
 #include <cstdint>
 
 namespace executorch::cpu::gemm {
@@ -25,13 +23,13 @@ struct RowPointers {
   }
   // Hides from the compiler that these pointers and strides are multiples of one stride: it would
   // compute all their sums ahead and keep them on the stack, as it would an array of pointers.
-  HWY_INLINE void Hide() {
+  void Hide() {
     asm("" : "+r"(first));
     if constexpr (kHeight > 3) asm("" : "+r"(second));
     if constexpr (kHeight > 6) asm("" : "+r"(third));
     if constexpr (kHeight > 9) asm("" : "+r"(fourth));
   }
-  HWY_INLINE const T* operator[](int i) const {
+  const T* operator[](int i) const {
     return (i < 3   ? first
             : i < 6 ? second
             : i < 9 ? third
@@ -40,7 +38,7 @@ struct RowPointers {
             : i % 3 == 1 ? ld
                          : two_ld);
   }
-  HWY_INLINE void Advance(int64_t n) { first += n, second += n, third += n, fourth += n; }
+  void Advance(int64_t n) { first += n, second += n, third += n, fourth += n; }
 };
 
 }  // namespace executorch::cpu::gemm
