@@ -12,10 +12,8 @@ using runtime::KernelRuntimeContext;
 
 namespace {
 
-// Products of fewer rows are as fast without panels, or nearly.
-constexpr int64_t kManyRows = 9;
-// Packing costs what panels save in products of about twice as many rows: memory that was never used
-// more than the copy. Who has multiplied so many is likely to go on.
+// Packing costs what panels save in products of about twice as many rows, a few at a time or many:
+// memory that was never used more than the copy. Who has multiplied so many is likely to go on.
 constexpr int64_t kPayingRows = 256;
 constexpr int64_t kLeastFloats = 32 << 10;
 
@@ -49,7 +47,7 @@ cpu::Panels<float> PackedWeights::panels(KernelRuntimeContext& context,
   Entry sizes;
   sizes.source = weights.data;
   sizes.k = k, sizes.n = n, sizes.row_stride = weights.row_stride;
-  if (!find(*derived, sizes) && m >= kManyRows) {
+  if (!find(*derived, sizes)) {
     rows_ += std::min(m, kPayingRows);
     if (rows_ >= kPayingRows) pack(*derived, weights, sizes);
   }

@@ -8,9 +8,9 @@
 
 namespace executorch::optimized {
 
-/// The weight of one call. Products of many rows pack it, for all methods of the program, after some
-/// hundred rows; its own memory is given back then, so that it exists once. Weights that the
-/// program's loader cannot read again stay as they are.
+/// The weight of one call. It is packed, for all methods of the program, when some hundred rows have
+/// been multiplied by it; its own memory is given back then, so that it exists once. Weights that
+/// the program's loader cannot read again stay as they are.
 class PackedWeights {
  public:
   /// Whether so many floats are enough: smaller weights stay in a cache.
@@ -30,7 +30,7 @@ class PackedWeights {
             const Entry& sizes);
 
   State state_ = State::Waiting;
-  int64_t rows_ = 0;  // that were multiplied so far by products of many rows
+  int64_t rows_ = 0;  // that were multiplied so far
   cpu::Panels<float> panels_;
 };
 
