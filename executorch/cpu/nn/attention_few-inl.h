@@ -85,8 +85,10 @@ class FewRowsTask {
     float alpha;      // what the row's sums so far are multiplied by
   };
   static constexpr int64_t kTogether = 4;  // keys whose scores are summed side by side
+  /// Rows of which each element of a key, or of a value, is multiplied as it is loaded.
+  static constexpr int kMostTogether = ET_VECTOR_REGISTERS == 32 ? 4 : 3;
   static constexpr auto kSize = static_cast<int64_t>(sizeof(K));
-  static constexpr int64_t kAhead = 2 << 10;  // bytes between a row and the one prefetched with it
+  static constexpr int64_t kAhead = 8 << 10;  // bytes between a row and the one prefetched with it
 
   const K* RowsOf(const AttentionRows& rows) const {
     return static_cast<const K*>(rows.data) + b_ * rows.batch_stride + kv_head_ * rows.head_stride;
@@ -126,22 +128,33 @@ class FewRowsTask {
       const int64_t visible = VisibleKeys(r, key, n, p[n_blocks]);
       if (visible > 0) blocks[n_blocks] = {r, p[n_blocks], visible, 0}, ++n_blocks;
     }
-    InPairs(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) {
+    Together(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) HWY_ATTR {
       Scores<decltype(n_rows)::value>(some, key, n, first);
     });
     for (int64_t x = 0; x < n_blocks; ++x) Softmax(blocks[x], n);
-    InPairs(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) {
+    Together(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) HWY_ATTR {
       Accumulate<decltype(n_rows)::value>(some, key, n, first);
     });
   }
-  /// f(how many, the first of them, whether it is the first of all): as many as registers hold.
+  /// f(how many, the first of them, whether it is the first of all): as many as registers hold, for
+  /// keys and values are converted for each.
   template <class F>
-  static void InPairs(const Block* blocks, int64_t n, const F& f) {
-    for (int64_t x = 0; x < n; x += 2) {
-      if (x + 1 < n) {
-        f(std::integral_constant<int, 2>(), blocks + x, x == 0);
-      } else {
-        f(std::integral_constant<int, 1>(), blocks + x, x == 0);
+  static void Together(const Block* blocks, int64_t n, const F& f) {
+    const int64_t parts = (n + kMostTogether - 1) / kMostTogether;
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t x = n * part / parts;
+      switch (n * (part + 1) / parts - x) {
+        case 1:
+          f(std::integral_constant<int, 1>(), blocks + x, x == 0);
+          break;
+        case 2:
+          f(std::integral_constant<int, 2>(), blocks + x, x == 0);
+          break;
+        case 3:
+          f(std::integral_constant<int, 3>(), blocks + x, x == 0);
+          break;
+        default:
+          f(std::integral_constant<int, kMostTogether>(), blocks + x, x == 0);
       }
     }
   }
@@ -166,7 +179,7 @@ class FewRowsTask {
     const K* k = RowsOf(a_.k) + key * stride;
     Prefetch ahead(*this, a_.k, key, 0, a_.dim);
     const float* q[kRows];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) q[i] = q_ + blocks[i].row * q_row_;
     for (int64_t j = 0; j < n; j += kTogether, k += kTogether * stride) {
       const K* row[kTogether];
@@ -175,14 +188,14 @@ class FewRowsTask {
       for (int64_t x = 0; x < kTogether; ++x) {
         row[x] = k + std::min(x, n - 1 - j) * stride;
         if (first) ahead.next();
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int i = 0; i < kRows; ++i) sums[i][x] = hn::Zero(d);
       }
       const auto add = [&](int64_t at, const auto& load) HWY_ATTR {
 #pragma GCC unroll 4
         for (int64_t x = 0; x < kTogether; ++x) {
           const auto y = load(row[x] + at);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
           for (int i = 0; i < kRows; ++i) {
             sums[i][x] = hn::MulAdd(y, hn::LoadU(d, q[i] + at), sums[i][x]);
           }
@@ -195,7 +208,7 @@ class FewRowsTask {
       if (const auto rest = static_cast<size_t>(a_.dim - at); rest > 0) {
         add(at, [&](const K* from) HWY_ATTR { return LoadFloatsN(d, from, rest); });
       }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) {
         // Behind the last key there is memory for a vector, which Softmax() fills.
         float* const p = blocks[i].p + j;
@@ -209,8 +222,12 @@ class FewRowsTask {
     const int64_t r = block.row;
     float* const p = block.p;
     std::fill(p + block.visible, p + RoundUp(n, kLanes), -kInfinity);
-    float max = max_[r];
-    for (int64_t j = 0; j < n; ++j) max = p[j] > max ? p[j] : max;
+    auto most = hn::Set(d, max_[r]);
+    for (int64_t j = 0; j < n; j += kLanes) {
+      const auto x = hn::LoadU(d, p + j);
+      most = hn::IfThenElse(hn::Gt(x, most), x, most);  // a NaN is passed over
+    }
+    const float max = hn::GetLane(hn::MaxOfLanes(d, most));
     const float reference = max == -kInfinity ? 0.0f : max;
     auto total = hn::Zero(d);
     for (int64_t j = 0; j < n; j += kLanes) {
@@ -235,8 +252,9 @@ class FewRowsTask {
         AccumulateColumns<kRows, kVectors>(blocks, key, n, first, c, whole);
       }
     };
-    columns(std::integral_constant<int, 8 / kRows>());
-    columns(std::integral_constant<int, 4 / kRows>());
+    constexpr int kWidest = kRows == 1 ? 8 : 4;
+    columns(std::integral_constant<int, kWidest>());
+    columns(std::integral_constant<int, kWidest / 2>());
     columns(std::integral_constant<int, 1>());
     if (const auto rest = static_cast<size_t>(a_.value_dim - c); rest > 0) {
       AccumulateColumns<kRows, 1>(blocks, key, n, first, c, [&](const K* from) HWY_ATTR {
@@ -251,7 +269,7 @@ class FewRowsTask {
     const Floats d;
     float* o[kRows];
     hn::Vec<Floats> sums[kRows][kVectors];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
       o[i] = o_ + blocks[i].row * o_row_ + c;
 #pragma GCC unroll 8
@@ -266,13 +284,13 @@ class FewRowsTask {
 #pragma GCC unroll 8
       for (int x = 0; x < kVectors; ++x) {
         const auto y = load(v + x * kLanes);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int i = 0; i < kRows; ++i) {
           sums[i][x] = hn::MulAdd(y, hn::Set(d, blocks[i].p[j]), sums[i][x]);
         }
       }
     }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
       for (int x = 0; x < kVectors; ++x) hn::StoreU(sums[i][x], d, o[i] + x * kLanes);
