@@ -103,7 +103,7 @@ void ApplyActivation(const Activation& act, Type type, const void* x, void* y, i
     with_kind(act.kind, [&](auto kind) HWY_ATTR {
       const Activation fixed = {decltype(kind)::value, act.low, act.high};
       Map(static_cast<const T*>(x), static_cast<T*>(y), n, [&](auto d, auto v) HWY_ATTR {
-        if constexpr (sizeof(T) == 2) return ApplyShort<T>(d, fixed, v);
+        if constexpr (sizeof(T) == 2) return ApplyShort(d, fixed, v);
         return Apply(d, fixed, v);
       });
     });

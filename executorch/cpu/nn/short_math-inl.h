@@ -1,6 +1,7 @@
-/// Activations of vectors of float whose results are stored in 16 bits: of few operations, right
-/// to 0.3 units in the last place before they are rounded to T, F16 or BF16. Below 2^-119 they may
-/// be 0; NaN stays NaN.
+/// Activations of vectors of float whose results are stored in 16 bits: those of the logistic
+/// function and Tanh take fewer operations. Before they are rounded they are right to 20 bits, Tanh
+/// to 13, but for what Gelu and GeluTanh of negative x lose (math-inl.h); below 2^-119 they may be
+/// 0; NaN stays NaN.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_SHORT_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_SHORT_MATH_INL_H_
@@ -11,28 +12,16 @@
 // clang-format on
 
 #include <executorch/cpu/nn/math-inl.h>
-#include <executorch/cpu/types.h>
-
-#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-/// x / y for y >= 1, to 14 bits.
-template <class D, class V>
-HWY_INLINE V ShortQuotient([[maybe_unused]] D d, V x, V y) {
-#if ET_SCALE_BY_POWER
-  return hn::Mul(x, hn::ApproximateReciprocal(y));
-#else
-  return hn::Div(x, y);
-#endif
-}
-
-/// 2^y to 13 bits: a power of two for the integer below y, a polynomial for the rest.
+/// 2^y: a power of two for the integer below y, a polynomial for the rest.
 template <class D, class V>
 HWY_INLINE V ShortExp2(D d, V y) {
-  constexpr float kPowers[] = {7.8024521e-2f, 2.2606716e-1f, 6.9583356e-1f, 9.9992520e-1f};
+  constexpr float kPowers[] = {1.8775767e-3f, 8.9893397e-3f, 5.5826318e-2f,
+                               2.4015361e-1f, 6.9315308e-1f, 0.99999994f};
 #if ET_SCALE_BY_POWER
   if constexpr (hn::MaxLanes(D()) == 16) {
     const V fraction{_mm512_reduce_ps(y.raw, 1)};
@@ -53,22 +42,25 @@ HWY_INLINE V ShortExp2(D d, V y) {
 /// x / (1 + 2^y)
 template <class D, class V>
 HWY_INLINE V OverOnePlusExp2(D d, V x, V y) {
-  return ShortQuotient(d, x, hn::Add(hn::Set(d, 1.0f), ShortExp2(d, y)));
+  const V one = hn::Set(d, 1.0f), divisor = hn::Add(one, ShortExp2(d, y));
+#if ET_SCALE_BY_POWER
+  const V about = hn::ApproximateReciprocal(divisor);  // 14 bits; a step of Newton's doubles them
+  const V nearer = hn::MulAdd(hn::NegMulAdd(divisor, about, one), about, about);
+  // Of infinity, 0, there is no such step.
+  return hn::Mul(x, hn::IfThenElse(hn::Eq(about, hn::Zero(d)), about, nearer));
+#else
+  return hn::Div(x, divisor);
+#endif
 }
 
-/// x P(N(0,1) <= x), the probability of -|x| being 2 to a polynomial, which falls on forever beyond
-/// where it matters.
-template <class T, class D, class V>
-HWY_INLINE V ShortGelu(D d, V x) {
-  // To -5.9, below which F16 has nothing, and to -13.4 for BF16.
-  constexpr float kF16[] = {-1.8350681e-6f, 6.1602674e-5f,  -9.3055365e-4f, 8.5079828e-3f,
-                            -5.3960215e-2f, -4.5846429e-1f, -1.1512511f,    -9.9999529e-1f};
-  constexpr float kBF16[] = {-3.0342761e-7f, 1.7137099e-5f,  -4.0725741e-4f, 5.3654360e-3f,
-                             -4.4037431e-2f, -4.7365144e-1f, -1.1424385f,    -1.0008371f};
-  const V power = Polynomial(d, hn::Abs(x), std::is_same_v<T, F16> ? kF16 : kBF16);
-  const V tail = ShortExp2(d, power);
-  const V cdf = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
-  return hn::Mul(x, cdf);
+/// x / y for y >= 1, to 14 bits.
+template <class D, class V>
+HWY_INLINE V ShortQuotient([[maybe_unused]] D d, V x, V y) {
+#if ET_SCALE_BY_POWER
+  return hn::Mul(x, hn::ApproximateReciprocal(y));
+#else
+  return hn::Div(x, y);
+#endif
 }
 
 /// x P(x^2) / Q(x^2) up to 5; then it is 1.
@@ -80,12 +72,10 @@ HWY_INLINE V ShortTanh(D d, V x) {
   return ShortQuotient(d, hn::Mul(bounded, Polynomial(d, t, kAbove)), Polynomial(d, t, kBelow));
 }
 
-template <class T, class D, class V>
+template <class D, class V>
 HWY_INLINE V ApplyShort(D d, const Activation& act, V x) {
   constexpr float kLog2E = 1.44269504f, kTwiceU = -2 * 0.79788456f * kLog2E;
   switch (act.kind) {
-    case Activation::Kind::Gelu:
-      return ShortGelu<T>(d, x);
     case Activation::Kind::GeluTanh: {
       const V slope =
           hn::MulAdd(hn::Mul(x, x), hn::Set(d, kTwiceU * 0.044715f), hn::Set(d, kTwiceU));
