@@ -45,6 +45,7 @@ class Rewriter {
     forward_copies(graph_);
     fuse_attention(graph_, arena_);
     fuse_norm(graph_, arena_);
+    fuse_rotary(graph_, arena_);
     fuse_put(graph_, arena_);
     graph_.refresh();
     fuse_linear(graph_, arena_);

@@ -272,6 +272,77 @@ def test_grouped_queries(repeat: str) -> None:
     runs = run(Case(Grouped(repeat), inputs, 32 * WIDTH, ({1: Dim("t", max=T)},)))
     assert "attention+causal" in runs.names, runs.lines
     assert runs.names.count("rms_norm") == 2, runs.lines
+    assert runs.names.count("rotary") == 2, runs.lines
+
+
+class Rotary(nn.Module):
+    """Forms in which models write it, and such that are something else."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        if self.form == "some":  # as Phi does: the rest of a head stays
+            x, rest = x[..., :half], x[..., half:]
+            return torch.cat([self.turn(x, cos, sin), rest], -1)
+        return self.turn(x.transpose(1, 2), cos, sin)
+
+    def turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        low, high = x[..., :half], x[..., half:]
+        match self.form:
+            case "sum first":
+                return torch.cat([-high, low], -1) * sin + cos * x
+            case "parts":
+                low, high = x.split(half, -1)
+            case "sizes":
+                low, high = torch.split(x, [half, half], -1)
+            case "positive":
+                return x * cos + torch.cat([high, low], -1) * sin
+            case "swapped":
+                return x * cos + torch.cat([-low, high], -1) * sin
+            case "twice":
+                return 2 * x * cos + torch.cat([-high, low], -1) * sin
+            case "overlap":
+                return x * cos + torch.cat([-x[..., half - 1 : -1], low], -1) * sin
+            case "kept":
+                turned = torch.cat([-high, low], -1)
+                return (x * cos + turned * sin) * turned.abs()
+        return x * cos + torch.cat([-high, low], -1) * sin
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("tables", ["of positions", "of the batch"])
+@pytest.mark.parametrize(
+    ("form", "found"),
+    [
+        ("plain", True),
+        ("sum first", True),
+        ("parts", True),
+        ("sizes", True),
+        ("some", True),
+        ("positive", False),
+        ("swapped", False),
+        ("twice", False),
+        ("overlap", False),
+        ("kept", False),
+    ],
+)
+def test_rotary_positions(form: str, found: bool, tables: str, dtype: torch.dtype) -> None:
+    def inputs(b: int, t: int) -> tuple[Tensor, ...]:
+        shape = (b, HEADS, t, 12) if form == "some" else (b, t, HEADS, 12)
+        width = 6 if form == "some" else 12
+        table = (t, width) if tables == "of positions" else (b, 1, t, width)
+        return tuple(torch.randn(s).to(dtype) for s in (shape, table, table))
+
+    b, t = Dim("b", max=4), Dim("t", max=T)
+    table = {0: t} if tables == "of positions" else {0: b, 2: t}
+    x = {0: b, 2: t} if form == "some" else {0: b, 1: t}
+    case = Case(Rotary(form), [inputs(*s) for s in ((2, 8), (1, 1), (4, 31))], 64, (x, table, table))
+    runs = run(case)
+    assert runs.names.count("rotary") == found, runs.lines
 
 
 @pytest.mark.parametrize("form", ["var", "square"])

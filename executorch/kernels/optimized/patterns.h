@@ -36,6 +36,10 @@ void fuse_put(Graph& graph, Arena& arena);
 /// Layer norm and RMS norm of rows, written by hand.
 void fuse_norm(Graph& graph, Arena& arena);
 
+/// Rotary positions of halves, x * cos + cat(-x[half:], x[:half]) * sin along the last dimension; x
+/// and the tables are read through views.
+void fuse_rotary(Graph& graph, Arena& arena);
+
 /// Elementwise operators whose results only other elementwise operators read, in one pass over
 /// tiles; operands broadcast and are read through views.
 void fuse_elementwise(Graph& graph, Arena& arena);

@@ -1,5 +1,6 @@
 #include <executorch/kernels/optimized/signature.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace executorch::optimized {
@@ -7,8 +8,8 @@ namespace {
 
 using runtime::EValue;
 
-// T tensor, L list of integers, I integer, S number, B Bool, C text, * anything; small letters: or
-// None. Then the outputs: a tensor, or a list of tensors for "..." at the end.
+// T tensor, V list of tensors, L list of integers, I integer, S number, B Bool, C text, * anything;
+// small letters: or None. Then the outputs: a tensor, or a list of tensors for "..." at the end.
 const std::unordered_map<std::string_view, std::string_view>& signatures() {
   static const auto* const table = new std::unordered_map<std::string_view, std::string_view>{
       {"et_view.default", "TL"},
@@ -21,6 +22,7 @@ const std::unordered_map<std::string_view, std::string_view>& signatures() {
       {"squeeze_copy.dims_out", "TL"},
       {"expand_copy.out", "TLB"},
       {"slice_copy.Tensor_out", "TIiiI"},
+      {"cat.out", "VI"},
       {"select_copy.int_out", "TII"},
       {"split_copy.Tensor_out", "TII..."},
       {"split_with_sizes_copy.out", "TLI..."},
@@ -103,6 +105,8 @@ bool is_kind(const EValue& value, char kind) {
   switch (kind) {
     case 'T':
       return value.isTensor();
+    case 'V':
+      return value.isTensorList();
     case 'L':
       return value.isIntList();
     case 'I':
@@ -120,6 +124,11 @@ bool is_kind(const EValue& value, char kind) {
   }
 }
 
+bool has_item(const EValue& list, const EValue* value) {
+  const auto items = list.payload.copyable_union.as_tensor_list_ptr->values();
+  return std::find(items.begin(), items.end(), value) != items.end();
+}
+
 bool fits(std::string_view kinds, runtime::Span<EValue*> args) {
   const bool many = kinds.size() > 3 && kinds.substr(kinds.size() - 3) == "...";
   if (many) kinds.remove_suffix(3);
@@ -132,12 +141,9 @@ bool fits(std::string_view kinds, runtime::Span<EValue*> args) {
   // An operand that is written would be its own definition.
   for (size_t i = 0; i < kinds.size(); ++i) {
     for (size_t o = kinds.size(); o < args.size(); ++o) {
-      if (args[i] == args[o]) return false;
+      if (args[i] == args[o] || (kinds[i] == 'V' && has_item(*args[i], args[o]))) return false;
     }
-    if (!many) continue;
-    for (const EValue* item : last.payload.copyable_union.as_tensor_list_ptr->values()) {
-      if (args[i] == item) return false;
-    }
+    if (many && has_item(last, args[i])) return false;
   }
   return true;
 }

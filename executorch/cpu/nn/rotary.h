@@ -1,0 +1,17 @@
+/// Rotary positions: pairs of elements turned by an angle.
+#pragma once
+
+#include <executorch/cpu/types.h>
+
+#include <cstdint>
+
+namespace executorch::cpu {
+
+/// A row of 2 * half elements, whose element i < half is turned with element half + i:
+///   out[i]        = x[i]        * cos[i]        - x[half + i] * sin[i]
+///   out[half + i] = x[half + i] * cos[half + i] + x[i]        * sin[half + i]
+/// computed in float. All are of one type and contiguous; out must not overlap x.
+void rotate_halves(Type type, const void* x, const void* cos, const void* sin, int64_t half,
+                   void* out);
+
+}  // namespace executorch::cpu
