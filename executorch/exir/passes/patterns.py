@@ -260,6 +260,8 @@ def _prune(cat: Node) -> bool:
     if len(kept) == len(parts):
         return False
     if not kept:
+        if value.dtype.is_complex:
+            return False  # of which there is no `full`
         zero = False if value.dtype == torch.bool else 0
         args, kwargs = (list(value.shape), zero), {"dtype": value.dtype}
         replace_node(cat, insert_before(cat, _aten.full.default, args, kwargs))
@@ -276,7 +278,8 @@ class PruneEmptyTensorsPass(CallPass):
     Before    y = cat([a, empty, b])
     After     y = cat([a, b])
     Ensures   equal values and dtypes; a cat left without operands becomes a `full` of zeros.
-    Leaves    an operand whose dtype takes part in the promotion of the result.
+    Leaves    an operand whose dtype takes part in the promotion of the result; complex operands
+              that are all without elements, as `full` has no such kernel.
     """
 
     takes = _ATEN

@@ -28,6 +28,11 @@ def test_only_empty_operands_become_zeros_of_their_shape():
     assert len(modes) == 1  # else no operation can have both as operands
 
 
+def test_only_empty_complex_operands_stay():
+    gm = run(torch.empty(0, dtype=torch.complex128), torch.empty(0, dtype=torch.complex128))
+    assert targets(gm) == ["aten.cat.default"]
+
+
 def test_empty_operand_that_decides_the_dtype_stays():
     gm = run(torch.arange(2), torch.empty(0))
     (node,) = gm.graph.find_nodes(op="call_function", target=cat)
