@@ -340,7 +340,9 @@ def test_rotary_positions(form: str, found: bool, tables: str, dtype: torch.dtyp
     b, t = Dim("b", max=4), Dim("t", max=T)
     table = {0: t} if tables == "of positions" else {0: b, 2: t}
     x = {0: b, 2: t} if form == "some" else {0: b, 1: t}
-    case = Case(Rotary(form), [inputs(*s) for s in ((2, 8), (1, 1), (4, 31))], 64, (x, table, table))
+    case = Case(
+        Rotary(form), [inputs(*s) for s in ((2, 8), (1, 1), (4, 31))], 64, (x, table, table)
+    )
     runs = run(case)
     assert runs.names.count("rotary") == found, runs.lines
 
