@@ -125,13 +125,13 @@ class Match {
            (upper ? *end >= 2 * half : *end == half) && number(4) == 1.0;
   }
   bool is_part(int n, int x, const Step& step, bool upper) const {
+    if (step.kind != Step::Kind::Split && step.kind != Step::Kind::SplitSizes) return false;
     if (step.part != (upper ? 1U : 0U) || !is_last_dim(graph_.arg(n, 2), x)) return false;
     const auto is_half = [&](const EValue* size) {
       return size != nullptr && graph_.constant_number(size) == static_cast<double>(half_);
     };
     const EValue* const sizes = graph_.arg(n, 1);
     if (step.kind == Step::Kind::Split) return is_half(sizes);
-    if (step.kind != Step::Kind::SplitSizes) return false;
     const auto items = sizes->payload.copyable_union.as_int_list_ptr->values();
     return items.size() == 2 && std::all_of(items.begin(), items.end(), is_half);
   }
