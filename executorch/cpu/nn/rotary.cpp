@@ -15,12 +15,12 @@ template <class T>
 void Rotate(const T* x, const T* cos, const T* sin, int64_t half, T* out) {
   ForVectors(half, [&](int64_t i, const auto& lanes) HWY_ATTR {
     const V low = lanes.load(x + i), high = lanes.load(x + half + i);
-    const V turned_low =
+    const V rotated_low =
         hn::NegMulAdd(high, lanes.load(sin + i), hn::Mul(low, lanes.load(cos + i)));
-    const V turned_high =
+    const V rotated_high =
         hn::MulAdd(low, lanes.load(sin + half + i), hn::Mul(high, lanes.load(cos + half + i)));
-    lanes.store(turned_low, out + i);
-    lanes.store(turned_high, out + half + i);
+    lanes.store(rotated_low, out + i);
+    lanes.store(rotated_high, out + half + i);
   });
 }
 

@@ -1,4 +1,4 @@
-/// Rotary positions: pairs of elements turned by an angle.
+/// Rotary position embedding of rows whose halves are rotated together.
 #pragma once
 
 #include <executorch/cpu/types.h>
@@ -7,7 +7,7 @@
 
 namespace executorch::cpu {
 
-/// A row of 2 * half elements, whose element i < half is turned with element half + i:
+/// Rotates elements i and half + i of a row of 2 * half, i < half, by an angle given as tables:
 ///   out[i]        = x[i]        * cos[i]        - x[half + i] * sin[i]
 ///   out[half + i] = x[half + i] * cos[half + i] + x[i]        * sin[half + i]
 /// computed in float. All are of one type and contiguous; out must not overlap x.

@@ -8,7 +8,7 @@ namespace {
 
 ET_ON_EACH_TARGET(Rotary);
 
-TEST_P(Rotary, TurnsEachElementWithThatOfTheOtherHalf) {
+TEST_P(Rotary, RotatesEachElementWithThatOfTheOtherHalf) {
   for (int64_t half : {1, 3, 4, 8, 15, 16, 32, 33, 64}) {
     SCOPED_TRACE(half);
     const auto n = static_cast<size_t>(2 * half), h = static_cast<size_t>(half);
@@ -18,8 +18,8 @@ TEST_P(Rotary, TurnsEachElementWithThatOfTheOtherHalf) {
     rotate_halves(Type::F32, x.data(), cos.data(), sin.data(), half, y.data());
     for (size_t i = 0; i < n; ++i) {
       const double other = i < h ? -x[i + h] : x[i - h];
-      const double kept = double{x[i]} * cos[i], turned = other * sin[i];
-      ASSERT_NEAR(y[i], kept + turned, 0x1p-23 * (std::fabs(kept) + std::fabs(turned))) << i;
+      const double by_cos = double{x[i]} * cos[i], by_sin = other * sin[i];
+      ASSERT_NEAR(y[i], by_cos + by_sin, 0x1p-23 * (std::fabs(by_cos) + std::fabs(by_sin))) << i;
     }
     EXPECT_EQ(y[n], 7.0f) << "behind the row";
   }
