@@ -161,6 +161,14 @@ class Graph {
   bool interior(int value, int block) const;
   /// Whether a pure node can be computed later, or not at all.
   bool deferrable(int node) const;
+  /// The node that makes a value interior to `block`, if it is of that block and deferrable; else -1.
+  int maker(int value, int block) const {
+    const int node = def(value);
+    return interior(value, block) && deferrable_in(node, block) ? node : -1;
+  }
+  bool deferrable_in(int node, int block) const {
+    return node >= 0 && nodes_[node].block == block && deferrable(node);
+  }
   /// A number that is the same in every call, also one in a constant tensor of one element.
   std::optional<double> constant_number(const EValue* value) const;
   std::optional<double> constant_element(int value) const;

@@ -45,6 +45,15 @@ struct Loops {
     }
   }
 
+  /// The elements before iteration `row` of the loops from `first` on, for each view.
+  void locate(int64_t row, int first, int64_t (&at)[kViews]) const {
+    for (int w = 0; w < kViews; ++w) at[w] = 0;
+    for (int i = first; i < n; ++i) {
+      for (int w = 0; w < kViews; ++w) at[w] += row % loops[i].size * loops[i].stride[w];
+      row /= loops[i].size;
+    }
+  }
+
   static bool continues(const Loop& inner, const Loop& outer, int view) {
     return outer.stride[view] == inner.size * inner.stride[view];
   }

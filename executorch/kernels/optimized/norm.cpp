@@ -67,14 +67,8 @@ class Match {
 
  private:
   bool is(int n, std::string_view op) const { return graph_.is(n, op); }
-  bool usable(int n) const {
-    return n >= 0 && graph_.nodes()[n].block == block_ && graph_.deferrable(n);
-  }
-  // The node that makes an interior value.
-  int maker(int v) const {
-    const int n = graph_.def(v);
-    return graph_.interior(v, block_) && usable(n) ? n : -1;
-  }
+  bool usable(int n) const { return graph_.deferrable_in(n, block_); }
+  int maker(int v) const { return graph_.maker(v, block_); }
   std::optional<double> number(int n, size_t i) const {
     return graph_.constant_element(graph_.arg_id(n, i));
   }

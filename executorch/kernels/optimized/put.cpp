@@ -41,12 +41,8 @@ bool convert_runs(const Loops<kCount>& loops, const float* from, T* to) {
   for (int i = 1; i < loops.n; ++i) n_runs *= loops.loops[i].size;
   cpu::parallel_for(n_runs, kGrainElements / run.size + 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      int64_t at[kCount] = {}, rest = r;
-      for (int i = 1; i < loops.n; ++i) {
-        const auto& loop = loops.loops[i];
-        for (int w = 0; w < kCount; ++w) at[w] += rest % loop.size * loop.stride[w];
-        rest /= loop.size;
-      }
+      int64_t at[kCount];
+      loops.locate(r, 1, at);
       cpu::convert(from + at[kValues], to + at[kBuffer], run.size);
     }
   });

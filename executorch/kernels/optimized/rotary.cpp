@@ -50,12 +50,8 @@ bool run_rotary(const FusedCall& base, KernelRuntimeContext&) {
                                     call.sin.data(views[kSin]), out.mutable_data_ptr()};
   cpu::parallel_for(n_rows, kGrainElements / (2 * call.half) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      int64_t at[kCount] = {}, rest = row;
-      for (int i = 0; i < loops.n; ++i) {
-        const auto& loop = loops.loops[i];
-        for (int w = 0; w < kCount; ++w) at[w] += rest % loop.size * loop.stride[w];
-        rest /= loop.size;
-      }
+      int64_t at[kCount];
+      loops.locate(row, 0, at);
       const auto of = [&](Who w) { return static_cast<const char*>(data[w]) + at[w] * size; };
       cpu::rotate_halves(type, of(kX), of(kCos), of(kSin), call.half,
                          static_cast<char*>(out.mutable_data_ptr()) + at[kOut] * size);
@@ -84,14 +80,8 @@ class Match {
   }
 
  private:
-  bool usable(int n) const {
-    return n >= 0 && graph_.nodes()[n].block == block_ && graph_.deferrable(n);
-  }
-  // The node that makes an interior value.
-  int maker(int v) const {
-    const int n = graph_.def(v);
-    return graph_.interior(v, block_) && usable(n) ? n : -1;
-  }
+  bool usable(int n) const { return graph_.deferrable_in(n, block_); }
+  int maker(int v) const { return graph_.maker(v, block_); }
   // The one node that reads the interior result of n.
   int only_reader(int n) const {
     const int v = graph_.out(n), reader = graph_.only_use(v);
