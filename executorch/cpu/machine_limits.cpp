@@ -83,8 +83,7 @@ std::array<double, kRepetitions> rates(const F& f) {
 int64_t multiply_bytes(int64_t times) {
   constexpr int64_t kTerms = 256, kFirst = 0;
   const int8::Row& row = int8::kernels().rows[int8::kBytes];
-  const bool wide = int8::kernels().widen != nullptr;
-  const int64_t lda = wide ? 2 * kTerms : kTerms;  // bytes
+  const int64_t lda = row.operand.tile_element * kTerms;  // bytes
   alignas(64) std::array<int8_t, int8::kMostRows * 2 * kTerms> a;
   alignas(64) std::array<uint8_t, kTerms * int8::kMostColumns> panel;
   alignas(64) std::array<int32_t, int8::kMostRows * int8::kMostColumns> sums;
@@ -93,7 +92,7 @@ int64_t multiply_bytes(int64_t times) {
   int8::Tile tile{};
   tile.a = a.data();
   tile.lda = lda;
-  tile.wide = wide;
+  tile.prepared = row.operand.prepare_tile != nullptr;
   tile.segments = &kFirst;
   tile.n_segments = 1;
   tile.quads = kTerms / 4;

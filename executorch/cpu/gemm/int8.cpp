@@ -113,28 +113,27 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
 /// Rows of a matrix, a tile's height to a line.
 struct Rows {
   const Int8Gemm& g;
+  const int8::Row& row;
   static constexpr int64_t kFirst = 0;
   int8::Segments segments;
   int64_t padded, images = 1, line_rows, image_lines, least_lines, most_lines;
   /// The copied rows fit half of the L2 cache: B is packed once, a panel at a time.
   bool panels_first;
-  bool wide;    // rows are widened as they are copied
-  int padding;  // what the machine multiplies as 0: nibbles behind the last one are not
+  bool prepared;  // rows are prepared as they are copied
 
   explicit Rows(const Int8Gemm& gemm)
       : g(gemm),
+        row(int8::kernels().rows[Kind(gemm.b, gemm.k).form]),
         segments{&kFirst, 1, gemm.k},
-        wide(!gemm.b.nibbles && int8::kernels().widen != nullptr),
-        padding(-row().operand.tile_offset) {
-    padded = round_up(wide ? 2 * g.k : g.k, kLine) + kRowPadding;
-    line_rows = ceil_div(g.m, ceil_div(g.m, row().rows));
+        prepared(row.operand.prepare_tile != nullptr) {
+    padded = round_up(g.k * row.operand.tile_element, kLine) + kRowPadding;
+    line_rows = ceil_div(g.m, ceil_div(g.m, row.rows));
     image_lines = ceil_div(g.m, line_rows);
     panels_first = (Size(image_lines) * line_rows * padded).within(machine().l2 / 2);
     least_lines = panels_first ? image_lines : kLeastTiles;
     most_lines = std::max(kBlockRows / line_rows, least_lines);
   }
 
-  const int8::Row& row() const { return int8::kernels().rows[Kind(g.b, g.k).form]; }
   Size bytes(int64_t n) const { return Size(panels_first ? n : 1) * line_rows * padded; }
   int8::Lines lines(int64_t, int64_t first, int64_t n, int8_t* to) const {
     const int8_t* const a = g.a + first * line_rows * g.lda;
@@ -149,16 +148,18 @@ struct Rows {
     return to;
   }
   void copy(const int8_t* a, int64_t lda, int64_t n, int8_t* to) const {
-    for (int64_t i = 0; i < n; ++i, to += padded) {
-      if (wide) {
-        auto* const words = reinterpret_cast<int16_t*>(to);
-        int8::kernels().widen(a + i * lda, g.unsigned_a ? 0x80 : 0, g.k, words);
-        std::fill_n(words + g.k, 4, int16_t{0});
+    const int64_t element = row.operand.tile_element;
+    // What the machine multiplies as 0 follows: nibbles behind the last one are others.
+    const int padding = prepared ? 0 : -row.operand.tile_offset;
+    const uint8_t flip = g.unsigned_a ? 0x80 : 0;
+    for (int64_t i = 0; i < n; ++i, a += lda, to += padded) {
+      std::memset(to + g.k * element, padding, static_cast<size_t>(4 * element));
+      if (prepared) {
+        row.operand.prepare_tile(a, flip, g.k, reinterpret_cast<uint8_t*>(to));
         continue;
       }
-      std::copy_n(a + i * lda, g.k, to);
-      std::memset(to + g.k, padding, 4);
-      for (int64_t p = 0; g.unsigned_a && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ 0x80);
+      std::copy_n(a, g.k, to);
+      for (int64_t p = 0; flip != 0 && p < g.k; ++p) to[p] = static_cast<int8_t>(to[p] ^ flip);
     }
   }
 };

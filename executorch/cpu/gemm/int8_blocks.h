@@ -75,7 +75,7 @@ struct Lines {
 ///   line_rows              rows of a line; the last line of all may have fewer
 ///   least_lines, most_lines   of a block
 ///   segments               of a row
-///   wide                   whether rows have been widened
+///   prepared               whether rows are prepared for tiles (Operand::prepare_tile)
 ///   panels_first           each panel of a block meets all its tiles, which then stay in L2; else
 ///                          each tile, which is a line, meets all panels
 ///   bytes(n)               the memory that lines() and tile() need for a block of n lines
@@ -141,7 +141,7 @@ class Blocks {
     rows.tile.quads = source_.segments.quads();
     rows.tile.group_quads = g_.b.group_size / 4;
     rows.tile.sums = buffers.sums;
-    rows.tile.wide = source_.wide;
+    rows.tile.prepared = source_.prepared;
     for (int64_t j = 0; j < t.nj && packed_.columns == nullptr; j += row_.columns) {
       const int64_t n = std::min<int64_t>(row_.columns, t.nj - j);
       uint8_t* const to = buffers.sums + sums_bytes_ + j * facts_bytes_;

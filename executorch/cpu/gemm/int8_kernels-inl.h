@@ -65,6 +65,19 @@ HWY_INLINE void KeepAll(Vec (&x)[R][C]) {
   ForAll(x, [](Vec& to, int, int) ET_INT8_ATTR { Keep(to); });
 }
 
+/// to[p] = a[p] with `flip` applied by exclusive or, p < n; `to` may be `a`.
+HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int8_t* to) {
+  const V flips = Repeated(flip);
+  int64_t p = 0;
+  for (; p + kVectorBytes <= n; p += kVectorBytes) Store(hn::Xor(Load(a + p), flips), to + p);
+  const hn::CappedTag<int8_t, 16> block;
+  for (; p + 16 <= n && kVectorBytes > 16; p += 16) {
+    const auto bits = hn::Set(block, static_cast<int8_t>(flip));
+    hn::StoreU(hn::Xor(hn::LoadU(block, a + p), bits), block, to + p);
+  }
+  for (; p < n; ++p) to[p] = static_cast<int8_t>(a[p] ^ flip);
+}
+
 #if ET_INT8_PAIRS
 #include <executorch/cpu/gemm/int8_pairs-inl.h>
 #else
@@ -208,6 +221,17 @@ void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
 
 // ---- tiles ----
 
+/// Rows as their tiles multiply them: unsigned bytes, or where pairs are multiplied by bytes, numbers
+/// of 16 bits.
+template <Form kForm>
+void PrepareTileRow(const int8_t* a, uint8_t flip, int64_t n, uint8_t* to) {
+  if constexpr (ET_INT8_PAIRS && kForm == kBytes) {
+    FlipRow(a, flip, n, reinterpret_cast<DotElement*>(to));
+  } else {
+    FlipRow(a, flip ^ static_cast<uint8_t>(kNibbleOffset), n, reinterpret_cast<int8_t*>(to));
+  }
+}
+
 /// sums += the rows of a tile times its panel.
 template <Form kForm, int R>
 HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
@@ -218,7 +242,14 @@ HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
 #endif
   const uint8_t* b = t.panel;
   for (int64_t s = 0; s < t.n_segments; ++s) {
-    AddQuads(t.a + t.segments[s], t.lda, t.quads, b, sums);
+    const int8_t* const a = t.a + t.segments[s];
+#if ET_INT8_DOT && ET_INT8_X86
+    if (kForm == kBytes && !t.prepared) {
+      AddQuads<true>(a, t.lda, t.quads, b, sums);
+      continue;
+    }
+#endif
+    AddQuads(a, t.lda, t.quads, b, sums);
   }
   KeepAll(sums);
 }
@@ -306,12 +337,14 @@ constexpr Row MakeRow() {
   row.rows = kRows;
   row.columns = kColumns;
   if constexpr (kForm == kBytes) {
-    row.operand = {kByteOffset, kByteOffset, kVectorBytes, kDotRowBytes, PrepareDotBytes};
+    row.operand = {kByteOffset,  ET_INT8_PAIRS ? 2 : 1, nullptr,        kByteOffset,
+                   kVectorBytes, kDotRowBytes,          PrepareDotBytes};
     row.pack_columns = PackBytes;
   } else {
-    row.operand = {kNibbleOffset, 0, kBlockElements, kBlockBytes, PrepareDotNibbles};
+    row.operand = {kNibbleOffset, 1, nullptr, 0, kBlockElements, kBlockBytes, PrepareDotNibbles};
     row.pack_columns = PackNibbles;
   }
+  if constexpr (ET_INT8_X86) row.operand.prepare_tile = PrepareTileRow<kForm>;
   row.few_dots = RunDots<kForm>;
   row.finish = Finish;
   return row;
@@ -323,9 +356,6 @@ constexpr Kernels MakeKernels() {
   k.rows[kNibbles] = MakeRow<kNibbles>();
   k.rows[kGroups] = MakeRow<kGroups>();
   FillTiles(k, std::make_integer_sequence<int, kRows>());
-#if ET_INT8_PAIRS
-  k.widen = FlipRow;
-#endif
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;
   k.finish_bytes = FinishBytes;

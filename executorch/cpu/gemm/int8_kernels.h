@@ -3,9 +3,9 @@
 /// A dot-product instruction multiplies a quad, four neighbouring bytes along k, and adds the
 /// products to a 32-bit sum; without one, pairs of 16-bit numbers take its place. Three kinds of
 /// microkernel use that:
-///   tiles      rows of A, unpacked (widened to 16 bits where pairs are multiplied), times a packed
-///              panel of B: `columns` columns whose quads are interleaved, so that a vector of sums
-///              holds one row of the result
+///   tiles      rows of A, unpacked (shifted or widened to 16 bits, see below), times a packed panel
+///              of B: `columns` columns whose quads are interleaved, so that a vector of sums holds
+///              one row of the result
 ///   dots       few rows of A times rows of B, both contiguous along k: a vector of k at a time,
 ///              whose lanes are summed at the end
 ///   depthwise  a quad holds one channel's bytes of four rows of an image
@@ -28,8 +28,7 @@ constexpr int64_t kFewColumns = 2 * kMostColumns;
 
 /// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
 /// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
-/// segments[s] bytes after the row does; twice as far, and twice as long, if A has been widened
-/// (`wide`).
+/// segments[s] bytes after the row does; so many elements if A is `prepared` (Operand).
 struct Tile {
   const int8_t* a;
   int64_t lda;
@@ -39,13 +38,19 @@ struct Tile {
   const float* scales;   // [group, column]
   int64_t group_quads;
   void* sums;
-  bool wide;
+  bool prepared;
 };
 
-/// How rows of A become what microkernels read. For tiles they are shifted by tile_offset; for dots
-/// they are in the order of the elements in B, padded with zeros.
+/// How rows of A become what microkernels read. For tiles they are shifted by tile_offset, or widened
+/// to 16 bits where pairs are multiplied; for dots they are in the order of the elements in B, padded
+/// with zeros.
 struct Operand {
   int tile_offset;
+  int64_t tile_element;  // bytes of a prepared element
+  /// Prepares the first n elements of a row for tiles, with `flip` applied by exclusive or; `to` may
+  /// be `a` where elements stay bytes. Null where tiles take rows as they are. Tiles of bytes do it
+  /// themselves, for each panel, unless it is done before (Tile::prepared); tiles of nibbles do not.
+  void (*prepare_tile)(const int8_t* a, uint8_t flip, int64_t n, uint8_t* to);
   int offset;     // that prepare() adds
   int64_t block;  // elements of k: rows are padded to a multiple
   int64_t bytes;  // of a prepared block
@@ -187,9 +192,6 @@ using Row = gemm::Microkernels<Types>;
 
 struct Kernels {
   Row rows[3];  // by Form
-  /// Makes numbers of 16 bits of a row of A: to[p] = a[p] with `flip` applied by exclusive or, p < n.
-  /// Tiles of bytes do that for each panel unless it is done before; null where they need not.
-  void (*widen)(const int8_t* a, uint8_t flip, int64_t n, int16_t* to);
   int64_t vector_bytes;
   /// scales[group, column]
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);

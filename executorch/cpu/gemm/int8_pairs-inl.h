@@ -17,7 +17,7 @@ HWY_INLINE VW Widened(const void* p) {
 // ---- bytes ----
 
 // Rows of A are widened before they are multiplied, in the inner loop that would cost as much as the
-// products: once for all panels by widen(), or for each panel by its tile, where rows are read in
+// products: once for all panels by prepare_tile(), or for each panel by its tile, where rows are read in
 // place. A vector has two sums for each of half as many columns, of the even and of the odd pairs, so
 // a panel is walked in two passes.
 
@@ -52,11 +52,11 @@ class WideRows {
       const int64_t left = t_.quads - quad_, free = kWideQuads - n;
       const int64_t more = left < free ? left : free;
       const int64_t at = t_.segments[segment_] + 4 * quad_;
-      const int8_t* const from = t_.a + (t_.wide ? 2 * at : at);
+      const int8_t* const from = t_.a + (t_.prepared ? 2 * at : at);
       n += more;
       quad_ += more;
       if (quad_ == t_.quads) quad_ = 0, ++segment_;
-      if (t_.wide) {
+      if (t_.prepared) {
         at_ = reinterpret_cast<const int16_t*>(from);
         return n;
       }
@@ -117,7 +117,7 @@ HWY_INLINE void AddWideTile(const Tile& t, V (&sums)[R][kVectors]) {
       V part[R][2];
       ForAll(part, [&](V& sum, int i, int v) ET_INT8_ATTR { sum = all[pass][i][v]; });
       const uint8_t* const of_pass = b + pass * kVectorBytes;
-      if (t.wide) {
+      if (t.prepared) {
         AddWideQuads(rows.at(), t.lda / 2, n, of_pass, part);
       } else {
         AddWideQuads(rows.at(), std::integral_constant<int64_t, kWideRow>(), n, of_pass, part);
@@ -140,7 +140,6 @@ HWY_INLINE void AddWideTile(const Tile& t, V (&sums)[R][kVectors]) {
 template <int N, int R>
 HWY_INLINE void AddUnit(int i0, const int8_t* a, int64_t lda, int64_t n, const uint8_t* b,
                         V (&sums)[R][kVectors]) {
-  const V flip = Repeated(kNibbleOffset);
   VW part[N][kVectors];
   Fill(part, hn::Zero(Words()));
 #pragma GCC unroll 2
@@ -150,7 +149,7 @@ HWY_INLINE void AddUnit(int i0, const int8_t* a, int64_t lda, int64_t n, const u
     for (int v = 0; v < kVectors; ++v) y[v] = Load(b + v * kVectorBytes);
 #pragma GCC unroll 3
     for (int i = 0; i < N; ++i) {
-      const V x = hn::Xor(Broadcast(a + (i0 + i) * lda), flip);
+      const V x = Broadcast(a + (i0 + i) * lda);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) part[i][v] = hn::Add(part[i][v], BytePairs(x, y[v]));
     }

@@ -18,6 +18,8 @@ using int8::Segments;
 constexpr int64_t kBlockBytes = 128 * 1024;
 // Lines that neighbouring blocks both copy are at most so many times those of a block.
 constexpr int64_t kMostShared = 8;
+// Multiply-adds of a pixel that repay copying its bytes.
+constexpr int64_t kRepaidWork = 4096;
 // A filter that grows out of proportion where groups fill no panel is not packed.
 constexpr int64_t kMostGrowth = 64, kSmallFilter = 1 << 26;
 
@@ -26,7 +28,7 @@ struct Plan {
   const Int8Conv& conv;
   AxisTaps y, x;
   bool direct, flat;
-  bool wide;                  // rows are widened, once for all panels
+  bool prepared;              // rows are prepared for tiles, once for all panels
   int64_t columns, channels;  // of the lines that windows are read from
   Segments segments;          // without their offsets
 
@@ -42,11 +44,13 @@ struct Plan {
     direct = y.inside() && x.inside() && segments.bytes % 4 == 0 && !c.product.unsigned_a;
     flat = direct && y.kernel * x.kernel == 1 && y.step * x.step == 1 && y.out == y.in &&
            x.out == x.in && y.base + x.base == 0;
-    // What is read in place is copied to that end where several panels share it.
-    const int8::Kernels& kernels = int8::kernels();
-    wide =
-        kernels.widen != nullptr && (!direct || c.group_out > kernels.rows[int8::kBytes].columns);
-    direct = direct && (flat || !wide);
+    // What is read in place is copied to that end where several panels share it, and where bytes stay
+    // bytes only if their products take longer than a call for each pixel.
+    const int8::Row& row = int8::kernels().rows[int8::kBytes];
+    const bool repaid = row.operand.tile_element > 1 || c.group_out * segments.bytes >= kRepaidWork;
+    prepared =
+        row.operand.prepare_tile != nullptr && (!direct || (c.group_out > row.columns && repaid));
+    direct = direct && (flat || !prepared);
     columns = direct ? x.in : x.extent(x.out);
     channels = direct ? c.groups * c.group_in : c.group_in;
   }
@@ -71,10 +75,16 @@ struct Image {
   const Int8Gemm& g;
   int64_t group, line_rows, image_lines, images, least_lines, most_lines;
   Segments segments;
-  bool wide;
+  bool prepared;
+  const int8::Operand& operand;
 
   Image(const Plan& p, const Int8Gemm& product, int64_t index)
-      : plan(p), g(product), group(index), segments(p.segments), wide(p.wide) {
+      : plan(p),
+        g(product),
+        group(index),
+        segments(p.segments),
+        prepared(p.prepared),
+        operand(int8::kernels().rows[int8::kBytes].operand) {
     const int64_t tiles = ceil_div(g.m, int8::kernels().rows[int8::kBytes].rows);
     line_rows = p.flat ? ceil_div(g.m, tiles) : p.x.out;
     images = p.flat ? 1 : p.conv.batch;
@@ -88,7 +98,7 @@ struct Image {
     most_lines = std::max(most_lines, least_lines);
   }
   Size bytes(int64_t n) const {
-    if (plan.direct) return wide ? Size(n) * line_rows * row_bytes() : 0;
+    if (plan.direct) return prepared ? Size(n) * line_rows * row_bytes() : 0;
     return copied_bytes(n) * width();
   }
 
@@ -102,28 +112,26 @@ struct Image {
           g.a + image * plan.y.in * pitch + first * line_stride +
           (plan.flat ? 0 : (plan.y.base * plan.columns + plan.x.base) * plan.channels) +
           group * plan.conv.group_in;
-      if (!wide) return {a, line_stride, row_stride, line};
+      if (!prepared) return {a, line_stride, row_stride, line};
       const int64_t rows = std::min(n * line_rows, g.m - first * line_rows);
       for (int64_t r = 0; r < rows; ++r) {
-        int8::kernels().widen(a + r * g.lda, 0, segments.bytes,
-                              reinterpret_cast<int16_t*>(buffer + r * row_bytes()));
+        operand.prepare_tile(a + r * g.lda, 0, segments.bytes,
+                             reinterpret_cast<uint8_t*>(buffer + r * row_bytes()));
       }
       return {buffer, line_rows * row_bytes(), row_bytes(), line};
     }
-    if (!wide) {
-      copy(image, first, n, buffer);
-    } else {  // from the second half of the buffer to the whole of it
-      const int64_t size = copied_bytes(n).value();
-      copy(image, first, n, buffer + size);
-      int8::kernels().widen(buffer + size, 0, size, reinterpret_cast<int16_t*>(buffer));
-    }
+    // Copied to the last bytes of the buffer; what is prepared takes all of it.
+    const int64_t size = copied_bytes(n).value();
+    int8_t* const copied = buffer + (width() - 1) * size;
+    copy(image, first, n, copied);
+    if (prepared) operand.prepare_tile(copied, 0, size, reinterpret_cast<uint8_t*>(buffer));
     return {buffer, line_stride * width(), row_stride * width(), line};
   }
   const int8_t* tile(const int8_t* a, int64_t&, int64_t, int8_t*) const { return a; }
 
-  int64_t width() const { return wide ? 2 : 1; }  // bytes of an element
+  int64_t width() const { return prepared ? operand.tile_element : 1; }  // bytes of an element
   /// Of flat ones; apart such that copies do not drive one another out of a cache.
-  int64_t row_bytes() const { return wide ? 2 * segments.bytes + kLine : g.lda; }
+  int64_t row_bytes() const { return prepared ? width() * segments.bytes + kLine : g.lda; }
   Size copied_bytes(int64_t n) const {
     // Quads may go on behind the last segment.
     return Size(plan.y.extent(n)) * plan.columns * plan.channels + 4;
