@@ -41,9 +41,10 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// Sums += the next n columns of A times as many rows of B.
-template <int n, class Acc, int kHeight, int kVectors>
-HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, int64_t ldb,
+// Sums += the next n columns of A times as many rows of B. Those of a packed panel are a constant
+// apart, which leaves registers to the rows of A.
+template <int n, class Acc, int kHeight, int kVectors, class Stride>
+HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, Stride ldb,
                             Sums<Acc, kHeight, kVectors>& sums) {
   const Tag<Acc> d;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
@@ -135,18 +136,10 @@ HWY_INLINE void Advance(Ahead<Acc>& ahead, int64_t steps) {
   }
 }
 
-template <class Acc, int kHeight, int kVectors>
-void RunTile(const Tile<Acc>& t) {
-  const Tag<Acc> d;
-  Sums<Acc, kHeight, kVectors> sums;
-#pragma GCC unroll 12
-  for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = hn::Zero(d);
-  }
+template <class Acc, int kHeight, int kVectors, class Stride>
+HWY_INLINE void AddPanel(const Tile<Acc>& t, Stride ldb, Sums<Acc, kHeight, kVectors>& sums) {
   RowPointers<Acc, kHeight> a(t.a, t.lda);
   const Acc* HWY_RESTRICT b = t.b;
-  const int64_t ldb = t.ldb;
   Ahead<Acc>& ahead = *t.ahead;
   constexpr int64_t kSteps = Ahead<Acc>::kSteps;
   int64_t p = t.k;
@@ -160,6 +153,23 @@ void RunTile(const Tile<Acc>& t) {
     } while (--n > 0);
   }
   for (; p > 0; --p) MultiplyAdd<1>(a, b, ldb, sums);
+}
+
+template <class Acc, int kHeight, int kVectors>
+void RunTile(const Tile<Acc>& t) {
+  const Tag<Acc> d;
+  constexpr int64_t kWidth = kVectors * static_cast<int64_t>(hn::MaxLanes(d));
+  Sums<Acc, kHeight, kVectors> sums;
+#pragma GCC unroll 12
+  for (int i = 0; i < kHeight; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = hn::Zero(d);
+  }
+  if (t.ldb == kWidth) {
+    AddPanel(t, std::integral_constant<int64_t, kWidth>(), sums);
+  } else {
+    AddPanel(t, t.ldb, sums);
+  }
   Store(t, sums);
 }
 
