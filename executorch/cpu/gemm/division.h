@@ -71,7 +71,7 @@ struct Division {
   static int64_t even_blocks() { return n_threads() == 1 ? 1 : 4 * n_threads(); }
   /// How many of n columns a range has so that threads end alike: `least` to `most`, whole units.
   static int64_t even_columns(int64_t n, int64_t unit, int64_t least, int64_t most) {
-    return std::clamp(round_up(ceil_div(n, even_blocks()), unit), least, most);
+    return std::clamp(round_up(ceil_div(n, even_blocks()), unit), least, most / unit * unit);
   }
   static int64_t n_threads() { return static_cast<int64_t>(loop_threads()); }
 

@@ -13,7 +13,7 @@ namespace executorch::cpu::gemm {
 /// Multiply-adds from which on another thread pays.
 constexpr int64_t kGrainWork = 1 << 17;
 /// Most elements of a K-slice: what decides the order of a sum is the same on every machine. The
-/// rows of A of one tile, 12 or 6, then fit an L1 cache of 48 or 32 KiB, and the panels of a block
+/// rows of A of one tile, 6 to 12, then fit an L1 cache of 48 or 32 KiB, and the panels of a block
 /// are still wide enough to repay reading, or converting, those rows.
 constexpr int64_t kDepth = 768;
 /// Up to kReadOnceRows rows of A, reading a B with contiguous rows from memory costs more than
@@ -57,7 +57,7 @@ class Blocks {
     Tile<Acc> tile = {};    // the next one
     Ahead<Acc> ahead = {};  // of the tiles
     void (*run)(const Tile<Acc>&) = nullptr;
-    int64_t whole = 0;              // columns in panels of two vectors, which `run` multiplies by
+    int64_t whole = 0;              // columns in the widest panels, which `run` multiplies by
     int64_t width = 0, b_step = 0;  // columns of such a panel; elements of B to the next one
     int64_t finished = 0;           // columns of which nothing remains to be done after the tiles
     int64_t i = 0, height = 0;
@@ -98,15 +98,13 @@ class Blocks {
     rows.tile.k = t.np;
     rows.whole = t.nj / width_ * width_;
     rows.finished = is_last(t) ? columns_finished(t) : t.nj;
-    rows.run = row_.tile[1][rows.height];
+    rows.run = row_.tile_of(width_, rows.height);
     place(t, 0, buffers, rows);
     if (is_last(t)) fetch_result(t, rows);
   }
 
-  /// Of the panel that begins at column j of the block: one vector or two.
-  int64_t panel_width(const KSlice& t, int64_t j) const {
-    return t.nj - j > width_ / 2 ? width_ : width_ / 2;
-  }
+  /// Of the panel that begins at column j of the block.
+  int64_t panel_width(const KSlice& t, int64_t j) const { return row_.panel_width(t.nj - j); }
 
   void multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
     Tile<Acc>& tile = rows.tile;
@@ -121,7 +119,7 @@ class Blocks {
     } else {
       place(t, j, buffers, rows);
       const int64_t width = panel_width(t, j);
-      row_.tile[width == width_ ? 1 : 0][rows.height](tile);
+      row_.tile_of(width, rows.height)(tile);
       j += width;
     }
     if (j >= t.nj && rows.finished < t.nj) {
@@ -268,7 +266,7 @@ class Blocks {
   /// How many columns tiles finish of the last slice.
   int64_t columns_finished(const KSlice& t) const {
     if (!tiles_finish_) return 0;
-    return t.nj % (width_ / 2) == 0 ? t.nj : t.nj / width_ * width_;
+    return t.nj % row_.unit == 0 ? t.nj : t.nj / width_ * width_;
   }
   /// Says where tiles from column j on read B and store their sums.
   void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
@@ -368,7 +366,7 @@ class Blocks {
 
   const Gemm<T>& g_;
   const Microkernels<Types<RowType<T>>>& row_;
-  int64_t width_;                // of a panel: two vectors
+  int64_t width_;                // of the widest panels
   bool a_in_place_;              // rows of A are read in place
   bool by_rows_, by_columns_;    // rows or columns of B are contiguous, and packed as such
   bool b_in_place_;              // rows of B are read in place

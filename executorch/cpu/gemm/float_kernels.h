@@ -1,11 +1,12 @@
 /// Arguments of the microkernels of floats, doubles and integers that Gemm multiplies.
 ///
 /// A block of C is computed from rows of A, unpacked (or converted, row by row), and panels of B
-/// packed as panel[p * width + j], where the width is one or two vectors. The sums of a tile,
-/// `rows` times two vectors, fill the registers. Each step along k takes two loads of B, and for
-/// each row one broadcast of A and two multiply-adds, so that multiply-adds limit it, not loads.
-/// The panels come from the L2 cache: two vectors for every 12 (AVX-512) or 6 rows, far below its
-/// bandwidth.
+/// packed as panel[p * width + j], where the width is one vector to ET_TILE_VECTORS. The sums of a
+/// tile, `rows` times so many vectors, fill the registers. Each step along k takes a load for each
+/// vector of B, and for each row one broadcast of A and as many multiply-adds as there are vectors, so
+/// that multiply-adds limit it, not loads: 8 x 3 of them take 11 loads, 12 x 2 take 14, and processors
+/// load at most as many vectors of 64 bytes in a cycle as they multiply. The panels come from the L2
+/// cache, far below its bandwidth.
 #pragma once
 
 #include <executorch/cpu/gemm/gemm.h>
@@ -13,6 +14,12 @@
 
 #include <algorithm>
 #include <cstdint>
+
+/// The largest tile of the instruction set that a file is being compiled for: rows, and vectors of
+/// columns. 32 vector registers hold 8 x 3 or 12 x 2 sums, 16 hold 6 x 2, beside the vectors of B and
+/// one of A.
+#define ET_TILE_ROWS (HWY_MAX_BYTES == 64 ? 8 : ET_VECTOR_REGISTERS == 32 ? 12 : 6)
+#define ET_TILE_VECTORS (HWY_MAX_BYTES == 64 ? 3 : 2)
 
 namespace executorch::cpu::gemm {
 
@@ -27,7 +34,7 @@ struct Ahead {
   /// Rows of `lines` cache lines, `stride` bytes apart.
   const char* fetch = nullptr;
   int64_t rows_to_fetch = 0, lines = 0, stride = 0;
-  /// Rows of pieces of two vectors: piece q of row i is from[i * ld + q * width], and becomes
+  /// Rows of pieces of a panel's width: piece q of row i is from[i * ld + q * width], and becomes
   /// to[i * width + q * step].
   const Acc* from = nullptr;
   Acc* to = nullptr;
@@ -109,7 +116,7 @@ struct Types {
   using Tile = gemm::Tile<Accumulator<T>>;
   using Few = FewRows<T>;
   using Results = gemm::Results<T>;
-  static constexpr int kWidths = 2;
+  static constexpr int kWidths = 3;
 };
 
 }  // namespace executorch::cpu::gemm

@@ -143,8 +143,7 @@ class FewRowsProduct {
 
   /// sums[i, j] of all rows and the columns of the panel at column `column` of batch entry s.
   void add_panel(int64_t s, int64_t column, float* sums) const {
-    const bool whole = g_.n - column > row_.columns / 2;
-    const int64_t width = whole ? row_.columns : row_.columns / 2, depth = slice_depth();
+    const int64_t width = row_.panel_width(g_.n - column), depth = slice_depth();
     const int64_t n_tiles = ceil_div(g_.m, row_.rows);
     const FewRows<T> f = columns(s, column, width);
     Ahead<float> ahead;
@@ -166,7 +165,7 @@ class FewRowsProduct {
         t.a = f.a + i * lda_ + p;
         t.to = sums + i * kTaskColumns;
         t.partial = p > 0 ? t.to : nullptr;
-        row_.tile[whole ? 1 : 0][height](t);
+        row_.tile_of(width, height)(t);
       }
     }
   }

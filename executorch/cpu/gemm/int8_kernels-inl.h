@@ -335,7 +335,7 @@ template <Form kForm>
 constexpr Row MakeRow() {
   Row row{};
   row.rows = kRows;
-  row.columns = kColumns;
+  row.columns = row.unit = kColumns;
   if constexpr (kForm == kBytes) {
     row.operand = {kByteOffset,  ET_INT8_PAIRS ? 2 : 1, nullptr,        kByteOffset,
                    kVectorBytes, kDotRowBytes,          PrepareDotBytes};

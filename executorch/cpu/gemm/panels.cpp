@@ -4,7 +4,7 @@
 namespace executorch::cpu {
 
 Size count_panel_elements(int64_t k, int64_t n) {
-  return round_up(Size(n), gemm::row<float>().columns / 2) * k;
+  return round_up(Size(n), gemm::row<float>().unit) * k;
 }
 
 Panels<float> pack_panels(const Matrix<const float>& b, int64_t k, int64_t n, float* to) {

@@ -38,18 +38,19 @@ template <class T>
 void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int64_t p0,
               int64_t depth) {
   const Floats d;
-  constexpr int64_t kWidth = 2 * kLanes;
+  constexpr int64_t kWidth = ET_TILE_VECTORS * kLanes;
   const int64_t n_whole = n / kWidth * kWidth;
-  const int64_t rest = n - n_whole, tail_width = rest > kLanes ? kWidth : kLanes;
+  const int64_t rest = n - n_whole, tail_width = (rest + kLanes - 1) / kLanes * kLanes;
   for (int64_t p = p0; p < p0 + k; ++p, b += ldb) {
     float* to = panels + p * kWidth;
     const int64_t ahead = std::min(kPackAhead, p0 + k - 1 - p) * ldb;
     for (int64_t j = 0; j < n_whole; j += kWidth, to += depth * kWidth) {
-      __builtin_prefetch(b + ahead + j, 0, 2);
-      __builtin_prefetch(b + ahead + j + kLanes, 0, 2);
-      const V x = LoadFloats(d, b + j), y = LoadFloats(d, b + j + kLanes);
-      hn::StoreU(x, d, to);
-      hn::StoreU(y, d, to + kLanes);
+#pragma GCC unroll 3
+      for (int64_t v = 0; v < kWidth; v += kLanes) __builtin_prefetch(b + ahead + j + v, 0, 2);
+#pragma GCC unroll 3
+      for (int64_t v = 0; v < kWidth; v += kLanes) {
+        hn::StoreU(LoadFloats(d, b + j + v), d, to + v);
+      }
     }
     if (rest == 0) continue;
     to = panels + depth * n_whole + p * tail_width;

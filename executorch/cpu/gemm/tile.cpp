@@ -21,8 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using executorch::cpu::HWY_NAMESPACE::Clamp;
 using executorch::cpu::HWY_NAMESPACE::Use;
 
-// 32 vector registers hold 12 x 2 sums, 16 hold 6 x 2, beside two vectors of B and one of A.
-constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 12 : 6;
+constexpr int kRows = ET_TILE_ROWS, kMostVectors = ET_TILE_VECTORS;
 
 template <class Acc>
 using Tag = hn::CappedTag<Acc, kMostLanes>;
@@ -52,16 +51,16 @@ HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRIC
 #pragma GCC unroll 4
   for (int p = 0; p < n; ++p, b += ldb) {
     hn::Vec<Tag<Acc>> y[kVectors];
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) y[v] = hn::LoadU(d, b + v * kLanes);
 #pragma GCC unroll 12
     for (int i = 0; i < kHeight; ++i) {
       const auto x = hn::Set(d, a[i][p]);
-#pragma GCC unroll 2
+#pragma GCC unroll 3
       for (int v = 0; v < kVectors; ++v) AddProduct(x, y[v], sums.lanes[i][v]);
       Use(x);
     }
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) Use(y[v]);
   }
   a.Advance(n);
@@ -72,7 +71,7 @@ template <class F, class Acc, int kHeight, int kVectors>
 HWY_INLINE void ForAll(Sums<Acc, kHeight, kVectors>& sums, const F& f) {
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = f(sums.lanes[i][v], i, v);
   }
 }
@@ -116,12 +115,14 @@ HWY_INLINE void CopyRow(Ahead<Acc>& ahead) {
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   const Acc* from = ahead.from;
   Acc* to = ahead.to;
-  for (int64_t i = 0; i < ahead.pieces; ++i, from += 2 * kLanes, to += ahead.step) {
-    hn::StoreU(hn::LoadU(d, from), d, to);
-    hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
+  for (int64_t i = 0; i < ahead.pieces; ++i, from += kMostVectors * kLanes, to += ahead.step) {
+#pragma GCC unroll 3
+    for (int v = 0; v < kMostVectors; ++v) {
+      hn::StoreU(hn::LoadU(d, from + v * kLanes), d, to + v * kLanes);
+    }
   }
   ahead.from += ahead.ld;
-  ahead.to += 2 * kLanes;
+  ahead.to += kMostVectors * kLanes;
   --ahead.rows_to_copy;
 }
 
@@ -162,7 +163,7 @@ void RunTile(const Tile<Acc>& t) {
   Sums<Acc, kHeight, kVectors> sums;
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = hn::Zero(d);
   }
   if (t.ldb == kWidth) {
@@ -173,18 +174,23 @@ void RunTile(const Tile<Acc>& t) {
   Store(t, sums);
 }
 
-template <class T, int... kHeightLess1>
-void FillRow(Microkernels<Types<T>>& row, std::integer_sequence<int, kHeightLess1...>) {
+template <class Acc, int kVectors, class Row, int... kHeightLess1>
+void FillWidth(Row& row, std::integer_sequence<int, kHeightLess1...>) {
+  ((row.tile[kVectors - 1][kHeightLess1 + 1] = RunTile<Acc, kHeightLess1 + 1, kVectors>), ...);
+}
+
+template <class T, int... kVectorsLess1>
+void FillRow(Microkernels<Types<T>>& row, std::integer_sequence<int, kVectorsLess1...>) {
   using Acc = Accumulator<T>;
   row.rows = kRows;
-  row.columns = 2 * static_cast<int>(hn::MaxLanes(Tag<Acc>()));
-  ((row.tile[0][kHeightLess1 + 1] = RunTile<Acc, kHeightLess1 + 1, 1>), ...);
-  ((row.tile[1][kHeightLess1 + 1] = RunTile<Acc, kHeightLess1 + 1, 2>), ...);
+  row.unit = static_cast<int>(hn::MaxLanes(Tag<Acc>()));
+  row.columns = kMostVectors * row.unit;
+  (FillWidth<Acc, kVectorsLess1 + 1>(row, std::make_integer_sequence<int, kRows>()), ...);
 }
 
 template <class T>
 void FillRow(Kernels& kernels) {
-  FillRow<T>(kernels.row<T>(), std::make_integer_sequence<int, kRows>());
+  FillRow<T>(kernels.row<T>(), std::make_integer_sequence<int, kMostVectors>());
 }
 
 }  // namespace HWY_NAMESPACE
@@ -230,6 +236,7 @@ template <class Acc>
 void fill_scalar(Microkernels<Types<Acc>>& row) {
   row.rows = 2;
   row.columns = 8;
+  row.unit = 4;
   row.tile[0][1] = run_scalar_tile<Acc, 1, 1>;
   row.tile[0][2] = run_scalar_tile<Acc, 2, 1>;
   row.tile[1][1] = run_scalar_tile<Acc, 1, 2>;
