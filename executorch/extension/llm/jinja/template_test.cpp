@@ -2,7 +2,7 @@
 #include <executorch/extension/llm/jinja/template.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 using namespace executorch::extension::llm::jinja;
 
@@ -95,10 +95,9 @@ TEST(Template, WorkOnTextsIsBounded) {
                                 "s is in s",       "s == s ~ ''",
                                 "s < s ~ ''",      "s|trim",
                                 "s|trim('b')",     "s.removeprefix('b' ~ s)"}) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // processor time: others may keep the machine busy
     EXPECT_TRUE(has(rendered(repeated(condition), limits), "than it may")) << condition;
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(seconds.count(), 5) << condition;
+    EXPECT_LT(std::clock() - start, 5 * CLOCKS_PER_SEC) << condition;
   }
 }
 
