@@ -17,9 +17,9 @@ HWY_INLINE VW Widened(const void* p) {
 // ---- bytes ----
 
 // Rows of A are widened before they are multiplied, in the inner loop that would cost as much as the
-// products: once for all panels by prepare_tile(), or for each panel by its tile, where rows are read in
-// place. A vector has two sums for each of half as many columns, of the even and of the odd pairs, so
-// a panel is walked in two passes.
+// products: once for all panels by prepare_tile(), or for each panel by its tile, where rows are read
+// in place. A vector has two sums for each of half as many columns, of the even and of the odd pairs,
+// so a panel is walked in two passes.
 
 /// to[p] = a[p] with `flip` applied by exclusive or, p < n
 HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int16_t* to) {
