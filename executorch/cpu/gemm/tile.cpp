@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 //
+#include <executorch/cpu/gemm/lanes-inl.h>
 #include <executorch/cpu/nn/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -40,40 +41,6 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// ARM multiplies by one lane of a vector: a load brings four columns of a row of A. Elsewhere each has
-// a load of its own, which spreads it to all lanes.
-#undef ET_MULTIPLIES_BY_LANE
-#define ET_MULTIPLIES_BY_LANE (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
-
-#if ET_MULTIPLIES_BY_LANE
-// Sums += columns kFirst and kFirst + 1 of the next four of A times the next two rows of B: two, for
-// more rows would leave too few registers to the sums.
-template <int kFirst, int kHeight, int kVectors, class Stride>
-HWY_INLINE void MultiplyAddTwo(RowPointers<float, kHeight>& a, const float* HWY_RESTRICT& b,
-                               Stride ldb, Sums<float, kHeight, kVectors>& sums) {
-  const Tag<float> d;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
-  a.Hide();
-  hn::Vec<Tag<float>> y[2][kVectors];
-#pragma GCC unroll 2
-  for (int p = 0; p < 2; ++p, b += ldb) {
-#pragma GCC unroll 3
-    for (int v = 0; v < kVectors; ++v) y[p][v] = hn::LoadU(d, b + v * kLanes);
-  }
-#pragma GCC unroll 12
-  for (int i = 0; i < kHeight; ++i) {
-    const auto x = hn::LoadU(d, a[i]);
-#pragma GCC unroll 3
-    for (int v = 0; v < kVectors; ++v) {
-      auto& sum = sums.lanes[i][v];
-      sum = hn::MulAdd(hn::Broadcast<kFirst>(x), y[0][v], sum);
-      sum = hn::MulAdd(hn::Broadcast<kFirst + 1>(x), y[1][v], sum);
-    }
-    asm volatile("" : : : "memory");  // or all rows would be loaded ahead, and sums spilled
-  }
-}
-#endif
-
 // Sums += the next n columns of A times as many rows of B. Those of a packed panel are a constant
 // apart, which leaves registers to the rows of A.
 template <int n, class Acc, int kHeight, int kVectors, class Stride>
@@ -81,8 +48,9 @@ HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRIC
                             Sums<Acc, kHeight, kVectors>& sums) {
 #if ET_MULTIPLIES_BY_LANE
   if constexpr (n == 4 && std::is_same_v<Acc, float>) {
-    MultiplyAddTwo<0>(a, b, ldb, sums);
-    MultiplyAddTwo<2>(a, b, ldb, sums);
+    MultiplyAddTwo<0>(a, b, b + ldb, sums.lanes);
+    MultiplyAddTwo<2>(a, b + 2 * ldb, b + 3 * ldb, sums.lanes);
+    b += 4 * ldb;
     return a.Advance(n);
   }
 #endif

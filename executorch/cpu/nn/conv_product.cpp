@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 //
+#include <executorch/cpu/gemm/lanes-inl.h>
 #include <executorch/cpu/nn/math-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
@@ -26,7 +27,8 @@ constexpr int kVectors = 3;
 
 // 32 registers hold 8 x 3 sums, 16 hold 4 x 3, beside three vectors of B and one of A.
 constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 8 : 4;
-constexpr int kSteps = 2;  // of an unrolled loop; with more, GCC keeps some sums on the stack
+// Of an unrolled loop; with more, GCC keeps some sums on the stack.
+constexpr int kSteps = ET_MULTIPLIES_BY_LANE ? 4 : 2;
 constexpr int kWeightsOfLine = static_cast<int>(kLine / sizeof(float));
 
 /// Sums of a tile that need more than a bound: the residual, other functions. They lie in
@@ -57,6 +59,16 @@ HWY_INLINE bool IsBounded(const PlaneProduct& p) {
 template <int n, bool kOffsets, int kHeight, int kWide>
 HWY_INLINE void MultiplyAdd(gemm::RowPointers<float, kHeight>& a, const float* HWY_RESTRICT& b,
                             int64_t ldb, const int64_t*& offsets, V (&sums)[kHeight][kWide]) {
+#if ET_MULTIPLIES_BY_LANE
+  if constexpr (n == 4) {
+    const auto row = [&](int q) { return kOffsets ? b + offsets[q] : b + q * ldb; };
+    gemm::HWY_NAMESPACE::MultiplyAddTwo<0>(a, row(0), row(1), sums);
+    gemm::HWY_NAMESPACE::MultiplyAddTwo<2>(a, row(2), row(3), sums);
+    if (kOffsets) offsets += 4;
+    if (!kOffsets) b += 4 * ldb;
+    return a.Advance(n);
+  }
+#endif
   const Floats d;
   a.Hide();
 #pragma GCC unroll 2

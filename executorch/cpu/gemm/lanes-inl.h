@@ -1,0 +1,43 @@
+// Products of a few rows of A where an instruction multiplies by one lane of a vector (ARM): a load
+// brings four columns of a row. Elsewhere each column has a load of its own, which spreads it to all
+// lanes. Included by each target, without a guard; after hwy/highway.h.
+
+#undef ET_MULTIPLIES_BY_LANE
+#define ET_MULTIPLIES_BY_LANE (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
+
+#if ET_MULTIPLIES_BY_LANE
+HWY_BEFORE_NAMESPACE();
+namespace executorch::cpu::gemm {
+namespace HWY_NAMESPACE {
+
+/// sums += columns kFirst and kFirst + 1 of the next four of A times two rows of B: two, for more rows
+/// would leave too few registers to the sums.
+template <int kFirst, class V, int kHeight, int kVectors>
+HWY_INLINE void MultiplyAddTwo(RowPointers<float, kHeight>& a, const float* HWY_RESTRICT first,
+                               const float* HWY_RESTRICT second, V (&sums)[kHeight][kVectors]) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::DFromV<V> d;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::DFromV<V>()));
+  a.Hide();
+  V y[2][kVectors];
+#pragma GCC unroll 3
+  for (int v = 0; v < kVectors; ++v) {
+    y[0][v] = hn::LoadU(d, first + v * kLanes);
+    y[1][v] = hn::LoadU(d, second + v * kLanes);
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kHeight; ++i) {
+    const V x = hn::LoadU(d, a[i]);
+#pragma GCC unroll 3
+    for (int v = 0; v < kVectors; ++v) {
+      sums[i][v] = hn::MulAdd(hn::Broadcast<kFirst>(x), y[0][v], sums[i][v]);
+      sums[i][v] = hn::MulAdd(hn::Broadcast<kFirst + 1>(x), y[1][v], sums[i][v]);
+    }
+    asm volatile("" : : : "memory");  // or all rows would be loaded ahead, and sums spilled
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu::gemm
+HWY_AFTER_NAMESPACE();
+#endif
