@@ -37,6 +37,15 @@ HWY_INLINE void MultiplyAddTwo(RowPointers<float, kHeight>& a, const float* HWY_
   }
 }
 
+/// sums += the next four columns of A times row(0) to row(3) of B; A is behind them afterwards.
+template <class V, int kHeight, int kVectors, class Row>
+HWY_INLINE void MultiplyAddFour(RowPointers<float, kHeight>& a, const Row& row,
+                                V (&sums)[kHeight][kVectors]) {
+  MultiplyAddTwo<0>(a, row(0), row(1), sums);
+  MultiplyAddTwo<2>(a, row(2), row(3), sums);
+  a.Advance(4);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu::gemm
 HWY_AFTER_NAMESPACE();

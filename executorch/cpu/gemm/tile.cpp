@@ -48,10 +48,10 @@ HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRIC
                             Sums<Acc, kHeight, kVectors>& sums) {
 #if ET_MULTIPLIES_BY_LANE
   if constexpr (n == 4 && std::is_same_v<Acc, float>) {
-    MultiplyAddTwo<0>(a, b, b + ldb, sums.lanes);
-    MultiplyAddTwo<2>(a, b + 2 * ldb, b + 3 * ldb, sums.lanes);
+    MultiplyAddFour(
+        a, [&](int p) { return b + p * ldb; }, sums.lanes);
     b += 4 * ldb;
-    return a.Advance(n);
+    return;
   }
 #endif
   const Tag<Acc> d;

@@ -62,11 +62,10 @@ HWY_INLINE void MultiplyAdd(gemm::RowPointers<float, kHeight>& a, const float* H
 #if ET_MULTIPLIES_BY_LANE
   if constexpr (n == 4) {
     const auto row = [&](int q) { return kOffsets ? b + offsets[q] : b + q * ldb; };
-    gemm::HWY_NAMESPACE::MultiplyAddTwo<0>(a, row(0), row(1), sums);
-    gemm::HWY_NAMESPACE::MultiplyAddTwo<2>(a, row(2), row(3), sums);
+    gemm::HWY_NAMESPACE::MultiplyAddFour(a, row, sums);
     if (kOffsets) offsets += 4;
     if (!kOffsets) b += 4 * ldb;
-    return a.Advance(n);
+    return;
   }
 #endif
   const Floats d;
