@@ -71,6 +71,8 @@ struct Tile {
 };
 
 constexpr int kMostLanes = 16;
+/// Units, which are vectors, and columns of the widest panel of any instruction set.
+constexpr int kMostUnits = 3, kMostPanelColumns = kMostUnits * kMostLanes;
 
 /// Rows of A (converted to float, contiguous) against a B read where it lies.
 template <class T>
@@ -116,7 +118,7 @@ struct Types {
   using Tile = gemm::Tile<Accumulator<T>>;
   using Few = FewRows<T>;
   using Results = gemm::Results<T>;
-  static constexpr int kWidths = 3;
+  static constexpr int kWidths = kMostUnits;
 };
 
 }  // namespace executorch::cpu::gemm

@@ -23,6 +23,7 @@ using executorch::cpu::HWY_NAMESPACE::Clamp;
 using executorch::cpu::HWY_NAMESPACE::Use;
 
 constexpr int kRows = ET_TILE_ROWS, kMostVectors = ET_TILE_VECTORS;
+static_assert(kMostVectors <= kMostUnits);
 
 template <class Acc>
 using Tag = hn::CappedTag<Acc, kMostLanes>;

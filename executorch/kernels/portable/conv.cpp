@@ -232,7 +232,7 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
   const auto& images = *static_cast<const Images<E>*>(matrix);
   const Geometry& c = images.c;
   const cpu::ConvAxis &d = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-  PatchColumn columns[2 * cpu::gemm::kMostLanes];  // of the widest panel
+  PatchColumn columns[cpu::gemm::kMostPanelColumns];
   for (int64_t j = 0; j < nj; ++j) {
     const int64_t tap = (j0 + j) % c.taps(), channel = (j0 + j) / c.taps() * c.in_channel;
     const int64_t z = tap / (w.kernel * h.kernel) * d.dilation;
@@ -241,7 +241,7 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
     columns[j] = {z, y, x, channel,
                   fits ? channel + z * d.in_stride + y * h.in_stride + x * w.in_stride : 0};
   }
-  E row[2 * cpu::gemm::kMostLanes] = {};
+  E row[cpu::gemm::kMostPanelColumns] = {};
   for (int64_t p = p0; p < p0 + np; ++p, panel += width) {
     const int64_t z = p / (w.out * h.out) % d.out * d.stride - d.padding;
     const int64_t y = p / w.out % h.out * h.stride - h.padding;

@@ -201,6 +201,23 @@ TEST_F(Convolution, BackwardGivesTheThreeGradients) {
   EXPECT_TENSOR_EQ(to_bias, floats.make({1}, {3}));
 }
 
+// More taps than a panel of any instruction set has columns: x is all ones, so that the gradient of
+// each tap is the sum of the output's.
+TEST_F(Convolution, BackwardGivesGradientsOfManyTaps) {
+  for (const int taps : {31, 32, 33, 47, 48, 49, 97}) {
+    const int n = 20;  // results
+    Tensor x = floats.ones({1, 1, taps + n - 1}), weight = floats.ones({2, 1, taps});
+    Tensor grad = floats.ones({1, 2, n}), to_weight = floats.zeros({2, 1, taps});
+    Tensor to_x = floats.zeros({1, 1, taps + n - 1}), to_bias = floats.zeros({2});
+    const int64_t one = 1, zero = 0;
+    const bool weights_only[] = {false, true, false};
+    convolution_backward_out(ctx, grad, x, weight, std::nullopt, {&one, 1}, {&zero, 1}, {&one, 1},
+                             false, {&zero, 1}, 1, {weights_only, 3}, to_x, to_weight, to_bias);
+    EXPECT_EQ(ctx.failure_state(), Error::Ok);
+    EXPECT_TENSOR_EQ(to_weight, floats.full({2, 1, taps}, n));
+  }
+}
+
 TEST_F(Convolution, MaxPoolBackwardRefusesPositionsOutsideThePlane) {
   Tensor x = floats.zeros({1, 1, 2, 2}), grad = floats.full({1, 1, 1, 1}, 3);
   const int64_t two = 2, one = 1, zero = 0;
