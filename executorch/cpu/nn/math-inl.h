@@ -141,12 +141,17 @@ HWY_INLINE V Log2(D d, V x) {
   return LogLimits(d, x, hn::MulAdd(r, hn::Set(d, 1.44269504f), n));
 }
 
+/// 1 / x by a step of Newton's from y, which has half of its bits.
+template <class D, class V>
+HWY_INLINE V RefineReciprocal(D d, V x, V y) {
+  return hn::MulAdd(hn::NegMulAdd(x, y, hn::Set(d, 1.0f)), y, y);
+}
+
 /// 1 / x for 1 <= x < 2^20, to 2 units.
 template <class D, class V>
 HWY_INLINE V Reciprocal(D d, V x) {
 #if ET_SCALE_BY_POWER
-  const V y = hn::ApproximateReciprocal(x);  // 14 bits; a step of Newton's doubles them
-  return hn::MulAdd(hn::NegMulAdd(x, y, hn::Set(d, 1.0f)), y, y);
+  return RefineReciprocal(d, x, hn::ApproximateReciprocal(x));
 #else
   return hn::Div(hn::Set(d, 1.0f), x);
 #endif

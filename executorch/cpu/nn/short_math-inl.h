@@ -1,7 +1,7 @@
 /// Activations of vectors of float whose results are stored in 16 bits: those of the logistic
-/// function and Tanh take fewer operations. Before they are rounded they are right to 20 bits, Tanh
-/// to 13, but for what Gelu and GeluTanh of negative x lose (math-inl.h); below 2^-119 they may be
-/// 0; NaN stays NaN.
+/// function and Tanh take fewer operations. Before they are rounded they are right to 20 bits, but
+/// for what Gelu and GeluTanh of negative x lose (math-inl.h); below 2^-119 they may be 0; NaN stays
+/// NaN.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_SHORT_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_SHORT_MATH_INL_H_
@@ -44,8 +44,8 @@ template <class D, class V>
 HWY_INLINE V OverOnePlusExp2(D d, V x, V y) {
   const V one = hn::Set(d, 1.0f), divisor = hn::Add(one, ShortExp2(d, y));
 #if ET_SCALE_BY_POWER
-  const V about = hn::ApproximateReciprocal(divisor);  // 14 bits; a step of Newton's doubles them
-  const V nearer = hn::MulAdd(hn::NegMulAdd(divisor, about, one), about, about);
+  const V about = hn::ApproximateReciprocal(divisor);
+  const V nearer = RefineReciprocal(d, divisor, about);
   // Of infinity, 0, there is no such step.
   return hn::Mul(x, hn::IfThenElse(hn::Eq(about, hn::Zero(d)), about, nearer));
 #else
@@ -53,11 +53,11 @@ HWY_INLINE V OverOnePlusExp2(D d, V x, V y) {
 #endif
 }
 
-/// x / y for y >= 1, to 14 bits.
+/// x / y for 1 <= y < 2^20, to 3 units.
 template <class D, class V>
 HWY_INLINE V ShortQuotient([[maybe_unused]] D d, V x, V y) {
 #if ET_SCALE_BY_POWER
-  return hn::Mul(x, hn::ApproximateReciprocal(y));
+  return hn::Mul(x, Reciprocal(d, y));
 #else
   return hn::Div(x, y);
 #endif

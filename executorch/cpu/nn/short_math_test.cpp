@@ -55,8 +55,8 @@ void expect_all_right(Type type, int digits, int lowest) {
         ASSERT_EQ(to[i], want);
       } else {
         // Half of a unit is the rounding.
-        const double units = kind == Kind::Tanh ? 0.8 : 0.52;
-        ASSERT_LE(std::fabs(to[i] - want), units * unit(want, digits, lowest) + kSmallest)
+        constexpr double kUnits = 0.52;
+        ASSERT_LE(std::fabs(to[i] - want), kUnits * unit(want, digits, lowest) + kSmallest)
             << "kind " << static_cast<int>(kind) << " of " << from[i] << ": " << to[i]
             << ", expected " << want;
       }
