@@ -30,6 +30,9 @@ RAY = ROOT / ".venv-ray"
 LLAMA_CPP = "@node-llama-cpp/linux-x64@3.22.1"  # prebuilt, for each instruction set
 JOBS = str(os.cpu_count() or 2)
 
+# Those of tests/bench/ that measure the runtimes of tests/bench/requirements.txt as well.
+BENCHES_WITH_PEERS = ("models", "quantized", "kernels", "llm")
+
 # A test that says "not built" fails: conftest.py.
 EVERYTHING_BUILT = {"EXECUTORCH_EVERYTHING_BUILT": "1"}
 
@@ -333,7 +336,7 @@ def verb_bench(args: list[str]) -> int:
         ("--upstream", _upstream, UPSTREAM),
         ("--peers-python", _peers, PEERS),
     ):
-        if make is _peers and script.stem not in ("models", "kernels", "llm"):
+        if make is _peers and script.stem not in BENCHES_WITH_PEERS:
             continue
         try:
             make()

@@ -101,3 +101,9 @@ def test_what_is_left_out_fails_where_it_should_be_there(
     assert done.returncode == int(n_skipped < 3)
     said = re.findall(r"^(?:FAILED|ERROR) .*(?:not built|another machine)", done.stdout, re.M)
     assert len(said) == 3 - n_skipped
+
+
+def test_benches_that_name_other_runtimes_are_given_their_environment() -> None:
+    scripts = (ROOT / "tests" / "bench").glob("[a-z]*.py")
+    named = {p.stem for p in scripts if re.search(r"ONNX Runtime|OpenVINO", p.read_text())}
+    assert named - {"bench_test"} <= set(verbs.BENCHES_WITH_PEERS)
