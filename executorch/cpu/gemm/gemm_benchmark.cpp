@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/panels.h>
 #include <executorch/cpu/huge_pages.h>
 #include <executorch/cpu/machine_limits.h>
 
@@ -45,15 +46,22 @@ void count(benchmark::State& state, int64_t steps, int64_t weight_bytes, double 
   state.counters["of_limit"] = benchmark::Counter(least, benchmark::Counter::kIsRate);
 }
 
+/// How B lies in memory: rows of k, rows of n, or packed by the caller.
+enum class Weights { kRows, kColumns, kPanels };
+
 template <class T>
-void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, bool by_columns) {
+void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, Weights form) {
   std::vector<T> a(static_cast<size_t>(m * k)), c(static_cast<size_t>(m * n));
   const int64_t n_layers = layers(k * n * static_cast<int64_t>(sizeof(T)));
-  const HugeArray<T> w = huge_array<T>(static_cast<size_t>(n_layers * k * n));
+  const bool packed = form == Weights::kPanels;
+  const int64_t layer_elements = packed ? count_panel_elements(k, n).value() : k * n;
+  const HugeArray<T> w = huge_array<T>(static_cast<size_t>(n_layers * layer_elements));
   if (w == nullptr) return state.SkipWithError("no memory");
   std::vector<T> bias(static_cast<size_t>(n));
   for (size_t i = 0; i < a.size(); ++i) a[i] = number<T>(static_cast<int64_t>(i));
-  for (int64_t i = 0; i < n_layers * k * n; ++i) w[static_cast<size_t>(i)] = number<T>(i);
+  for (int64_t i = 0; i < n_layers * layer_elements; ++i) {
+    w[static_cast<size_t>(i)] = number<T>(i);
+  }
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = {a.data(), k, 1};
@@ -63,8 +71,11 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, bool by_
   int64_t layer = 0;
   HeapScratch scratch;
   for (auto _ : state) {
-    const T* weight = w.get() + layer++ % n_layers * k * n;
-    g.b = by_columns ? Matrix<const T>{weight, 1, k} : Matrix<const T>{weight, n, 1};
+    const T* weight = w.get() + layer++ % n_layers * layer_elements;
+    g.b = form == Weights::kColumns ? Matrix<const T>{weight, 1, k} : Matrix<const T>{weight, n, 1};
+    if constexpr (std::is_same_v<T, float>) {
+      if (packed) g.b_panels = {weight, panel_columns()};
+    }
     if (!g.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
@@ -115,10 +126,13 @@ void add(const std::string& type, int64_t m, int64_t k, int64_t n, const F& run)
 
 template <class T>
 void add(const char* type, int64_t m, int64_t k, int64_t n) {
-  for (const bool by_columns : {false, true}) {
-    add(std::string(type) + (by_columns ? "[n,k]" : "[k,n]"), m, k, n,
-        [=](auto& state, auto... sizes) { run_gemm<T>(state, sizes..., by_columns); });
-  }
+  const auto add_form = [&](const char* name, Weights form) {
+    add(std::string(type) + name, m, k, n,
+        [=](auto& state, auto... sizes) { run_gemm<T>(state, sizes..., form); });
+  };
+  add_form("[k,n]", Weights::kRows);
+  add_form("[n,k]", Weights::kColumns);
+  if (std::is_same_v<T, float>) add_form("[panels]", Weights::kPanels);
 }
 
 const bool kRegistered = [] {

@@ -7,6 +7,10 @@ Size count_panel_elements(int64_t k, int64_t n) {
   return round_up(Size(n), gemm::row<float>().unit) * k;
 }
 
+int64_t panel_columns() {
+  return gemm::row<float>().columns;
+}
+
 Panels<float> pack_panels(const Matrix<const float>& b, int64_t k, int64_t n, float* to) {
   const auto& row = gemm::row<float>();
   // Whole pages of each row, which are read one after the other.
