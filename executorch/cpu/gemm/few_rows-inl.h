@@ -271,15 +271,16 @@ void AddChunks(const FewRows<T>& f) {
 }
 
 // Adds the products of rows [p, p + kRows) of B to the sums, for one or two rows of A. Their kRows
-// elements stay in registers, and each step takes one cache line of each row of B: B is read almost
+// elements stay in registers, and each step takes some cache lines of each row of B: B is read almost
 // in the order of its addresses. Loads and stores of the sums, which lie in L1, are few beside so
-// many rows. Each step prefetches as many lines as it reads.
+// many rows. Each step prefetches as many lines as it reads, those of a row at a time.
 template <int kHeight, int kRows, class T>
 void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
-  constexpr int kVectors =
-      std::clamp<int>(static_cast<int>(kLine / sizeof(T)) / kLanes, 1, kManyRegisters ? 4 : 2);
-  constexpr int kLines = std::max<int>(
-      kRows * kVectors * kLanes * static_cast<int>(sizeof(T)) / static_cast<int>(kLine), 1);
+  constexpr int kVectors = kManyRegisters ? 4 : 2;
+  constexpr int kBytes = kVectors * kLanes * static_cast<int>(sizeof(T));
+  constexpr int kLines = std::max<int>(kBytes / static_cast<int>(kLine), 1);
+  // Rows whose lines are fetched together: half a line each at the least.
+  constexpr int kFetchRows = std::max<int>(static_cast<int>(kLine) / kBytes, 1);
   const Floats d;
   const T* const b = f.b + p * f.ldb;
   float* sums[kHeight];
@@ -300,6 +301,7 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
+      if (kWidth == kVectors && r % kFetchRows == 0) next.template Fetch<kLines>();
 #pragma GCC unroll 4
       for (int v = 0; v < kWidth; ++v) {
         const V y = LoadFloats(d, b + r * f.ldb + j + v * kLanes);
@@ -315,7 +317,6 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   };
   int64_t j = 0;
   for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
-    next.template Fetch<kLines>();
     add(j, std::integral_constant<int, kVectors>());
   }
   for (; j + kLanes <= f.n; j += kLanes) add(j, std::integral_constant<int, 1>());
