@@ -84,7 +84,9 @@ class Blocks {
     rows.tile.ahead = &rows.ahead;
     if (after != nullptr && tiles_pack(*after)) {
       look_ahead(*after, buffers.next_panels, rows.ahead);
-      rows.ahead.spread_over(n_tiles * ceil_div(t.nj, width_) * (t.np / Ahead<Acc>::kSteps));
+      const int64_t steps = n_tiles * ceil_div(t.nj, width_) * (t.np / Ahead<Acc>::kSteps);
+      const bool copied = rows.ahead.rows_to_copy > 0;
+      rows.ahead.fetch.spread_over(steps, copied ? Ahead<Acc>::kRowsBehind : 0);
     }
     return n_tiles;
   }
@@ -100,7 +102,7 @@ class Blocks {
     rows.finished = is_last(t) ? columns_finished(t) : t.nj;
     rows.run = row_.tile_of(width_, rows.height);
     place(t, 0, buffers, rows);
-    if (is_last(t)) fetch_result(t, rows);
+    if (is_last(t) && rows.finished < t.nj) fetch_result(t, rows);
   }
 
   /// Of the panel that begins at column j of the block.
@@ -131,12 +133,12 @@ class Blocks {
 
   /// A unit is a row of B, or kMostLanes rows of a panel, or a panel.
   int64_t units(const KSlice& t) const {
-    if (panels_ == nullptr && by_rows_) return t.np;
-    return ceil_div(t.nj, width_) * (panels_ != nullptr || by_columns_ ? pieces(t) : 1);
+    if (by_rows_) return panels_ != nullptr ? 0 : t.np;
+    return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
   }
 
   bool tiles_pack(const KSlice& t) const {
-    return std::is_same_v<T, Acc> && by_rows_ && t.nj % width_ == 0 && panels_ == nullptr;
+    return panels_ != nullptr || (std::is_same_v<T, Acc> && by_rows_ && t.nj % width_ == 0);
   }
   void pack_rest(const KSlice& t, uint8_t* to, const Rows& rows) const {
     if (rows.ahead.rows_to_copy > 0) pack(t, t.np - rows.ahead.rows_to_copy, t.np, to);
@@ -144,33 +146,22 @@ class Blocks {
 
   int64_t fetch(const KSlice& t, int64_t begin, int64_t end, Rows& rows) const {
     if (begin >= end) return 0;
-    Ahead<Acc>& ahead = rows.ahead;
+    RowPrefetch& b = rows.ahead.fetch;
     const int64_t j = begin / pieces(t) * width_, first = begin % pieces(t);
     const int64_t p = first * kMostLanes;
-    if (panels_ != nullptr || by_columns_) {
-      end = std::min(end, begin - first + pieces(t));  // of one panel
-    }
-    if (panels_ != nullptr) {
-      const int64_t width = panel_width(t, j);
-      const int64_t n = std::min((first + end - begin) * kMostLanes, t.np) - p;
-      ahead.fetch = reinterpret_cast<const char*>(panel_at(t, j) + p * width);
-      ahead.lines = kPieceLines;
-      ahead.stride = kPieceLines * kLine;
-      ahead.rows_to_fetch = ceil_div(n * width * kSize, ahead.stride);
-    } else if (by_rows_) {
-      fetch_rows(t, begin, end - begin, ahead);
+    if (by_columns_) end = std::min(end, begin - first + pieces(t));  // of one panel
+    if (by_rows_) {
+      fetch_rows(t, begin, end - begin, b);
     } else if (by_columns_) {
-      ahead.fetch = reinterpret_cast<const char*>(b_at(t, p, j));
-      ahead.stride = g_.b.col_stride * kStored;
-      ahead.rows_to_fetch = std::min(width_, t.nj - j);
-      ahead.lines = lines(std::min((first + end - begin) * kMostLanes, t.np) - p, ahead);
+      b = {reinterpret_cast<const char*>(b_at(t, p, j)), std::min(width_, t.nj - j)};
+      b.stride = g_.b.col_stride * kStored;
+      b.lines = lines(std::min((first + end - begin) * kMostLanes, t.np) - p, b);
     }
-    ahead.spread_over(rows.tile.k / Ahead<Acc>::kSteps);
+    b.spread_over(rows.tile.k / Ahead<Acc>::kSteps);
     return end - begin;
   }
 
   void pack(const KSlice& t, int64_t begin, int64_t end, uint8_t* to) const {
-    if (panels_ != nullptr) return;
     Acc* const panels = reinterpret_cast<Acc*>(to);
     const int64_t in_place = columns_in_place(t);
     if constexpr (kIsStoredFloat<T>) {
@@ -193,8 +184,6 @@ class Blocks {
  private:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(Acc));
   static constexpr auto kStored = static_cast<int64_t>(sizeof(T));
-  /// Of a packed panel that are prefetched together.
-  static constexpr int64_t kPieceLines = 16;
 
   void divide(int64_t depth) {
     Division& d = division_;
@@ -233,21 +222,28 @@ class Blocks {
     return element(g_.b, t.p0 + p, t.j0 + j) + t.s * g_.b_batch;
   }
 
-  /// Cache lines of n contiguous elements of B.
-  static int64_t lines(int64_t n, const Ahead<Acc>& ahead) {
-    const bool aligned = (reinterpret_cast<uintptr_t>(ahead.fetch) | ahead.stride) % kLine == 0;
+  /// Cache lines of n contiguous elements in each of the rows.
+  static int64_t lines(int64_t n, const RowPrefetch& rows) {
+    const bool aligned = (reinterpret_cast<uintptr_t>(rows.from) | rows.stride) % kLine == 0;
     return ceil_div(n * kStored, kLine) + (aligned ? 0 : 1);
   }
   /// n rows of B from row p of the slice on.
-  void fetch_rows(const KSlice& t, int64_t p, int64_t n, Ahead<Acc>& ahead) const {
-    ahead.fetch = reinterpret_cast<const char*>(b_at(t, p, 0));
-    ahead.stride = g_.b.row_stride * kStored;
-    ahead.rows_to_fetch = n;
-    ahead.lines = lines(t.nj, ahead);
+  void fetch_rows(const KSlice& t, int64_t p, int64_t n, RowPrefetch& b) const {
+    b = {reinterpret_cast<const char*>(b_at(t, p, 0)), n};
+    b.stride = g_.b.row_stride * kStored;
+    b.lines = lines(t.nj, b);
   }
-  /// All rows of a slice, which tiles copy to the panels `to` unless B is read in place.
+  /// The panels of a slice, those that are as wide as the first one.
+  void fetch_panels(const KSlice& t, RowPrefetch& b) const {
+    const int64_t width = panel_width(t, 0);
+    b = {reinterpret_cast<const char*>(panel_at(t, 0)), std::max<int64_t>(t.nj / width, 1)};
+    b.stride = width * g_.k * kSize;
+    b.lines = ceil_div(t.np * width * kSize, kLine);
+  }
+  /// All of B for a slice, whose rows tiles copy to the panels `to` unless B is read in place.
   void look_ahead(const KSlice& t, uint8_t* to, Ahead<Acc>& ahead) const {
-    fetch_rows(t, 0, t.np, ahead);
+    if (panels_ != nullptr) return fetch_panels(t, ahead.fetch);
+    fetch_rows(t, 0, t.np, ahead.fetch);
     if constexpr (std::is_same_v<T, Acc>) {
       if (b_in_place_) return;
       ahead.from = b_at(t, 0, 0);

@@ -23,28 +23,39 @@
 
 namespace executorch::cpu::gemm {
 
-/// What tiles do for the next slice between their multiply-adds, which leave loads and stores idle:
-/// they prefetch rows of memory into L2, and copy rows of B to panels `kRowsBehind` rows later, when
-/// they have arrived and are still there. A row at a time, for memory is read in longer pieces then.
-/// Tiles advance this, `rate` for each of their k / kSteps steps, kStepsAtOnce steps at a time.
+/// Rows of `lines` cache lines, `stride` bytes apart, that tiles prefetch into L2 between their
+/// multiply-adds; `line` is the next one of the first row. A line is prefetched when it is due, for
+/// loads of the tile would wait behind many in a row.
+struct RowPrefetch {
+  static constexpr int64_t kLineUnit = 1 << 20;
+
+  const char* from = nullptr;
+  int64_t rows = 0, lines = 1, stride = 0, line = 0;
+  int64_t rate = 0, due = 0;  // lines for each step, and of all steps until now, in kLineUnit
+
+  /// All of them are due after `steps` steps, and `more_rows` that need not be prefetched.
+  void spread_over(int64_t steps, int64_t more_rows = 0) {
+    rate = (rows + more_rows) * lines * kLineUnit / std::max<int64_t>(steps, 1) + 1;
+  }
+};
+
+/// What tiles do for the next slice, for multiply-adds leave loads and stores idle: they prefetch rows
+/// of B, and copy these to panels `kRowsBehind` rows later, when they have arrived and are still in L2.
+/// They do what is due of it after each `steps_at_once` of their k / kSteps steps.
 template <class Acc>
 struct Ahead {
-  static constexpr int64_t kSteps = 4, kStepsAtOnce = 8, kRow = 1 << 20, kRowsBehind = 16;
+  static constexpr int64_t kSteps = 4, kMostStepsAtOnce = 8, kLinesAtOnce = 4, kRowsBehind = 16;
 
-  /// Rows of `lines` cache lines, `stride` bytes apart.
-  const char* fetch = nullptr;
-  int64_t rows_to_fetch = 0, lines = 0, stride = 0;
+  RowPrefetch fetch;
   /// Rows of pieces of a panel's width: piece q of row i is from[i * ld + q * width], and becomes
   /// to[i * width + q * step].
   const Acc* from = nullptr;
   Acc* to = nullptr;
   int64_t rows_to_copy = 0, pieces = 0, ld = 0, step = 0;
-  int64_t rate = 0, due = 0;  // in kRow
 
-  /// All rows are done after `steps` steps.
-  void spread_over(int64_t steps) {
-    const int64_t rows = rows_to_copy > 0 ? rows_to_copy + kRowsBehind : rows_to_fetch;
-    rate = rows * kRow / std::max<int64_t>(steps, 1) + 1;
+  int64_t steps_at_once() const {
+    const int64_t rate = std::max<int64_t>(fetch.rate, 1);
+    return std::clamp<int64_t>(kLinesAtOnce * RowPrefetch::kLineUnit / rate, 1, kMostStepsAtOnce);
   }
 };
 

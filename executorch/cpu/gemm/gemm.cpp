@@ -155,11 +155,9 @@ class FewRowsProduct {
     for (int64_t p = 0; p < g_.k; p += depth) {
       t.b = g_.b_panels.data + column * g_.k + p * width;
       t.k = std::min(depth, g_.k - p);
-      ahead.fetch = reinterpret_cast<const char*>(t.b) + kPanelBytesAhead;
-      ahead.lines = Ahead<float>::kSteps * width * kSize / kLine;
-      ahead.stride = ahead.lines * kLine;
-      ahead.rows_to_fetch = t.k / Ahead<float>::kSteps;
-      ahead.rate = ahead.kRow;
+      const int64_t lines = t.k * width * kSize / kLine;
+      ahead.fetch = {reinterpret_cast<const char*>(t.b) + kPanelBytesAhead, 1, lines};
+      ahead.fetch.spread_over(t.k / Ahead<float>::kSteps);
       for (int64_t tile = 0; tile < n_tiles; ++tile) {
         const int64_t i = g_.m * tile / n_tiles, height = g_.m * (tile + 1) / n_tiles - i;
         t.a = f.a + i * lda_ + p;

@@ -113,13 +113,6 @@ HWY_INLINE void Store(const Tile<Acc>& t, Sums<Acc, kHeight, kVectors>& sums) {
 }
 
 template <class Acc>
-HWY_INLINE void FetchRow(Ahead<Acc>& ahead) {
-  for (int64_t i = 0; i < ahead.lines; ++i) __builtin_prefetch(ahead.fetch + i * kLine, 0, 2);
-  ahead.fetch += ahead.stride;
-  --ahead.rows_to_fetch;
-}
-
-template <class Acc>
 HWY_INLINE void CopyRow(Ahead<Acc>& ahead) {
   const Tag<Acc> d;
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
@@ -136,13 +129,23 @@ HWY_INLINE void CopyRow(Ahead<Acc>& ahead) {
   --ahead.rows_to_copy;
 }
 
-// The next slice's rows that are due after so many steps.
+// Prefetches the lines that are due after so many steps, and copies a row after each row of them.
 template <class Acc>
 HWY_INLINE void Advance(Ahead<Acc>& ahead, int64_t steps) {
-  constexpr int64_t kBehind = Ahead<Acc>::kRowsBehind;
-  for (ahead.due += ahead.rate * steps; ahead.due >= ahead.kRow; ahead.due -= ahead.kRow) {
-    if (ahead.rows_to_fetch > 0) FetchRow(ahead);
-    const int64_t waiting = ahead.rows_to_fetch > 0 ? ahead.rows_to_fetch + kBehind : 0;
+  RowPrefetch& fetch = ahead.fetch;
+  fetch.due += fetch.rate * steps;
+  int64_t n = fetch.due / RowPrefetch::kLineUnit;
+  fetch.due %= RowPrefetch::kLineUnit;
+  while (n > 0) {
+    const int64_t now = std::min(n, fetch.lines - fetch.line);
+    const char* const from = fetch.from + fetch.line * kLine;
+    for (int64_t i = 0; i < now && fetch.rows > 0; ++i) __builtin_prefetch(from + i * kLine, 0, 2);
+    n -= now;
+    if ((fetch.line += now) < fetch.lines) return;
+    fetch.line = 0;
+    fetch.from += fetch.stride;
+    if (fetch.rows > 0) --fetch.rows;
+    const int64_t waiting = fetch.rows > 0 ? fetch.rows + Ahead<Acc>::kRowsBehind : 0;
     if (ahead.rows_to_copy > waiting) CopyRow(ahead);
   }
 }
@@ -153,10 +156,10 @@ HWY_INLINE void AddPanel(const Tile<Acc>& t, Stride ldb, Sums<Acc, kHeight, kVec
   const Acc* HWY_RESTRICT b = t.b;
   Ahead<Acc>& ahead = *t.ahead;
   constexpr int64_t kSteps = Ahead<Acc>::kSteps;
+  const int64_t steps_at_once = ahead.steps_at_once();
   int64_t p = t.k;
   while (p >= kSteps) {
-    // Counting for every step would cost a tenth of the instructions.
-    int64_t n = std::min(p / kSteps, Ahead<Acc>::kStepsAtOnce);
+    int64_t n = std::min(p / kSteps, steps_at_once);
     p -= n * kSteps;
     Advance(ahead, n);
     do {
@@ -173,8 +176,12 @@ void RunTile(const Tile<Acc>& t) {
   Sums<Acc, kHeight, kVectors> sums;
 #pragma GCC unroll 12
   for (int i = 0; i < kHeight; ++i) {
+    Acc* const to = t.to + i * t.ld_to;
 #pragma GCC unroll 3
-    for (int v = 0; v < kVectors; ++v) sums.lanes[i][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) {
+      sums.lanes[i][v] = hn::Zero(d);
+      __builtin_prefetch(to + v * hn::MaxLanes(d), 1, 3);
+    }
   }
   if (t.ldb == kWidth) {
     AddPanel(t, std::integral_constant<int64_t, kWidth>(), sums);
