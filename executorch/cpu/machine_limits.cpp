@@ -98,6 +98,8 @@ int64_t multiply_bytes(int64_t times) {
   tile.quads = kTerms / 4;
   tile.panel = panel.data();
   tile.sums = sums.data();
+  int8::MatrixRegisters registers;
+  tile.registers = &registers;
   for (int64_t i = 0; i < times; ++i) row.tile[0][row.rows](tile);
   return 2 * times * row.rows * row.columns * kTerms;
 }

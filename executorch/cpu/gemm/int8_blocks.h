@@ -117,6 +117,7 @@ class Blocks {
     int64_t image = -1, line = -1;  // with which the block of `lines` begins
     Lines lines = {};
     Tile tile = {};
+    MatrixRegisters registers;
     int64_t first = 0, height = 0;  // of the tile
   };
 
@@ -141,6 +142,7 @@ class Blocks {
     rows.tile.quads = source_.segments.quads();
     rows.tile.group_quads = g_.b.group_size / 4;
     rows.tile.sums = buffers.sums;
+    rows.tile.registers = &rows.registers;
     rows.tile.prepared = source_.prepared;
     for (int64_t j = 0; j < t.nj && packed_.columns == nullptr; j += row_.columns) {
       const int64_t n = std::min<int64_t>(row_.columns, t.nj - j);

@@ -8,6 +8,11 @@
 #define ET_INT8_X86 (HWY_ARCH_X86 && HWY_TARGET < HWY_EMU128)
 #undef ET_INT8_ARM
 #define ET_INT8_ARM (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
+// Which instructions multiply blocks.
+#undef ET_INT8_AMX
+#define ET_INT8_AMX (ET_INT8_BLOCKS && ET_INT8_X86)
+#undef ET_INT8_OCTS
+#define ET_INT8_OCTS (ET_INT8_BLOCKS && ET_INT8_ARM)
 // Without a multiply-add of quads, x86 multiplies bytes as pairs of 16-bit numbers.
 #undef ET_INT8_PAIRS
 #define ET_INT8_PAIRS (ET_INT8_X86 && !ET_INT8_DOT)
@@ -23,6 +28,8 @@
 
 // 32 vector registers hold 12 x 2 or 6 x 4 sums, 16 hold 6 x 2.
 constexpr int kRows = kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
+/// Of tiles whose sums are not scaled by groups.
+constexpr int kTileRows = ET_INT8_AMX ? 16 : kRows;
 constexpr int kVectors = ET_INT8_ARM ? 4 : 2, kColumns = kVectors * kLanes;
 /// Rows whose sums of a group and scaled sums stay in registers.
 constexpr int kGroupRows = kRows / 2;

@@ -1,7 +1,8 @@
 // The kernels of one instruction set; int8_kernels.cpp includes them for each set, inside a namespace
 // of its own and without a guard, so that the same text has other instructions at hand:
 //   ET_INT8_DOT    whether there is a multiply-add of quads of bytes
-//   ET_INT8_BLOCKS whether there is one of two rows by two columns, eight bytes of each
+//   ET_INT8_BLOCKS whether there is one of blocks: two rows by two columns, eight bytes of each (ARM),
+//                  or 16 by 16, 64 bytes of each (x86)
 //   ET_INT8_ATTR   what lambdas need to be compiled for the set
 // Nothing may contract products and sums but MulAdd(): results are equal on every machine.
 
@@ -84,8 +85,10 @@ HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int8_t* to) {
 #include <executorch/cpu/gemm/int8_quads-inl.h>
 #endif
 
-#if ET_INT8_BLOCKS
+#if ET_INT8_OCTS
 #include <executorch/cpu/gemm/int8_octs-inl.h>
+#elif ET_INT8_AMX
+#include <executorch/cpu/gemm/int8_amx-inl.h>
 #endif
 
 // ---- panels ----
@@ -237,7 +240,7 @@ template <Form kForm, int R>
 HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
 #if ET_INT8_PAIRS
   if constexpr (kForm == kBytes) return AddWideTile(t, sums);
-#elif ET_INT8_BLOCKS
+#elif ET_INT8_OCTS
   return AddBlockTile(t, sums);
 #endif
   const uint8_t* b = t.panel;
@@ -256,16 +259,24 @@ HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
 
 template <Form kForm, int R>
 void RunTile(const Tile& t) {
+  auto* const to = static_cast<int32_t*>(t.sums);
+#if ET_INT8_AMX
+  MultiplyMatrices<R>(t, to);
+#else
   V sums[R][kVectors];
   Fill(sums, hn::Zero(Ints()));
   AddTile<kForm>(t, sums);
-  auto* const to = static_cast<int32_t*>(t.sums);
   ForAll(sums,
          [to](V sum, int i, int v) ET_INT8_ATTR { Store(sum, to + i * kColumns + v * kLanes); });
+#endif
 }
 
 template <int R>
 void RunByteTile(const Tile& t, const ByteResults& results) {
+#if ET_INT8_AMX
+  RunTile<kBytes, R>(t);
+  FinishBytes(static_cast<const int32_t*>(t.sums), kColumns, R, results);
+#else
   V sums[R][kVectors], start[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) start[v] = Load(results.columns->start + v * kLanes);
@@ -274,6 +285,7 @@ void RunByteTile(const Tile& t, const ByteResults& results) {
   const ByteRows store(results);
 #pragma GCC unroll 12
   for (int i = 0; i < R; ++i) store(sums[i], i);
+#endif
 }
 
 /// Rows [i0, i0 + R) of one segment; each group's sums are scaled.
@@ -288,7 +300,7 @@ HWY_INLINE void SumGroups(const Tile& t, int i0) {
     const int64_t n = t.group_quads < t.quads - q ? t.group_quads : t.quads - q;
     V sums[R][kVectors];
     Fill(sums, hn::Zero(Ints()));
-#if ET_INT8_BLOCKS
+#if ET_INT8_OCTS
     BlockSums<R> blocks(sums);
     blocks.add(a, t.lda, n, b);
     blocks.copy_to(sums);
@@ -328,13 +340,17 @@ constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>
   ((k.rows[kBytes].tile[0][kHeightLess1 + 1] = RunTile<kBytes, kHeightLess1 + 1>), ...);
   ((k.byte_tile[kHeightLess1 + 1] = RunByteTile<kHeightLess1 + 1>), ...);
   ((k.rows[kNibbles].tile[0][kHeightLess1 + 1] = RunTile<kNibbles, kHeightLess1 + 1>), ...);
+}
+template <int... kHeightLess1>
+constexpr void FillGroupTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
   ((k.rows[kGroups].tile[0][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
 }
 
 template <Form kForm>
 constexpr Row MakeRow() {
   Row row{};
-  row.rows = kRows;
+  constexpr bool kScaled = kForm == kGroups;
+  row.rows = kScaled ? kRows : kTileRows;
   row.columns = row.unit = kColumns;
   if constexpr (kForm == kBytes) {
     row.operand = {kByteOffset,  ET_INT8_PAIRS ? 2 : 1, nullptr,        kByteOffset,
@@ -344,7 +360,11 @@ constexpr Row MakeRow() {
     row.operand = {kNibbleOffset, 1, nullptr, 0, kBlockElements, kBlockBytes, PrepareDotNibbles};
     row.pack_columns = PackNibbles;
   }
-  if constexpr (ET_INT8_X86) row.operand.prepare_tile = PrepareTileRow<kForm>;
+  if constexpr (ET_INT8_AMX && !kScaled) {
+    row.operand.tile_offset = 0;  // of signed bytes with signed
+  } else if constexpr (ET_INT8_X86) {
+    row.operand.prepare_tile = PrepareTileRow<kForm>;
+  }
   row.few_dots = RunDots<kForm>;
   row.finish = Finish;
   return row;
@@ -355,7 +375,8 @@ constexpr Kernels MakeKernels() {
   k.rows[kBytes] = MakeRow<kBytes>();
   k.rows[kNibbles] = MakeRow<kNibbles>();
   k.rows[kGroups] = MakeRow<kGroups>();
-  FillTiles(k, std::make_integer_sequence<int, kRows>());
+  FillTiles(k, std::make_integer_sequence<int, kTileRows>());
+  FillGroupTiles(k, std::make_integer_sequence<int, kRows>());
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;
   k.finish_bytes = FinishBytes;

@@ -41,6 +41,9 @@ HWY_AFTER_NAMESPACE();
 #undef ET_BLOCKS_TARGET
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64
 #define ET_DOT_TARGET HWY_TARGET_STR ",avx512vnni"
+#ifdef __linux__
+#define ET_BLOCKS_TARGET ET_DOT_TARGET ",amx-tile,amx-int8"
+#endif
 #elif HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 32
 #define ET_DOT_TARGET HWY_TARGET_STR ",avxvnni"
 #elif HWY_ARCH_ARM_A64 && HWY_COMPILER_GCC
@@ -97,6 +100,10 @@ bool fill<Source::Int8, HWY_TARGET>(Kernels& kernels) {
 #if HWY_ONCE
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif HWY_ARCH_ARM_A64 && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -119,9 +126,16 @@ bool has_dot([[maybe_unused]] int64_t target) {
 #endif
 }
 
-/// Whether it has ARM's instructions for blocks.
+/// Whether it has instructions for blocks, and the system lets this process use them.
 bool has_blocks() {
-#if HWY_ARCH_ARM_A64 && defined(__linux__)
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC && defined(__linux__)
+  constexpr unsigned kMatrices = 3u << 24;  // AMX-TILE and AMX-INT8
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kMatrices) != kMatrices) return false;
+  // Linux saves the registers of processes that ask for it (5.16 and later).
+  constexpr long kRequest = 0x1023, kMatrixData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return has_dot(HWY_AVX3) && syscall(SYS_arch_prctl, kRequest, kMatrixData) == 0;
+#elif HWY_ARCH_ARM_A64 && defined(__linux__)
   constexpr unsigned long kInt8Blocks = 1 << 13;  // HWCAP2_I8MM
   return has_dot(HWY_STATIC_TARGET) && (getauxval(AT_HWCAP2) & kInt8Blocks) != 0;
 #else

@@ -26,6 +26,20 @@ constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
 /// Whole panels whose sums are finished at once, at most.
 constexpr int64_t kFewColumns = 2 * kMostColumns;
 
+/// Registers that hold matrices (AMX), as one thread has them now: rows of A that fill them, and quads
+/// behind a segment's whole registers. A thread that multiplies many tiles keeps one of these.
+struct MatrixRegisters {
+  int64_t rows = 0, rest = 0;
+  void (*release)() = nullptr;  // gives them back; null before the first tile
+
+  MatrixRegisters() = default;
+  MatrixRegisters(const MatrixRegisters&) = delete;
+  MatrixRegisters& operator=(const MatrixRegisters&) = delete;
+  ~MatrixRegisters() {
+    if (release != nullptr) release();
+  }
+};
+
 /// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
 /// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
 /// segments[s] bytes after the row does; so many elements if A is `prepared` (Operand).
@@ -39,6 +53,7 @@ struct Tile {
   int64_t group_quads;
   void* sums;
   bool prepared;
+  MatrixRegisters* registers;  // null: each tile has its own
 };
 
 /// How rows of A become what microkernels read. For tiles they are shifted by tile_offset, or widened
