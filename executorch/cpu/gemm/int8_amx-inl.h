@@ -3,7 +3,8 @@
 // rows and 16 columns. An instruction multiplies two of them, in as many cycles as A has rows.
 
 static_assert(kColumns == 32 && kLanes == 16);
-constexpr int64_t kMatrixQuads = 16;  // of k in a register
+constexpr int64_t kMatrixQuads = 16, kMatrixBytes = 4 * kMatrixQuads;  // of k in a register
+constexpr int64_t kPanelQuadBytes = kColumns * 4;
 
 /// What the registers hold, in the form that the processor reads: sums in 0 and 1, rows of A in 2,
 /// quads of a panel in 3; in 4 and 5 those that are left of a segment.
@@ -14,9 +15,8 @@ struct alignas(64) MatrixShapes {
   uint8_t rows[16] = {};
 
   MatrixShapes(int64_t n_rows, int64_t rest) {
-    // A register that is not used has a shape, too.
     const auto of_a = static_cast<uint8_t>(n_rows);
-    const auto left = static_cast<uint8_t>(rest > 0 ? rest : 1);
+    const auto left = static_cast<uint8_t>(rest > 0 ? rest : 1);  // no register is without a shape
     bytes[4] = static_cast<uint16_t>(4 * left);
     rows[0] = rows[1] = rows[2] = rows[4] = of_a;
     rows[3] = kMatrixQuads;
@@ -28,41 +28,92 @@ void ReleaseMatrices() {
   _tile_release();
 }
 
-/// sums[i * kColumns + j] of the R rows of a tile times its panel.
+/// Shapes registers for rows and segments of so many quads.
+HWY_INLINE void ShapeMatrices(MatrixRegisters& registers, int64_t rows, int64_t quads) {
+  const int64_t rest = quads % kMatrixQuads;
+  if (registers.rows == rows && registers.rest == rest) return;
+  const MatrixShapes shapes(rows, rest);
+  _tile_loadconfig(&shapes);
+  registers.rows = rows;
+  registers.rest = rest;
+  registers.release = ReleaseMatrices;
+}
+
+/// Adds a segment of rows times one of a panel, or of half of its columns, which is behind it
+/// afterwards.
+template <bool kWhole>
+HWY_INLINE void AddMatrices(const int8_t* a, int64_t lda, int64_t quads, const uint8_t*& b) {
+  for (; quads >= kMatrixQuads; quads -= kMatrixQuads) {
+    _tile_loadd(2, a, lda);
+    _tile_loadd(3, b, kPanelQuadBytes);
+    _tile_dpbssd(0, 2, 3);
+    if constexpr (kWhole) {
+      _tile_loadd(3, b + 64, kPanelQuadBytes);
+      _tile_dpbssd(1, 2, 3);
+    }
+    a += kMatrixBytes, b += kMatrixQuads * kPanelQuadBytes;
+  }
+  if (quads == 0) return;
+  _tile_loadd(4, a, lda);
+  _tile_loadd(5, b, kPanelQuadBytes);
+  _tile_dpbssd(0, 4, 5);
+  if constexpr (kWhole) {
+    _tile_loadd(5, b + 64, kPanelQuadBytes);
+    _tile_dpbssd(1, 4, 5);
+  }
+  b += quads * kPanelQuadBytes;
+}
+
+/// The sums of the R rows of a tile times its panel.
 template <int R>
 HWY_INLINE void MultiplyMatrices(const Tile& t, int32_t* sums) {
   MatrixRegisters own;
-  MatrixRegisters& registers = t.registers == nullptr ? own : *t.registers;
-  const int64_t rest = t.quads % kMatrixQuads;
-  if (registers.rows != R || registers.rest != rest) {
-    const MatrixShapes shapes(R, rest);
-    _tile_loadconfig(&shapes);
-    registers.rows = R;
-    registers.rest = rest;
-    registers.release = ReleaseMatrices;
-  }
-  constexpr int64_t kQuadBytes = kColumns * 4;
+  ShapeMatrices(t.registers == nullptr ? own : *t.registers, R, t.quads);
   const uint8_t* b = t.panel;
   _tile_zero(0);
   _tile_zero(1);
   for (int64_t s = 0; s < t.n_segments; ++s) {
-    const int8_t* a = t.a + t.segments[s];
-    for (int64_t n = t.quads / kMatrixQuads; n > 0; --n) {
-      _tile_loadd(2, a, t.lda);
-      _tile_loadd(3, b, kQuadBytes);
-      _tile_dpbssd(0, 2, 3);
-      _tile_loadd(3, b + 64, kQuadBytes);
-      _tile_dpbssd(1, 2, 3);
-      a += 4 * kMatrixQuads, b += kMatrixQuads * kQuadBytes;
-    }
-    if (rest == 0) continue;
-    _tile_loadd(4, a, t.lda);
-    _tile_loadd(5, b, kQuadBytes);
-    _tile_dpbssd(0, 4, 5);
-    _tile_loadd(5, b + 64, kQuadBytes);
-    _tile_dpbssd(1, 4, 5);
-    b += rest * kQuadBytes;
+    AddMatrices<true>(t.a + t.segments[s], t.lda, t.quads, b);
   }
-  _tile_stored(0, sums, kQuadBytes);
-  _tile_stored(1, sums + kLanes, kQuadBytes);
+  _tile_stored(0, sums, kPanelQuadBytes);
+  _tile_stored(1, sums + kLanes, kPanelQuadBytes);
+}
+
+/// all[i] += the sums of row i of a group, scaled.
+template <int R>
+HWY_INLINE void AddScaled(const int32_t* sums, const float* scales, VF (&all)[R][1]) {
+  const VF scale = hn::LoadU(Floats(), scales);
+  ForAll(all, [=](VF& sum, int i, int) ET_INT8_ATTR {
+    sum = hn::MulAdd(hn::ConvertTo(Floats(), Load(sums + i * kLanes)), scale, sum);
+  });
+  KeepAll(all);
+}
+
+/// The same of one segment and vector v of the columns, each group's sums scaled. Registers of matrices
+/// are read through memory: a group is scaled while the next one is multiplied.
+template <int R>
+HWY_INLINE void MultiplyGroups(const Tile& t, int v) {
+  MatrixRegisters own;
+  MatrixRegisters& registers = t.registers == nullptr ? own : *t.registers;
+  alignas(64) int32_t sums[2][R * kLanes];
+  VF all[R][1];
+  Fill(all, hn::Zero(Floats()));
+  const int8_t* a = t.a;
+  const uint8_t* b = t.panel + v * kVectorBytes;
+  const float* scales = t.scales + v * kLanes;
+  int32_t *now = sums[0], *before = sums[1];
+  for (int64_t q = 0; q < t.quads; q += t.group_quads, scales += kColumns) {
+    const int64_t n = t.group_quads < t.quads - q ? t.group_quads : t.quads - q;
+    ShapeMatrices(registers, R, n);
+    _tile_zero(0);
+    AddMatrices<false>(a, t.lda, n, b);
+    _tile_stored(0, now, kVectorBytes);
+    a += 4 * n;
+    if (q > 0) AddScaled(before, scales - kColumns, all);
+    std::swap(now, before);
+  }
+  AddScaled(before, scales - kColumns, all);
+  float* const to = static_cast<float*>(t.sums) + v * kLanes;
+  ForAll(all, [to](VF sum, int i, int)
+                  ET_INT8_ATTR { hn::StoreU(sum, Floats(), to + i * kColumns); });
 }

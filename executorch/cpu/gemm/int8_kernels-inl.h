@@ -51,7 +51,7 @@ HWY_INLINE V HighNibbles(V x) {
 /// f(x[i][j]) for all, in registers.
 template <class Vec, int R, int C, class F>
 HWY_INLINE void ForAll(Vec (&x)[R][C], const F& f) {
-#pragma GCC unroll 12
+#pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < C; ++j) f(x[i][j], i, j);
@@ -324,9 +324,13 @@ HWY_INLINE void SumGroups(const Tile& t, int i0) {
 
 template <int R>
 void RunGroups(const Tile& t) {
+#if ET_INT8_AMX
+  for (int v = 0; v < kVectors; ++v) MultiplyGroups<R>(t, v);
+#else
   int i = 0;
   for (; i + kGroupRows <= R; i += kGroupRows) SumGroups<kGroupRows>(t, i);
   if constexpr (R % kGroupRows != 0) SumGroups<R % kGroupRows>(t, i);
+#endif
 }
 
 #include <executorch/cpu/gemm/int8_dots-inl.h>
@@ -340,17 +344,13 @@ constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>
   ((k.rows[kBytes].tile[0][kHeightLess1 + 1] = RunTile<kBytes, kHeightLess1 + 1>), ...);
   ((k.byte_tile[kHeightLess1 + 1] = RunByteTile<kHeightLess1 + 1>), ...);
   ((k.rows[kNibbles].tile[0][kHeightLess1 + 1] = RunTile<kNibbles, kHeightLess1 + 1>), ...);
-}
-template <int... kHeightLess1>
-constexpr void FillGroupTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {
   ((k.rows[kGroups].tile[0][kHeightLess1 + 1] = RunGroups<kHeightLess1 + 1>), ...);
 }
 
 template <Form kForm>
 constexpr Row MakeRow() {
   Row row{};
-  constexpr bool kScaled = kForm == kGroups;
-  row.rows = kScaled ? kRows : kTileRows;
+  row.rows = kRows;
   row.columns = row.unit = kColumns;
   if constexpr (kForm == kBytes) {
     row.operand = {kByteOffset,  ET_INT8_PAIRS ? 2 : 1, nullptr,        kByteOffset,
@@ -360,8 +360,8 @@ constexpr Row MakeRow() {
     row.operand = {kNibbleOffset, 1, nullptr, 0, kBlockElements, kBlockBytes, PrepareDotNibbles};
     row.pack_columns = PackNibbles;
   }
-  if constexpr (ET_INT8_AMX && !kScaled) {
-    row.operand.tile_offset = 0;  // of signed bytes with signed
+  if constexpr (ET_INT8_AMX) {
+    row.operand.tile_offset = 0;  // it multiplies signed bytes by signed
   } else if constexpr (ET_INT8_X86) {
     row.operand.prepare_tile = PrepareTileRow<kForm>;
   }
@@ -375,8 +375,7 @@ constexpr Kernels MakeKernels() {
   k.rows[kBytes] = MakeRow<kBytes>();
   k.rows[kNibbles] = MakeRow<kNibbles>();
   k.rows[kGroups] = MakeRow<kGroups>();
-  FillTiles(k, std::make_integer_sequence<int, kTileRows>());
-  FillGroupTiles(k, std::make_integer_sequence<int, kRows>());
+  FillTiles(k, std::make_integer_sequence<int, kRows>());
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;
   k.finish_bytes = FinishBytes;
