@@ -27,4 +27,16 @@ inline void prefetch(const void* from, int64_t bytes) {
 #endif
 }
 
+/// The same into the second-level cache: what is read later.
+inline void prefetch_second(const void* from, int64_t bytes) {
+#if defined(__GNUC__)
+  for (int64_t i = 0; i < bytes; i += kLine) {
+    __builtin_prefetch(static_cast<const char*>(from) + i, 0, 2);
+  }
+  keep_prefetches();
+#else
+  (void)from, (void)bytes;
+#endif
+}
+
 }  // namespace executorch::cpu

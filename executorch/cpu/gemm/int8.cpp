@@ -110,7 +110,8 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   return true;
 }
 
-/// Rows of a matrix, a tile's height to a line.
+/// Rows of a matrix, a tile's height to a line. Tiles read copies of them; but where each tile comes
+/// once for many panels, the rows themselves if they need not be prepared.
 struct Rows {
   const Int8Gemm& g;
   const int8::Row& row;
@@ -120,6 +121,7 @@ struct Rows {
   /// The copied rows fit half of the L2 cache: B is packed once, a panel at a time.
   bool panels_first;
   bool prepared;  // rows are prepared as they are copied
+  bool in_place;
 
   explicit Rows(const Int8Gemm& gemm)
       : g(gemm),
@@ -130,11 +132,14 @@ struct Rows {
     line_rows = ceil_div(g.m, ceil_div(g.m, row.rows));
     image_lines = ceil_div(g.m, line_rows);
     panels_first = (Size(image_lines) * line_rows * padded).within(machine().l2 / 2);
+    in_place = !panels_first && !prepared && !g.unsigned_a && g.k % 4 == 0;
     least_lines = panels_first ? image_lines : kLeastTiles;
     most_lines = std::max(kBlockRows / line_rows, least_lines);
   }
 
-  Size bytes(int64_t n) const { return Size(panels_first ? n : 1) * line_rows * padded; }
+  Size bytes(int64_t n) const {
+    return in_place ? Size(0) : Size(panels_first ? n : 1) * line_rows * padded;
+  }
   int8::Lines lines(int64_t, int64_t first, int64_t n, int8_t* to) const {
     const int8_t* const a = g.a + first * line_rows * g.lda;
     if (!panels_first) return {a, line_rows * g.lda, g.lda, first};
@@ -142,7 +147,7 @@ struct Rows {
     return {to, line_rows * padded, padded, first};
   }
   const int8_t* tile(const int8_t* a, int64_t& lda, int64_t n, int8_t* to) const {
-    if (panels_first) return a;
+    if (in_place || panels_first) return a;
     copy(a, lda, n, to);
     lda = padded;
     return to;

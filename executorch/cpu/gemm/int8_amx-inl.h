@@ -114,6 +114,6 @@ HWY_INLINE void MultiplyGroups(const Tile& t, int v) {
   }
   AddScaled(before, scales - kColumns, all);
   float* const to = static_cast<float*>(t.sums) + v * kLanes;
-  ForAll(all, [to](VF sum, int i, int)
-                  ET_INT8_ATTR { hn::StoreU(sum, Floats(), to + i * kColumns); });
+  ForAll(all,
+         [to](VF sum, int i, int) ET_INT8_ATTR { hn::StoreU(sum, Floats(), to + i * kColumns); });
 }
