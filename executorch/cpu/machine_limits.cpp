@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/huge_pages.h>
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/machine_limits.h>
 #include <executorch/cpu/threadpool.h>
 
@@ -104,14 +105,18 @@ int64_t multiply_bytes(int64_t times) {
   return 2 * times * row.rows * row.columns * kTerms;
 }
 
+/// Of twice as much as the last cache holds.
 std::array<double, kRepetitions> read_rates() {
-  constexpr int64_t kFloats = 64 << 20;
-  const HugeArray<float> memory = huge_array<float>(kFloats);
+  constexpr int64_t kLeast = 256 << 20, kMost = 1 << 30;
+  const int64_t floats = std::clamp(2 * machine().l3, kLeast, kMost) / 4;
+  const HugeArray<float> memory = huge_array<float>(static_cast<size_t>(floats));
   if (memory == nullptr) return {};
-  std::fill_n(memory.get(), kFloats, 1.0f);
+  parallel_for(floats, 1 << 20, [&](int64_t begin, int64_t end) {
+    std::fill_n(memory.get() + begin, end - begin, 1.0f);
+  });
   return rates([&] {
     std::atomic<int64_t> bytes{0};
-    parallel_for(kFloats, 4096, [&](int64_t begin, int64_t end) {
+    parallel_for(floats, 4096, [&](int64_t begin, int64_t end) {
       const float sum = HWY_DYNAMIC_DISPATCH(Sum)(memory.get() + begin, end - begin);
       bytes += (end - begin) * 4 + (sum == 0.5f ? 1 : 0);
     });

@@ -10,7 +10,7 @@ struct MachineLimits {
   double median_read;       // the same, of the median reading: what memory gives by and large
 };
 
-/// Measured on first use, in about half a second.
+/// Measured on first use, in half a second to a second.
 const MachineLimits& machine_limits();
 
 }  // namespace executorch::cpu

@@ -3,9 +3,9 @@
 Ours is the user's own loop: each call is given all tokens so far. Keys and values are float32 in
 the fp32 rows, else float16 here and in llama.cpp. Sides take turns; each waits until the threads
 of the one before no longer spin. The limit is every weight of a product, every key and every value,
-read once at the bandwidth that is measured right after our turn, the median of 8 readings of
-256 MiB; our share of it is the median over the turns. A side whose logits are not the model's,
-within what its format explains, has no times.
+read once at the bandwidth that is measured right after our turn, the median of 8 readings of more
+than the last cache holds, 1 GiB at most; our share of it is the median over the turns. A side whose
+logits are not the model's, within what its format explains, has no times.
 """
 
 from __future__ import annotations
