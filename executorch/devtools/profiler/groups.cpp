@@ -21,9 +21,9 @@ void add_to(ProfileGroup& group, const Profile& profile, const ProfiledWork& row
   group.bytes += row.bytes;
   group.flop += row.flop;
   group.bound += bound;
+  group.arithmetic += arithmetic_seconds(profile.roofline, row);
   if (group.example == nullptr || row.seconds > group.example->seconds) group.example = &row;
-  group.compute_bound =
-      profile.roofline.seconds(group.flop, 0) > profile.roofline.seconds(0, group.bytes);
+  group.compute_bound = group.arithmetic * profile.roofline.bytes_per_second > group.bytes;
 }
 
 /// The instructions, and in place of a delegate's call what that reports.
@@ -31,7 +31,7 @@ template <typename F>
 void for_each_part(const Profile& profile, const F& f) {
   for (const auto& row : profile.instructions) {
     if (row.nodes.empty()) f(row, least_seconds(profile, row));
-    for (const auto& node : row.nodes) f(node, profile.roofline.seconds(node.flop, node.bytes));
+    for (const auto& node : row.nodes) f(node, least_seconds(profile.roofline, node));
   }
 }
 
@@ -65,7 +65,7 @@ std::vector<ProfileGroup> inside_delegate(const Profile& profile, const std::str
   for (const auto& row : profile.instructions) {
     if (row.op != id || row.family != Family::Delegate) continue;
     for (const auto& node : row.nodes) {
-      groups.add(without_number(node.op), node, profile.roofline.seconds(node.flop, node.bytes));
+      groups.add(without_number(node.op), node, least_seconds(profile.roofline, node));
     }
   }
   auto inside = groups.take_longest_first();
@@ -77,9 +77,9 @@ std::vector<ProfileGroup> inside_delegate(const Profile& profile, const std::str
 
 double least_seconds(const Profile& profile, const ProfiledInstruction& row) {
   // A delegate's bytes are those of its arguments, unless it reports more: they bound nothing.
-  if (row.family != Family::Delegate) return profile.roofline.seconds(row.flop, row.bytes);
+  if (row.family != Family::Delegate) return least_seconds(profile.roofline, row);
   double sum = 0;
-  for (const auto& node : row.nodes) sum += profile.roofline.seconds(node.flop, node.bytes);
+  for (const auto& node : row.nodes) sum += least_seconds(profile.roofline, node);
   return sum;
 }
 

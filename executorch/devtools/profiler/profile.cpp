@@ -82,6 +82,7 @@ class Joiner {
       if (found != call->nodes.end()) {
         node.family = found->second.family;
         node.flop = found->second.flop;
+        node.int8 = found->second.int8;
         node.bytes = found->second.bytes;
         node.shapes = found->second.shapes;
       }
@@ -174,9 +175,14 @@ void sum_up(ProfiledInstruction& row) {
 
 }  // namespace
 
-double Roofline::seconds(double flop, double bytes) const {
-  return std::max(flops > 0 ? flop / flops : 0,
-                  bytes_per_second > 0 ? bytes / bytes_per_second : 0);
+double arithmetic_seconds(const Roofline& roofline, const ProfiledWork& work) {
+  const double rate = work.int8 && roofline.int8 > 0 ? roofline.int8 : roofline.flops;
+  return rate > 0 ? work.flop / rate : 0;
+}
+
+double least_seconds(const Roofline& roofline, const ProfiledWork& work) {
+  const double reads = roofline.bytes_per_second > 0 ? work.bytes / roofline.bytes_per_second : 0;
+  return std::max(arithmetic_seconds(roofline, work), reads);
 }
 
 double Profile::coverage() const {

@@ -14,12 +14,10 @@ namespace executorch::devtools {
 
 /// What the machine can do at most, measured in the same run; 0: not known.
 struct Roofline {
-  double flops = 0;             ///< multiply-adds, two operations each, per second
+  double flops = 0;             ///< multiply-adds of floats, two operations each, per second
   double bytes_per_second = 0;  ///< read from memory
   size_t threads = 0;
-
-  /// The least time that this work can take.
-  double seconds(double flop, double bytes) const;
+  double int8 = 0;  ///< multiply-adds of bytes, as those of floats
 };
 
 /// An instruction, or an operation inside a delegate. Numbers are sums over all times that it runs
@@ -40,7 +38,13 @@ struct ProfiledWork {
   Family family = Family::Other;
   double bytes = 0;
   double flop = 0;
+  /// Whether products are of bytes, added up in integers.
+  bool int8 = false;
 };
+
+/// The least time that arithmetic, and arithmetic and memory, can take.
+double arithmetic_seconds(const Roofline& roofline, const ProfiledWork& work);
+double least_seconds(const Roofline& roofline, const ProfiledWork& work);
 
 struct ProfiledNode : ProfiledWork {
   /// The delegate's number for the operation; -1 where the delegate gives a name, which is `op`.
@@ -106,8 +110,9 @@ struct ProfileGroup {
   double seconds = 0;
   double bytes = 0;
   double flop = 0;
-  /// Sum of the least times of its rows, and whether operations rather than bytes bound most of it.
-  double bound = 0;
+  /// Sum of the least times of its rows, and of their arithmetic; whether that rather than bytes
+  /// bounds most of it.
+  double bound = 0, arithmetic = 0;
   bool compute_bound = false;
   /// The row that takes longest.
   const ProfiledWork* example = nullptr;

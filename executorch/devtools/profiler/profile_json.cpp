@@ -23,6 +23,7 @@ Json work_json(const Profile& profile, const ProfiledWork& row, double bound) {
               {"calls", row.calls}, {"seconds", row.seconds},
               {"bytes", row.bytes}, {"flop", row.flop}};
   if (bound > 0 && profile.roofline.flops > 0) out["roofline_seconds"] = bound;
+  if (row.int8) out["int8"] = true;
   if (!row.shapes.empty()) out["shapes"] = row.shapes;
   if (!row.module.empty()) out["module"] = row.module;
   if (!row.place.empty()) out["place"] = row.place;
@@ -32,7 +33,7 @@ Json work_json(const Profile& profile, const ProfiledWork& row, double bound) {
 }  // namespace
 
 Json work_json(const Profile& profile, const ProfiledNode& row) {
-  Json out = work_json(profile, row, profile.roofline.seconds(row.flop, row.bytes));
+  Json out = work_json(profile, row, least_seconds(profile.roofline, row));
   if (!row.operators.empty()) out["originals"] = row.operators;
   return out;
 }
@@ -58,6 +59,7 @@ Json to_json(const Profile& profile) {
               {"machine",
                {{"threads", profile.roofline.threads},
                 {"flop_per_second", profile.roofline.flops},
+                {"int8_per_second", profile.roofline.int8},
                 {"bytes_per_second", profile.roofline.bytes_per_second}}}};
   if (profile.untraced > 0) {
     out["traced_median"] = profile.traced;

@@ -8,6 +8,14 @@
 namespace executorch::devtools {
 namespace {
 
+bool has_int8_products(const Profile& profile) {
+  return profile.roofline.int8 > 0 &&
+         std::any_of(profile.instructions.begin(), profile.instructions.end(), [](const auto& row) {
+           return std::any_of(row.nodes.begin(), row.nodes.end(),
+                              [](const ProfiledNode& node) { return node.int8; });
+         });
+}
+
 constexpr size_t kNameWidth = 44;
 constexpr size_t kModuleDepth = 4;
 // Modules below this share of the time are left out of the text.
@@ -62,7 +70,11 @@ std::string summary(const Profile& profile) {
   if (profile.roofline.flops > 0) {
     out += "  this machine, just measured: reads " +
            format_number(profile.roofline.bytes_per_second / 1e9) + " GB/s, multiplies and adds " +
-           format_number(profile.roofline.flops / 1e9) + " GFLOP/s\n";
+           format_number(profile.roofline.flops / 1e9) + " GFLOP/s";
+    if (has_int8_products(profile)) {
+      out += ", of bytes " + format_number(profile.roofline.int8 / 1e9);
+    }
+    out += "\n";
     const auto rows = by_operator(profile);
     if (std::any_of(rows.begin(), rows.end(),
                     [](const ProfileGroup& row) { return row.bound > row.seconds; })) {
@@ -157,7 +169,7 @@ std::string instructions_text(const Profile& profile) {
     for (const auto& node : row.nodes) {
       ProfileGroup inner{
           .calls = node.calls, .seconds = node.seconds, .bytes = node.bytes, .flop = node.flop};
-      inner.bound = profile.roofline.seconds(node.flop, node.bytes);
+      inner.bound = least_seconds(profile.roofline, node);
       auto cell = cells(profile, inner, "    " + node.op);
       cell.push_back(node.module + (node.place.empty() ? "" : " " + node.place));
       cell.push_back(shorten(node.operators + " " + node.shapes, 120));

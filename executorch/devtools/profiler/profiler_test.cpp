@@ -271,7 +271,7 @@ TEST_F(ProfilerTest, ACallsWorkIsThatOfTheOperationsItReports) {
   run.steps = {{0, 0, 0}, {0, 1, 10000}};
   run.nodes.push_back({1, -1, 20000, 50000, "Add #1", ""});
   MethodWork work;
-  work[{0, 1}].nodes[{"Add #1", -1}] = {Family::Elementwise, 8, 96, "Float[2,4]"};
+  work[{0, 1}].nodes[{"Add #1", -1}] = {Family::Elementwise, 8, 96, false, "Float[2,4]"};
   const Profile profile = make_profile({.path = "product.pte",
                                         .program = &*loaded.program,
                                         .method = &*loaded.method,
@@ -289,6 +289,17 @@ TEST_F(ProfilerTest, ACallsWorkIsThatOfTheOperationsItReports) {
   const auto losses = largest_losses(profile, 1);
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_EQ(losses[0].name, "my::op.out, between operations");
+}
+
+TEST(Roofline, ProductsOfBytesAreBoundByTheirOwnRate) {
+  const Roofline roofline = {.flops = 1e9, .bytes_per_second = 1e8, .threads = 1, .int8 = 4e9};
+  ProfiledWork work;
+  work.flop = 8e9;
+  work.bytes = 3e8;
+  EXPECT_DOUBLE_EQ(least_seconds(roofline, work), 8);
+  work.int8 = true;
+  EXPECT_DOUBLE_EQ(arithmetic_seconds(roofline, work), 2);
+  EXPECT_DOUBLE_EQ(least_seconds(roofline, work), 3);
 }
 
 TEST_F(ProfilerTest, TraceNestsInstructionsInTheMethod) {

@@ -312,6 +312,8 @@ void add_node(InstructionWork& call, const Run::Node& reported) {
   };
   node.flop += number("flop");
   node.bytes += number("bytes");
+  const auto int8 = said.find("int8");
+  node.int8 = int8 != said.end() && int8->is_boolean() && int8->get<bool>();
   node.shapes = text("shapes");
   for (auto family = Family::Matmul; family < Family::Other;) {
     if (text("family") == to_string(family)) node.family = family;

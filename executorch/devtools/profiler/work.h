@@ -77,6 +77,7 @@ struct InstructionWork {
   struct Node {
     Family family = Family::Other;
     double flop = 0, bytes = 0;
+    bool int8 = false;  // products are of bytes
     std::string shapes;
   };
   std::map<std::pair<std::string, int32_t>, Node> nodes;
@@ -87,7 +88,7 @@ using MethodWork = std::map<std::pair<uint32_t, uint32_t>, InstructionWork>;
 /// and looks at the arguments after each. The method's inputs must be set, and its instructions
 /// must run unfused, so that each value gets its shape. `survey` is the method's tracer, with
 /// survey() on: by it delegates tell the work of their operations, as metadata in JSON, {"family",
-/// "flop", "bytes", "shapes"}. Null: what is inside delegates is not counted.
+/// "flop", "bytes", "int8", "shapes"}. Null: what is inside delegates is not counted.
 runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* survey = nullptr);
 
 /// "aten::add.out" of an instruction's operator.

@@ -107,6 +107,39 @@ def test_profile_looks_inside_delegates(net: Net, tmp_path: Path) -> None:
     assert call["flop"] == sum(n["flop"] for n in call["nodes"])
     assert sum(n["seconds"] for n in call["nodes"]) >= 0.98 * call["seconds"]
     assert {"first", "second"} <= {m["name"] for m in profile["modules"]}
+    assert not any("int8" in n for n in call["nodes"])
+
+
+def test_profile_knows_products_of_bytes(net: Net, tmp_path: Path) -> None:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from executorch.exir import to_edge_transform_and_lower
+
+    inputs = (torch.randn(8, 64),)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    prepared = prepare_pt2e(export(net, inputs).module(), XNNPACKQuantizer().set_global(config))
+    prepared(*inputs)
+    exported = export(convert_pt2e(prepared), inputs)
+    lowered = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    path = tmp_path / "net.pte"
+    path.write_bytes(lowered.to_executorch().buffer)
+    profile = json.loads(output_of("profile", path, "--json", "--runs", 8))
+    machine = profile["machine"]
+    nodes = [n for row in profile["instructions"] for n in row.get("nodes", [])]
+    layers = [n for n in nodes if n["family"] == "matmul"]
+    assert len(layers) == 2
+    for layer in layers:
+        assert layer["int8"]
+        reads = layer["bytes"] / machine["bytes_per_second"]
+        least = max(reads, layer["flop"] / machine["int8_per_second"])
+        assert layer["roofline_seconds"] == pytest.approx(least)
+    text = output_of("profile", path, "--runs", 8)
+    assert re.search(r"multiplies and adds [\d.]+ GFLOP/s, of bytes [\d.]+\n", text)
 
 
 def test_trace_is_in_the_trace_event_format(program: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class FusionScope {
 
 devtools::Roofline measure_machine() {
   const cpu::MachineLimits& limits = cpu::machine_limits();
-  return {limits.flops, limits.bytes_per_second, cpu::default_pool().thread_count()};
+  return {limits.flops, limits.bytes_per_second, cpu::default_pool().thread_count(), limits.int8};
 }
 
 double time_run(Method& method, const SetInputs& set_inputs, const std::string& name) {

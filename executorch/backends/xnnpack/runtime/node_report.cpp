@@ -17,6 +17,7 @@ using Kind = fb_xnnpack::XNodeUnion;
 struct Cost {
   const char* family;
   cpu::Size flop;
+  bool int8 = false;  // products are of bytes
 };
 
 Cost cost_of(const Graph& graph, const Node& node) {
@@ -26,13 +27,14 @@ Cost cost_of(const Graph& graph, const Node& node) {
   switch (node.operation->form) {
     case Form::FullyConnected:
     case Form::BatchMatrixMultiply:
-      return {"matmul", out * 2 * x.last()};
+      return {"matmul", out * 2 * x.last(), !is_float(graph.in(node, 1).type)};
     case Form::Convolution: {
       const bool transposed = node.kind == Kind::XNNConvTranspose2d;
       const bool depthwise = node.kind == Kind::XNNDepthwiseConv2d;
       const int64_t channels = transposed ? node.group_outputs : depthwise ? 1 : node.group_inputs;
       const cpu::Size points = transposed ? x.numel() : out;
-      return {"convolution", points * 2 * w.size[0] * w.size[1] * channels};
+      return {"convolution", points * 2 * w.size[0] * w.size[1] * channels,
+              !is_float(graph.in(node, 1).type)};
     }
     case Form::Pooling:
     case Form::ArgMaxPooling:
@@ -118,6 +120,7 @@ std::string describe_work(const Graph& graph, const Node& node, bool gives_image
       .append("\",\"flop\":")
       .append(std::to_string(cost.flop.value_or(INT64_MAX)));
   out.append(",\"bytes\":").append(std::to_string(read + written));
+  if (cost.int8) out.append(",\"int8\":true");
   if (gives_images) out.append(",\"images\":true");
   return out.append(",\"shapes\":\"").append(shapes).append("\"}");
 }
