@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
@@ -29,9 +30,9 @@ constexpr int64_t kFewRows = 6;
 template <class T, class K>
 class FewRowsTask {
  public:
-  /// `buffer` has ScratchSize(a) floats.
-  FewRowsTask(const Attention& a, int64_t b, int64_t kv_head, float* buffer)
-      : a_(a), b_(b), kv_head_(kv_head), group_(a.heads / a.kv_heads) {
+  /// `buffer` has ScratchSize(a) floats. So many heads are computed together, block by block.
+  FewRowsTask(const Attention& a, int64_t b, int64_t kv_head, int64_t together, float* buffer)
+      : a_(a), b_(b), kv_head_(kv_head), group_(a.heads / a.kv_heads), together_(together) {
     q_row_ = RoundUp(a.dim, kLanes);
     o_row_ = RoundUp(a.value_dim, kLanes);
     q_ = buffer;
@@ -41,10 +42,8 @@ class FewRowsTask {
     return (Size(RoundUp(a.dim, kLanes)) + RoundUp(a.value_dim, kLanes)) * kFewRows;
   }
 
-  void run() {
-    const Floats d;
-    const int64_t rows = group_ * a_.queries;
-    for (int64_t r = 0; r < rows; ++r) {
+  void begin() {
+    for (int64_t r = 0; r < n_rows(); ++r) {
       float* q = q_ + r * q_row_;
       std::fill_n(q, q_row_, 0.0f);
       CopyRow(At<const T>(a_.q.data, a_.q.batch_stride, a_.q.head_stride, a_.q.row_stride, r),
@@ -54,10 +53,12 @@ class FewRowsTask {
       max_[r] = -kInfinity;
       sum_[r] = 0;
     }
-    for (int64_t key = 0; key < a_.keys; key += kKeys) {
-      Visit(rows, key, std::min(kKeys, a_.keys - key));
-    }
-    for (int64_t r = 0; r < rows; ++r) {
+  }
+  /// The block of keys from `key` on.
+  void visit(int64_t key) { Visit(n_rows(), key, std::min(kKeys, a_.keys - key)); }
+  void end() {
+    const Floats d;
+    for (int64_t r = 0; r < n_rows(); ++r) {
       const float none = a_.safe ? 0.0f : std::numeric_limits<float>::quiet_NaN();
       const auto factor = hn::Set(d, sum_[r] == 0 ? none : 1 / sum_[r]);
       float* o = o_ + r * o_row_;
@@ -70,6 +71,8 @@ class FewRowsTask {
   }
 
  private:
+  int64_t n_rows() const { return group_ * a_.queries; }
+
   template <class U, class P>
   U* At(P data, int64_t batch, int64_t head, int64_t row, int64_t r) const {
     const int64_t h = kv_head_ * group_ + r / a_.queries;
@@ -95,16 +98,18 @@ class FewRowsTask {
   }
 
   /// Brings columns [c, c + n) of one row after the other to the second-level cache, for the first is
-  /// full of what is in use: of rows that are needed later than row j, of this head or of the next.
+  /// full of what is in use: of rows that are needed later than row j, of this head or of the one that
+  /// follows it. Where heads are computed together these are the rows of the next block.
   class Prefetch {
    public:
     HWY_INLINE Prefetch(const FewRowsTask& task, const AttentionRows& rows, int64_t j, int64_t c,
                         int64_t n)
         : row_stride_(rows.row_stride), n_(n) {
       const int64_t bytes = std::max<int64_t>(rows.row_stride, 1) * kSize, keys = task.a_.keys;
-      j += std::min(std::max<int64_t>(kAhead / bytes, 1), keys);  // fewer than there are
+      const int64_t ahead = task.together_ > 1 ? kKeys : std::max<int64_t>(kAhead / bytes, 1);
+      j += std::min(ahead, keys);  // fewer than there are
       const K* const head = task.RowsOf(rows) + c;
-      next_head_ = head + rows.head_stride;
+      next_head_ = head + task.together_ * rows.head_stride;
       left_ = keys - j;
       at_ = left_ > 0 ? head + j * row_stride_ : next_head_ - left_ * row_stride_;
     }
@@ -298,11 +303,42 @@ class FewRowsTask {
   }
 
   const Attention& a_;
-  int64_t b_, kv_head_, group_;
+  int64_t b_, kv_head_, group_, together_;
   int64_t q_row_, o_row_;
   float *q_, *o_;
   float max_[kFewRows], sum_[kFewRows];
 };
+
+/// Heads that may be computed together, where they lie side by side in each row: then memory is read
+/// in the order of rows, not once from its beginning to its end for each head.
+constexpr int64_t kHeadsTogether = 8, kMostDimTogether = 1024;
+
+inline int64_t HeadsTogether(const Attention& a) {
+  const auto side_by_side = [&](const AttentionRows& rows) {
+    return rows.head_stride > 0 && rows.head_stride < rows.row_stride;
+  };
+  const bool small = a.dim <= kMostDimTogether && a.value_dim <= kMostDimTogether;
+  return small && side_by_side(a.k) && side_by_side(a.v) ? std::min(kHeadsTogether, a.kv_heads) : 1;
+}
+
+/// Key heads [begin, end) of all batch entries. `buffer` has HeadsTogether(a) times
+/// FewRowsTask::ScratchSize(a) floats.
+template <class T, class K>
+void RunFewRows(const Attention& a, int64_t begin, int64_t end, float* buffer) {
+  using Task = FewRowsTask<T, K>;
+  const int64_t most = HeadsTogether(a), size = Task::ScratchSize(a).value();
+  std::optional<Task> tasks[kHeadsTogether];
+  while (begin < end) {
+    const int64_t b = begin / a.kv_heads, head = begin % a.kv_heads;
+    const int64_t n = std::min({most, end - begin, a.kv_heads - head});
+    for (int64_t i = 0; i < n; ++i) tasks[i].emplace(a, b, head + i, n, buffer + i * size).begin();
+    for (int64_t key = 0; key < a.keys; key += kKeys) {
+      for (int64_t i = 0; i < n; ++i) tasks[i]->visit(key);
+    }
+    for (int64_t i = 0; i < n; ++i) tasks[i]->end();
+    begin += n;
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu

@@ -260,6 +260,22 @@ TEST_P(Attention_, SharesKeyHeads) {
   }
 }
 
+// More than are computed together, in several blocks of keys, and the last ones of a batch entry.
+TEST_P(Attention_, ComputesManyHeadsOfFewQueriesTogether) {
+  Case{.batch = 2,
+       .heads = 11,
+       .kv_heads = 11,
+       .queries = 1,
+       .keys = 200,
+       .dim = 16,
+       .value_dim = 24}
+      .expect_right();
+  Case{.batch = 2, .heads = 18, .kv_heads = 9, .queries = 2, .keys = 97, .dim = 8, .causal = true}
+      .expect_right();
+  Case{.heads = 3, .kv_heads = 3, .queries = 1, .keys = 5, .dim = 1032, .value_dim = 8}
+      .expect_right();
+}
+
 TEST_P(Attention_, KeepsLargeScores) {
   Case{.queries = 1, .keys = 100, .spread = 8}.expect_right();
   Case{.queries = 20, .keys = 100, .spread = 8}.expect_right();
