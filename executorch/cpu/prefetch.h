@@ -28,7 +28,7 @@ inline void prefetch(const void* from, int64_t bytes) {
 }
 
 /// The same into the second-level cache: what is read later.
-inline void prefetch_second(const void* from, int64_t bytes) {
+inline void prefetch_l2(const void* from, int64_t bytes) {
 #if defined(__GNUC__)
   for (int64_t i = 0; i < bytes; i += kLine) {
     __builtin_prefetch(static_cast<const char*>(from) + i, 0, 2);

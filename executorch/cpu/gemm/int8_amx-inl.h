@@ -33,6 +33,7 @@ HWY_INLINE void ShapeMatrices(MatrixRegisters& registers, int64_t rows, int64_t 
   const int64_t rest = quads % kMatrixQuads;
   if (registers.rows == rows && registers.rest == rest) return;
   const MatrixShapes shapes(rows, rest);
+  asm volatile("" : : "r"(&shapes) : "memory");  // GCC believes that 8 bytes of it are read
   _tile_loadconfig(&shapes);
   registers.rows = rows;
   registers.rest = rest;
@@ -112,7 +113,7 @@ HWY_INLINE void MultiplyGroups(const Tile& t, int v) {
     if (q > 0) AddScaled(before, scales - kColumns, all);
     std::swap(now, before);
   }
-  AddScaled(before, scales - kColumns, all);
+  if (t.quads > 0) AddScaled(before, scales - kColumns, all);
   float* const to = static_cast<float*>(t.sums) + v * kLanes;
   ForAll(all,
          [to](VF sum, int i, int) ET_INT8_ATTR { hn::StoreU(sum, Floats(), to + i * kColumns); });

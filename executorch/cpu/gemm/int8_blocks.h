@@ -183,7 +183,7 @@ class Blocks {
       pack_scales(panel.j0, panel.n, buffers.panels);
     }
     tile.lda = rows.lines.row_stride;
-    const Following next(*this, panel.j0 + row_.columns, t.ni * line_tiles_);
+    const NextPanel next(*this, panel.j0 + row_.columns, t.ni * line_tiles_);
     // The tiles of a line have nearly equal heights: a low one has too few sums to hide the latency
     // of its multiply-adds.
     for (int64_t line = 0; line < t.ni; ++line) {
@@ -192,7 +192,7 @@ class Blocks {
       tile.a = rows.lines.a + line * rows.lines.line_stride;
       for (int64_t i = 0, part = 0; i < n; ++part) {
         const int64_t height = std::min(low_ + (part < high_tiles_ ? 1 : 0), n - i);
-        next.fetch(line * line_tiles_ + part);
+        next.prefetch_share(line * line_tiles_ + part);
         run_tile(tile, panel, first + i, height);
         tile.a += height * tile.lda;
         i += height;
@@ -273,8 +273,8 @@ class Blocks {
 
   /// What the panel at column j0, which this thread probably multiplies by next, is packed from, or the
   /// panel itself: each of so many tiles prefetches its share, but not so much that its loads wait.
-  struct Following {
-    Following(const Blocks& b, int64_t j0, int64_t tiles) {
+  struct NextPanel {
+    NextPanel(const Blocks& b, int64_t j0, int64_t tiles) {
       const int64_t n = std::min<int64_t>(b.row_.columns, b.g_.n - j0);
       if (n <= 0) return;
       from = b.is_packed() ? b.packed_.panels + j0 * b.column_bytes_
@@ -282,9 +282,9 @@ class Blocks {
       bytes = b.is_packed() ? b.panel_bytes_ : n * b.g_.b.row_bytes;
       share = std::min(round_up(ceil_div(bytes, tiles), kLine), kMostShare);
     }
-    void fetch(int64_t tile) const {
+    void prefetch_share(int64_t tile) const {
       const int64_t begin = tile * share, end = std::min(begin + share, bytes);
-      if (begin < end) prefetch_second(from + begin, end - begin);
+      if (begin < end) prefetch_l2(from + begin, end - begin);
     }
     static constexpr int64_t kMostShare = 24 * kLine;
     const uint8_t* from = nullptr;

@@ -41,7 +41,7 @@ HWY_AFTER_NAMESPACE();
 #undef ET_BLOCKS_TARGET
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64
 #define ET_DOT_TARGET HWY_TARGET_STR ",avx512vnni"
-#ifdef __linux__
+#if HWY_ARCH_X86_64 && defined(__linux__)
 #define ET_BLOCKS_TARGET ET_DOT_TARGET ",amx-tile,amx-int8"
 #endif
 #elif HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 32
@@ -128,7 +128,7 @@ bool has_dot([[maybe_unused]] int64_t target) {
 
 /// Whether it has instructions for blocks, and the system lets this process use them.
 bool has_blocks() {
-#if HWY_ARCH_X86 && HWY_COMPILER_GCC && defined(__linux__)
+#if HWY_ARCH_X86_64 && HWY_COMPILER_GCC && defined(__linux__)
   constexpr unsigned kMatrices = 3u << 24;  // AMX-TILE and AMX-INT8
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kMatrices) != kMatrices) return false;

@@ -48,14 +48,15 @@ struct Example {
       bias.push_back(real(random));
     }
     if (group_size == 0) return;
-    for (int64_t g = 0; g < n * (k / group_size); ++g) {
+    for (int64_t g = 0; g < n * groups(); ++g) {
       group_scales.push_back(stored<BF16>(real(random)));
     }
   }
 
+  int64_t groups() const { return (k + group_size - 1) / group_size; }
   double scale(int64_t j, int64_t p) const {
     if (group_size == 0) return scales[static_cast<size_t>(j)];
-    const int64_t group = j * (k / group_size) + p / group_size;
+    const int64_t group = j * groups() + p / group_size;
     return static_cast<float>(value(group_scales[static_cast<size_t>(group)]));
   }
 
@@ -171,12 +172,14 @@ TEST_P(Int8, ComputesGroupsOfAnySize) {
     }
   }
   Example(25, 70, 768, true, 32).check();
+  for (const int64_t k : {4, 100, 333}) Example(35, 37, k, true, 64).check();  // the last is short
 }
 
 // More rows than stay in the L2 cache: each tile meets all panels, which are packed piece by piece.
 TEST_P(Int8, ComputesRowsThatFillTheCache) {
   const int64_t m = machine().l2 / 2 / 2501 + 50;
   Example(m, 70, 2501).check();
+  Example(m, 70, 2500).check();  // rows may be read where they lie
   Example(m, 35, 2501, true).check();
   Example(m, 35, 2496, true, 96).check();
 }
@@ -335,11 +338,13 @@ TEST_P(Int8, IsRefusedMemoryBeforeAnythingIsWritten) {
 TEST_P(Int8, TakesEmptySizes) {
   for (const int64_t m : {0, 1, 20}) {
     for (const int64_t n : {0, 9}) {
-      Example e(m, n, 0);
-      std::vector<float> c(static_cast<size_t>(m * n), 7);
-      run(e.gemm(c.data()));
-      for (int64_t i = 0; i < m * n; ++i) {
-        EXPECT_EQ(c[static_cast<size_t>(i)], e.bias[static_cast<size_t>(i % n)]);
+      for (const int64_t group_size : {0, 32}) {
+        Example e(m, n, 0, group_size > 0, group_size);
+        std::vector<float> c(static_cast<size_t>(m * n), 7);
+        run(e.gemm(c.data()));
+        for (int64_t i = 0; i < m * n; ++i) {
+          EXPECT_EQ(c[static_cast<size_t>(i)], e.bias[static_cast<size_t>(i % n)]);
+        }
       }
     }
   }
