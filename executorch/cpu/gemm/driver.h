@@ -20,8 +20,8 @@
 ///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
 ///                               last slice
 ///   units(t)                    of packing, for all panels of a slice
-///   tiles_pack(t)               whether tiles pack those of `after`, as enter() told them, rather
-///                               than the driver
+///   tiles_pack(t)               whether tiles prefetch and pack those of `after`, as enter() told them,
+///                               rather than the driver
 ///   pack_rest(t, panels, rows)  packs what tiles left of it
 ///   fetch(t, begin, end, rows)  lets the next multiply() prefetch what units from `begin` on are
 ///                               packed from, and returns how many

@@ -131,7 +131,7 @@ class Blocks {
     }
   }
 
-  /// A unit is a row of B, or kMostLanes rows of a panel, or a panel.
+  /// A unit is a row of B, or kMostLanes rows of a panel, or a panel; none where B is packed.
   int64_t units(const KSlice& t) const {
     if (by_rows_) return panels_ != nullptr ? 0 : t.np;
     return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
