@@ -15,23 +15,13 @@ inline void keep_prefetches() {
 #endif
 }
 
-/// Asks for the lines that begin at from + i * 64, i * 64 < bytes; any address will do.
-inline void prefetch(const void* from, int64_t bytes) {
+/// Asks for the lines that begin at from + i * 64, i * 64 < bytes; any address will do. Locality: 3 is
+/// the first-level cache, 2 the second, for what is read later.
+template <int kLocality = 3>
+void prefetch(const void* from, int64_t bytes) {
 #if defined(__GNUC__)
   for (int64_t i = 0; i < bytes; i += kLine) {
-    __builtin_prefetch(static_cast<const char*>(from) + i);
-  }
-  keep_prefetches();
-#else
-  (void)from, (void)bytes;
-#endif
-}
-
-/// The same into the second-level cache: what is read later.
-inline void prefetch_l2(const void* from, int64_t bytes) {
-#if defined(__GNUC__)
-  for (int64_t i = 0; i < bytes; i += kLine) {
-    __builtin_prefetch(static_cast<const char*>(from) + i, 0, 2);
+    __builtin_prefetch(static_cast<const char*>(from) + i, 0, kLocality);
   }
   keep_prefetches();
 #else

@@ -279,7 +279,7 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   constexpr int kVectors = kManyRegisters ? 4 : 2;
   constexpr int kBytes = kVectors * kLanes * static_cast<int>(sizeof(T));
   constexpr int kLines = std::max<int>(kBytes / static_cast<int>(kLine), 1);
-  // Rows whose lines are fetched together: half a line each at the least.
+  // Rows of which a whole line is fetched at once, where a row's share is less.
   constexpr int kFetchRows = std::max<int>(static_cast<int>(kLine) / kBytes, 1);
   const Floats d;
   const T* const b = f.b + p * f.ldb;

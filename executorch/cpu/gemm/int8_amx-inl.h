@@ -40,36 +40,35 @@ HWY_INLINE void ShapeMatrices(MatrixRegisters& registers, int64_t rows, int64_t 
   registers.release = ReleaseMatrices;
 }
 
+// Adds the products of rows of A and columns of a panel, by way of these two registers: the text of an
+// instruction names them.
+#define ET_ADD_MATRIX(of_a, of_b)               \
+  _tile_loadd(of_a, a, lda);                    \
+  _tile_loadd(of_b, b, kPanelQuadBytes);        \
+  _tile_dpbssd(0, of_a, of_b);                  \
+  if constexpr (kWhole) {                       \
+    _tile_loadd(of_b, b + 64, kPanelQuadBytes); \
+    _tile_dpbssd(1, of_a, of_b);                \
+  }
+
 /// Adds a segment of rows times one of a panel, or of half of its columns, which is behind it
 /// afterwards.
 template <bool kWhole>
 HWY_INLINE void AddMatrices(const int8_t* a, int64_t lda, int64_t quads, const uint8_t*& b) {
   for (; quads >= kMatrixQuads; quads -= kMatrixQuads) {
-    _tile_loadd(2, a, lda);
-    _tile_loadd(3, b, kPanelQuadBytes);
-    _tile_dpbssd(0, 2, 3);
-    if constexpr (kWhole) {
-      _tile_loadd(3, b + 64, kPanelQuadBytes);
-      _tile_dpbssd(1, 2, 3);
-    }
+    ET_ADD_MATRIX(2, 3)
     a += kMatrixBytes, b += kMatrixQuads * kPanelQuadBytes;
   }
   if (quads == 0) return;
-  _tile_loadd(4, a, lda);
-  _tile_loadd(5, b, kPanelQuadBytes);
-  _tile_dpbssd(0, 4, 5);
-  if constexpr (kWhole) {
-    _tile_loadd(5, b + 64, kPanelQuadBytes);
-    _tile_dpbssd(1, 4, 5);
-  }
+  ET_ADD_MATRIX(4, 5)
   b += quads * kPanelQuadBytes;
 }
+#undef ET_ADD_MATRIX
 
 /// The sums of the R rows of a tile times its panel.
 template <int R>
 HWY_INLINE void MultiplyMatrices(const Tile& t, int32_t* sums) {
-  MatrixRegisters own;
-  ShapeMatrices(t.registers == nullptr ? own : *t.registers, R, t.quads);
+  ShapeMatrices(*t.registers, R, t.quads);
   const uint8_t* b = t.panel;
   _tile_zero(0);
   _tile_zero(1);
@@ -94,8 +93,6 @@ HWY_INLINE void AddScaled(const int32_t* sums, const float* scales, VF (&all)[R]
 /// are read through memory: a group is scaled while the next one is multiplied.
 template <int R>
 HWY_INLINE void MultiplyGroups(const Tile& t, int v) {
-  MatrixRegisters own;
-  MatrixRegisters& registers = t.registers == nullptr ? own : *t.registers;
   alignas(64) int32_t sums[2][R * kLanes];
   VF all[R][1];
   Fill(all, hn::Zero(Floats()));
@@ -105,7 +102,7 @@ HWY_INLINE void MultiplyGroups(const Tile& t, int v) {
   int32_t *now = sums[0], *before = sums[1];
   for (int64_t q = 0; q < t.quads; q += t.group_quads, scales += kColumns) {
     const int64_t n = t.group_quads < t.quads - q ? t.group_quads : t.quads - q;
-    ShapeMatrices(registers, R, n);
+    ShapeMatrices(*t.registers, R, n);
     _tile_zero(0);
     AddMatrices<false>(a, t.lda, n, b);
     _tile_stored(0, now, kVectorBytes);

@@ -284,7 +284,7 @@ class Blocks {
     }
     void prefetch_share(int64_t tile) const {
       const int64_t begin = tile * share, end = std::min(begin + share, bytes);
-      if (begin < end) prefetch_l2(from + begin, end - begin);
+      if (begin < end) prefetch<2>(from + begin, end - begin);
     }
     static constexpr int64_t kMostShare = 24 * kLine;
     const uint8_t* from = nullptr;

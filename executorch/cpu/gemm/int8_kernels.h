@@ -27,7 +27,7 @@ constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
 constexpr int64_t kFewColumns = 2 * kMostColumns;
 
 /// Registers that hold matrices (AMX), as one thread has them now: rows of A that fill them, and quads
-/// behind a segment's whole registers. A thread that multiplies many tiles keeps one of these.
+/// behind a segment's whole registers. A thread that multiplies tiles keeps one of these meanwhile.
 struct MatrixRegisters {
   int64_t rows = 0, rest = 0;
   void (*release)() = nullptr;  // gives them back; null before the first tile
@@ -53,7 +53,7 @@ struct Tile {
   int64_t group_quads;
   void* sums;
   bool prepared;
-  MatrixRegisters* registers;  // null: each tile has its own
+  MatrixRegisters* registers;  // of the thread; any other set has no use for it
 };
 
 /// How rows of A become what microkernels read. For tiles they are shifted by tile_offset, or widened
