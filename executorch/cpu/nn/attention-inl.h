@@ -195,13 +195,14 @@ bool RunAs(const Attention& a, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   if (a.queries * (a.heads / a.kv_heads) <= kFewRows) {
     const int64_t n = a.batch * a.kv_heads;
-    const ThreadScratch<float> buffers(
-        scratch, FewRowsTask<T, K>::ScratchSize(a) * HeadsTogether(a), n == 1 ? 1 : loop_threads());
+    const int64_t most = HeadsTogether(a);
+    const ThreadScratch<float> buffers(scratch, FewRowsTask<T, K>::ScratchSize(a) * most,
+                                       n == 1 ? 1 : loop_threads());
     if (!buffers) return false;
     const auto threads = static_cast<int64_t>(loop_threads());
-    const int64_t grain = std::min(HeadsTogether(a), (n + threads - 1) / threads);
+    const int64_t grain = std::min(most, (n + threads - 1) / threads);
     buffers.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* buffer) {
-      RunFewRows<T, K>(a, begin, end, buffer);
+      RunFewRows<T, K>(a, begin, end, most, buffer);
     });
     return true;
   }

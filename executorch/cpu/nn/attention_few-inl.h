@@ -54,8 +54,24 @@ class FewRowsTask {
       sum_[r] = 0;
     }
   }
-  /// The block of keys from `key` on.
-  void visit(int64_t key) { Visit(n_rows(), key, std::min(kKeys, a_.keys - key)); }
+  /// The block of keys from `key` on, each of which is read from memory once.
+  void visit(int64_t key) {
+    const int64_t n = std::min(kKeys, a_.keys - key);
+    HWY_ALIGN float p[kFewRows][kKeys + kLanes];
+    Block blocks[kFewRows];
+    int64_t n_blocks = 0;
+    for (int64_t r = 0; r < n_rows(); ++r) {
+      const int64_t visible = VisibleKeys(r, key, n, p[n_blocks]);
+      if (visible > 0) blocks[n_blocks] = {r, p[n_blocks], visible, 0}, ++n_blocks;
+    }
+    Together(blocks, n_blocks, [&](auto rows, const Block* some, bool first) HWY_ATTR {
+      Scores<decltype(rows)::value>(some, key, n, first);
+    });
+    for (int64_t x = 0; x < n_blocks; ++x) Softmax(blocks[x], n);
+    Together(blocks, n_blocks, [&](auto rows, const Block* some, bool first) HWY_ATTR {
+      Accumulate<decltype(rows)::value>(some, key, n, first);
+    });
+  }
   void end() {
     const Floats d;
     for (int64_t r = 0; r < n_rows(); ++r) {
@@ -124,23 +140,6 @@ class FewRowsTask {
     const int64_t row_stride_, n_;
   };
 
-  /// Keys [key, key + n), each of which is read from memory once.
-  void Visit(int64_t rows, int64_t key, int64_t n) {
-    HWY_ALIGN float p[kFewRows][kKeys + kLanes];
-    Block blocks[kFewRows];
-    int64_t n_blocks = 0;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t visible = VisibleKeys(r, key, n, p[n_blocks]);
-      if (visible > 0) blocks[n_blocks] = {r, p[n_blocks], visible, 0}, ++n_blocks;
-    }
-    Together(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) HWY_ATTR {
-      Scores<decltype(n_rows)::value>(some, key, n, first);
-    });
-    for (int64_t x = 0; x < n_blocks; ++x) Softmax(blocks[x], n);
-    Together(blocks, n_blocks, [&](auto n_rows, const Block* some, bool first) HWY_ATTR {
-      Accumulate<decltype(n_rows)::value>(some, key, n, first);
-    });
-  }
   /// f(how many, the first of them, whether it is the first of all): as many as registers hold, for
   /// keys and values are converted for each.
   template <class F>
@@ -321,12 +320,12 @@ inline int64_t HeadsTogether(const Attention& a) {
   return small && side_by_side(a.k) && side_by_side(a.v) ? std::min(kHeadsTogether, a.kv_heads) : 1;
 }
 
-/// Key heads [begin, end) of all batch entries. `buffer` has HeadsTogether(a) times
+/// Key heads [begin, end) of all batch entries, at most `most` together. `buffer` has so many times
 /// FewRowsTask::ScratchSize(a) floats.
 template <class T, class K>
-void RunFewRows(const Attention& a, int64_t begin, int64_t end, float* buffer) {
+void RunFewRows(const Attention& a, int64_t begin, int64_t end, int64_t most, float* buffer) {
   using Task = FewRowsTask<T, K>;
-  const int64_t most = HeadsTogether(a), size = Task::ScratchSize(a).value();
+  const int64_t size = Task::ScratchSize(a).value();
   std::optional<Task> tasks[kHeadsTogether];
   while (begin < end) {
     const int64_t b = begin / a.kv_heads, head = begin % a.kv_heads;
