@@ -29,9 +29,7 @@ DOCS = ROOT / ".venv-docs"
 RAY = ROOT / ".venv-ray"
 LLAMA_CPP = "@node-llama-cpp/linux-x64@3.22.1"  # prebuilt, for each instruction set
 JOBS = str(os.cpu_count() or 2)
-
-# Those of tests/bench/ that measure the runtimes of tests/bench/requirements.txt as well.
-BENCHES_WITH_PEERS = ("models", "quantized", "kernels", "llm")
+BENCHES_WITH_PEERS = ("models", "quantized", "kernels", "llm")  # of PEERS
 
 # A test that says "not built" fails: conftest.py.
 EVERYTHING_BUILT = {"EXECUTORCH_EVERYTHING_BUILT": "1"}

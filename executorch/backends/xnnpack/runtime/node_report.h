@@ -19,8 +19,9 @@ class NodeReports {
   /// A node that ran from `start` until now, and what it gave. Its work is in the metadata:
   ///   {"family":"matmul","flop":1769472,"bytes":7094784,
   ///    "shapes":"Float[1,768] ... -> Float[1,2304]"}
-  /// "int8":true where products are of bytes. flop: two for each multiply-add, 5 an element of softmax, one an element or window tap
-  /// elsewhere, none where data only move. bytes: every operand and result once.
+  /// "int8":true where products are of bytes. flop: two for each multiply-add, 5 an element of
+  /// softmax, one an element or window tap elsewhere, none where data only move. bytes: every operand
+  /// and result once.
   /// Values are logged as the exporter's graph has them: quantized ones as the floats they stand
   /// for, images as NCHW. Where the payload has NHWC the metadata have "images":true.
   /// Throws where texts find no memory; false when values find none in `scratch`.
