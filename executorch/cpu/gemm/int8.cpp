@@ -129,7 +129,7 @@ struct Rows {
         segments{&kFirst, 1, gemm.k},
         prepared(row.operand.prepare_tile != nullptr) {
     padded = round_up(g.k * row.operand.tile_element, kLine) + kRowPadding;
-    line_rows = ceil_div(g.m, ceil_div(g.m, row.rows));
+    line_rows = ceil_div(g.m, ceil_div(g.m, Kind(g.b, g.k).tile_rows(segments)));
     image_lines = ceil_div(g.m, line_rows);
     panels_first = (Size(image_lines) * line_rows * padded).within(machine().l2 / 2);
     in_place = !panels_first && !prepared && !g.unsigned_a && g.k % 4 == 0;

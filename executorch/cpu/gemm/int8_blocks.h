@@ -16,24 +16,39 @@ namespace executorch::cpu::int8 {
 using gemm::ceil_div;
 using gemm::round_up;
 
-/// Which microkernels a set of weights needs.
-struct Kind {
-  explicit Kind(const Int8Weights& w, int64_t k)
-      : form(w.group_scales != nullptr ? kGroups
-             : w.nibbles               ? kNibbles
-                                       : kBytes),
-        groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0) {}
-
-  Form form;
-  int64_t groups;
-};
-
 /// A row of A: n segments of `bytes` each, segment i at offsets[i].
 struct Segments {
   const int64_t* offsets;
   int64_t n, bytes;
 
   int64_t quads() const { return ceil_div(bytes, 4); }
+};
+
+/// Which microkernels a set of weights needs.
+struct Kind {
+  explicit Kind(const Int8Weights& w, int64_t k)
+      : form(w.group_scales != nullptr ? kGroups
+             : w.nibbles               ? kNibbles
+                                       : kBytes),
+        groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0),
+        may_be_fixed(groups > 0 && kernels().fix_scales != nullptr && k <= kMostFixed) {}
+
+  /// Rows of a tile, at most. High tiles pay where a panel comes from L2; if it can stay in L1 beside
+  /// lower ones, it should.
+  int64_t tile_rows(const Segments& s) const {
+    const Row& row = kernels().rows[form];
+    const Size panel = Size(s.n) * s.quads() * row.columns * (may_be_fixed ? 8 : 4);
+    const Size rows = Size(s.n) * s.bytes * row.operand.tile_element * kernels().rows_in_l1;
+    return (panel + rows).within(machine().l1) ? kernels().rows_in_l1 : row.rows;
+  }
+
+  Form form;
+  int64_t groups;
+  bool may_be_fixed;  // a panel has memory for two planes
+
+ private:
+  // Terms of a sum of products of signed and unsigned bytes that 32 bits hold.
+  static constexpr int64_t kMostFixed = 65'000;
 };
 
 /// Bytes of a packed panel, with those behind it that pack_columns() may overwrite.
@@ -98,11 +113,12 @@ class Blocks {
         offset_(row_.operand.tile_offset - (gemm.unsigned_a ? 128 : 0)),
         stored_bytes_(gemm.b.nibbles ? ceil_div(gemm.k, 2) : gemm.k),
         pieces_(std::max<int64_t>(ceil_div(stored_bytes_, kPiece), 1)),
-        line_tiles_(ceil_div(source.line_rows, row_.rows)),
+        line_tiles_(ceil_div(source.line_rows, kind_.tile_rows(source.segments))),
         low_(source.line_rows / line_tiles_),
         high_tiles_(source.line_rows % line_tiles_),
-        panel_bytes_(panel_bytes(kernels_, source.segments).value()),
-        column_bytes_(panel_bytes_ / row_.columns + round_up(kind_.groups, 2) * 4),
+        panel_bytes_(panel_bytes(kernels_, source.segments).value() * (kind_.may_be_fixed ? 2 : 1)),
+        column_bytes_(panel_bytes_ / row_.columns + round_up(kind_.groups, 2) * 4 +
+                      (kind_.may_be_fixed ? 4 : 0)),
         facts_bytes_(static_cast<int64_t>(gives_bytes(g_) ? sizeof(ByteColumns) : sizeof(Columns)) /
                      row_.columns),
         sums_bytes_(int64_t{row_.rows} * row_.columns * 4) {
@@ -179,8 +195,8 @@ class Blocks {
     Tile& tile = rows.tile;
     const Panel panel(*this, t, j, buffers, buffers.panels, tile);
     if (!is_packed()) {
-      pack_panel(row_, g_.b, source_.segments, panel.j0, panel.n, buffers.panels);
       pack_scales(panel.j0, panel.n, buffers.panels);
+      pack_columns(panel.j0, panel.n, 0, stored_bytes_, buffers.panels);
     }
     tile.lda = rows.lines.row_stride;
     const NextPanel next(*this, panel.j0 + row_.columns, t.ni * line_tiles_);
@@ -228,11 +244,8 @@ class Blocks {
     for (int64_t unit = begin; unit < end; ++unit) {
       const Unit u(*this, t, unit);
       uint8_t* const panel = panels + (u.j - t.j0) * column_bytes_;
-      const int64_t quads = u.from / 4 * (g_.b.nibbles ? 2 : 1);
-      row_.pack_columns(g_.b.data + u.j * g_.b.row_bytes + u.from, g_.b.row_bytes,
-                        std::min(kPiece, stored_bytes_ - u.from), u.n,
-                        panel + quads * row_.columns * 4, row_.columns);
       if (u.from == 0) pack_scales(u.j, u.n, panel);
+      pack_columns(u.j, u.n, u.from, std::min(kPiece, stored_bytes_ - u.from), panel);
     }
   }
 
@@ -280,13 +293,13 @@ class Blocks {
       from = b.is_packed() ? b.packed_.panels + j0 * b.column_bytes_
                            : b.g_.b.data + j0 * b.g_.b.row_bytes;
       bytes = b.is_packed() ? b.panel_bytes_ : n * b.g_.b.row_bytes;
-      share = std::min(round_up(ceil_div(bytes, tiles), kLine), kMostShare);
+      share = std::min(round_up(ceil_div(bytes, tiles), kLine), b.row_.rows * kMostRowShare);
     }
     void prefetch_share(int64_t tile) const {
       const int64_t begin = tile * share, end = std::min(begin + share, bytes);
       if (begin < end) prefetch<2>(from + begin, end - begin);
     }
-    static constexpr int64_t kMostShare = 24 * kLine;
+    static constexpr int64_t kMostRowShare = 2 * kLine;  // for each row of a tile
     const uint8_t* from = nullptr;
     int64_t bytes = 0, share = 0;
   };
@@ -298,6 +311,7 @@ class Blocks {
         : j0(t.j0 + j), n(std::min<int64_t>(b.row_.columns, t.nj - j)) {
       tile.panel = b.is_packed() ? b.packed_.panels + j0 * b.column_bytes_ : packed;
       tile.scales = reinterpret_cast<const float*>(tile.panel + b.panel_bytes_);
+      tile.units = b.kind_.may_be_fixed ? b.units(tile.scales) : nullptr;
       columns = b.packed_.columns == nullptr
                     ? buffers.sums + b.sums_bytes_ + j * b.facts_bytes_
                     : reinterpret_cast<const uint8_t*>(b.packed_.columns) + j0 * b.facts_bytes_;
@@ -318,10 +332,28 @@ class Blocks {
                  panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), row_.columns});
   }
 
+  /// Packs bytes [from, from + bytes) of columns [j, j + n) of B; the scales before.
+  void pack_columns(int64_t j, int64_t n, int64_t from, int64_t bytes, uint8_t* panel) const {
+    const uint8_t* const b = g_.b.data + j * g_.b.row_bytes + from;
+    const auto* const scales = reinterpret_cast<const float*>(panel + panel_bytes_);
+    const int64_t quad = from / 4 * (g_.b.nibbles ? 2 : 1);
+    if (kind_.may_be_fixed && *units(scales) != 0) {
+      return kernels_.pack_fixed(b, g_.b.row_bytes, bytes, n, source_.segments.quads(), quad,
+                                 g_.b.group_size / 4, scales, panel);
+    }
+    row_.pack_columns(b, g_.b.row_bytes, bytes, n, panel + quad * row_.columns * 4, row_.columns);
+  }
+
   void pack_scales(int64_t j, int64_t n, uint8_t* panel) const {
     if (kind_.groups == 0) return;
-    kernels_.pack_scales(g_.b.group_scales + j * kind_.groups, kind_.groups, n,
-                         reinterpret_cast<float*>(panel + panel_bytes_));
+    auto* const scales = reinterpret_cast<float*>(panel + panel_bytes_);
+    kernels_.pack_scales(g_.b.group_scales + j * kind_.groups, kind_.groups, n, scales);
+    if (kind_.may_be_fixed) kernels_.fix_scales(scales, kind_.groups, units(scales));
+  }
+  /// They lie behind the scales of a panel.
+  template <class Float>
+  Float* units(Float* scales) const {
+    return scales + round_up(kind_.groups, 2) * row_.columns;
   }
 
   bool is_packed() const {

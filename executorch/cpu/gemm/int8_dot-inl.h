@@ -26,8 +26,10 @@
 #define ET_X86(op) _mm_##op
 #endif
 
-// 32 vector registers hold 12 x 2 or 6 x 4 sums, 16 hold 6 x 2; registers of matrices 16 rows.
-constexpr int kRows = ET_INT8_AMX ? 16 : kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
+// 32 vector registers hold 12 x 2 or 6 x 4 sums, 16 hold 6 x 2; a register of matrices has 16 rows, and
+// two of them share the loads of a panel.
+constexpr int kRows = ET_INT8_AMX ? 32 : kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
+constexpr int kRowsInL1 = ET_INT8_AMX ? 16 : kRows;
 constexpr int kVectors = ET_INT8_ARM ? 4 : 2, kColumns = kVectors * kLanes;
 /// Rows whose sums of a group and scaled sums stay in registers.
 constexpr int kGroupRows = kRows / 2;

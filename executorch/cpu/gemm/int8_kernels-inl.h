@@ -4,7 +4,8 @@
 //   ET_INT8_BLOCKS whether there is one of blocks: two rows by two columns, eight bytes of each (ARM),
 //                  or 16 by 16, 64 bytes of each (x86)
 //   ET_INT8_ATTR   what lambdas need to be compiled for the set
-// Nothing may contract products and sums but MulAdd(): results are equal on every machine.
+// Nothing may contract products and sums but MulAdd(): results are equal on every machine, except those
+// of many rows and groups, which AMX rounds less often (int8_amx-inl.h).
 
 using Floats = hn::ScalableTag<float>;
 using Ints = hn::Rebind<int32_t, Floats>;
@@ -87,8 +88,6 @@ HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int8_t* to) {
 
 #if ET_INT8_OCTS
 #include <executorch/cpu/gemm/int8_octs-inl.h>
-#elif ET_INT8_AMX
-#include <executorch/cpu/gemm/int8_amx-inl.h>
 #endif
 
 // ---- panels ----
@@ -224,6 +223,10 @@ void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
 
 // ---- tiles ----
 
+#if ET_INT8_AMX
+#include <executorch/cpu/gemm/int8_amx-inl.h>
+#endif
+
 /// Rows as their tiles multiply them: unsigned bytes, or where pairs are multiplied by bytes, numbers
 /// of 16 bits.
 template <Form kForm>
@@ -261,7 +264,7 @@ template <Form kForm, int R>
 void RunTile(const Tile& t) {
   auto* const to = static_cast<int32_t*>(t.sums);
 #if ET_INT8_AMX
-  MultiplyMatrices<R>(t, to);
+  MultiplyMatrices(t, R, to);
 #else
   V sums[R][kVectors];
   Fill(sums, hn::Zero(Ints()));
@@ -325,7 +328,12 @@ HWY_INLINE void SumGroups(const Tile& t, int i0) {
 template <int R>
 void RunGroups(const Tile& t) {
 #if ET_INT8_AMX
-  for (int v = 0; v < kVectors; ++v) MultiplyGroups<R>(t, v);
+  if (t.units != nullptr && t.units[0] != 0) return MultiplyFixed(t, R);
+  constexpr int kFirst = R < kMatrixRows ? R : kMatrixRows;
+  for (int v = 0; v < kVectors; ++v) {
+    MultiplyGroups<kFirst>(t, 0, v);
+    if constexpr (R > kFirst) MultiplyGroups<R - kFirst>(t, kFirst, v);
+  }
 #else
   int i = 0;
   for (; i + kGroupRows <= R; i += kGroupRows) SumGroups<kGroupRows>(t, i);
@@ -376,8 +384,13 @@ constexpr Kernels MakeKernels() {
   k.rows[kNibbles] = MakeRow<kNibbles>();
   k.rows[kGroups] = MakeRow<kGroups>();
   FillTiles(k, std::make_integer_sequence<int, kRows>());
+  k.rows_in_l1 = kRowsInL1;
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;
+#if ET_INT8_AMX
+  k.fix_scales = FixScales;
+  k.pack_fixed = PackFixed;
+#endif
   k.finish_bytes = FinishBytes;
   k.interleave = InterleaveRows;
   k.depthwise = Depthwise;

@@ -50,6 +50,8 @@ struct Tile {
   int64_t n_segments, quads;
   const uint8_t* panel;  // [segment, quad, column, 4]
   const float* scales;   // [group, column]
+  const float*
+      units;  // [column] if weights may be fixed-point numbers, and are unless units[0] is 0
   int64_t group_quads;
   void* sums;
   bool prepared;
@@ -206,10 +208,20 @@ struct Types {
 using Row = gemm::Microkernels<Types>;
 
 struct Kernels {
-  Row rows[3];  // by Form
+  Row rows[3];     // by Form
+  int rows_in_l1;  // of tiles whose panel stays in the L1 cache beside them, at most
   int64_t vector_bytes;
   /// scales[group, column]
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
+  /// Where tiles multiply groups as fixed-point numbers of 16 bits, units[column] each, else null: makes
+  /// of packed scales the factors of weights, and the units; or stores 0 as units[0] where scales of a
+  /// column are too far apart for that.
+  void (*fix_scales)(float* scales, int64_t groups, float* units);
+  /// Packs the bytes of columns that begin at quad `first` of `quads` as such numbers: panel[half, quad,
+  /// plane, column, 4], each half of half the columns; the first plane has the high bytes, the second
+  /// the low ones, unsigned.
+  void (*pack_fixed)(const uint8_t* b, int64_t ldb, int64_t bytes, int64_t n, int64_t quads,
+                     int64_t first, int64_t group_quads, const float* factors, uint8_t* panel);
   /// Tiles of bytes whose results are bytes; sums are memory for them.
   void (*byte_tile[kMostRows + 1])(const Tile&, const ByteResults&);
   /// Bytes from the sums of `rows` rows, `ld` apart.

@@ -175,6 +175,44 @@ TEST_P(Int8, ComputesGroupsOfAnySize) {
   for (const int64_t k : {4, 100, 333}) Example(35, 37, k, true, 64).check();  // the last is short
 }
 
+// Scales of any sign and of magnitudes that 16-bit weights of one unit hold, or do not.
+TEST_P(Int8, TakesScalesThatDiffer) {
+  for (const int most_exponent : {0, 4, 5, 40}) {
+    for (const int64_t k : {64, 96, 768, 2500}) {
+      for (const int64_t m : {2, 17, 45}) {
+        Example e(m, 67, k, true, 32);
+        for (size_t i = 0; i < e.group_scales.size(); ++i) {
+          const auto exponent = static_cast<int>(i * 7 % static_cast<size_t>(most_exponent + 1));
+          const float size = (1 + static_cast<float>(e.random() % 128) / 128) * 0x1p-9f;
+          const float scale = i % 11 == 3 ? 0 : std::ldexp(i % 2 == 0 ? size : -size, exponent);
+          e.group_scales[i] = stored<BF16>(scale);
+        }
+        e.check();
+      }
+    }
+  }
+}
+
+TEST_P(Int8, TakesColumnsWithoutScaleAndScalesThatAreNoNumbers) {
+  for (const float odd : {0.0f, 1e-39f, INFINITY}) {
+    Example e(40, 35, 128, true, 32);
+    const auto columns = e.group_scales.begin();
+    std::fill(columns, columns + 3 * 4, BF16{});
+    std::fill(columns + 20 * 4, columns + 21 * 4, stored<BF16>(odd));
+    std::vector<float> c(40 * 35);
+    run(e.gemm(c.data()));
+    for (size_t i = 0; i < c.size(); ++i) {
+      const auto [sum, magnitude] =
+          e.expected(static_cast<int64_t>(i / 35), static_cast<int64_t>(i % 35));
+      if (i % 35 == 20 && odd == INFINITY) {
+        EXPECT_FALSE(std::isfinite(c[i])) << i;
+      } else {
+        EXPECT_NEAR(c[i], sum, 8 * magnitude * 0x1p-24) << i;
+      }
+    }
+  }
+}
+
 // More rows than stay in the L2 cache: each tile meets all panels, which are packed piece by piece.
 TEST_P(Int8, ComputesRowsThatFillTheCache) {
   const int64_t m = machine().l2 / 2 / 2501 + 50;

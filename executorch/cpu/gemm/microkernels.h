@@ -5,7 +5,7 @@
 
 namespace executorch::cpu::gemm {
 
-constexpr int kMostRows = 16;
+constexpr int kMostRows = 32;
 
 /// `Types` says what the functions take:
 ///   Stored, Packed       what B, and what its panels, consist of

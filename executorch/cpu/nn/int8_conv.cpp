@@ -85,7 +85,7 @@ struct Image {
         segments(p.segments),
         prepared(p.prepared),
         operand(int8::kernels().rows[int8::kBytes].operand) {
-    const int64_t tiles = ceil_div(g.m, int8::kernels().rows[int8::kBytes].rows);
+    const int64_t tiles = ceil_div(g.m, int8::Kind(g.b, g.k).tile_rows(segments));
     line_rows = p.flat ? ceil_div(g.m, tiles) : p.x.out;
     images = p.flat ? 1 : p.conv.batch;
     image_lines = p.flat ? ceil_div(g.m, line_rows) : p.y.out;
