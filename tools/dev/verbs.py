@@ -327,7 +327,7 @@ def verb_bench(args: list[str]) -> int:
     if script.stem == "neon":
         setup_arm64()
         build("arm64", "bench_runner")
-    if script.stem in ("tokenizing", "neon"):
+    if script.stem in ("tokenizing", "neon", "sweep"):
         return python(str(script), *args[1:])
     environments = []
     for flag, make, folder in (

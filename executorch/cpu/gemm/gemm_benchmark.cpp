@@ -29,9 +29,25 @@ T number(int64_t i) {
     T x;
     x.bits = static_cast<decltype(x.bits)>(0x3400 + i % 97);
     return x;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(i % 97);
   } else {
     return static_cast<T>(i % 97) / 97;
   }
+}
+
+/// n weights, or more: made once for all products of their type.
+template <class T>
+const T* weights(int64_t n) {
+  static HugeArray<T> array = huge_array<T>(0);
+  static int64_t size = 0;
+  if (size < n) {
+    array = huge_array<T>(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n && array != nullptr; ++i)
+      array[static_cast<size_t>(i)] = number<T>(i);
+    size = array == nullptr ? 0 : n;
+  }
+  return array.get();
 }
 
 /// Multiply-adds and weights of a product, and the time that the machine needs at least, for
@@ -55,13 +71,10 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, Weights 
   const int64_t n_layers = layers(k * n * static_cast<int64_t>(sizeof(T)));
   const bool packed = form == Weights::kPanels;
   const int64_t layer_elements = packed ? count_panel_elements(k, n).value() : k * n;
-  const HugeArray<T> w = huge_array<T>(static_cast<size_t>(n_layers * layer_elements));
+  const T* const w = weights<T>(n_layers * layer_elements);
   if (w == nullptr) return state.SkipWithError("no memory");
   std::vector<T> bias(static_cast<size_t>(n));
   for (size_t i = 0; i < a.size(); ++i) a[i] = number<T>(static_cast<int64_t>(i));
-  for (int64_t i = 0; i < n_layers * layer_elements; ++i) {
-    w[static_cast<size_t>(i)] = number<T>(i);
-  }
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = {a.data(), k, 1};
@@ -71,7 +84,7 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, Weights 
   int64_t layer = 0;
   HeapScratch scratch;
   for (auto _ : state) {
-    const T* weight = w.get() + layer++ % n_layers * layer_elements;
+    const T* weight = w + layer++ % n_layers * layer_elements;
     g.b = form == Weights::kColumns ? Matrix<const T>{weight, 1, k} : Matrix<const T>{weight, n, 1};
     if constexpr (std::is_same_v<T, float>) {
       if (packed) g.b_panels = {weight, panel_columns()};
@@ -88,9 +101,8 @@ void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, 
   const int64_t row_bytes = form.nibbles ? (k + 1) / 2 : k;
   const std::vector<int8_t> a(static_cast<size_t>(m * k), 3);
   const int64_t n_layers = layers(n * row_bytes);
-  const HugeArray<uint8_t> w = huge_array<uint8_t>(static_cast<size_t>(n_layers * n * row_bytes));
+  const uint8_t* const w = weights<uint8_t>(n_layers * n * row_bytes);
   if (w == nullptr) return state.SkipWithError("no memory");
-  std::memset(w.get(), 0x35, static_cast<size_t>(n_layers * n * row_bytes));
   const std::vector<RowQuantization> rows(static_cast<size_t>(m), {0.01f, 3});
   const std::vector<float> scales(static_cast<size_t>(n), 0.02f), c(static_cast<size_t>(m * n));
   const std::vector<int32_t> sums(static_cast<size_t>(n), 5);
@@ -107,7 +119,7 @@ void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, 
   int64_t layer = 0;
   HeapScratch scratch;
   for (auto _ : state) {
-    g.b.data = w.get() + layer++ % n_layers * n * row_bytes;
+    g.b.data = w + layer++ % n_layers * n * row_bytes;
     if (!g.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
@@ -115,13 +127,19 @@ void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, 
   count(state, m * n * k, n * row_bytes, machine_limits().int8);
 }
 
+/// `prefix` and the type begin the name.
+template <class F>
+auto* add(const std::string& prefix, const std::string& type, int64_t m, int64_t k, int64_t n,
+          const F& run) {
+  const std::string name = prefix + "/" + type + "/" + std::to_string(m) + "x" + std::to_string(k) +
+                           "x" + std::to_string(n);
+  return benchmark::RegisterBenchmark(name.c_str(),
+                                      [=](benchmark::State& state) { run(state, m, k, n); })
+      ->UseRealTime();
+}
 template <class F>
 void add(const std::string& type, int64_t m, int64_t k, int64_t n, const F& run) {
-  const std::string name =
-      "Gemm/" + type + "/" + std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, m, k, n); })
-      ->UseRealTime()
-      ->MinTime(0.15);
+  add("Gemm", type, m, k, n, run)->MinTime(0.15);
 }
 
 template <class T>
@@ -158,6 +176,26 @@ const bool kRegistered = [] {
       for (const auto& [k, n] : {std::pair{768, 3072}, {3072, 768}}) {
         add(form.name, m, k, n,
             [&form](auto& state, auto... sizes) { run_int8(state, form, sizes...); });
+      }
+    }
+  }
+  // `./dev bench sweep`: a row more, or a few columns, should not cost more than its share.
+  for (const int64_t m :
+       {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,  12,  14,  16,  17,  20,  24,  25,  31,  33,
+        40, 47, 49, 50, 63, 65, 80, 97, 129, 160, 200, 257, 300, 400, 513, 700, 900, 1100}) {
+    for (const auto& [k, n] : {std::pair{640, 1920},
+                               {769, 2305},
+                               {1000, 3000},
+                               {1536, 4096},
+                               {2880, 960},
+                               {4096, 1024}}) {
+      add("Sweep", "f32", m, k, n,
+          [](auto& state, auto... sizes) { run_gemm<float>(state, sizes..., Weights::kColumns); });
+      add("Sweep", "f32[panels]", m, k, n,
+          [](auto& state, auto... sizes) { run_gemm<float>(state, sizes..., Weights::kPanels); });
+      for (const int8::WeightForm& form : {int8::kWeightForms[0], int8::kWeightForms[2]}) {
+        add("Sweep", form.name, m, k, n,
+            [form](auto& state, auto... sizes) { run_int8(state, form, sizes...); });
       }
     }
   }
