@@ -6,7 +6,7 @@
 /// and the running maximum and sum of a query are a lane: no operation crosses lanes. Scores carry
 /// a factor log2(e), so that probabilities are powers of 2.
 ///
-/// A task is kGroup queries of one head; it goes over the keys in blocks of kKeys that it brings
+/// A task is a group of queries of one head; it goes over the keys in blocks of kKeys that it brings
 /// into a dense float copy once for all its tiles. A few queries per key head (decoding) go another
 /// way, with vectors along dim, that reads each key and value once.
 // clang-format off
@@ -18,6 +18,7 @@
 #endif
 // clang-format on
 
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/nn/attention_few-inl.h>
 #include <executorch/cpu/nn/attention_tiles-inl.h>
 #include <executorch/cpu/threadpool.h>
@@ -31,14 +32,25 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Queries that share one copy of a block of keys.
-constexpr int64_t kGroup = 256;
-constexpr int64_t kCausalGroup = 128;
+constexpr int64_t kLeastGroup = 128, kMostGroup = 1024;
+
+/// Queries of a task: so many that keys, which come from far, are copied seldom, while what is kept of
+/// the queries stays in the L2 cache; but so few that there are tasks for all threads. Whole tiles.
+inline int64_t GroupSize(const Attention& a) {
+  const Size kept = (Size(a.dim) + a.value_dim + 2) * 4;  // bytes of a query
+  const auto threads = static_cast<int64_t>(loop_threads());
+  const int64_t tasks = threads == 1 ? 1 : 4 * threads, heads = a.batch * a.heads;
+  const int64_t groups = (tasks + heads - 1) / heads;
+  const int64_t even = (a.queries + groups - 1) / groups;
+  const int64_t most = std::min(machine().l2 / 4 / kept.value_or(machine().l2), kMostGroup);
+  return RoundUp(std::max(std::min(even, most), kLeastGroup), kMaxVectors * kLanes);
+}
 
 template <class T, class K>
 class HeadTask {
  public:
-  /// `buffer` has ScratchSize(a) floats.
-  HeadTask(const Attention& a, int64_t b, int64_t h, float* buffer)
+  /// `buffer` has ScratchSize(a, group) floats.
+  HeadTask(const Attention& a, int64_t b, int64_t h, int64_t group, float* buffer)
       : a_(a),
         q_(Rows<T>(a.q, b, h)),
         k_(Rows<K>(a.k, b, h / (a.heads / a.kv_heads))),
@@ -47,17 +59,17 @@ class HeadTask {
         mask_(a, b, h),
         k_row_(RoundUp(a.dim, kLanes)),
         v_row_(RoundUp(a.value_dim, kLanes)) {
-    Divide(buffer);
+    Divide(group, buffer);
   }
 
-  static Size ScratchSize(const Attention& a) {
+  static Size ScratchSize(const Attention& a, int64_t group) {
     const Size k_row = RoundUp(a.dim, kLanes), v_row = RoundUp(a.value_dim, kLanes);
     const Size per_tile = (k_row + v_row + 2) * kMaxWidth;
     return (k_row + v_row + kMaxWidth) * kKeys + max(max(k_row, v_row), kKeys) * kMaxWidth +
-           kMaxWidth * kKeys + per_tile * kMaxTiles;
+           kMaxWidth * kKeys + per_tile * (group / kMaxWidth);
   }
 
-  /// Queries [first, first + count), count <= kGroup.
+  /// Queries [first, first + count), no more than the group.
   void run(int64_t first, int64_t count) {
     LoadQueries(first, count);
     const int64_t keys =
@@ -72,14 +84,14 @@ class HeadTask {
 
  private:
   static constexpr int64_t kMaxWidth = kMaxVectors * kLanes;
-  static constexpr int64_t kMaxTiles = (kGroup + kMaxWidth - 1) / kMaxWidth;
+  static constexpr int64_t kMaxTiles = RoundUp(kMostGroup, kMaxWidth) / kMaxWidth;
 
   template <class U>
   static const U* Rows(const AttentionRows& rows, int64_t b, int64_t h) {
     return static_cast<const U*>(rows.data) + b * rows.batch_stride + h * rows.head_stride;
   }
 
-  void Divide(float* at) {
+  void Divide(int64_t group, float* at) {
     const int64_t wide = std::max(k_row_, v_row_);
     const auto take = [&at](int64_t n) {
       float* result = at;
@@ -91,7 +103,8 @@ class HeadTask {
     s_ = take(kKeys * kMaxWidth);
     rows_ = take(kMaxWidth * std::max(wide, kKeys));
     columns_ = take(kMaxWidth * kKeys);
-    for (Tile& tile : tiles_) {
+    for (int64_t t = 0; t < group / kMaxWidth; ++t) {
+      Tile& tile = tiles_[t];
       tile.q = take(kMaxWidth * k_row_);
       tile.o = take(kMaxWidth * v_row_);
       tile.max = take(kMaxWidth);
@@ -206,19 +219,19 @@ bool RunAs(const Attention& a, Scratch& scratch) {
     });
     return true;
   }
-  const int64_t size = a.causal ? kCausalGroup : kGroup;
+  const int64_t size = GroupSize(a);
   const int64_t groups = (a.queries + size - 1) / size;
   // Late queries see more where the future is hidden: pairs of an early and a late group.
   const int64_t grain = a.causal && groups > 1 ? 2 : 1;
   const int64_t n = a.batch * a.heads * groups;
-  const ThreadScratch<float> buffers(scratch, HeadTask<T, K>::ScratchSize(a),
+  const ThreadScratch<float> buffers(scratch, HeadTask<T, K>::ScratchSize(a, size),
                                      n <= grain ? 1 : loop_threads());
   if (!buffers) return false;
   buffers.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* buffer) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t head = i / groups, at = i % groups;
       const int64_t first = (at % 2 == 0 ? at / 2 : groups - 1 - at / 2) * size;
-      HeadTask<T, K>(a, head / a.heads, head % a.heads, buffer)
+      HeadTask<T, K>(a, head / a.heads, head % a.heads, size, buffer)
           .run(first, std::min(size, a.queries - first));
     }
   });

@@ -209,6 +209,8 @@ TEST_P(Attention_, HidesTheFuture) {
       }
     }
   }
+  // More than one task has.
+  Case{.queries = 1100, .keys = 200, .dim = 8, .causal = true, .causal_offset = -30}.expect_right();
 }
 
 TEST_P(Attention_, AddsMasksOfEveryKind) {
