@@ -141,19 +141,20 @@ Error Method::run_chains() {
   internal::EventTracerProfileMethodScope scope(state_.event_tracer, "Method::execute");
   ET_CHECK_OK_OR_RETURN_ERROR(begin());
   free_temp_memory();
-  uint64_t work_left = state_.max_work;
+  uint64_t work_left = state_.max_work, instructions_left = state_.max_instructions;
   for (; state_.chain < state_.chains.size(); ++state_.chain, state_.instruction = 0) {
     const Chain& chain = state_.chains[state_.chain];
     for (size_t n_reached = 0; state_.instruction < chain.size();) {
       const bool runs_again = state_.instruction < n_reached;
       if (runs_again) {
         const uint64_t work = work_of(chain[state_.instruction]);
-        ET_CHECK_OR_RETURN_ERROR(work <= work_left, InvalidProgram,
-                                 "%s: stopped after %" PRIu64
-                                 " units of work in loops; a loop does not end, or needs more "
-                                 "(ET_MAX_WORK, a macro, or Method::set_max_work())",
-                                 name(), state_.max_work);
+        ET_CHECK_OR_RETURN_ERROR(
+            work <= work_left && instructions_left > 0, InvalidProgram,
+            "%s: stopped after %" PRIu64 " instructions and %" PRIu64
+            " units of work in loops; a loop does not end, or needs more: see set_max_work()",
+            name(), state_.max_instructions - instructions_left, state_.max_work - work_left);
         work_left -= work;
+        --instructions_left;
       } else {
         n_reached = state_.instruction + 1;  // what runs once is as long as the file
       }

@@ -82,19 +82,23 @@ class Method final {
   ///   InvalidArgument  a tensor input was never set
   ///   InvalidState     an output has no memory: it is not planned, and set_output_data_ptr() gave
   ///                    it none
-  ///   InvalidProgram   loops do more work than set_max_work() allows, or a jump's condition is
-  ///                    neither a Bool nor a Bool tensor
+  ///   InvalidProgram   loops do more than set_max_work() says, or a jump's condition is neither a
+  ///                    Bool nor a Bool tensor
   ///   others           from a kernel or delegate; instruction, operator and arguments are logged
   ///   InvalidState     step() has begun an execution that reset_execution() has not ended
   /// After an error the outputs are undefined and the method can be executed again.
   ET_NODISCARD Error execute();
 
-  /// Limits the work of loops in one execute(), so that none runs for ever; ET_MAX_WORK, a macro,
-  /// is the limit at first. The first run of an instruction is free. Every further one costs
+  /// Limits the work of loops in one execute(), so that none runs for ever. Without this call they may
+  /// run ET_MAX_INSTRUCTIONS instructions (a macro, 10 million) and do ET_MAX_WORK units of work
+  /// (10^10, some half an hour). The first run of an instruction is free. Every further one costs
   ///   4 units for a kernel, 100 for a delegate, 1 for any other instruction
   ///   and for each tensor 1 for 32 elements up to 2048, and 1 for 1024 elements beyond
   ///   and 1 for each 256 steps that the kernel or delegate reports by add_steps()
-  void set_max_work(uint64_t units) { state_.max_work = units; }
+  void set_max_work(uint64_t units) {
+    state_.max_work = units;
+    state_.max_instructions = UINT64_MAX;
+  }
   /// The steps that kernels and delegates have reported by add_steps() since the method was loaded.
   uint64_t steps() const { return state_.all_steps; }
 
@@ -167,7 +171,7 @@ class Method final {
     /// Whether arguments are checked for memory before each instruction: some tensors get theirs
     /// late.
     bool checks_data = false;
-    uint64_t max_work = 0;
+    uint64_t max_work = 0, max_instructions = 0;  // of loops
     uint64_t steps = 0, all_steps = 0;  // of the last kernel or delegate, and of all
     EventTracer* event_tracer = nullptr;
     /// External data over the program's own, where a program has both.

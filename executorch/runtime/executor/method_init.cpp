@@ -8,9 +8,12 @@
 #include <new>
 #include <optional>
 
-// The work that loops may do: some seconds.
+// What loops may do: instructions, some seconds if they are small, and their work, half an hour.
+#ifndef ET_MAX_INSTRUCTIONS
+#define ET_MAX_INSTRUCTIONS 10000000
+#endif
 #ifndef ET_MAX_WORK
-#define ET_MAX_WORK 10000000
+#define ET_MAX_WORK 10000000000
 #endif
 
 namespace executorch {
@@ -143,6 +146,7 @@ Method::Method(const fb::ExecutionPlan& plan, const Program& program, MemoryMana
   state_.memory_manager = memory_manager;
   state_.event_tracer = event_tracer;
   state_.max_work = ET_MAX_WORK;
+  state_.max_instructions = ET_MAX_INSTRUCTIONS;
 }
 
 Result<Method> Method::load(const fb::ExecutionPlan& plan, const Program& program,

@@ -53,6 +53,18 @@ TEST(Work, OfALoopIsBounded) {
   EXPECT_EQ(run(loaded, 1, 1), Error::Ok);
 }
 
+TEST(Work, WithoutALimitIsThatOfTenMillionInstructions) {
+  constexpr int64_t kMost = 10000000;
+  LoadedMethod loaded = copy_loop(1);
+  n_copies = 0;
+  EXPECT_EQ(run(loaded, 1, 0), Error::InvalidProgram);
+  EXPECT_EQ(n_copies, kMost / 2 + 1);  // every other one is a jump, and the first copy is free
+  loaded.method->set_max_work(100 * kMost);
+  n_copies = 0;
+  EXPECT_EQ(run(loaded, 1, 0), Error::InvalidProgram);
+  EXPECT_EQ(n_copies, 100 * kMost / (4 + 1) + 1);
+}
+
 TEST(Work, CountsElements) {
   constexpr int32_t kElements = 1 << 20;
   LoadedMethod loaded = copy_loop(kElements);
