@@ -112,8 +112,8 @@ Result<FlatTensorHeader> read_header(DataLoader* loader, size_t file_size) {
       FlatTensorHeader::kNumHeadBytes);
   ET_ASSIGN_OR_RETURN(
       const FreeableBuffer head,
-      loader->load(0, FlatTensorHeader::kNumHeadBytes,
-                   DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::External)));
+      runtime::load_exactly(*loader, 0, FlatTensorHeader::kNumHeadBytes,
+                            DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::External)));
   ET_CHECK_OR_RETURN_ERROR(schema::check_identifier(head.data(), schema::kFlatTensorIdentifier) ==
                                schema::Identifier::Match,
                            InvalidExternalData,
@@ -151,11 +151,13 @@ Result<const FlatTensor*> verify_flatbuffer(const FreeableBuffer& bytes) {
 }  // namespace
 
 Result<FlatTensorDataMap> FlatTensorDataMap::load(DataLoader* loader) {
+  ET_CHECK_OR_RETURN_ERROR(loader != nullptr, InvalidArgument, "external data: no data loader");
   const DataLoader::SegmentInfo info(DataLoader::SegmentInfo::Type::External);
   ET_ASSIGN_OR_RETURN(const size_t file_size, loader->size());
   ET_ASSIGN_OR_RETURN(const FlatTensorHeader header, read_header(loader, file_size));
   ET_ASSIGN_OR_RETURN(FreeableBuffer flatbuffer,
-                      loader->load(0, header.flatbuffer_offset + header.flatbuffer_size, info));
+                      runtime::load_exactly(
+                          *loader, 0, header.flatbuffer_offset + header.flatbuffer_size, info));
   ET_CHECK_OK_OR_RETURN_ERROR(check_alignment(flatbuffer.data()));
   ET_ASSIGN_OR_RETURN(const FlatTensor* root, verify_flatbuffer(flatbuffer));
   ET_CHECK_OK_OR_RETURN_ERROR(check_segments(root, header));
@@ -196,9 +198,10 @@ Result<const TensorLayout> FlatTensorDataMap::get_tensor_layout(std::string_view
 Result<FreeableBuffer> FlatTensorDataMap::get_data(std::string_view key) const {
   ET_ASSIGN_OR_RETURN(const NamedData* data, find(key));
   const DataSegment* segment = segment_of(data);
-  return loader_->load(header_.segment_base_offset + segment->offset(), segment->size(),
-                       DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::External,
-                                               data->segment_index(), data->key()->c_str()));
+  return runtime::load_exactly(
+      *loader_, header_.segment_base_offset + segment->offset(), segment->size(),
+      DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::External, data->segment_index(),
+                              data->key()->c_str()));
 }
 
 Error FlatTensorDataMap::load_data_into(std::string_view key, void* buffer, size_t size) const {

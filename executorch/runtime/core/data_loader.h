@@ -68,6 +68,16 @@ class DataLoader {
   }
 };
 
+/// load() of any loader, a user's too: AccessFailed where it gives fewer bytes than it was asked for.
+inline Result<FreeableBuffer> load_exactly(const DataLoader& loader, size_t offset, size_t size,
+                                           const DataLoader::SegmentInfo& info) {
+  Result<FreeableBuffer> loaded = loader.load(offset, size, info);
+  ET_CHECK_OR_RETURN_ERROR(!loaded.ok() || loaded->size() >= size, AccessFailed,
+                           "the data loader gave %zu bytes at offset %zu, expected %zu",
+                           loaded->size(), offset, size);
+  return loaded;
+}
+
 }  // namespace runtime
 }  // namespace executorch
 

@@ -174,6 +174,7 @@ Result<etensor::Device> MethodMeta::memory_planned_buffer_device(size_t index) c
 }
 
 bool MethodMeta::uses_backend(const char* backend_name) const {
+  if (backend_name == nullptr) return false;
   const std::string_view wanted(backend_name);
   for (size_t i = 0; i < num_backends(); ++i) {
     if (plan_->delegates()->Get(static_cast<uint32_t>(i))->id()->string_view() == wanted) {

@@ -20,7 +20,8 @@ Result<internal::ProgramFile> read_head(const DataLoader& loader) {
   ET_CHECK_OR_RETURN_ERROR(file_bytes >= schema::kHeadBytes, InvalidArgument,
                            "%zu bytes are too few for a program, which has at least %zu",
                            file_bytes, schema::kHeadBytes);
-  auto head = loader.load(0, schema::kHeadBytes, SegmentInfo(SegmentInfo::Type::Program));
+  auto head =
+      load_exactly(loader, 0, schema::kHeadBytes, SegmentInfo(SegmentInfo::Type::Program));
   ET_CHECK_OK_OR_RETURN_ERROR(head.error());
   const auto* bytes = static_cast<const char*>(head->data());
   ET_CHECK_OR_RETURN_ERROR(
@@ -60,7 +61,7 @@ Result<const void*> internal::LazySegment::get(const DataLoader& loader, uint64_
   State state = state_.load(std::memory_order_acquire);
   while (state != State::Ready) {
     if (state == State::Empty && state_.compare_exchange_weak(state, State::Loading)) {
-      auto loaded = loader.load(offset, size, info);
+      auto loaded = load_exactly(loader, offset, size, info);
       if (!loaded.ok()) {
         state_.store(State::Empty);
         return loaded.error();
@@ -83,8 +84,10 @@ Result<const void*> internal::LazySegment::get(const DataLoader& loader, uint64_
 }
 
 Result<Program> Program::load(DataLoader* loader, Verification /*verification*/) {
+  ET_CHECK_OR_RETURN_ERROR(loader != nullptr, InvalidArgument, "Program::load: no data loader");
   ET_ASSIGN_OR_RETURN(const internal::ProgramFile file, read_head(*loader));
-  auto data = loader->load(0, file.program_bytes, SegmentInfo(SegmentInfo::Type::Program));
+  auto data =
+      load_exactly(*loader, 0, file.program_bytes, SegmentInfo(SegmentInfo::Type::Program));
   ET_CHECK_OK_OR_RETURN_ERROR(data.error());
   ET_CHECK_OR_RETURN_ERROR(
       reinterpret_cast<uintptr_t>(data->data()) % alignof(std::max_align_t) == 0, InvalidArgument,
@@ -226,7 +229,7 @@ Result<const char*> Program::get_output_flattening_encoding(const char* method_n
 
 Result<FreeableBuffer> Program::load_segment(const SegmentInfo& info) const {
   const auto* segment = flatbuffer_->segments()->Get(static_cast<uint32_t>(info.segment_index));
-  return loader_->load(segment_base_offset_ + segment->offset(), segment->size(), info);
+  return load_exactly(*loader_, segment_base_offset_ + segment->offset(), segment->size(), info);
 }
 
 Error Program::load_initial_state(size_t state_index, size_t nbytes, void* buffer) const {
@@ -234,9 +237,10 @@ Error Program::load_initial_state(size_t state_index, size_t nbytes, void* buffe
   const auto* segment = flatbuffer_->segments()->Get(table->segment_index());
   // Not load_into(): loaders need not have it, and states are small beside constants.
   auto state =
-      loader_->load(segment_base_offset_ + segment->offset() +
-                        table->offsets()->Get(static_cast<uint32_t>(state_index)),
-                    nbytes, SegmentInfo(SegmentInfo::Type::Mutable, table->segment_index()));
+      load_exactly(*loader_,
+                   segment_base_offset_ + segment->offset() +
+                       table->offsets()->Get(static_cast<uint32_t>(state_index)),
+                   nbytes, SegmentInfo(SegmentInfo::Type::Mutable, table->segment_index()));
   ET_CHECK_OK_OR_RETURN_ERROR(state.error());
   if (nbytes > 0) {
     std::memcpy(buffer, state->data(), nbytes);

@@ -64,6 +64,38 @@ TEST(Program, LoadingReadsNoSegment) {
   EXPECT_EQ(loader.loads.size(), loads);  // one segment holds them all
 }
 
+// A loader that gives less than it is asked for, in its n-th load.
+class ShortLoader final : public DataLoader {
+ public:
+  ShortLoader(std::vector<uint8_t> bytes, int which, size_t share)
+      : whole_(std::move(bytes)), which_(which), share_(share) {}
+  Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo& info) const override {
+    return whole_.load(offset, n_++ == which_ ? size * share_ / 2 : size, info);
+  }
+  Result<size_t> size() const override { return whole_.size(); }
+
+ private:
+  BytesLoader whole_;
+  int which_;
+  size_t share_;  // in halves
+  mutable int n_ = 0;
+};
+
+TEST(Program, LoadersThatGiveTooLittleAreRefused) {
+  for (const size_t share : {0, 1}) {
+    for (const int which : {0, 1}) {
+      ShortLoader loader(program_with_constants(), which, share);
+      EXPECT_EQ(Program::load(&loader).error(), Error::AccessFailed);
+    }
+    ShortLoader loader(program_with_constants(), 2, share);
+    auto program = Program::load(&loader);
+    ASSERT_TRUE(program.ok());
+    EXPECT_EQ(program->get_constant_buffer_data(1, 16).error(), Error::AccessFailed);
+    EXPECT_TRUE(program->get_constant_buffer_data(1, 16).ok());
+  }
+  EXPECT_EQ(Program::load(nullptr).error(), Error::InvalidArgument);
+}
+
 TEST(Program, ConstantsAreFoundAndTheirEndIsKept) {
   BytesLoader loader(program_with_constants());
   auto program = Program::load(&loader);

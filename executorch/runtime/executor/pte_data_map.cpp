@@ -59,7 +59,7 @@ Result<FreeableBuffer> PteDataMap::get_data(std::string_view key) const {
   }
   const uint32_t index = entry->segment_index();
   const auto* segment = program_->segments()->Get(index);
-  return loader_->load(segment_base_offset_ + segment->offset(), segment->size(),
+  return load_exactly(*loader_, segment_base_offset_ + segment->offset(), segment->size(),
                        DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Backend, index,
                                                entry->key()->c_str()));
 }
