@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 
 namespace executorch {
@@ -27,7 +28,7 @@ auto shape_of(const aten::SizesType* sizes, ssize_t rank) {
 }
 
 bool has_identifier(const void* file) {
-  return fb::BundledProgramBufferHasIdentifier(file);
+  return file != nullptr && fb::BundledProgramBufferHasIdentifier(file);
 }
 
 // What every value of every test case must be, and each tensor's parts must fit together.
@@ -124,6 +125,10 @@ Error get_program_data(void* file_data, size_t file_data_len, const void** out_p
                        size_t* out_program_data_len) {
   ET_CHECK_OR_RETURN_ERROR(is_bundled_program(file_data, file_data_len), NotSupported,
                            "not a bundled program: no BP08 at byte 4 of %zu", file_data_len);
+  ET_CHECK_OR_RETURN_ERROR(
+      reinterpret_cast<uintptr_t>(file_data) % alignof(std::max_align_t) == 0, InvalidArgument,
+      "the bundled program lies at %p; it needs an address that is a multiple of %zu", file_data,
+      alignof(std::max_align_t));
   const auto* const bytes = static_cast<const uint8_t*>(file_data);
   // Each table has an offset to it, unless several share one.
   const auto max_tables = static_cast<flatbuffers::uoffset_t>(file_data_len / 4 + 1);

@@ -50,6 +50,7 @@ Error ETDumpGen::lose(Error error, const char* what) {
 }
 
 void ETDumpGen::create_event_block(const char* name) {
+  if (name == nullptr) name = "";
   if (state_ == State::kDone) {
     reset();
   }

@@ -2,6 +2,7 @@
 #include <executorch/devtools/bundled_program/bundled_program_generated.h>
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/data_loader/file_handle.h>
+#include <executorch/extension/data_loader/shared_ptr_data_loader.h>
 #include <executorch/extension/module/bundled_module.h>
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
@@ -16,26 +17,31 @@ using runtime::Result;
 
 namespace {
 
-std::unique_ptr<runtime::DataLoader> program_loader(const void* bundle) {
-  const auto& program = *bundled_program_flatbuffer::GetBundledProgram(bundle)->program();
-  return std::make_unique<BufferDataLoader>(program.data(), program.size());
+const auto& program_of(const void* bundle) {
+  return *bundled_program_flatbuffer::GetBundledProgram(bundle)->program();
 }
 
 }  // namespace
+
+BundledModule::BundledModule(const void* bundle, std::unique_ptr<runtime::DataLoader> program,
+                             std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
+                             std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
+                             std::unique_ptr<runtime::EventTracer> event_tracer,
+                             std::unique_ptr<runtime::DataLoader> data_map_loader)
+    : Module(std::move(program), std::move(memory_allocator), std::move(temp_allocator),
+             std::move(event_tracer), std::move(data_map_loader)),
+      bundle_(bundle) {}
 
 BundledModule::BundledModule(const void* bundled_program_ptr,
                              std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
                              std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
                              std::unique_ptr<runtime::EventTracer> event_tracer,
                              std::unique_ptr<runtime::DataLoader> data_map_loader)
-    : Module(program_loader(bundled_program_ptr), std::move(memory_allocator),
-             std::move(temp_allocator), std::move(event_tracer), std::move(data_map_loader)),
-      bundle_(bundled_program_ptr) {}
-
-BundledModule::~BundledModule() {
-  // Methods read the file until they are gone.
-  methods_.clear();
-}
+    : BundledModule(bundled_program_ptr,
+                    std::make_unique<BufferDataLoader>(program_of(bundled_program_ptr).data(),
+                                                       program_of(bundled_program_ptr).size()),
+                    std::move(memory_allocator), std::move(temp_allocator), std::move(event_tracer),
+                    std::move(data_map_loader)) {}
 
 Result<std::unique_ptr<BundledModule>> BundledModule::from_file(
     const std::string& file_path, std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
@@ -55,11 +61,14 @@ Result<std::unique_ptr<BundledModule>> BundledModule::from_file(
   ET_CHECK_OK_OR_RETURN_ERROR(error, "%s is not used", file_path.c_str());
   return runtime::catch_allocation_failure(
       file_path.c_str(), [&]() -> Result<std::unique_ptr<BundledModule>> {
-        auto module = std::make_unique<BundledModule>(
-            data, std::move(memory_allocator), std::move(temp_allocator), std::move(event_tracer),
-            std::move(data_map_loader));
-        module->owned_.emplace(std::move(bytes));
-        return module;
+        // The loader is an owner: programs are shared with other modules.
+        const auto owned = std::make_shared<runtime::FreeableBuffer>(std::move(bytes));
+        auto loader = std::make_unique<SharedPtrDataLoader>(
+            std::shared_ptr<void>(owned, const_cast<void*>(program)), size);
+        return std::unique_ptr<BundledModule>(
+            new BundledModule(data, std::move(loader), std::move(memory_allocator),
+                              std::move(temp_allocator), std::move(event_tracer),
+                              std::move(data_map_loader)));
       });
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <executorch/extension/module/module.h>
-#include <executorch/runtime/core/freeable_buffer.h>
 
 #define ET_BUNDLED_MODULE_NAMESPACE bundled_module
 
@@ -31,7 +30,6 @@ class BundledModule : public Module {
                          std::unique_ptr<runtime::MemoryAllocator> temp_allocator = nullptr,
                          std::unique_ptr<runtime::EventTracer> event_tracer = nullptr,
                          std::unique_ptr<runtime::DataLoader> data_map_loader = nullptr);
-  ~BundledModule() override;
   BundledModule(const BundledModule&) = delete;
   BundledModule& operator=(const BundledModule&) = delete;
 
@@ -57,8 +55,13 @@ class BundledModule : public Module {
                                        double rtol = 1e-5, double atol = 1e-8);
 
  private:
-  const void* bundle_;
-  std::optional<runtime::FreeableBuffer> owned_;
+  BundledModule(const void* bundle, std::unique_ptr<runtime::DataLoader> program,
+                std::unique_ptr<runtime::MemoryAllocator> memory_allocator,
+                std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
+                std::unique_ptr<runtime::EventTracer> event_tracer,
+                std::unique_ptr<runtime::DataLoader> data_map_loader);
+
+  const void* bundle_;  // of from_file() owned by the program's loader
 };
 
 }  // namespace ET_BUNDLED_MODULE_NAMESPACE

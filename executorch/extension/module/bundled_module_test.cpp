@@ -68,6 +68,16 @@ TEST_F(BundledModuleTest, RunsATestCaseAndVerifiesIt) {
   EXPECT_EQ((*module)->execute("forward", 1).error(), Error::InvalidArgument);
 }
 
+TEST_F(BundledModuleTest, SharesItsProgramWithModulesThatOutliveIt) {
+  auto module = load(bundle(2));
+  ASSERT_TRUE(module.ok());
+  ASSERT_EQ((*module)->load(), Error::Ok);
+  Module other((*module)->program());
+  module->reset();
+  EXPECT_EQ(other.load_method("forward"), Error::Ok);
+  EXPECT_TRUE(other.method_meta("forward").ok());
+}
+
 TEST_F(BundledModuleTest, SaysWhereOutputsDiffer) {
   auto module = load(bundle(2.5));
   ASSERT_TRUE(module.ok());

@@ -152,7 +152,7 @@ class Module {
   ///   planned_memory   its arenas, of the caller, who keeps them while the method is loaded; null:
   ///                    the module allocates them
   ///   event_tracer, backend_options   instead of the module's; null: the module's
-  ///   kernel_registry  kernels that are looked up before the global registry
+  ///   kernel_registry  used instead of the process-wide registry unless empty
   /// InvalidArgument when there is no such method; otherwise the errors of Program::load_method().
   ET_NODISCARD runtime::Error load_method(const std::string& method_name,
                                           runtime::HierarchicalAllocator* planned_memory = nullptr,

@@ -290,6 +290,17 @@ TEST_F(PrepareInputsTest, TakesRawBuffers) {
             Error::InvalidArgument);
 }
 
+// The buffers of the inputs before the one that does not fit are freed.
+TEST_F(PrepareInputsTest, SetsAllInputsOrNone) {
+  Floats a = kX, b = kY;
+  auto* const a_bytes = reinterpret_cast<char*>(a.data());
+  auto* const b_bytes = reinterpret_cast<char*>(b.data());
+  EXPECT_EQ(prepare_input_tensors(method(), {}, {{a_bytes, 16}, {b_bytes, 15}}).error(),
+            Error::InvalidArgument);
+  EXPECT_EQ(method().set_input(*y(), 1), Error::Ok);
+  EXPECT_EQ(method().execute(), Error::InvalidArgument);  // input 0 was never set
+}
+
 TEST_F(PrepareInputsTest, KeepsToItsLimits) {
   PrepareInputTensorsOptions options;
   options.max_inputs = 1;

@@ -63,6 +63,8 @@ class InputBuffers {
     return buffer;
   }
 
+  void* operator[](size_t i) const { return list_[i]; }
+
   Span<void*> take() { return {std::exchange(list_, nullptr), std::exchange(count_, 0)}; }
 
  private:
@@ -102,17 +104,15 @@ Result<std::vector<TensorInput>> tensor_inputs(const Method& method,
   });
 }
 
-Error set_tensor_input(Method& method, const TensorInput& input, void* data, bool fill) {
+/// f of the input as a tensor at `data`.
+template <class F>
+Error with_tensor(const TensorInput& input, void* data, const F& f) {
   const auto sizes = input.info.sizes();
   const auto order = input.info.dim_order();
   TensorImpl impl(input.info.scalar_type(), static_cast<ssize_t>(sizes.size()),
                   const_cast<TensorImpl::SizesType*>(sizes.data()), data,
                   const_cast<TensorImpl::DimOrderType*>(order.data()));
-  Tensor tensor(&impl);
-  if (fill) {
-    ET_CHECK_OK_OR_RETURN_ERROR(internal::fill_ones(tensor));
-  }
-  return method.set_input(tensor, input.index);
+  return f(Tensor(&impl));
 }
 
 }  // namespace
@@ -127,21 +127,25 @@ Result<BufferCleanup> prepare_input_tensors(
                            inputs.size());
   InputBuffers buffers(inputs.size());
   ET_CHECK_OR_RETURN_ERROR(buffers.ok(), MemoryAllocationFailed, "inputs: no memory");
+  // The method gets none before all are ready: after an error they are freed.
   for (size_t i = 0; i < inputs.size(); ++i) {
     const size_t size = inputs[i].info.nbytes();
+    ET_CHECK_OR_RETURN_ERROR(!given || input_buffers[i].second == size, InvalidArgument,
+                             "inputs: input %zu has %zu bytes, the buffer for it %zu",
+                             inputs[i].index, size, input_buffers[i].second);
     void* const data = buffers.add(size);
     ET_CHECK_OR_RETURN_ERROR(data != nullptr, MemoryAllocationFailed,
                              "inputs: no memory for the %zu bytes of input %zu", size,
                              inputs[i].index);
-    if (given) {
-      ET_CHECK_OR_RETURN_ERROR(input_buffers[i].second == size, InvalidArgument,
-                               "inputs: input %zu has %zu bytes, the buffer for it %zu",
-                               inputs[i].index, size, input_buffers[i].second);
-      if (size != 0) {
-        std::memcpy(data, input_buffers[i].first, size);
-      }
+    if (!given) {
+      ET_CHECK_OK_OR_RETURN_ERROR(with_tensor(inputs[i], data, internal::fill_ones));
+    } else if (size != 0) {
+      std::memcpy(data, input_buffers[i].first, size);
     }
-    ET_CHECK_OK_OR_RETURN_ERROR(set_tensor_input(method, inputs[i], data, !given));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto set = [&](const Tensor& tensor) { return method.set_input(tensor, inputs[i].index); };
+    ET_CHECK_OK_OR_RETURN_ERROR(with_tensor(inputs[i], buffers[i], set));
   }
   return BufferCleanup(buffers.take());
 }

@@ -26,6 +26,9 @@ Result<void*> HierarchicalAllocator::get_offset_address(uint32_t memory_id, size
                            "memory id %u: offset %zu + size %zu exceeds the buffer's %zu bytes",
                            static_cast<unsigned>(memory_id), offset_bytes, size_bytes,
                            buffer.size());
+  ET_CHECK_OR_RETURN_ERROR(buffer.data() != nullptr || end == 0, InvalidArgument,
+                           "memory id %u: the buffer of %zu bytes is null",
+                           static_cast<unsigned>(memory_id), buffer.size());
   return static_cast<void*>(buffer.data() + offset_bytes);
 }
 

@@ -193,6 +193,13 @@ TEST(HierarchicalAllocator, AddressIsBufferPlusOffset) {
   EXPECT_EQ(*allocator.get_offset_address(0, 8, 0), first + 8);
 }
 
+TEST(HierarchicalAllocator, RejectsBuffersThatAreNull) {
+  Span<uint8_t> buffers[] = {{nullptr, 16}, {nullptr, size_t{0}}};
+  HierarchicalAllocator allocator({buffers, 2});
+  EXPECT_EQ(allocator.get_offset_address(0, 0, 8).error(), Error::InvalidArgument);
+  EXPECT_TRUE(allocator.get_offset_address(1, 0, 0).ok());
+}
+
 TEST(HierarchicalAllocator, RejectsOverflowingOffset) {
   uint8_t buffer[8];
   Span<uint8_t> buffers[] = {buffer};

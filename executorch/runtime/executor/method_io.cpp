@@ -78,9 +78,10 @@ const EValue& Method::get_input(size_t i) const {
   return input_value(i);
 }
 EValue& Method::mutable_input(size_t i) {
+  EValue& value = input_value(i);
   // The caller sets it, in ways that cannot be seen here.
   state_.input_set[i] = true;
-  return input_value(i);
+  return value;
 }
 const EValue& Method::get_output(size_t i) const {
   return output_value(i);
