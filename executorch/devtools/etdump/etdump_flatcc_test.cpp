@@ -349,6 +349,40 @@ TEST_P(ETDumpGenTest, TensorsWithoutMemoryAreZeros) {
   EXPECT_EQ(std::string(data + 64, data + 77), std::string(12, '\0') + '\1');
 }
 
+TEST_P(ETDumpGenTest, TensorsMadeWithoutStridesHaveThoseOfTheirDimOrder) {
+  gen_.create_event_block("Execute");
+  int32_t sizes[] = {2, 3};
+  uint8_t by_column[] = {1, 0};
+  float floats[6] = {};
+  aten::TensorImpl bare(ScalarType::Float, 2, sizes, floats);
+  aten::TensorImpl ordered(ScalarType::Float, 2, sizes, floats, by_column);
+  alignas(64) uint8_t data[200];
+  ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
+  EXPECT_TRUE(gen_.log_evalue(EValue(Tensor(&bare))).get());
+  EXPECT_TRUE(gen_.log_evalue(EValue(Tensor(&ordered))).get());
+  const Dump dump(gen_);
+  ASSERT_TRUE(dump.valid());
+  EXPECT_EQ(dump.debug(0).debug_entry()->tensor()->strides()->Get(0), 3);
+  EXPECT_EQ(dump.debug(0).debug_entry()->tensor()->strides()->Get(1), 1);
+  EXPECT_EQ(dump.debug(1).debug_entry()->tensor()->strides()->Get(0), 1);
+  EXPECT_EQ(dump.debug(1).debug_entry()->tensor()->strides()->Get(1), 2);
+}
+
+TEST_P(ETDumpGenTest, TensorsWithoutALayoutOrOfTooManyDimensionsAreNotRecorded) {
+  gen_.create_event_block("Execute");
+  int32_t sizes[] = {2, 3};
+  uint8_t twice[] = {1, 1};
+  float floats[6] = {};
+  aten::TensorImpl unordered(ScalarType::Float, 2, sizes, floats, twice);
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor deep = tf.ones(std::vector<int32_t>(runtime::kTensorDimensionLimit + 1, 1));
+  alignas(64) uint8_t data[200];
+  ASSERT_TRUE(gen_.set_debug_buffer({data, sizeof(data)}).ok());
+  EXPECT_EQ(gen_.log_evalue(EValue(Tensor(&unordered))).error(), Error::InvalidArgument);
+  EXPECT_EQ(gen_.log_evalue(EValue(deep)).error(), Error::InvalidArgument);
+  EXPECT_EQ(gen_.get_data_sink()->get_used_bytes(), 0u);
+}
+
 /// The memory of a device that the host sees, too, but must not be asked for.
 class Device : public runtime::DeviceAllocator {
  public:

@@ -2,6 +2,7 @@
 #include <executorch/devtools/etdump/etdump_generated.h>
 #include <executorch/runtime/core/device_allocator.h>
 #include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 #include <executorch/runtime/platform/log.h>
@@ -114,6 +115,16 @@ Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
   if (sink_ == nullptr) {
     return lose(Error::InvalidArgument, "a tensor, for whose bytes no place was set,");
   }
+  int64_t dims[runtime::kTensorDimensionLimit];
+  const auto n_dims = static_cast<size_t>(tensor.dim());
+  if (n_dims > runtime::kTensorDimensionLimit) {
+    return lose(Error::InvalidArgument, "a tensor of too many dimensions");
+  }
+  aten::StridesType room[runtime::kTensorDimensionLimit];
+  const auto of_tensor = runtime::internal::strides_of(tensor, room);
+  if (!of_tensor.ok()) {
+    return lose(of_tensor.error(), "a tensor without strides");
+  }
   // Null where the tensor has no memory: that is recorded as zeros.
   const void* data = tensor.const_data_ptr();
   Memory host;
@@ -143,14 +154,12 @@ Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
     }
     offset = *written;
   }
-  int64_t dims[runtime::kTensorDimensionLimit];
-  const auto n_dims = static_cast<size_t>(tensor.dim());
   for (size_t d = 0; d < n_dims; ++d) {
     dims[d] = tensor.sizes()[d];
   }
   const Ref sizes = builder_.int64s(dims, n_dims);
   for (size_t d = 0; d < n_dims; ++d) {
-    dims[d] = tensor.strides()[d];
+    dims[d] = (*of_tensor)[d];
   }
   const Ref strides = builder_.int64s(dims, n_dims);
   return builder_.table(

@@ -6,6 +6,7 @@
 
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
 #include <algorithm>
@@ -71,10 +72,14 @@ inline TensorPtr alias_tensor_ptr_to_attensor(at::Tensor& t) {
       .make_tensor_ptr();
 }
 
-/// The same memory as a tensor of torch. Valid as long as `et`'s memory.
+/// The same memory as a tensor of torch. Valid as long as `et`'s memory. Throws for a tensor made
+/// without strides whose sizes and dim order give none.
 inline at::Tensor alias_attensor_to_etensor(const torch::executor::Tensor& et) {
   const std::vector<int64_t> sizes(et.sizes().begin(), et.sizes().end());
-  const std::vector<int64_t> strides(et.strides().begin(), et.strides().end());
+  torch::executor::Tensor::StridesType room[runtime::kTensorDimensionLimit];
+  const auto found = runtime::internal::strides_of(et, room);
+  TORCH_CHECK(found.ok(), "the tensor has no strides: ", runtime::to_string(found.error()));
+  const std::vector<int64_t> strides(found->begin(), found->end());
   const auto options = at::TensorOptions(executorch_to_torch_device(et.device()))
                            .dtype(executorch_to_torch_scalar_type(et.scalar_type()));
   return at::from_blob(et.mutable_data_ptr(), sizes, strides, options);

@@ -169,6 +169,18 @@ TEST(AtenBridge, BothDirectionsShareMemory) {
   EXPECT_THROW(executorch::extension::alias_tensor_ptr_to_attensor(sparse), c10::Error);
 }
 
+TEST(AtenBridge, TensorsMadeWithoutStridesHaveThoseOfTheirDimOrder) {
+  int32_t sizes[] = {2, 3};
+  uint8_t by_column[] = {1, 0}, twice[] = {1, 1};
+  float data[] = {1, 2, 3, 4, 5, 6};
+  TensorImpl bare(ScalarType::Float, 2, sizes, data);
+  EXPECT_EQ(util::alias_attensor_to_etensor(Tensor(&bare))[1][0].item<float>(), 4);
+  TensorImpl ordered(ScalarType::Float, 2, sizes, data, by_column);
+  EXPECT_EQ(util::alias_attensor_to_etensor(Tensor(&ordered))[1][0].item<float>(), 2);
+  TensorImpl unordered(ScalarType::Float, 2, sizes, data, twice);
+  EXPECT_THROW(util::alias_attensor_to_etensor(Tensor(&unordered)), c10::Error);
+}
+
 TEST(AtenBridge, TensorsBeyondTheRuntimesLimitsAreErrors) {
   at::Tensor deep = at::ones(std::vector<int64_t>(17, 1));
   EXPECT_THROW(executorch::extension::alias_tensor_ptr_to_attensor(deep), c10::Error);

@@ -1,5 +1,6 @@
 #include <executorch/extension/evalue_util/print_evalue.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <algorithm>
@@ -111,21 +112,24 @@ void print_list(std::ostream& os, const Result<List>& list) {
 }
 
 /// Where the element with this index, counted in the order of the indices, lies in memory.
-size_t memory_offset(const aten::Tensor& tensor, size_t index) {
+size_t memory_offset(const aten::Tensor& tensor, aten::ArrayRef<aten::StridesType> strides,
+                     size_t index) {
   size_t offset = 0;
-  for (ssize_t d = tensor.dim() - 1; d >= 0; --d) {
-    const auto size = static_cast<size_t>(tensor.size(d));
-    offset += index % size * static_cast<size_t>(tensor.strides()[d]);
+  for (size_t d = strides.size(); d-- > 0;) {
+    const auto size = static_cast<size_t>(tensor.sizes()[d]);
+    offset += index % size * static_cast<size_t>(strides[d]);
     index /= size;
   }
   return offset;
 }
 
 template <typename T>
-void print_elements(std::ostream& os, const aten::Tensor& tensor) {
+void print_elements(std::ostream& os, const aten::Tensor& tensor,
+                    aten::ArrayRef<aten::StridesType> strides) {
   const T* const data = tensor.const_data_ptr<T>();
-  print_items(os, static_cast<size_t>(tensor.numel()), edge_items(os),
-              [&](size_t i) { print_number(os, element(data, memory_offset(tensor, i))); });
+  print_items(os, static_cast<size_t>(tensor.numel()), edge_items(os), [&](size_t i) {
+    print_number(os, element(data, memory_offset(tensor, strides, i)));
+  });
 }
 
 void print_tensor(std::ostream& os, const aten::Tensor& tensor) {
@@ -137,21 +141,27 @@ void print_tensor(std::ostream& os, const aten::Tensor& tensor) {
     os << "<no data>)";
     return;
   }
+  aten::StridesType room[kTensorDimensionLimit];
+  const auto strides = internal::strides_of(tensor, room);
+  if (!strides.ok()) {
+    os << "<no strides>)";
+    return;
+  }
   switch (tensor.scalar_type()) {
-#define PRINT_ELEMENTS(ctype, name)    \
-  case aten::ScalarType::name:         \
-    print_elements<ctype>(os, tensor); \
+#define PRINT_ELEMENTS(ctype, name)              \
+  case aten::ScalarType::name:                   \
+    print_elements<ctype>(os, tensor, *strides); \
     break;
     ET_FORALL_REALHBBF16_TYPES(PRINT_ELEMENTS)
 #undef PRINT_ELEMENTS
     case aten::ScalarType::UInt16:
-      print_elements<uint16_t>(os, tensor);
+      print_elements<uint16_t>(os, tensor, *strides);
       break;
     case aten::ScalarType::UInt32:
-      print_elements<uint32_t>(os, tensor);
+      print_elements<uint32_t>(os, tensor, *strides);
       break;
     case aten::ScalarType::UInt64:
-      print_elements<uint64_t>(os, tensor);
+      print_elements<uint64_t>(os, tensor, *strides);
       break;
     default:
       os << "<" << toString(tensor.scalar_type()) << ">";

@@ -88,6 +88,19 @@ TEST(PrintEValue, PrintsElementsInTheOrderOfTheirIndices) {
   EXPECT_EQ(text(column_major), "tensor(sizes=[2, 2], [1, 2, 3, 4])");
 }
 
+TEST(PrintEValue, PrintsTensorsMadeWithoutDimOrderOrStrides) {
+  aten::SizesType sizes[2] = {2, 2};
+  aten::DimOrderType by_column[2] = {1, 0}, twice[2] = {1, 1};
+  float data[4] = {1, 2, 3, 4};
+  const auto printed = [&](aten::DimOrderType* dim_order) {
+    aten::TensorImpl impl(aten::ScalarType::Float, 2, sizes, data, dim_order);
+    return text(EValue(aten::Tensor(&impl)));
+  };
+  EXPECT_EQ(printed(nullptr), "tensor(sizes=[2, 2], [1., 2., 3., 4.])");
+  EXPECT_EQ(printed(by_column), "tensor(sizes=[2, 2], [1., 3., 2., 4.])");
+  EXPECT_EQ(printed(twice), "tensor(sizes=[2, 2], <no strides>)");
+}
+
 TEST(PrintEValue, PrintsTensorLists) {
   const auto tensor = make_tensor_ptr({1});
   EValue value(*tensor);

@@ -166,6 +166,27 @@ TEST_F(FlatTensorTest, WriterRejectsBadArguments) {
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *tensor}}, 24), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *empty_handed}}, 16), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"", *tensor}}, 16), Error::InvalidArgument);
+  const std::string zero_byte("a\0b", 3);
+  EXPECT_EQ(flat_tensor::save_ptd(out, {{zero_byte, *tensor}}, 16), Error::InvalidArgument);
+  const std::string path = ::testing::TempDir() + "flat_tensor_test_refused.ptd";
+  EXPECT_EQ(flat_tensor::save_ptd(path, {{zero_byte, *tensor}}, 16), Error::InvalidArgument);
+  EXPECT_FALSE(FileDataLoader::from(path.c_str()).ok());
+  aten::SizesType sizes[] = {1, 2};
+  uint8_t twice[] = {1, 1};
+  float data[2] = {};
+  aten::TensorImpl unordered(ScalarType::Float, 2, sizes, data, twice);
+  EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", aten::Tensor(&unordered)}}, 16),
+            Error::InvalidArgument);
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST_F(FlatTensorTest, TensorsWithoutADimOrderAreSavedAsContiguous) {
+  aten::SizesType sizes[] = {2, 2};
+  float data[] = {1, 2, 3, 4};
+  aten::TensorImpl impl(ScalarType::Float, 2, sizes, data);
+  std::ostringstream out;
+  ASSERT_EQ(flat_tensor::save_ptd(out, {{"x", aten::Tensor(&impl)}}, 16), Error::Ok);
+  EXPECT_EQ(out.str(), saved({{"x", make_tensor_ptr({2, 2}, std::vector<float>{1, 2, 3, 4})}}, 16));
 }
 
 TEST_F(FlatTensorTest, HoldsScalarsAndEmptyTensorsAndNothing) {

@@ -2,12 +2,14 @@
 
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/assert.h>
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace executorch {
@@ -32,11 +34,14 @@ class TensorAccessorBase {
  protected:
   TensorAccessorBase(T* data, const executorch::aten::SizesType* sizes,
                      const executorch::aten::StridesType* strides)
-      : data_(data), sizes_(sizes), strides_(strides) {}
+      : data_(data), sizes_(sizes) {
+    std::copy(strides, strides + N, strides_);
+  }
 
   T* data_;
   const executorch::aten::SizesType* sizes_;
-  const executorch::aten::StridesType* strides_;
+  // A copy: the tensor may have none.
+  executorch::aten::StridesType strides_[N];
 };
 
 }  // namespace internal
@@ -95,12 +100,15 @@ runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::ate
   ET_CHECK_OR_RETURN_ERROR(static_cast<size_t>(tensor.element_size()) == sizeof(T), InvalidArgument,
                            "TensorAccessor: elements of %zu bytes asked for, the tensor has %zd",
                            sizeof(T), static_cast<ssize_t>(tensor.element_size()));
+  ET_ASSIGN_OR_RETURN(const auto dim_order, runtime::internal::dim_order_of(tensor));
   for (ssize_t i = 0; i < N; ++i) {
-    ET_CHECK_OR_RETURN_ERROR(tensor.dim_order()[i] == i, NotSupported,
+    ET_CHECK_OR_RETURN_ERROR(dim_order[i] == i, NotSupported,
                              "TensorAccessor: the dim order of the tensor is not the identity");
   }
+  executorch::aten::StridesType room[runtime::kTensorDimensionLimit];
+  ET_ASSIGN_OR_RETURN(const auto strides, runtime::internal::strides_of(tensor, room));
   return TensorAccessor<T, N>(static_cast<T*>(tensor.mutable_data_ptr()), tensor.sizes().data(),
-                              tensor.strides().data());
+                              strides.data());
 }
 
 }  // namespace extension

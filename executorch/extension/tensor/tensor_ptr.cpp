@@ -156,18 +156,29 @@ std::shared_ptr<void> owner_of(void* data, std::function<void(void*)> deleter) {
   return deleter ? std::shared_ptr<void>(data, std::move(deleter)) : nullptr;
 }
 
+std::vector<SizesType> sizes_of(const Tensor& tensor) {
+  return {tensor.sizes().begin(), tensor.sizes().end()};
+}
+
+/// Empty, which means the identity, where the tensor was made without.
+std::vector<DimOrderType> dim_order_of(const Tensor& tensor) {
+  const auto order = tensor.dim_order();
+  if (order.data() == nullptr) return {};
+  return {order.begin(), order.end()};
+}
+
 TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vector<SizesType> sizes,
                     std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
   const auto rank = static_cast<size_t>(source.dim());
   if (sizes.empty()) {
-    sizes.assign(source.sizes().begin(), source.sizes().end());
+    sizes = sizes_of(source);
   }
   const size_t count = count_elements(sizes);
   ET_CHECK_MSG(count <= static_cast<size_t>(source.numel()),
                "make_tensor_ptr: a view of %zu elements over a tensor of %zd", count,
                static_cast<ssize_t>(source.numel()));
   if (sizes.size() == rank && dim_order.empty() && strides.empty()) {
-    dim_order.assign(source.dim_order().begin(), source.dim_order().end());
+    dim_order = dim_order_of(source);
   }
   TensorPtr view = internal::make_tensor_ptr_owned_by(
       std::move(owner), source.mutable_data_ptr(), std::move(sizes), std::move(dim_order),
@@ -175,14 +186,6 @@ TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vect
       Device(source.device_type(), source.device_index()));
   runtime::internal::keep_read_only(source, *view);
   return view;
-}
-
-std::vector<SizesType> sizes_of(const Tensor& tensor) {
-  return {tensor.sizes().begin(), tensor.sizes().end()};
-}
-
-std::vector<DimOrderType> dim_order_of(const Tensor& tensor) {
-  return {tensor.dim_order().begin(), tensor.dim_order().end()};
 }
 
 }  // namespace

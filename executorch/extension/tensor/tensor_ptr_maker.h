@@ -2,6 +2,7 @@
 
 #include <executorch/extension/tensor/tensor_ptr.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 
 #include <cstdint>
 #include <functional>
@@ -179,7 +180,9 @@ inline std::vector<executorch::aten::SizesType> sizes_of(const executorch::aten:
 
 inline std::vector<executorch::aten::StridesType> strides_of(
     const executorch::aten::Tensor& tensor) {
-  return {tensor.strides().begin(), tensor.strides().end()};
+  executorch::aten::StridesType room[runtime::kTensorDimensionLimit];
+  const auto strides = runtime::internal::strides_of(tensor, room);
+  return {strides->begin(), strides->end()};
 }
 
 inline executorch::aten::ScalarType type_or(executorch::aten::ScalarType type,

@@ -201,6 +201,54 @@ TEST_F(TensorPtrTest, ClonesHaveTheirOwnMemory) {
   EXPECT_EQ(clone_tensor_ptr(make_tensor_ptr({2}, nullptr))->const_data_ptr(), nullptr);
 }
 
+/// Tensors made by hand, without strides and perhaps without a dim order.
+struct ByHand {
+  explicit ByHand(aten::DimOrderType* dim_order = nullptr)
+      : impl(ScalarType::Int, 4, sizes, data, dim_order) {}
+
+  aten::SizesType sizes[4] = {1, 2, 2, 2};
+  int32_t data[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  aten::TensorImpl impl;
+  aten::Tensor tensor{&impl};
+  /// Owns nothing.
+  TensorPtr ptr{std::shared_ptr<void>(), &tensor};
+};
+
+TEST_F(TensorPtrTest, TensorsWithoutDimOrderOrStridesAreCopiedAsContiguous) {
+  const ByHand made;
+  for (const TensorPtr& tensor :
+       {clone_tensor_ptr(made.tensor), clone_tensor_ptr(made.tensor, ScalarType::Double),
+        make_tensor_ptr(made.tensor), make_tensor_ptr(made.ptr), zeros_like(made.ptr)}) {
+    EXPECT_EQ(dim_order(tensor), (Ints{0, 1, 2, 3}));
+    EXPECT_EQ(strides(tensor), (Ints{8, 4, 2, 1}));
+  }
+  EXPECT_EQ(values<int32_t>(clone_tensor_ptr(made.tensor))[7], 7);
+  EXPECT_EQ(sizes(make_tensor_ptr(made.tensor, {2, 4})), (Ints{2, 4}));
+}
+
+TEST_F(TensorPtrTest, TensorsWithoutStridesAreCopiedInTheirDimOrder) {
+  aten::DimOrderType channels_last[4] = {0, 2, 3, 1};
+  const ByHand made(channels_last);
+  for (const TensorPtr& tensor :
+       {clone_tensor_ptr(made.tensor), make_tensor_ptr(made.tensor), empty_like(made.ptr),
+        full_like(made.ptr, 2), ones_like(made.ptr), rand_like(made.ptr, ScalarType::Float),
+        randn_like(made.ptr, ScalarType::Float), randint_like(made.ptr, 0, 5)}) {
+    EXPECT_EQ(dim_order(tensor), (Ints{0, 2, 3, 1}));
+    EXPECT_EQ(strides(tensor), (Ints{8, 1, 4, 2}));
+  }
+}
+
+TEST_F(TensorPtrDeathTest, StopsOnTensorsByHandThatHaveNoLayout) {
+  aten::DimOrderType twice[4] = {0, 1, 1, 2};
+  const ByHand made(twice);
+  EXPECT_DEATH(clone_tensor_ptr(made.tensor), "not a permutation");
+  EXPECT_DEATH(ones_like(made.ptr), "no permutation");
+  std::vector<aten::SizesType> many(17, 1);
+  float data[1] = {};
+  aten::TensorImpl impl(ScalarType::Float, 17, many.data(), data);
+  EXPECT_DEATH(clone_tensor_ptr(aten::Tensor(&impl)), "17 dimensions");
+}
+
 TEST_F(TensorPtrTest, ResizesUpToTheCapacity) {
   auto tensor = make_tensor_ptr({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(resize_tensor_ptr(tensor, {1, 3}), Error::Ok);
@@ -323,6 +371,20 @@ TEST_F(TensorPtrTest, AccessorIndexesElements) {
   EXPECT_EQ(tensor->const_data_ptr<int32_t>()[4], -5);
   EXPECT_EQ(accessor->size(2), 4);
   EXPECT_EQ(accessor->stride(0), 12);
+}
+
+TEST_F(TensorPtrTest, AccessorIndexesTensorsWithoutDimOrderOrStrides) {
+  aten::DimOrderType dim_order[4] = {0, 1, 2, 3};
+  for (aten::DimOrderType* const order : {dim_order, static_cast<aten::DimOrderType*>(nullptr)}) {
+    ByHand made(order);
+    auto accessor = make_tensor_accessor<int32_t, 4>(made.tensor);
+    ASSERT_TRUE(accessor.ok());
+    EXPECT_EQ(accessor->stride(1), 4);
+    auto row = (*accessor)[0][1][0];
+    EXPECT_EQ(row[1], 5);
+    row[0] = -4;
+    EXPECT_EQ(made.data[4], -4);
+  }
 }
 
 TEST_F(TensorPtrTest, AccessorRejectsOtherTensors) {

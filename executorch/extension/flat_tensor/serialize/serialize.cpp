@@ -1,5 +1,7 @@
 #include <executorch/extension/flat_tensor/serialize/serialize.h>
 #include <executorch/runtime/core/allocation_failure.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/extended_header.h>
 #include <executorch/schema/flat_tensor_generated.h>
@@ -30,8 +32,15 @@ Error check_arguments(const TensorMap& tensors, size_t alignment) {
                            "save_ptd: alignment %zu is not a power of two", alignment);
   for (const auto& [name, tensor] : tensors) {
     ET_CHECK_OR_RETURN_ERROR(!name.empty(), InvalidArgument, "save_ptd: a tensor has no name");
+    ET_CHECK_OR_RETURN_ERROR(name.find('\0') == std::string::npos, InvalidArgument,
+                             "save_ptd: the name of a tensor, '%s...', holds a zero byte",
+                             name.c_str());
     ET_CHECK_OR_RETURN_ERROR(tensor.nbytes() == 0 || tensor.const_data_ptr() != nullptr,
                              InvalidArgument, "save_ptd: tensor '%s' has no data", name.c_str());
+    const auto order = runtime::internal::dim_order_of(tensor);
+    ET_CHECK_OR_RETURN_ERROR(
+        order.ok() && runtime::validate_dim_order(order->data(), order->size()), InvalidArgument,
+        "save_ptd: tensor '%s' has no sound dim order", name.c_str());
   }
   return Error::Ok;
 }
@@ -43,7 +52,8 @@ void build(flatbuffers::FlatBufferBuilder& builder, const TensorMap& tensors, si
   uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     const auto sizes = builder.CreateVector(tensor.sizes().data(), tensor.sizes().size());
-    const auto order = builder.CreateVector(tensor.dim_order().data(), tensor.dim_order().size());
+    const auto dims = runtime::internal::dim_order_of(tensor);
+    const auto order = builder.CreateVector(dims->data(), dims->size());
     const auto layout = fb::CreateTensorLayout(
         builder, static_cast<executorch_flatbuffer::ScalarType>(tensor.scalar_type()), sizes,
         order);

@@ -88,6 +88,15 @@ TEST(AdamW, GroupsAndParametersGoTheirOwnWays) {
   EXPECT_NEAR(first(b), 0.75f, 1e-6f);
 }
 
+TEST(AdamW, TakesTensorsMadeWithoutDimOrderOrStrides) {
+  aten::SizesType sizes[] = {2};
+  float data[] = {1, 1}, ones[] = {1, 1};
+  aten::TensorImpl p(ScalarType::Float, 1, sizes, data), g(ScalarType::Float, 1, sizes, ones);
+  AdamW adamw(Named{{"p", Tensor(&p)}}, AdamWOptions(0.5, 0.9, 0.999, 1e-8, 0));
+  ASSERT_EQ(adamw.step({{"p", Tensor(&g)}}), Error::Ok);
+  EXPECT_NEAR(data[1], 0.5f, 1e-6f);
+}
+
 TEST(AdamW, AnErrorChangesNothing) {
   TensorPtr a = make_tensor_ptr(Floats{1, 1}), z = make_tensor_ptr(Floats{1, 1});
   const TensorPtr g = make_tensor_ptr(Floats{1, 1}), longer = make_tensor_ptr(Floats{1, 1, 1}),

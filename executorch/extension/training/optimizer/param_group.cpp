@@ -1,5 +1,6 @@
 #include <executorch/extension/training/optimizer/param_group.h>
 
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 #include <executorch/runtime/core/exec_aten/util/writable_data.h>
@@ -27,8 +28,12 @@ bool is_supported(ScalarType type) {
 
 /// Whether elements of the same indices lie at the same places; shapes are equal.
 bool same_layout(const Tensor& a, const Tensor& b) {
-  for (ssize_t d = 0; d < a.dim(); ++d) {
-    if (a.size(d) > 1 && a.strides()[d] != b.strides()[d]) return false;
+  aten::StridesType room_a[runtime::kTensorDimensionLimit], room_b[runtime::kTensorDimensionLimit];
+  const auto of_a = runtime::internal::strides_of(a, room_a);
+  const auto of_b = runtime::internal::strides_of(b, room_b);
+  if (!of_a.ok() || !of_b.ok()) return false;
+  for (size_t d = 0; d < of_a->size(); ++d) {
+    if (a.sizes()[d] > 1 && (*of_a)[d] != (*of_b)[d]) return false;
   }
   return true;
 }

@@ -132,6 +132,21 @@ TEST(SGD, AnErrorChangesNothing) {
   EXPECT_EQ(items(z), (Floats{0.5, 0.5}));
 }
 
+TEST(SGD, TakesTensorsMadeWithoutDimOrderOrStrides) {
+  aten::SizesType sizes[] = {2, 2};
+  aten::DimOrderType order[] = {0, 1}, by_column[] = {1, 0};
+  float data[] = {1, 2, 3, 4}, ones[] = {1, 1, 1, 1};
+  aten::TensorImpl p(ScalarType::Float, 2, sizes, data),
+      g(ScalarType::Float, 2, sizes, ones, order),
+      columns(ScalarType::Float, 2, sizes, ones, by_column);
+  SGD sgd(Named{{"p", Tensor(&p)}}, SGDOptions(0.5, 0.5));
+  ASSERT_EQ(sgd.step({{"p", Tensor(&g)}}), Error::Ok);
+  EXPECT_EQ(data[3], 3.5f);
+  EXPECT_EQ(sgd.step({{"p", Tensor(&columns)}}), Error::InvalidArgument);
+  const TensorPtr whole = make_tensor_ptr({2, 2}, Floats{1, 1, 1, 1});
+  EXPECT_EQ(sgd.step({{"p", *whole}}), Error::Ok);
+}
+
 TEST(SGD, RefusesOtherLayoutsTypesAndSizes) {
   const Floats four{1, 2, 3, 4};
   const TensorPtr rows = make_tensor_ptr({2, 2}, four),

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 
@@ -90,8 +91,12 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
   if (static_cast<size_t>(*new_numel) > capacity()) {
     return log_change("it has no room for that many elements");
   }
-  if (strides_ != nullptr && dim_order_ != nullptr) {
-    ET_CHECK_OK_OR_RETURN_ERROR(dim_order_to_stride(new_sizes.data(), dim_order_, rank, strides_));
+  if (strides_ != nullptr) {
+    if (dim_order_ == nullptr && rank > kTensorDimensionLimit) {
+      return log_change("it has no dim order, and more dimensions than are supported");
+    }
+    const auto* const order = dim_order_ != nullptr ? dim_order_ : internal::kIdentityDimOrder;
+    ET_CHECK_OK_OR_RETURN_ERROR(dim_order_to_stride(new_sizes.data(), order, rank, strides_));
   }
   memcpy(sizes_, new_sizes.data(), bytes);
   numel_ = *new_numel;

@@ -36,9 +36,10 @@ class TensorImpl {
 
   TensorImpl() = delete;
 
-  /// `sizes`, `dim_order` and `strides` have `dim` entries each; the latter two may be null, and
-  /// resizing updates `sizes` and `strides` in place. Aborts for an invalid type or a negative
-  /// size, so callers with foreign bytes check those first (safe_numel).
+  /// `sizes`, `dim_order` and `strides` have `dim` entries each; the latter two may be null, which
+  /// means the identity and what sizes and dim order give. Resizing updates `sizes` and `strides`
+  /// in place. Aborts for an invalid type or a negative size, so callers with foreign bytes check
+  /// those first (safe_numel).
   TensorImpl(ScalarType type, ssize_t dim, SizesType* sizes, void* data = nullptr,
              DimOrderType* dim_order = nullptr, StridesType* strides = nullptr,
              TensorShapeDynamism dynamism = TensorShapeDynamism::STATIC,

@@ -93,6 +93,17 @@ TEST(ResizeTensor, CapacityIsThatOfTheFirstSizes) {
   EXPECT_EQ(t.tensor.size(0), 6);
 }
 
+TEST(ResizeTensor, WithoutADimOrderStridesStayContiguous) {
+  SizesType sizes[] = {2, 3};
+  SizesType strides[] = {3, 1};
+  TensorImpl impl(ScalarType::Float, 2, sizes, nullptr, nullptr, strides,
+                  TensorShapeDynamism::DYNAMIC_BOUND);
+  const SizesType other[] = {3, 2};
+  ASSERT_EQ(resize_tensor(Tensor(&impl), other), Error::Ok);
+  EXPECT_EQ(strides[0], 2);
+  EXPECT_EQ(strides[1], 1);
+}
+
 TEST(ResizeTensor, WideSizesAreNarrowedWithCare) {
   Resizable t(TensorShapeDynamism::DYNAMIC_BOUND);
   const int64_t fine[] = {1, 2};

@@ -167,9 +167,11 @@ class TensorFactory {
   aten::Tensor full_like(const aten::Tensor& input, ctype value,
                          TensorShapeDynamism dynamism = TensorShapeDynamism::STATIC) {
     const std::vector<int32_t> sizes = sizes_of(input);
-    return make_with_dimorder(
-        sizes, filled(sizes, value),
-        std::vector<uint8_t>(input.dim_order().begin(), input.dim_order().end()), dynamism);
+    std::vector<uint8_t> order;
+    if (input.dim_order().data() != nullptr) {
+      order.assign(input.dim_order().begin(), input.dim_order().end());
+    }
+    return make_with_dimorder(sizes, filled(sizes, value), order, dynamism);
   }
 
   aten::Tensor zeros(const std::vector<int32_t>& sizes,

@@ -93,6 +93,22 @@ TEST(TensorMatchers, ShapeAndTypeMatter) {
   EXPECT_TENSOR_NE(tf.ones({2}), td.ones({2}));
 }
 
+TEST(TensorMatchers, WhatATensorLacksOfItsLayoutFollowsFromTheRest) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor rows = tf.make({2, 2}, {1, 2, 3, 4}),
+               columns = tf.make_with_dimorder({2, 2}, {1, 2, 3, 4}, {1, 0});
+  int32_t sizes[] = {2, 2};
+  uint8_t order[] = {1, 0};
+  float data[] = {1, 2, 3, 4};
+  aten::TensorImpl bare(ScalarType::Float, 2, sizes, data);
+  aten::TensorImpl ordered(ScalarType::Float, 2, sizes, data, order);
+  EXPECT_TENSOR_EQ(Tensor(&bare), rows);
+  EXPECT_TENSOR_NE(Tensor(&bare), columns);
+  EXPECT_TENSOR_EQ(Tensor(&ordered), columns);
+  EXPECT_TENSOR_NE(Tensor(&ordered), rows);
+  EXPECT_TENSOR_EQ(tf.full_like(Tensor(&bare), 5), tf.full({2, 2}, 5));
+}
+
 TEST(TensorMatchers, ListsAreComparedPairwise) {
   TensorListFactory<ScalarType::Float> lists;
   TensorFactory<ScalarType::Float> tf;

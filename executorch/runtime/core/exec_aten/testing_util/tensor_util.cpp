@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 namespace executorch {
@@ -49,9 +50,18 @@ bool elements_are_close(const Tensor& a, const Tensor& b, double rtol, double at
 /// Whether elements of the same indices lie at the same places. Several orders of dimensions may say
 /// so, where sizes are 1 or 0.
 bool have_equal_layout(const Tensor& a, const Tensor& b) {
-  return a.sizes().equals(b.sizes()) &&
-         (a.dim_order().data() == nullptr || b.dim_order().data() == nullptr ||
-          a.dim_order().equals(b.dim_order()) || a.strides().equals(b.strides()));
+  if (!a.sizes().equals(b.sizes())) {
+    return false;
+  }
+  const auto order_a = runtime::internal::dim_order_of(a);
+  const auto order_b = runtime::internal::dim_order_of(b);
+  if (order_a.ok() && order_b.ok() && order_a->equals(*order_b)) {
+    return true;
+  }
+  aten::StridesType room_a[kTensorDimensionLimit], room_b[kTensorDimensionLimit];
+  const auto strides_a = runtime::internal::strides_of(a, room_a);
+  const auto strides_b = runtime::internal::strides_of(b, room_b);
+  return strides_a.ok() && strides_b.ok() && strides_a->equals(*strides_b);
 }
 
 template <typename T>

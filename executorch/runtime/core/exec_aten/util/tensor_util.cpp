@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <executorch/runtime/core/exec_aten/util/layout_of.h>
+
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 namespace {
@@ -31,6 +33,15 @@ template <typename T>
 bool equal(aten::ArrayRef<T> a, aten::ArrayRef<T> b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+using IsOrder = bool (*)(const aten::DimOrderType* dim_order, size_t dims);
+constexpr IsOrder kIsContiguous = is_contiguous_dim_order<aten::DimOrderType>;
+constexpr IsOrder kIsChannelsLast = is_channels_last_dim_order<aten::DimOrderType>;
+
+bool dim_order_is(const Tensor& t, IsOrder is_order) {
+  const auto order = internal::dim_order_of(t);
+  return order.ok() && is_order(order->data(), order->size());
 }
 
 }  // namespace
@@ -210,10 +221,15 @@ bool tensor_has_expected_size(Tensor a, aten::ArrayRef<aten::SizesType> expected
 }
 
 bool tensors_have_same_strides(Tensor a, Tensor b) {
-  ET_LOG_MSG_AND_RETURN_IF_FALSE(
-      equal(a.strides(), b.strides()), "strides are %s and %s",
-      tensor_shape_to_c_string({a.strides().data(), a.strides().size()}).data(),
-      tensor_shape_to_c_string({b.strides().data(), b.strides().size()}).data());
+  aten::StridesType room_a[kTensorDimensionLimit], room_b[kTensorDimensionLimit];
+  const auto of_a = internal::strides_of(a, room_a);
+  const auto of_b = internal::strides_of(b, room_b);
+  if (!of_a.ok() || !of_b.ok()) {
+    return false;
+  }
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(equal(*of_a, *of_b), "strides are %s and %s",
+                                 tensor_shape_to_c_string({of_a->data(), of_a->size()}).data(),
+                                 tensor_shape_to_c_string({of_b->data(), of_b->size()}).data());
   return true;
 }
 
@@ -222,13 +238,18 @@ bool tensors_have_same_strides(Tensor a, Tensor b, Tensor c) {
 }
 
 bool tensor_is_contiguous(Tensor t) {
-  const auto strides = t.strides();
+  aten::StridesType room[kTensorDimensionLimit];
+  const auto strides = internal::strides_of(t, room);
+  if (!strides.ok()) {
+    return false;
+  }
   const auto sizes = t.sizes();
   int64_t expected = 1;
-  for (size_t i = strides.size(); i-- > 0;) {
+  for (size_t i = sizes.size(); i-- > 0;) {
+    const aten::StridesType stride = (*strides)[i];
     ET_LOG_MSG_AND_RETURN_IF_FALSE(
-        strides[i] == expected, "stride %d of dimension %zu of shape %s is not %lld",
-        static_cast<int>(strides[i]), i, SHAPE(t), static_cast<long long>(expected));
+        stride == expected, "stride %d of dimension %zu of shape %s is not %lld",
+        static_cast<int>(stride), i, SHAPE(t), static_cast<long long>(expected));
     if (sizes[i] != 0) {
       expected *= sizes[i];
     }
@@ -238,7 +259,7 @@ bool tensor_is_contiguous(Tensor t) {
 
 Error get_dim_order(const Tensor& tensor, aten::DimOrderType* out_dim_order,
                     size_t out_dim_order_size) {
-  const auto dim_order = tensor.dim_order();
+  ET_ASSIGN_OR_RETURN(const auto dim_order, internal::dim_order_of(tensor));
   ET_CHECK_OR_RETURN_ERROR(out_dim_order_size == dim_order.size(), InvalidArgument,
                            "room for %zu dimensions, the tensor has %zu", out_dim_order_size,
                            dim_order.size());
@@ -249,31 +270,26 @@ Error get_dim_order(const Tensor& tensor, aten::DimOrderType* out_dim_order,
 }
 
 bool tensor_has_valid_dim_order(Tensor t) {
-  const auto order = t.dim_order();
-  ET_LOG_MSG_AND_RETURN_IF_FALSE(validate_dim_order(order.data(), order.size()),
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(dim_order_is(t, validate_dim_order<aten::DimOrderType>),
                                  "dim order of shape %s is no permutation", SHAPE(t));
   return true;
 }
 
 bool tensor_is_default_or_channels_last_dim_order(Tensor t) {
-  const auto order = t.dim_order();
-  ET_LOG_MSG_AND_RETURN_IF_FALSE(is_contiguous_dim_order(order.data(), order.size()) ||
-                                     is_channels_last_dim_order(order.data(), order.size()),
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(dim_order_is(t, kIsContiguous) || dim_order_is(t, kIsChannelsLast),
                                  "dim order of shape %s is neither contiguous nor channels last",
                                  SHAPE(t));
   return true;
 }
 
 bool tensor_is_default_dim_order(Tensor t) {
-  const auto order = t.dim_order();
-  ET_LOG_MSG_AND_RETURN_IF_FALSE(is_contiguous_dim_order(order.data(), order.size()),
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(dim_order_is(t, kIsContiguous),
                                  "dim order of shape %s is not contiguous", SHAPE(t));
   return true;
 }
 
 bool tensor_is_channels_last_dim_order(Tensor t) {
-  const auto order = t.dim_order();
-  ET_LOG_MSG_AND_RETURN_IF_FALSE(is_channels_last_dim_order(order.data(), order.size()),
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(dim_order_is(t, kIsChannelsLast),
                                  "dim order of shape %s is not channels last", SHAPE(t));
   return true;
 }
@@ -284,10 +300,14 @@ bool tensors_have_same_dim_order(const aten::ArrayRef<Tensor> tensor_list) {
   bool all_channels_last = true;
   bool all_equal = true;
   for (const Tensor& t : tensor_list) {
-    const auto order = t.dim_order();
-    all_contiguous &= is_contiguous_dim_order(order.data(), order.size());
-    all_channels_last &= is_channels_last_dim_order(order.data(), order.size());
-    all_equal &= equal(order, tensor_list[0].dim_order());
+    const auto order = internal::dim_order_of(t);
+    const auto first = internal::dim_order_of(tensor_list[0]);
+    if (!order.ok() || !first.ok()) {
+      return false;
+    }
+    all_contiguous &= kIsContiguous(order->data(), order->size());
+    all_channels_last &= kIsChannelsLast(order->data(), order->size());
+    all_equal &= equal(*order, *first);
   }
   ET_LOG_MSG_AND_RETURN_IF_FALSE(all_contiguous || all_channels_last || all_equal,
                                  "%zu tensors with different dim orders", tensor_list.size());

@@ -1,6 +1,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -52,6 +53,47 @@ TEST(TensorUtil, ContiguityIsAboutStrides) {
   EXPECT_TRUE(tensors_have_same_dim_order(tf.ones({2}), tf.ones({2, 3})));
   EXPECT_FALSE(
       tensors_have_same_dim_order(tf.ones({1, 2, 3, 4}), tf.ones_channels_last({1, 2, 3, 4})));
+}
+
+TEST(TensorUtil, TensorsWithoutDimOrderOrStridesAreContiguous) {
+  TensorFactory<ScalarType::Float> tf;
+  const Tensor whole = tf.ones({1, 2, 3, 4}), channels_last = tf.ones_channels_last({1, 2, 3, 4});
+  int32_t sizes[] = {1, 2, 3, 4};
+  uint8_t dim_order[] = {0, 1, 2, 3};
+  uint8_t to_channels[] = {0, 2, 3, 1};
+  aten::TensorImpl bare(ScalarType::Float, 4, sizes);
+  aten::TensorImpl ordered(ScalarType::Float, 4, sizes, nullptr, dim_order);
+  for (const Tensor& t : {Tensor(&bare), Tensor(&ordered)}) {
+    EXPECT_TRUE(tensor_is_contiguous(t));
+    EXPECT_TRUE(tensors_have_same_strides(t, whole));
+    EXPECT_FALSE(tensors_have_same_strides(channels_last, t));
+    EXPECT_TRUE(tensor_has_valid_dim_order(t));
+    EXPECT_TRUE(tensor_is_default_dim_order(t));
+    EXPECT_TRUE(tensor_is_default_or_channels_last_dim_order(t));
+    EXPECT_FALSE(tensor_is_channels_last_dim_order(t));
+    EXPECT_TRUE(tensors_have_same_dim_order(t, whole, t));
+    EXPECT_FALSE(tensors_have_same_dim_order(t, channels_last));
+    uint8_t found[4] = {};
+    EXPECT_EQ(get_dim_order(t, found, 3), Error::InvalidArgument);
+    EXPECT_EQ(get_dim_order(t, found, 4), Error::Ok);
+    EXPECT_EQ(found[3], 3);
+  }
+  aten::TensorImpl by_channels(ScalarType::Float, 4, sizes, nullptr, to_channels);
+  EXPECT_FALSE(tensor_is_contiguous(Tensor(&by_channels)));
+  EXPECT_TRUE(tensors_have_same_strides(Tensor(&by_channels), channels_last));
+}
+
+TEST(TensorUtil, TensorsOfTooManyDimensionsWithoutAnOrderHaveNone) {
+  std::vector<int32_t> many(kTensorDimensionLimit + 1, 1);
+  aten::TensorImpl impl(ScalarType::Float, static_cast<ssize_t>(many.size()), many.data());
+  const Tensor t(&impl);
+  EXPECT_FALSE(tensor_is_contiguous(t));
+  EXPECT_FALSE(tensors_have_same_strides(t, t));
+  EXPECT_FALSE(tensors_have_same_dim_order(t, t));
+  EXPECT_FALSE(tensor_has_valid_dim_order(t));
+  EXPECT_FALSE(tensor_is_default_dim_order(t));
+  std::vector<uint8_t> found(many.size());
+  EXPECT_EQ(get_dim_order(t, found.data(), found.size()), Error::InvalidArgument);
 }
 
 TEST(TensorUtil, CoordinatesAndIndicesAreInverse) {
