@@ -254,15 +254,16 @@ def requests() -> list[dict[str, Any]]:
                 "json_schema": {"name": "n", "schema": SCHEMAS[0]},
             },
         },
-        {"prompt": [1, 8, 256], "echo": True, "logprobs": 3, "stop": "x", "max_tokens": 3},
+        {"prompt": [1, 8, 256], "echo": True, "stop": "x", "max_tokens": 3},
+        {"prompt": [1, 8], "logprobs": 3, "max_tokens": 3},
     ]
 
 
 HTTP = [
     b"POST /v1/x?a=b HTTP/1.1\r\nHost: me\r\nContent-Length: 3\r\nX-Y:  a b \r\n\r\nabc"
     b"GET /c HTTP/1.0\r\nConnection: close\r\n\r\n",
-    b"POST /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
-    b"2\r\nde\r\n1;x=y\r\nf\r\n0\r\nt: u\r\n\r\nGET http://h/p?q HTTP/1.1\r\n\r\n",
+    b"POST /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    b"2\r\nde\r\n1;x=y\r\nf\r\n0\r\nt: u\r\n\r\nGET http://h/p?q HTTP/1.1\r\nHost: h\r\n\r\n",
 ]
 
 

@@ -190,6 +190,7 @@ def test_texts_are_what_an_expression_or_a_schema_asks_for(folder: Path) -> None
         (["--regex", "("], "--regex: "),
         (["--json-schema", "damaged_schema.json"], "--json-schema damaged_schema.json: "),
         (["--json-schema", "none.json"], "cannot read none.json"),
+        (["--json-schema", "."], "cannot read .: Is a directory"),
     ):
         done = run(
             folder, "generate", program, "--tokenizer", "vocab.json", "--prompt", "a", *options
@@ -207,6 +208,26 @@ def test_prompts_from_files_and_stdin(folder: Path) -> None:
     assert generate(folder, program, *arguments, stdin="hello")["text"] == expected
     echoed = generate(folder, program, "--prompt", "hello", "--echo", *arguments)
     assert echoed["text"] == "hello" + expected
+    done = run(folder, "generate", program, "--tokenizer", "vocab.json", "--prompt-file", ".")
+    assert done.returncode == 1 and "cannot read .: Is a directory" in done.stderr
+
+
+def test_streams_that_are_closed_are_no_files(folder: Path) -> None:
+    """A program that is opened in the place of stdin would be read as the prompt."""
+    command = f"{COMMAND} generate Model-incremental.pte --tokenizer vocab.json --tokens 1"
+
+    def shell(redirected: str) -> subprocess.CompletedProcess[str]:
+        line = f"{command} {redirected}"
+        return subprocess.run(
+            ["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120
+        )
+
+    done = shell("<&-")
+    assert done.returncode == 1 and "the prompt is empty" in done.stderr, done.stderr
+    before = (folder / "Model-incremental.pte").read_bytes()
+    assert shell("--prompt a >&-").returncode == 1
+    assert shell("--prompt a 2>&-").returncode == 0
+    assert (folder / "Model-incremental.pte").read_bytes() == before
 
 
 def test_end_of_text_by_metadata(folder: Path) -> None:
@@ -338,6 +359,21 @@ def test_damaged_tokenizers_and_options(folder: Path) -> None:
         assert done.returncode == 1 and cause in done.stderr
     done = run(folder, "generate", program, "--tokenizer", "vocab.json", stdin="")
     assert done.returncode == 1 and "the prompt is empty" in done.stderr
+    bias = ("--bias", "1:5", "--bias", "2:1", "--bias", "1:4")
+    done = run(folder, "generate", program, "--tokenizer", "vocab.json", "--prompt", "a", *bias)
+    assert done.returncode == 1 and "--bias is given twice for token 1" in done.stderr
+    for option, value in (
+        ("--seed", "-1"),
+        ("--seed", "18446744073709551616"),
+        ("--seed", "1x"),
+        ("--stop-token", "-1"),
+        ("--regex", ""),
+        ("--json-schema", ""),
+    ):
+        done = run(folder, "generate", program, "--prompt", "a", option, value)
+        assert done.returncode == 2 and option in done.stderr, (option, value, done.stderr)
+    largest = ("--seed", "18446744073709551615", "--tokens", 1)
+    generate(folder, program, "--prompt", "a", *largest)
 
 
 def test_chat_answers_each_line(folder: Path) -> None:
@@ -367,6 +403,20 @@ def test_chat_answers_each_line(folder: Path) -> None:
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == 2
     assert all(list(a) == KEYS and a["tokens"] == 3 for a in answers)
+    # What is too long is refused, and the conversation goes on as if it had not been asked.
+    long = "a" * 100
+    for flags in ([], ["--json"]):
+        asked = [
+            run(folder, *arguments, "--template", "plain", *flags, stdin=lines)
+            for lines in (f"a\n{long}\nb\n", "a\nb\n")
+        ]
+        assert all(done.returncode == 0 for done in asked)
+        assert "the question is too long" in asked[0].stderr
+        texts = [
+            [json.loads(line)["text"] if flags else line for line in done.stdout.splitlines()]
+            for done in asked
+        ]
+        assert len(texts[0]) == 2 and texts[0] == texts[1]
 
 
 def test_ctrl_c_ends_the_answer(folder: Path) -> None:

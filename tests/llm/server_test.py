@@ -167,6 +167,22 @@ def test_probabilities_are_told(server: Server) -> None:
     assert told == ["a", "b"]
 
 
+def test_probabilities_of_completions_have_places(server: Server) -> None:
+    client = server.client()
+    options = {"model": "scripted", "prompt": "aü€b", "logprobs": 20}
+    whole = client.completions.create(**options).choices[0]
+    # A token is a byte: those of a character have its place.
+    assert whole.text == "Aü€B"
+    assert whole.logprobs.text_offset == [0, 1, 1, 2, 2, 2, 3]
+    parts = list(client.completions.create(stream=True, **options))
+    told = [o for p in parts if p.choices[0].logprobs for o in p.choices[0].logprobs.text_offset]
+    assert told == whole.logprobs.text_offset
+
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(echo=True, **options)
+    assert caught.value.param == "logprobs"
+
+
 PERSON = {
     "type": "object",
     "properties": {
@@ -193,6 +209,15 @@ def test_answers_follow_a_schema(server: Server, stream: bool) -> None:
             text = "".join(p.choices[0].delta.content or "" for p in answer)
         else:
             text = answer.choices[0].message.content
+        jsonschema.validate(json.loads(text), PERSON)
+        answer = server.client().completions.create(
+            model="scripted",
+            prompt=wish,
+            max_tokens=500,
+            stream=stream,
+            extra_body={"response_format": schema_format},
+        )
+        text = "".join(p.choices[0].text for p in answer) if stream else answer.choices[0].text
         jsonschema.validate(json.loads(text), PERSON)
     answer = server.chat("SAY hello", response_format={"type": "json_object"})
     assert isinstance(json.loads(answer.choices[0].message.content), dict)
@@ -267,6 +292,42 @@ def test_pages_of_other_sites_are_kept_out(server: Server) -> None:
     assert server.post(body, Host="evil.example")[0] == 403
     assert server.post(body, Origin=server.url)[0] == 200
     assert server.post(body, Host=f"localhost:{server.port}")[0] == 200
+    assert server.post(body, Host="LOCALHOST")[0] == 200
+    for name in ("127.0.0.1.evil.example", "127.evil.example", "[::1].evil.example"):
+        host = f"{name}:{server.port}"
+        assert server.post(body, Host=host, Origin=f"http://{host}")[0] == 403, name
+    assert server.raw(b"GET /v1/models HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    two = b"Host: localhost\r\nHost: evil.example\r\n\r\n"
+    assert server.raw(b"GET /v1/models HTTP/1.1\r\n" + two).startswith(b"HTTP/1.1 400 ")
+
+
+def test_old_clients_get_streams_without_chunks(server: Server) -> None:
+    body = json.dumps({"prompt": "abc", "stream": True}).encode()
+    for more in (b"", b"Connection: keep-alive\r\n"):
+        head = b"POST /v1/completions HTTP/1.0\r\nContent-Type: application/json\r\n" + more
+        answer = server.raw(head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        said, events = answer.split(b"\r\n\r\n", 1)
+        assert said.startswith(b"HTTP/1.1 200 ") and b"Transfer-Encoding" not in said
+        assert b"Connection: close" in said
+        parts = events.decode().split("\n\n")
+        assert parts[-2:] == ["data: [DONE]", ""]
+        texts = [json.loads(p.removeprefix("data: "))["choices"][0]["text"] for p in parts[:-2]]
+        assert "".join(texts) == "ABC"
+
+
+def test_answers_without_a_body_and_of_other_methods(server: Server) -> None:
+    end = b"HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = server.raw(b"GET /favicon.ico " + end)
+    assert answer.startswith(b"HTTP/1.1 204 ") and b"Content-Length" not in answer
+    for request, allowed in (
+        (b"GET /v1/chat/completions ", b"POST"),
+        (b"HEAD /v1/completions ", b"POST"),
+        (b"DELETE /v1/models/scripted ", b"GET, HEAD"),
+        (b"POST /health ", b"GET, HEAD"),
+    ):
+        answer = server.raw(request + end)
+        assert answer.startswith(b"HTTP/1.1 405 "), request
+        assert b"\r\nAllow: " + allowed + b"\r\n" in answer, request
 
 
 def test_requests_need_the_key(server: Server) -> None:
@@ -386,7 +447,8 @@ def test_slow_clients_do_not_keep_others_out(server: Server) -> None:
 
 
 def test_anything_else_is_answered_or_closed(server: Server) -> None:
-    large = b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n"
+    post = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+    large = post + b"Content-Length: 99999999\r\n\r\n"
     assert server.raw(large).startswith(b"HTTP/1.1 413 ")
     status, answer = server.post(b" " * (1 << 20) + b"{}")
     assert (status, answer["error"]["code"]) == (413, "invalid_http")
@@ -395,10 +457,9 @@ def test_anything_else_is_answered_or_closed(server: Server) -> None:
     )
     assert server.raw(b"\x16\x03\x01\x02\x00\x01\x00" * 3000).startswith(b"HTTP/1.1 4")
     assert server.raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").startswith(b"HTTP/1.1 505 ")
-    health = b"GET /health HTTP/1.1\r\n\r\n"
+    health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     assert server.raw(3 * health + b"garbage\r\n\r\n" + health).count(b"HTTP/1.1 200 ") == 3
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"
-    assert server.raw(head).startswith(b"HTTP/1.1 408 ")
+    assert server.raw(post + b"Content-Length: 100\r\n\r\n{").startswith(b"HTTP/1.1 408 ")
     rng = random.Random(1)
     pieces = [health, b"\r\n", b"POST ", b"Content-Length: 7\r\n", b"\0\xff", b"{}", b"x" * 999]
     for _ in range(100):
@@ -418,9 +479,9 @@ def test_memory_does_not_grow(server: Server) -> None:
             body: dict[str, Any] = {"messages": [{"role": "user", "content": f"COUNT {i % 90}"}]}
             body |= {"response_format": wanted} if i % 4 == 0 else {"stream": i % 4 == 1}
             server.raw(
-                b"POST /v1/chat/completions HTTP/1.1\r\nContent-Type: application/json\r\n"
-                b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
-                % (len(json.dumps(body)), json.dumps(body).encode())
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nConnection: close\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(json.dumps(body)), json.dumps(body).encode())
             )
 
     work(400)

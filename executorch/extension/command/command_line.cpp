@@ -5,6 +5,7 @@
 #include <executorch/extension/command/verbs.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iostream>
 
 namespace executorch::extension::command {
@@ -30,6 +31,19 @@ void add_json(CLI::App& verb, bool& json) {
   verb.add_flag("--json", json, "Print JSON instead of text");
 }
 
+/// CLI11 takes "-1", and what is too large, for the largest number.
+std::string expect_unsigned(const std::string& text) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && parsed == end) return "";
+  return "'" + text + "' is no integer from 0 to " + std::to_string(UINT64_MAX);
+}
+
+std::string expect_something(const std::string& text) {
+  return text.empty() ? "it is empty" : "";
+}
+
 void add_inspect(CLI::App& app) {
   auto [verb, options] =
       add_verb<InspectVerb>(app, "inspect", "Verify a program or data file and print what is in it",
@@ -52,7 +66,9 @@ void add_run_options(CLI::App& verb, RunOptions& options) {
   verb.add_option("--fill", options.inputs.fill, "Inputs without files: ones or random")
       ->check(CLI::IsMember({"ones", "random"}))
       ->capture_default_str();
-  verb.add_option("--seed", options.inputs.seed, "Of random inputs")->capture_default_str();
+  verb.add_option("--seed", options.inputs.seed, "Of random inputs")
+      ->check(expect_unsigned)
+      ->capture_default_str();
   verb.add_option("--threads", options.n_threads, "Default: one for each performant core");
   verb.add_flag("--no-fusion", options.no_fusion,
                 "Run the instructions one by one, as in the file");
@@ -153,7 +169,8 @@ void add_sampling_options(CLI::App& verb, TextOptions& options) {
                   "The same, for each time that it was chosen")
       ->capture_default_str();
   verb.add_option("--bias", options.token_bias, "TOKEN:NUMBER, added to the logit of a token id");
-  verb.add_option("--seed", options.seed, "Of the random choice. Default: another each time");
+  verb.add_option("--seed", options.seed, "Of the random choice. Default: another each time")
+      ->check(expect_unsigned);
 }
 
 void add_text_options(CLI::App& verb, TextOptions& options) {
@@ -172,12 +189,15 @@ void add_text_options(CLI::App& verb, TextOptions& options) {
       ->capture_default_str();
   add_sampling_options(verb, options);
   verb.add_option("--stop", options.stops, "Ends the text, and is not part of it; may be repeated");
-  verb.add_option("--stop-token", options.stop_tokens, "The same, a token id");
+  verb.add_option("--stop-token", options.stop_tokens, "The same, a token id")
+      ->check(expect_unsigned);
   verb.add_flag("--ignore-eos", options.ignore_eos, "Go on after the end of the text");
   CLI::Option* const regex =
-      verb.add_option("--regex", options.regex, "The text is one that this expression matches");
+      verb.add_option("--regex", options.regex, "The text is one that this expression matches")
+          ->check(expect_something);
   verb.add_option("--json-schema", options.schema_file,
                   "The text is a JSON value that the schema in this file allows")
+      ->check(expect_something)
       ->excludes(regex);
   verb.add_option("--window", options.window,
                   "Where the text outgrows the context: stop; exact, which forgets the first token "

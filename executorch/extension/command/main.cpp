@@ -7,6 +7,8 @@
 #include <executorch/runtime/platform/platform.h>
 #include <executorch/runtime/platform/runtime.h>
 
+#include <fcntl.h>
+
 #include <csignal>
 #include <cstdio>
 
@@ -25,9 +27,20 @@ void log_plainly(et_timestamp_t, et_pal_log_level_t level, const char*, const ch
   }
 }
 
+/// Takes the places of standard streams that are closed: the next file that is opened would, and
+/// be read as a prompt, or written into. What uses such a stream still fails.
+void occupy_closed_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    const int opened = open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);  // the lowest place
+    (void)opened;  // without /dev/null nothing is lost
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_closed_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is then an error with a path
   executorch::runtime::register_pal(
       executorch::runtime::PalImpl::create(log_plainly, "executorch"));

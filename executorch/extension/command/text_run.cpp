@@ -12,8 +12,8 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <sstream>
 
@@ -75,7 +75,12 @@ GenerationOptions generation_of(const TextOptions& options) {
   sampling.repetition_penalty = options.repetition_penalty;
   sampling.presence_penalty = options.presence_penalty;
   sampling.frequency_penalty = options.frequency_penalty;
-  for (const std::string& bias : options.token_bias) sampling.token_bias.insert(parse_bias(bias));
+  for (const std::string& text : options.token_bias) {
+    const auto bias = parse_bias(text);
+    if (!sampling.token_bias.insert(bias).second) {
+      fail("--bias is given twice for token " + std::to_string(bias.first));
+    }
+  }
   sampling.seed = options.seed.has_value() ? *options.seed : std::random_device()();
   const std::string complaint = check_sampling(sampling);
   if (!complaint.empty()) fail(complaint);
@@ -147,14 +152,18 @@ std::vector<uint64_t> TextRun::encode(const std::string& text, int n_bos) const 
   return std::move(*tokens);
 }
 
+bool TextRun::has_room_for(size_t n_tokens) const {
+  return n_tokens <= static_cast<uint64_t>(engine_->context_length()) ||
+         generation_.window != llm::Window::Stop;
+}
+
 GenerationResult TextRun::run(std::vector<uint64_t> tokens, GenerationOptions generation,
                               const std::function<void(const std::string&)>& show) {
   const size_t n = tokens.size();
   if (n == 0) fail("the prompt is empty: there is nothing to continue");
-  const auto context = static_cast<uint64_t>(engine_->context_length());
-  if (n > context && generation.window == llm::Window::Stop) {
+  if (!has_room_for(n)) {
     fail("the prompt has " + std::to_string(n) + " tokens, and " + options_.model_path +
-         " takes at most " + std::to_string(context) +
+         " takes at most " + std::to_string(engine_->context_length()) +
          "; --window half or exact leaves out the first ones");
   }
   check(session_->set_text(std::move(tokens)),
@@ -187,10 +196,14 @@ std::string read_all(std::istream& in) {
 }
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail("cannot read " + path + ": " + std::strerror(errno));
-  std::string text = read_all(file);
-  if (file.bad()) fail("cannot read " + path);
+  // Not a stream of C++, which keeps to itself why it cannot be read: that it is a folder.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (file == nullptr) fail("cannot read " + path + ": " + std::strerror(errno));
+  std::string text;
+  char block[1 << 14];
+  while (const size_t n = std::fread(block, 1, sizeof(block), file.get())) text.append(block, n);
+  if (std::ferror(file.get()) != 0) fail("cannot read " + path + ": " + std::strerror(errno));
   return text;
 }
 

@@ -26,6 +26,8 @@ class TextRun {
   std::vector<uint64_t> encode(const std::string& text, int n_bos) const;
   /// What the command line says of sampling and of where texts end.
   const llm::GenerationOptions& generation() const { return generation_; }
+  /// Whether a prompt of so many tokens can be continued.
+  bool has_room_for(size_t n_tokens) const;
   /// Continues a text; shows what comes if `show` is given, and how far reading the prompt is.
   llm::GenerationResult run(std::vector<uint64_t> tokens, llm::GenerationOptions generation,
                             const std::function<void(const std::string&)>& show);

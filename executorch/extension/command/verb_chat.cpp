@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 namespace executorch::extension::command {
 namespace {
@@ -55,10 +56,24 @@ class Chat {
     if (!verb_.system.empty()) messages_.push_back({"system", verb_.system});
   }
 
-  llm::GenerationResult answer(const std::string& question,
-                               const std::function<void(const std::string&)>& show) {
+  /// Null, after saying so, if the question is too long; it is then as if it had not been asked.
+  std::optional<llm::GenerationResult> answer(const std::string& question,
+                                              const std::function<void(const std::string&)>& show) {
+    const std::vector<ChatMessage> before = messages_;
     messages_.push_back({"user", question});
-    auto result = run_.run(encode_what_fits(), generation_, show);
+    std::vector<uint64_t> tokens = encode_what_fits();
+    if (!run_.has_room_for(tokens.size())) {
+      std::cerr << "executorch: the question is too long: with what belongs to it it has "
+                << tokens.size() << " tokens, and " << run_.engine().context_length()
+                << " have room\n";
+      messages_ = before;
+      return std::nullopt;
+    }
+    if (messages_.size() <= before.size()) {
+      std::cerr << "(the context is full: the oldest " << before.size() + 1 - messages_.size()
+                << " messages were forgotten)\n";
+    }
+    auto result = run_.run(std::move(tokens), generation_, show);
     messages_.push_back({"assistant", result.text});
     return result;
   }
@@ -76,16 +91,10 @@ class Chat {
     const auto context = static_cast<uint64_t>(run_.engine().context_length());
     const size_t n_system = !messages_.empty() && messages_[0].role == "system" ? 1 : 0;
     std::vector<uint64_t> tokens = encode();
-    size_t n_forgotten = 0;
     while (tokens.size() > context - context / 4 && messages_.size() > n_system + 2) {
       const auto oldest = messages_.begin() + static_cast<std::ptrdiff_t>(n_system);
       messages_.erase(oldest, oldest + 2);
-      n_forgotten += 2;
       tokens = encode();
-    }
-    if (n_forgotten > 0) {
-      std::cerr << "(the context is full: the oldest " << n_forgotten
-                << " messages were forgotten)\n";
     }
     return tokens;
   }
@@ -114,9 +123,9 @@ void chat(const ChatVerb& verb) {
     if (line.empty() || line == "/reset") continue;
     if (verb.text.json) {
       const auto result = chat.answer(line, {});
-      std::cout << devtools::json_text(run.json(result)) << std::endl;
-    } else {
-      chat.answer(line, [](const std::string& text) { std::cout << text << std::flush; });
+      if (result.has_value()) std::cout << devtools::json_text(run.json(*result)) << std::endl;
+    } else if (chat.answer(line,
+                           [](const std::string& text) { std::cout << text << std::flush; })) {
       std::cout << std::endl;
     }
   }

@@ -63,6 +63,17 @@ struct Usage {
   int64_t n_prompt = 0, n_cached = 0, n_completion = 0;
 };
 
+/// Where the pieces of a text begin, in characters: a piece may end within one.
+class CharacterPlaces {
+ public:
+  /// The place of the next piece. If it goes on with a character, that of the character.
+  size_t add(const std::string& piece);
+
+ private:
+  size_t n_characters_ = 0;
+  std::string begun_;  // of a character that has not ended
+};
+
 /// The objects of one answer, whole or in parts.
 class ApiAnswer {
  public:
@@ -70,22 +81,24 @@ class ApiAnswer {
             int64_t created);
 
   std::string whole(const std::string& text, const char* finish_reason,
-                    const std::vector<TokenLogprob>& logprobs, const Usage& usage) const;
+                    const std::vector<TokenLogprob>& logprobs, const Usage& usage);
   /// The first part of a chat, which says who speaks.
   std::string first() const;
-  std::string part(const std::string& text, const std::vector<TokenLogprob>& logprobs) const;
+  std::string part(const std::string& text, const std::vector<TokenLogprob>& logprobs);
   std::string last(const char* finish_reason) const;
   std::string usage_part(const Usage& usage) const;
 
  private:
   Json head(bool chunk) const;
   Json choice(const char* finish_reason) const;
-  Json logprobs_json(const std::vector<TokenLogprob>& logprobs) const;
+  Json logprobs_json(const std::vector<TokenLogprob>& logprobs);
+  Json chat_logprobs(const std::vector<TokenLogprob>& logprobs) const;
 
   const ApiRequest& request_;
   const ServedModel& served_;
   const std::string id_, model_;
   const int64_t created_;
+  CharacterPlaces places_;
 };
 
 /// As the protocol says it: "stop" or "length".

@@ -1,4 +1,5 @@
 #include <executorch/extension/llm/server/api.h>
+#include <executorch/extension/llm/tokenizers/utf8.h>
 
 namespace executorch::extension::llm::server {
 namespace {
@@ -40,6 +41,23 @@ const char* finish_reason(FinishReason reason) {
   }
 }
 
+size_t CharacterPlaces::add(const std::string& piece) {
+  namespace utf8 = tokenizers::utf8;
+  const size_t begin = begun_.size();
+  begun_ += piece;
+  const char* const end = begun_.data() + begun_.size();
+  const size_t n_whole = begun_.size() - utf8::incomplete_tail(begun_);
+  size_t place = n_characters_;
+  size_t at = 0;
+  while (at < n_whole) {
+    at += utf8::decode(begun_.data() + at, end).length;
+    ++n_characters_;
+    if (at <= begin) place = n_characters_;  // what had begun ended without the piece
+  }
+  begun_.erase(0, at);
+  return place;
+}
+
 ApiAnswer::ApiAnswer(const ApiRequest& request, const ServedModel& served, std::string id,
                      std::string model, int64_t created)
     : request_(request),
@@ -64,46 +82,49 @@ Json ApiAnswer::choice(const char* finish_reason) const {
           {"finish_reason", finish_reason == nullptr ? Json() : Json(finish_reason)}};
 }
 
-Json ApiAnswer::logprobs_json(const std::vector<TokenLogprob>& logprobs) const {
-  if (request_.n_logprobs < 0) return nullptr;
+Json ApiAnswer::chat_logprobs(const std::vector<TokenLogprob>& logprobs) const {
   const auto entry = [this](uint64_t token, float logprob) {
     const std::string text = served_.decode(token);
     Json bytes = Json::array();
     for (const char c : text) bytes.push_back(static_cast<uint8_t>(c));
     return Json{{"token", text}, {"logprob", logprob}, {"bytes", bytes}};
   };
-  if (request_.chat) {
-    Json content = Json::array();
-    for (const TokenLogprob& one : logprobs) {
-      Json all = entry(one.token, one.logprob);
-      all["top_logprobs"] = Json::array();
-      for (const auto& [token, logprob] : one.likeliest) {
-        all["top_logprobs"].push_back(entry(token, logprob));
-      }
-      content.push_back(all);
+  Json content = Json::array();
+  for (const TokenLogprob& one : logprobs) {
+    Json all = entry(one.token, one.logprob);
+    all["top_logprobs"] = Json::array();
+    for (const auto& [token, logprob] : one.likeliest) {
+      all["top_logprobs"].push_back(entry(token, logprob));
     }
-    return {{"content", content}, {"refusal", nullptr}};
+    content.push_back(all);
   }
+  return {{"content", content}, {"refusal", nullptr}};
+}
+
+Json ApiAnswer::logprobs_json(const std::vector<TokenLogprob>& logprobs) {
+  if (request_.n_logprobs < 0) return nullptr;
+  if (request_.chat) return chat_logprobs(logprobs);
   Json result = {{"tokens", Json::array()},
                  {"token_logprobs", Json::array()},
                  {"top_logprobs", Json::array()},
                  {"text_offset", Json::array()}};
-  size_t offset = 0;
   for (const TokenLogprob& one : logprobs) {
     const std::string text = served_.decode(one.token);
     Json likeliest = Json::object();
-    for (const auto& [token, logprob] : one.likeliest) likeliest[served_.decode(token)] = logprob;
+    for (const auto& [token, logprob] : one.likeliest) {
+      // Parts of characters look alike; the likeliest comes first, and is kept.
+      likeliest.emplace(tokenizers::utf8::valid(served_.decode(token)), logprob);
+    }
     result["tokens"].push_back(text);
     result["token_logprobs"].push_back(one.logprob);
     result["top_logprobs"].push_back(likeliest);
-    result["text_offset"].push_back(offset);
-    offset += text.size();
+    result["text_offset"].push_back(places_.add(text));
   }
   return result;
 }
 
 std::string ApiAnswer::whole(const std::string& text, const char* finish_reason,
-                             const std::vector<TokenLogprob>& logprobs, const Usage& usage) const {
+                             const std::vector<TokenLogprob>& logprobs, const Usage& usage) {
   Json answer = head(false), one = choice(finish_reason);
   if (request_.chat) {
     one["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
@@ -123,8 +144,7 @@ std::string ApiAnswer::first() const {
   return json_text(answer);
 }
 
-std::string ApiAnswer::part(const std::string& text,
-                            const std::vector<TokenLogprob>& logprobs) const {
+std::string ApiAnswer::part(const std::string& text, const std::vector<TokenLogprob>& logprobs) {
   Json answer = head(true), one = choice(nullptr);
   if (request_.chat) {
     one["delta"] = {{"content", text}};

@@ -122,7 +122,9 @@ std::vector<ChatMessage> parse_messages(const Json& messages) {
   return result;
 }
 
-ResponseFormat parse_format(const Json& format) {
+/// Takes the format out of `fields`; `body` is what they were read from.
+ResponseFormat parse_format(Fields& fields, const std::string& body) {
+  const Json format = fields.take("response_format");
   if (format.is_null()) return {};
   const std::string place = "response_format";
   if (!format.is_object()) refuse(place, "an object is expected", "invalid_type");
@@ -135,7 +137,8 @@ ResponseFormat parse_format(const Json& format) {
       refuse(place + ".json_schema", "an object with a 'schema' is expected", "invalid_type");
     }
     // In the order of the request: it is the order in which properties are written.
-    return {"json_schema", ""};
+    const auto ordered = nlohmann::ordered_json::parse(body);
+    return {"json_schema", ordered["response_format"]["json_schema"]["schema"].dump()};
   }
   if (type == "regex") {
     const Json pattern = format.value("pattern", Json());
@@ -209,12 +212,7 @@ void parse_prompt(Json prompt, int64_t vocabulary_size, ApiRequest& request) {
 
 void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
   request.messages = parse_messages(fields.take("messages"));
-  const Json format = fields.take("response_format");
-  request.format = parse_format(format);
-  if (request.format.type == "json_schema" && request.format.text.empty()) {
-    const auto ordered = nlohmann::ordered_json::parse(body);
-    request.format.text = ordered["response_format"]["json_schema"]["schema"].dump();
-  }
+  request.format = parse_format(fields, body);
   if (const auto newer = fields.integer("max_completion_tokens", 1, INT32_MAX)) {
     request.max_tokens = newer;
   }
@@ -230,11 +228,16 @@ void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
   fields.take("parallel_tool_calls");
 }
 
-void parse_completion(Fields& fields, int64_t vocabulary_size, ApiRequest& request) {
+void parse_completion(Fields& fields, const std::string& body, int64_t vocabulary_size,
+                      ApiRequest& request) {
   parse_prompt(fields.take("prompt"), vocabulary_size, request);
-  request.format = parse_format(fields.take("response_format"));
+  request.format = parse_format(fields, body);
   request.echo = fields.boolean("echo", false);
   if (const auto n = fields.integer("logprobs", 0, 20)) request.n_logprobs = static_cast<int>(*n);
+  if (request.echo && request.n_logprobs >= 0) {
+    refuse("logprobs", "those of the prompt are not computed: it excludes 'echo'",
+           "unsupported_value");
+  }
   if (!request.max_tokens) request.max_tokens = 16;  // as the protocol has it
   fields.expect_only("suffix", "");
   fields.expect_only("best_of", 1);
@@ -259,7 +262,7 @@ ApiRequest parse_request(const std::string& body, bool chat, const std::string& 
   if (chat) {
     parse_chat(fields, body, request);
   } else {
-    parse_completion(fields, vocabulary_size, request);
+    parse_completion(fields, body, vocabulary_size, request);
   }
   request.stream = fields.boolean("stream", false);
   const Json stream_options = fields.take("stream_options");

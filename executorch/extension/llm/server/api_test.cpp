@@ -69,6 +69,15 @@ TEST(ApiRequest, ReadsPromptsOfEachKind) {
   EXPECT_EQ(parse_request(R"({"prompt":"p"})", false, "m", 9).max_tokens, 16);
 }
 
+TEST(ApiRequest, ReadsFormatsOfCompletions) {
+  const ApiRequest request = parse_request(
+      R"({"prompt":"p","response_format":{"type":"json_schema","json_schema":
+          {"name":"n","schema":{"type":"object","properties":{"z":{},"a":{}}}}}})",
+      false, "m", 9);
+  EXPECT_EQ(request.format.type, "json_schema");
+  EXPECT_EQ(request.format.text, R"({"type":"object","properties":{"z":{},"a":{}}})");
+}
+
 TEST(ApiRequest, NamesThePartThatIsWrong) {
   struct Row {
     std::string body, param;
@@ -111,12 +120,13 @@ TEST(ApiRequest, NamesThePartThatIsWrong) {
   EXPECT_EQ(refused(R"({"prompt":["a","b"]})", false).param, "prompt");
   EXPECT_EQ(refused(R"({"prompt":[257]})", false).param, "prompt");
   EXPECT_EQ(refused(R"({"prompt":[]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":"a","echo":true,"logprobs":0})", false).param, "logprobs");
 }
 
 TEST(ApiAnswer, IsJsonWhateverTheTextIs) {
   const ScriptedModel model({[](const std::string&) { return ""; }});
   const ApiRequest request = chat(R"("logprobs":true)");
-  const ApiAnswer answer(request, model, "1", "m", 5);
+  ApiAnswer answer(request, model, "1", "m", 5);
   const Json json = Json::parse(answer.whole("a\xff\"\n", "stop", {{'a', -0.5f, {}}}, {3, 1, 2}));
   EXPECT_EQ(json["choices"][0]["message"]["content"], "a\xef\xbf\xbd\"\n");
   EXPECT_EQ(json["choices"][0]["logprobs"]["content"][0]["bytes"], Json::array({'a'}));
@@ -125,6 +135,37 @@ TEST(ApiAnswer, IsJsonWhateverTheTextIs) {
   const Json error = Json::parse(error_body({401, "no", "", "code"}))["error"];
   EXPECT_EQ(error["type"], "authentication_error");
   EXPECT_TRUE(error["param"].is_null());
+}
+
+TEST(ApiAnswer, PlacesOfTokensAreCharactersOfTheWholeText) {
+  const ScriptedModel model({[](const std::string&) { return ""; }});
+  const ApiRequest request = parse_request(R"({"prompt":"p","logprobs":3})", false, "m", 257);
+  ApiAnswer answer(request, model, "1", "m", 5);
+  const auto places = [&answer](const std::string& tokens) {
+    std::vector<TokenLogprob> told;
+    for (const char c : tokens) told.push_back({static_cast<uint8_t>(c), -1, {}});
+    const Json json = Json::parse(answer.part("", told));
+    return json["choices"][0]["logprobs"]["text_offset"].get<std::vector<int>>();
+  };
+  using Places = std::vector<int>;
+  // An e with its accent, which is two bytes, then three of four bytes of another character.
+  EXPECT_EQ(places("a\xc3\xa9z\xf0\x9f\x91"), (Places{0, 1, 1, 2, 3, 3, 3}));
+  EXPECT_EQ(places("\xa9y"), (Places{3, 4}));
+  // Bytes that are no character are one each, and one that ends before its time is one.
+  EXPECT_EQ(places("\x80\x80\xe0\xa0x"), (Places{5, 6, 7, 7, 8}));
+  EXPECT_EQ(places(""), Places());
+  EXPECT_EQ(places("x"), Places{9});
+}
+
+TEST(ApiAnswer, TellsOneOfTheLikeliestThatLookAlike) {
+  const ScriptedModel model({[](const std::string&) { return ""; }});
+  const ApiRequest request = parse_request(R"({"prompt":"p","logprobs":3})", false, "m", 257);
+  ApiAnswer answer(request, model, "1", "m", 5);
+  const std::string text =
+      answer.part("", {{'a', -0.5f, {{'a', -0.5f}, {0x80, -1.0f}, {0x81, -2.0f}, {0xff, -3.0f}}}});
+  EXPECT_EQ(text.find("\xef\xbf\xbd"), text.rfind("\xef\xbf\xbd")) << text;
+  const Json likeliest = Json::parse(text)["choices"][0]["logprobs"]["top_logprobs"][0];
+  EXPECT_EQ(likeliest, (Json{{"a", -0.5}, {"\xef\xbf\xbd", -1.0}}));
 }
 
 TEST(LogprobRecorder, TellsProbabilities) {

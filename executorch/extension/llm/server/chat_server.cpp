@@ -2,7 +2,8 @@
 
 #include <executorch/extension/llm/server/chat_server.h>
 
-#include <algorithm>
+#include <strings.h>
+
 #include <ctime>
 
 namespace executorch::extension::llm::server {
@@ -10,17 +11,6 @@ namespace executorch::extension::llm::server {
 extern const char kChatPage[];
 
 namespace {
-
-std::string host_of(std::string_view authority) {
-  if (!authority.empty() && authority[0] == '[') {
-    return std::string(authority.substr(1, authority.find(']') - 1));
-  }
-  return std::string(authority.substr(0, authority.find(':')));
-}
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
-}
 
 HttpResponse page() {
   HttpResponse response;
@@ -34,11 +24,18 @@ HttpResponse page() {
   return response;
 }
 
-HttpResponse error_response(const ApiError& error) {
+bool makes_text(const std::string& path) {
+  return path == "/v1/chat/completions" || path == "/v1/completions";
+}
+
+HttpResponse error_response(const ApiError& error, const std::string& path) {
   HttpResponse response;
   response.status = error.status;
   response.body = error_body(error);
   if (error.status == 503 || error.status == 429) response.headers.emplace_back("Retry-After", "1");
+  if (error.status == 405) {
+    response.headers.emplace_back("Allow", makes_text(path) ? "POST" : "GET, HEAD");
+  }
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
@@ -75,30 +72,30 @@ bool ChatServer::handle(const HttpRequest& request, HttpConnection& connection) 
   const bool head = request.method == "HEAD";
   try {
     check_access(request);
-    for (const bool chat : {true, false}) {
-      if (request.path != (chat ? "/v1/chat/completions" : "/v1/completions")) continue;
+    if (makes_text(request.path)) {
       if (request.method != "POST") throw ApiError{405, "POST is expected", "", ""};
-      return generate(request, connection, chat);
+      return generate(request, connection, request.path == "/v1/chat/completions");
     }
     const HttpResponse response = answer(request);
     metrics_.count_response(response.status);
     return connection.send(response, request.keep_alive, !head);
   } catch (const ApiError& error) {
     metrics_.count_response(error.status);
-    return connection.send(error_response(error), request.keep_alive, !head);
+    return connection.send(error_response(error, request.path), request.keep_alive, !head);
   } catch (const std::exception& error) {
     metrics_.count_response(500);
     const ApiError failure{500, std::string("the server failed: ") + error.what(), "", ""};
-    return connection.send(error_response(failure), request.keep_alive, !head);
+    return connection.send(error_response(failure, request.path), request.keep_alive, !head);
   }
 }
 
 /// Who may ask. Pages of other sites, which a browser would let send requests to a server on its
 /// own machine, may not.
 void ChatServer::check_access(const HttpRequest& request) const {
-  const std::string host = host_of(request.header("host"));
-  if (is_loopback(options_.http.host) && !host.empty() && !is_loopback(host) &&
-      host != options_.http.host) {
+  const std::string_view authority = request.header("host");
+  const std::string host = host_of(authority);
+  if (http_.is_local() && !authority.empty() && !is_loopback(host) &&
+      strcasecmp(host.c_str(), options_.http.host.c_str()) != 0) {
     throw ApiError{403, "this server answers on the names of its own machine only", "", ""};
   }
   const std::string_view origin = request.header("origin");

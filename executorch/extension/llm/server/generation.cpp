@@ -35,7 +35,7 @@ struct ChatServer::Generation {
   const bool keep_alive;
   HttpConnection& connection;
   const Clock::time_point began, deadline;
-  const ApiAnswer answer;
+  ApiAnswer answer;
   std::vector<uint64_t> prompt;
   GenerationOptions options;
   std::shared_ptr<LogprobRecorder> recorder;
@@ -209,7 +209,7 @@ std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
 
 bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
   HttpConnection& connection = generation.connection;
-  const ApiAnswer& answer = generation.answer;
+  ApiAnswer& answer = generation.answer;
   HttpResponse response;
   response.content_type = "text/event-stream; charset=utf-8";
   metrics_.count_response(200);

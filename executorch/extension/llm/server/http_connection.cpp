@@ -64,6 +64,7 @@ HttpConnection::Read HttpConnection::read(HttpRequest& request, HttpFailure& fai
       BodyForm form;
       failure = parse_head(std::string_view(buffer_).substr(0, end + 4), limits_, request, form);
       if (failure.status != 0) return Read::Failed;
+      takes_chunks_ = request.is_1_1;
       buffer_.erase(0, end + 4);
       const Read read = read_body(form, request, failure);
       idle_since_ = Clock::time_point::max();
@@ -174,24 +175,26 @@ bool HttpConnection::write(std::string_view bytes) {
 }
 
 bool HttpConnection::send(const HttpResponse& response, bool keep_alive, bool with_body) {
-  const size_t length = response.body.size();
-  const std::string head = response_head(response, keep_alive, &length);
+  const std::string head =
+      response_head(response, keep_alive, {BodyEnd::AfterLength, response.body.size()});
   return write(with_body ? head + response.body : head);
 }
 
 bool HttpConnection::begin_stream(const HttpResponse& response, bool keep_alive) {
-  return write(response_head(response, keep_alive, nullptr));
+  const BodyEnd end{takes_chunks_ ? BodyEnd::InChunks : BodyEnd::WithConnection};
+  return write(response_head(response, keep_alive && takes_chunks_, end));
 }
 
 bool HttpConnection::send_part(std::string_view part) {
   if (part.empty()) return true;
+  if (!takes_chunks_) return write(part);
   char length[32];
   const int n = std::snprintf(length, sizeof(length), "%zx\r\n", part.size());
   return write(std::string(length, static_cast<size_t>(n)) + std::string(part) + "\r\n");
 }
 
 bool HttpConnection::end_stream() {
-  return write("0\r\n\r\n");
+  return takes_chunks_ && write("0\r\n\r\n");
 }
 
 bool HttpConnection::is_gone() const {

@@ -36,7 +36,8 @@ class HttpConnection {
 
   /// Sends a whole response; `with_body` is false for HEAD. False if the client is gone.
   bool send(const HttpResponse& response, bool keep_alive, bool with_body = true);
-  /// A response in parts, as they are made.
+  /// A response in parts, as they are made; a client of HTTP/1.0 gets them without chunks, up to
+  /// the end of the connection. end_stream() says whether that can be used further.
   bool begin_stream(const HttpResponse& response, bool keep_alive);
   bool send_part(std::string_view part);
   bool end_stream();
@@ -64,6 +65,7 @@ class HttpConnection {
   const HttpLimits limits_;
   const HttpTimeouts timeouts_;
   std::string buffer_;
+  bool takes_chunks_ = true;  // the client of the last request
   std::atomic<Clock::time_point> idle_since_{Clock::now()};
 };
 

@@ -1,5 +1,7 @@
 #include <executorch/extension/llm/server/http_message.h>
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -47,7 +49,7 @@ HttpFailure parse_request_line(std::string_view line, HttpRequest& request) {
   if (!is_token(request.method)) return {400, "not a method"};
   if (version.substr(0, 5) != "HTTP/") return {400, "not a version of HTTP"};
   if (version != "HTTP/1.1" && version != "HTTP/1.0") return {505, "HTTP/1.1 is expected"};
-  request.keep_alive = version == "HTTP/1.1";
+  request.keep_alive = request.is_1_1 = version == "HTTP/1.1";
   if (target.size() > kMaxTarget) return {414, "the address is too long"};
   const auto is_odd = [](char c) { return c <= 0x20 || c >= 0x7f; };
   if (target.empty() || std::any_of(target.begin(), target.end(), is_odd)) {
@@ -79,8 +81,11 @@ HttpFailure read_length(std::string_view value, bool& known, size_t& length) {
 /// What the headers say of the connection and the body.
 HttpFailure read_framing(HttpRequest& request, const HttpLimits& limits, BodyForm& body) {
   bool known = false;
+  int n_hosts = 0;
   for (const auto& [name, value] : request.headers) {
-    if (name == "connection") {
+    if (name == "host") {
+      ++n_hosts;
+    } else if (name == "connection") {
       const std::string options = lower(value);
       if (options.find("close") != std::string::npos) request.keep_alive = false;
       if (options.find("keep-alive") != std::string::npos) request.keep_alive = true;
@@ -98,6 +103,9 @@ HttpFailure read_framing(HttpRequest& request, const HttpLimits& limits, BodyFor
       body.expects_continue = true;
     }
   }
+  // Who may ask is decided by the host: there must be no doubt about it.
+  if (n_hosts > 1) return {400, "two Hosts"};
+  if (n_hosts == 0 && request.is_1_1) return {400, "the Host is missing"};
   // A message with both is how requests are smuggled past proxies.
   if (known && body.chunked) return {400, "both Content-Length and Transfer-Encoding"};
   if (body.length > limits.body_bytes) return {413, "the body is too large"};
@@ -189,16 +197,46 @@ const char* reason_phrase(int status) {
   }
 }
 
-std::string response_head(const HttpResponse& response, bool keep_alive, const size_t* length) {
+std::string response_head(const HttpResponse& response, bool keep_alive, const BodyEnd& end) {
   std::string head =
       "HTTP/1.1 " + std::to_string(response.status) + " " + reason_phrase(response.status) + "\r\n";
   if (!response.content_type.empty()) head += "Content-Type: " + response.content_type + "\r\n";
-  head += length != nullptr ? "Content-Length: " + std::to_string(*length) + "\r\n"
-                            : std::string("Transfer-Encoding: chunked\r\n");
+  if (end.kind == BodyEnd::InChunks) {
+    head += "Transfer-Encoding: chunked\r\n";
+  } else if (end.kind == BodyEnd::AfterLength && response.status != 204) {  // which has no body
+    head += "Content-Length: " + std::to_string(end.length) + "\r\n";
+  }
   head += "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
   for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
   head += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
   return head;
+}
+
+std::string host_of(std::string_view authority) {
+  std::string_view host, port;
+  if (!authority.empty() && authority[0] == '[') {
+    const size_t end = authority.find(']');
+    if (end == std::string_view::npos) return "";
+    host = authority.substr(1, end - 1);
+    port = authority.substr(end + 1);
+  } else {
+    host = authority.substr(0, authority.find(':'));
+    port = authority.substr(host.size());
+  }
+  if (!port.empty() &&
+      (port[0] != ':' || port.find_first_not_of("0123456789", 1) != std::string_view::npos)) {
+    return "";
+  }
+  return lower(host);
+}
+
+bool is_loopback(const std::string& host) {
+  in_addr v4{};
+  in6_addr v6{};
+  // inet_pton takes four numbers only, no shorter forms.
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return lower(host) == "localhost";
 }
 
 bool equal_secrets(std::string_view given, std::string_view expected) {

@@ -26,6 +26,8 @@ struct HttpRequest {
   std::string body;
   /// Whether another request may follow on the connection.
   bool keep_alive = true;
+  /// Not HTTP/1.0, which knows neither chunks nor, for sure, hosts.
+  bool is_1_1 = true;
 
   /// Empty where there is none.
   std::string_view header(std::string_view name) const;
@@ -60,8 +62,22 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-/// A response's lines up to the empty one. Without a length the body is sent in chunks.
-std::string response_head(const HttpResponse& response, bool keep_alive, const size_t* length);
+/// How long the body of a response is.
+struct BodyEnd {
+  enum Kind { AfterLength, InChunks, WithConnection };
+  Kind kind;
+  size_t length = 0;
+};
+
+/// A response's lines up to the empty one.
+std::string response_head(const HttpResponse& response, bool keep_alive, const BodyEnd& end);
+
+/// The host of a Host header's value, without brackets, in lower case. Empty if it is not a host
+/// with or without a port.
+std::string host_of(std::string_view authority);
+/// Whether it is a name or address of the machine itself: localhost, 127.x.y.z or ::1. Names that
+/// only begin like that may lead anywhere.
+bool is_loopback(const std::string& host);
 
 /// Whether the two are equal, in a time that depends on the length of `given` only.
 bool equal_secrets(std::string_view given, std::string_view expected);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -51,9 +52,15 @@ std::string HttpServer::bind() {
   sockaddr_storage bound{};
   socklen_t length = sizeof(bound);
   getsockname(socket_, reinterpret_cast<sockaddr*>(&bound), &length);
-  const bool v6 = bound.ss_family == AF_INET6;
-  port_ = ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                   : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  if (bound.ss_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<sockaddr_in6*>(&bound);
+    port_ = ntohs(v6->sin6_port);
+    is_local_ = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+  } else {
+    const auto* v4 = reinterpret_cast<sockaddr_in*>(&bound);
+    port_ = ntohs(v4->sin_port);
+    is_local_ = ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+  }
   return "";
 }
 
@@ -120,8 +127,8 @@ void HttpServer::refuse(int socket) {
   response.status = 503;
   response.headers.emplace_back("Retry-After", "1");
   response.body = error_body_({503, "too many connections"});
-  const size_t length = response.body.size();
-  const std::string text = response_head(response, false, &length) + response.body;
+  const std::string text =
+      response_head(response, false, {BodyEnd::AfterLength, response.body.size()}) + response.body;
   const ssize_t sent = send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   (void)sent;  // the client may be gone
   shutdown(socket, SHUT_WR);

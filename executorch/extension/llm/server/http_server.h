@@ -35,6 +35,8 @@ class HttpServer {
   /// Empty, or why the address cannot be used.
   std::string bind();
   int port() const { return port_; }
+  /// Whether only the machine itself can connect.
+  bool is_local() const { return is_local_; }
   /// Serves until stop(), which may be called from a handler of a signal, too.
   void run();
   void stop();
@@ -64,6 +66,7 @@ class HttpServer {
   const Handler handler_;
   const ErrorBody error_body_;
   int socket_ = -1, port_ = 0;
+  bool is_local_ = false;
   int wake_[2] = {-1, -1};  // a pipe: stop() writes, run() reads
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> n_refused_{0};

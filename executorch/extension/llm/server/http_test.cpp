@@ -1,4 +1,5 @@
 #include <executorch/extension/llm/server/http_connection.h>
+#include <executorch/extension/llm/server/http_server.h>
 
 #include <gtest/gtest.h>
 
@@ -71,9 +72,11 @@ TEST(HttpMessage, ReadsRequests) {
   EXPECT_EQ(parsed.request.header("x-y"), "a b");
   EXPECT_EQ(parsed.body.length, 12u);
   EXPECT_TRUE(parsed.request.keep_alive);
-  EXPECT_FALSE(parse("GET / HTTP/1.0\r\n\r\n").request.keep_alive);
-  EXPECT_FALSE(parse("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").request.keep_alive);
-  EXPECT_EQ(parse("GET http://h/p?q HTTP/1.1\r\n\r\n").request.path, "/p");
+  const Parsed old = parse("GET / HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(old.status, 0);
+  EXPECT_FALSE(old.request.keep_alive || old.request.is_1_1);
+  EXPECT_FALSE(parse("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").request.keep_alive);
+  EXPECT_EQ(parse("GET http://h/p?q HTTP/1.1\r\nHost: h\r\n\r\n").request.path, "/p");
 }
 
 TEST(HttpMessage, RefusesWhatIsNone) {
@@ -83,7 +86,7 @@ TEST(HttpMessage, RefusesWhatIsNone) {
   };
   std::string many;
   for (int i = 0; i < 100; ++i) many += "a: b\r\n";
-  const std::string get = "GET / HTTP/1.1\r\n", end = "\r\n\r\n";
+  const std::string get = "GET / HTTP/1.1\r\nHost: h\r\n", end = "\r\n\r\n";
   for (const Row& row : std::vector<Row>{
            {"\r\n\r\n", 400},
            {"GET\r\n\r\n", 400},
@@ -93,6 +96,9 @@ TEST(HttpMessage, RefusesWhatIsNone) {
            {"GET x HTTP/1.1" + end, 400},
            {"GET /\x01 HTTP/1.1" + end, 400},
            {"GET /" + std::string(5000, 'a') + " HTTP/1.1" + end, 414},
+           {"GET / HTTP/1.1" + end, 400},
+           {get + "Host: h" + end, 400},
+           {"GET / HTTP/1.0\r\nHost: h\r\nhost: g" + end, 400},
            {get + "a b: c" + end, 400},
            {get + " folded" + end, 400},
            {get + "no colon" + end, 400},
@@ -131,12 +137,38 @@ TEST(HttpMessage, ComparesSecrets) {
   EXPECT_FALSE(equal_secrets("a", ""));
 }
 
+TEST(HttpMessage, KnowsTheMachinesOwnNames) {
+  for (const char* own : {"localhost", "LocalHost:80", "127.0.0.1", "127.8.9.255:1", "[::1]",
+                          "[::1]:8080", "[0:0::1]"}) {
+    EXPECT_TRUE(is_loopback(host_of(own))) << own;
+  }
+  for (const char* other :
+       {"127.0.0.1.attacker.example", "127.attacker.example:80", "127.0.0.1:80@a.example", "127.",
+        "127.1", "0127.0.0.1", "128.0.0.1", "localhost.attacker.example", "localhosts", "::1",
+        "[::1", "[::1].attacker.example", "[::2]", "[127.0.0.1.a]", "", ":80"}) {
+    EXPECT_FALSE(is_loopback(host_of(other))) << other;
+  }
+}
+
+TEST(HttpMessage, AnswersSayWhereTheyEnd) {
+  HttpResponse response;
+  const auto has = [&response](const BodyEnd& end, const char* part) {
+    return response_head(response, true, end).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has({BodyEnd::AfterLength, 7}, "Content-Length: 7\r\n"));
+  EXPECT_TRUE(has({BodyEnd::InChunks}, "Transfer-Encoding: chunked\r\n"));
+  EXPECT_FALSE(has({BodyEnd::WithConnection}, "Transfer-Encoding"));
+  EXPECT_FALSE(has({BodyEnd::WithConnection}, "Content-Length"));
+  response.status = 204;
+  EXPECT_FALSE(has({BodyEnd::AfterLength, 0}, "Content-Length"));
+}
+
 TEST(HttpConnection, ReadsRequestsOneAfterTheOther) {
   Received received(
-      "POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"
-      "\r\nPOST /b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n1;x\r\nf\r\n0\r\nt: "
-      "u\r\n\r\n"
-      "GET /c HTTP/1.1\r\n\r\ngarbage\r\n\r\n");
+      "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"
+      "\r\nPOST /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "2\r\nde\r\n1;x\r\nf\r\n0\r\nt: u\r\n\r\n"
+      "GET /c HTTP/1.1\r\nHost: h\r\n\r\ngarbage\r\n\r\n");
   for (const auto& [path, body] : {std::pair{"/a", "abc"}, {"/b", "def"}, {"/c", ""}}) {
     ASSERT_EQ(received.read(), HttpConnection::Read::Request);
     EXPECT_EQ(received.request.path, path);
@@ -150,9 +182,9 @@ TEST(HttpConnection, RefusesWhatIsTooLarge) {
   HttpLimits limits;
   limits.body_bytes = 10;
   limits.head_bytes = 100;
-  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const auto& [bytes, status] : std::vector<std::pair<std::string, int>>{
-           {"POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n", 413},
+           {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n", 413},
            {chunked + "b\r\n", 413},
            {chunked + "a\r\n0123456789\r\n1\r\n", 413},
            {chunked + "ffffffffffffffff\r\n", 413},
@@ -168,8 +200,10 @@ TEST(HttpConnection, RefusesWhatIsTooLarge) {
 }
 
 TEST(HttpConnection, EndsWhereTheClientDoes) {
-  for (const char* bytes : {"", "GET / HT", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc",
-                            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: h\r\n";
+  for (const std::string& bytes :
+       {std::string(), std::string("GET / HT"), head + "Content-Length: 5\r\n\r\nabc",
+        head + "Transfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
     EXPECT_EQ(Received(bytes).read(), HttpConnection::Read::Closed) << bytes;
   }
 }
@@ -179,6 +213,7 @@ TEST(HttpConnection, SurvivesAnything) {
   const std::vector<std::string> pieces = {"GET / HTTP/1.1",
                                            "\r\n",
                                            "\r\n\r\n",
+                                           "Host: h",
                                            "Content-Length: ",
                                            "Transfer-Encoding: chunked",
                                            "5",
@@ -208,12 +243,25 @@ TEST(HttpConnection, AnswersABodyThatDoesNotComeInTime) {
     int sockets[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     HttpConnection connection(sockets[1], {}, timeouts);
-    const std::string bytes = "POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n{";
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{";
     ASSERT_EQ(send(sockets[0], bytes.data(), bytes.size(), 0), ssize_t(bytes.size()));
     HttpRequest request;
     HttpFailure failure;
     EXPECT_EQ(connection.read(request, failure), HttpConnection::Read::Failed);
     EXPECT_EQ(failure.status, 408);
     close(sockets[0]);
+  }
+}
+
+TEST(HttpServer, KnowsWhetherOthersReachIt) {
+  // However the address is written: a local server has the hosts of requests checked.
+  for (const auto& [host, local] :
+       {std::pair{"127.0.0.1", true}, {"127.1", true}, {"LOCALHOST", true}, {"0.0.0.0", false}}) {
+    HttpOptions options;
+    options.host = host;
+    options.port = 0;
+    HttpServer server(options, {}, {});
+    ASSERT_EQ(server.bind(), "") << host;
+    EXPECT_EQ(server.is_local(), local) << host;
   }
 }
