@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._higher_order_ops.map import map as torch_map
 
 from executorch.extension.pybindings.misuse_test import HandedOn, lower
 from executorch.runtime import Runtime
@@ -38,6 +39,11 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return model, tokenizer
 
 
+class AddsInLoop(torch.nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None, what: str) -> torch.Tensor:
+        return torch_map(lambda row: row + 1, x)
+
+
 def results_for(x: torch.Tensor) -> list[float]:
     program = Runtime.get().load_program(LINEAR)
     return program.load_method("forward").execute([x])[0].flatten().tolist()
@@ -53,7 +59,10 @@ def test_c99_runs_programs_and_texts(text: tuple[Path, Path], tmp_path: Path) ->
     size = torch.export.Dim("size", max=4)
     handed_on = lower(HandedOn(), (torch.zeros(3),), ({0: size},), plans_interface=False)
     handed_on.save(str(tmp_path / "handed_on.pte"))
-    command = [FOLDER / "c_api_test", LINEAR, *text, tmp_path / "handed_on.pte"]
+    loop = lower(AddsInLoop(), (torch.zeros(50, 4), None, "one"))
+    loop.save(str(tmp_path / "loop.pte"))
+    programs = [tmp_path / "handed_on.pte", tmp_path / "loop.pte"]
+    command = [FOLDER / "c_api_test", LINEAR, *text, *programs]
     numbers, added = printed(command).splitlines()
     expected = results_for(torch.tensor([[1.0, 2.0, 3.0]]))
     assert [float(x) for x in numbers.split()] == pytest.approx(expected, abs=1e-6)

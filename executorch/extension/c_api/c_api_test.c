@@ -1,8 +1,10 @@
-/* The C interface as C99: c_api_test [linear.pte [text.pte tokenizer.bin [handed_on.pte]]]
+/* The C interface as C99:
+ *   c_api_test [linear.pte [text.pte tokenizer.bin [handed_on.pte [loop.pte]]]]
  *   none        what needs no program: every function refuses NULL, and files that are none
  *   linear.pte  Linear(3, 2) on float [1, 3]; prints its outputs for {1, 2, 3}
  *   text.pte    a language model; prints 8 tokens after "hello"
- *   handed_on.pte  gives its input, float [at most 4], which it does not copy */
+ *   handed_on.pte  gives its input, float [at most 4], which it does not copy
+ *   loop.pte    adds 1 to each of 50 rows, float [50, 4], in a loop; has None and a text for inputs */
 #include <executorch/extension/c_api/executorch.h>
 
 #include <stdio.h>
@@ -52,6 +54,7 @@ static void test_null_is_refused(void) {
   EXPECT_REFUSED(executorch_method_set_int(NULL, 0, 0), "NULL");
   EXPECT_REFUSED(executorch_method_set_double(NULL, 0, 0), "NULL");
   EXPECT_REFUSED(executorch_method_set_bool(NULL, 0, 0), "NULL");
+  EXPECT_REFUSED(executorch_method_set_max_work(NULL, 1), "NULL");
   EXPECT_REFUSED(executorch_method_run(NULL), "NULL");
   EXPECT_REFUSED(executorch_method_output(NULL, 0, &value), "NULL");
   EXPECT_REFUSED(executorch_text_load(NULL, NULL, NULL), "NULL");
@@ -267,11 +270,34 @@ static void test_text(const char* model, const char* tokenizer) {
   executorch_text_free(text);
 }
 
+static void test_loop(const char* path) {
+  static const int64_t sizes[] = {50, 4};
+  static const float x[200] = {1, 2, 3, 4};
+  executorch_program* program = NULL;
+  executorch_method* method = NULL;
+  executorch_value output;
+  EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
+  EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
+  EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_run(method),
+               "input 0 of 3 was never set");
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x) == 0);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_output(method, 0, &output) == EXECUTORCH_OK);
+  EXPECT(output.n_bytes == sizeof x && ((const float*)output.data)[3] == 5);
+  EXPECT(executorch_method_set_max_work(method, 50) == EXECUTORCH_OK);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_INVALID_PROGRAM);
+  EXPECT(executorch_method_set_max_work(method, 50000) == EXECUTORCH_OK);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  executorch_method_free(method);
+  executorch_program_free(program);
+}
+
 int main(int argc, char** argv) {
   test_null_is_refused();
   test_files_that_are_none();
   if (argc > 1) test_linear(argv[1]);
   if (argc > 3) test_text(argv[2], argv[3]);
   if (argc > 4) test_handed_on(argv[4]);
+  if (argc > 5) test_loop(argv[5]);
   return failures != 0;
 }

@@ -145,7 +145,8 @@ EXECUTORCH_C_API executorch_status executorch_set_threads(uint32_t n);
  * ------------------------------------------------------------------------------------- */
 
 /* Loads and verifies the file at `path`, which is mapped: it must not change while it is in use.
- * EXECUTORCH_ACCESS_FAILED, EXECUTORCH_INVALID_PROGRAM, EXECUTORCH_OUT_OF_MEMORY. */
+ * EXECUTORCH_ACCESS_FAILED, EXECUTORCH_INVALID_ARGUMENT for a file that is too short for a program,
+ * EXECUTORCH_INVALID_PROGRAM, EXECUTORCH_OUT_OF_MEMORY. */
 EXECUTORCH_C_API executorch_status executorch_program_load(const char* path,
                                                            executorch_program** program);
 
@@ -207,7 +208,15 @@ EXECUTORCH_C_API executorch_status executorch_method_set_double(executorch_metho
 EXECUTORCH_C_API executorch_status executorch_method_set_bool(executorch_method* method,
                                                               size_t index, int value);
 
-/* Runs the method. EXECUTORCH_INVALID_STATE while an input was never set. */
+/* Limits the work of loops in one run. Without this call they may run 10 million instructions and
+ * do 10^10 units of work, some half an hour. A run that needs more is EXECUTORCH_INVALID_PROGRAM.
+ * An operator that runs again costs 4 units, and more with large tensors, a delegate 100: see
+ * Method::set_max_work() of the C++ interface. */
+EXECUTORCH_C_API executorch_status executorch_method_set_max_work(executorch_method* method,
+                                                                  uint64_t units);
+
+/* Runs the method. EXECUTORCH_INVALID_STATE while a tensor was never set; other inputs have the
+ * values that the program says. */
 EXECUTORCH_C_API executorch_status executorch_method_run(executorch_method* method);
 
 /* An output of the last run. Its data is valid until the next run, or until the method is freed.

@@ -181,7 +181,12 @@ Error load(const executorch_program& program, const char* name, executorch_metho
   ET_CHECK_OK_OR_RETURN_ERROR(handle->module->load_method(handle->name));
   handle->inputs.resize(meta->num_inputs());
   handle->inputs_of_run.resize(meta->num_inputs());
-  handle->is_set.resize(meta->num_inputs());
+  // What is no tensor has a value in the program.
+  for (size_t i = 0; i < meta->num_inputs(); ++i) {
+    const Result<Tag> tag = meta->input_tag(i);
+    ET_CHECK_OK_OR_RETURN_ERROR(tag.error());
+    handle->is_set.push_back(*tag != Tag::Tensor);
+  }
   *method = handle.release();
   return Error::Ok;
 }
@@ -279,6 +284,14 @@ executorch_status executorch_method_set_bool(executorch_method* method, size_t i
   return guarded("executorch_method_set_bool", [&] {
     if (!all_given("method", method)) return Error::InvalidArgument;
     return c_api::set_value(*method, index, EValue(value != 0));
+  });
+}
+
+executorch_status executorch_method_set_max_work(executorch_method* method, uint64_t units) {
+  return guarded("executorch_method_set_max_work", [&] {
+    if (!all_given("method", method)) return Error::InvalidArgument;
+    method->module->set_max_work(units);
+    return Error::Ok;
   });
 }
 
