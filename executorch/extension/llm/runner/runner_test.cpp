@@ -160,7 +160,7 @@ class Only final : public LogitProcessor {
 
 TEST(TextStream, HoldsBackWhatMayBeAStopAndHalfCharacters) {
   const Letters tokenizer;
-  TextStream stream(&tokenizer, 0, {"cd"});
+  TextStream stream(&tokenizer, {0}, {"cd"});
   std::vector<std::string> pieces;
   for (const uint64_t token : {1, 2, 4, 26, 27, 28, 2}) pieces.push_back(*stream.add(token));
   EXPECT_EQ(pieces, (std::vector<std::string>{"b", "", "ce", "", "", "\xe2\x82\xac", ""}));
@@ -169,12 +169,23 @@ TEST(TextStream, HoldsBackWhatMayBeAStopAndHalfCharacters) {
   EXPECT_TRUE(stream.is_stopped());
   EXPECT_EQ(stream.finish(), "");
 
-  TextStream other(&tokenizer, 0, {"cd"});
+  TextStream other(&tokenizer, {0}, {"cd"});
   EXPECT_EQ(*other.add(2), "");
   EXPECT_EQ(other.finish(), "c");
   EXPECT_EQ(other.add(1000).error(), Error::InvalidArgument);
-  TextStream none(nullptr, 0);
+  TextStream none(nullptr, {});
   EXPECT_EQ(*none.add(1000), "");
+}
+
+TEST(TextStream, GoesOnInsideACharacterOfThePrompt) {
+  const Letters tokenizer;
+  for (const std::vector<uint64_t>& prompt :
+       {std::vector<uint64_t>{1, 26}, std::vector<uint64_t>{1, 26, 27}}) {
+    TextStream stream(&tokenizer, prompt);
+    std::string shown;
+    for (uint64_t token = prompt.back() + 1; token <= 28; ++token) shown += *stream.add(token);
+    EXPECT_EQ(shown + stream.finish(), "\xe2\x82\xac");
+  }
 }
 
 TEST(GenerationConfig, RoomIsTheLeastOfAllBounds) {

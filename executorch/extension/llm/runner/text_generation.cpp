@@ -49,8 +49,7 @@ TextGeneration::TextGeneration(TextSession::State& session, GenerationOptions op
     : session_(session),
       options_(std::move(options)),
       sampler_(options_.sampling),
-      stream_(session.tokenizer, session.text.empty() ? 0 : session.text.back(),
-              options_.stop_strings) {}
+      stream_(session.tokenizer, session.text, options_.stop_strings) {}
 
 Error TextGeneration::begin() {
   const std::string complaint = check_sampling(options_.sampling);

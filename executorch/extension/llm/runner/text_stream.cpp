@@ -7,13 +7,13 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-TextStream::TextStream(const ::tokenizers::Tokenizer* tokenizer, uint64_t previous,
-                       std::vector<std::string> stop_strings)
+TextStream::TextStream(const ::tokenizers::Tokenizer* tokenizer,
+                       const std::vector<uint64_t>& previous, std::vector<std::string> stop_strings)
     : stop_strings_(std::move(stop_strings)) {
   if (tokenizer == nullptr) return;
   decoder_.emplace(*tokenizer);
   // Spaces in front of a word depend on what it follows.
-  (void)decoder_->push(previous);
+  decoder_->follow(previous);
 }
 
 runtime::Result<std::string> TextStream::add(uint64_t token) {

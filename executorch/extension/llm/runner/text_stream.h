@@ -17,8 +17,9 @@ namespace llm {
 /// that may turn out to be part of a stop string.
 class TextStream {
  public:
-  /// `tokenizer` must outlive it; null: there is no text. `previous`: the token before the first.
-  TextStream(const ::tokenizers::Tokenizer* tokenizer, uint64_t previous,
+  /// `tokenizer` must outlive it; null: there is no text. `previous`: the tokens before the first,
+  /// or the last of them; they may end inside a character, which then comes whole.
+  TextStream(const ::tokenizers::Tokenizer* tokenizer, const std::vector<uint64_t>& previous,
              std::vector<std::string> stop_strings = {});
 
   /// What the token adds to what may be shown. InvalidArgument for tokens that the tokenizer does

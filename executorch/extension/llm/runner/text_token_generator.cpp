@@ -72,7 +72,7 @@ Result<int64_t> TextTokenGenerator::generate(
     ET_LOG(Error, "generate: there is no token to continue");
     return Error::InvalidArgument;
   }
-  TextStream stream(tokenizer_, tokens.back());
+  TextStream stream(tokenizer_, tokens);
   const auto show = [&](const std::string& text) {
     if (!text.empty() && token_callback) token_callback(text);
   };

@@ -29,6 +29,7 @@ bool is_word(std::string_view text, size_t at) {
 
 void AddedTokens::split(std::string_view text, std::vector<Part>& parts) const {
   size_t done = 0;
+  size_t stripped = 0;
   for (size_t at = 0; at < text.size();) {
     size_t length = 0;
     const uint32_t found =
@@ -45,20 +46,28 @@ void AddedTokens::split(std::string_view text, std::vector<Part>& parts) const {
                               (end < text.size() && is_word(text, end)))) {
       continue;
     }
+    // What the last token stripped on its right is still searched for tokens, but no gap.
     while (token.strips_left && begin > done &&
            unicode::is_space(character(text, before(text, begin)))) {
       begin = before(text, begin);
     }
-    while (token.strips_right && end < text.size() && unicode::is_space(character(text, end))) {
-      end += utf8::length_of(text[end]);
+    begin = token.strips_left ? std::max(begin, done) : begin;
+    if (token.strips_right) {
+      // A token inside what was stripped ends with it; many of them would look through it each.
+      end = std::max(end, stripped);
+      while (end < text.size() && unicode::is_space(character(text, end))) {
+        end += utf8::length_of(text[end]);
+      }
+      stripped = end;
     }
-    begin = std::max(begin, done);
     if (begin > done) {
       parts.push_back({text.substr(done, begin - done), kNoToken});
     }
-    parts.push_back({text.substr(begin, end - begin), token.token});
-    done = end;
-    at = std::max(at, done);
+    // The last token may have stripped all that a token with strips_left is.
+    if (begin < end) {
+      parts.push_back({text.substr(begin, end - begin), token.token});
+      done = end;
+    }
   }
   if (done < text.size()) {
     parts.push_back({text.substr(done), kNoToken});

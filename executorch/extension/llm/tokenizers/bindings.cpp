@@ -2,6 +2,7 @@
 
 #include <executorch/extension/llm/tokenizers/stream_decoder.h>
 #include <executorch/extension/llm/tokenizers/tokenizer_file.h>
+#include <executorch/extension/llm/tokenizers/unicode_regex.h>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -20,9 +21,9 @@ namespace {
 template <typename T>
 T value_of(tokenizers::Result<T>&& result, const char* what) {
   if (!result.ok()) {
-    throw nb::value_error(
-        (std::string(what) + ": error " + std::to_string(static_cast<unsigned>(result.error())))
-            .c_str());
+    const std::string reason = tokenizers::UnicodeRegex::take_failure();
+    const std::string number = "error " + std::to_string(static_cast<unsigned>(result.error()));
+    throw nb::value_error((std::string(what) + ": " + (reason.empty() ? number : reason)).c_str());
   }
   return std::move(result.get());
 }

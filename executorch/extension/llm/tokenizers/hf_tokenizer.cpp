@@ -8,6 +8,7 @@
 #include <executorch/extension/llm/tokenizers/utf8.h>
 #include <executorch/extension/llm/tokenizers/word_models.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace tokenizers {
@@ -24,6 +25,10 @@ struct HFTokenizer::Parts {
   /// Words of a known pattern, then byte pairs: done on bytes, by the base class.
   bool byte_level = false;
   bool adds_space = false;
+  /// A step of the pre-tokenizer asks where the text starts.
+  bool asks_for_front = false;
+  /// Whether the last token of a text, or more than one at an end, is shown otherwise than others.
+  bool knows_ends = false;
   /// Every token's text is that of its bytes.
   bool decodes_bytes = false;
   std::vector<uint64_t> before;
@@ -34,7 +39,7 @@ struct HFTokenizer::Parts {
                           std::vector<std::pair<std::string, bool>>& special);
   bool read_byte_level(const Json& json, HFTokenizer& owner);
   void read_post_processor(const Json& config, const HFTokenizer& owner, int depth);
-  bool encode_part(const HFTokenizer& owner, std::string_view text, bool first,
+  bool encode_part(const HFTokenizer& owner, std::string_view text, size_t front,
                    std::vector<uint64_t>& tokens) const;
 };
 
@@ -105,7 +110,8 @@ bool HFTokenizer::Parts::read_byte_level(const Json& json, HFTokenizer& owner) {
                      string_at(model, "end_of_word_suffix").empty() &&
                      !bool_at(model, "byte_fallback", false) && at(model, "merges").is_array() &&
                      at(model, "vocab").is_object() && string_at(model, "unk_token").empty();
-  if (!plain || !known_pattern(pattern) || owner.set_pattern(pattern) != Error::Ok) {
+  if (!plain || !known_pattern(pattern, regex::Dialect::kOniguruma) ||
+      owner.set_pattern(pattern) != Error::Ok) {
     return false;
   }
   ByteLevelBpe& bpe = owner.bpe_;
@@ -162,6 +168,30 @@ void HFTokenizer::Parts::read_post_processor(const Json& config, const HFTokeniz
   }
 }
 
+namespace {
+
+/// Whether a pre-tokenizer, not nested deeper than any that is made, has such a step.
+bool asks_for_front(const Json& config) {
+  if (string_at(config, "type") == "Metaspace") {
+    return string_at(config, "prepend_scheme") == "first";
+  }
+  const Json& steps = at(config, "pretokenizers");
+  return std::any_of(steps.begin(), steps.end(), asks_for_front);
+}
+
+/// The same for a decoder that shows the ends of a text otherwise, by more than one space in front.
+bool knows_ends(const Json& config) {
+  const std::string type = string_at(config, "type");
+  const auto count = [&](const char* key) {
+    return is_count(at(config, key)) ? at(config, key).get<uint64_t>() : 0;
+  };
+  const Json& steps = at(config, "decoders");
+  return type == "BPEDecoder" || (type == "Strip" && (count("start") > 1 || count("stop") > 0)) ||
+         std::any_of(steps.begin(), steps.end(), knows_ends);
+}
+
+}  // namespace
+
 Error HFTokenizer::parse(std::string_view bytes) {
   parts_ = std::make_unique<Parts>();
   const Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
@@ -195,12 +225,14 @@ Error HFTokenizer::parse(std::string_view bytes) {
     return error;
   }
   parts_->byte_level = parts_->read_byte_level(json, *this);
+  parts_->asks_for_front = asks_for_front(at(json, "pre_tokenizer"));
   parts_->decodes_bytes = string_at(at(json, "decoder"), "type") == "ByteLevel";
+  parts_->knows_ends = knows_ends(at(json, "decoder"));
   parts_->read_post_processor(at(json, "post_processor"), *this, 0);
   return Error::Ok;
 }
 
-bool HFTokenizer::Parts::encode_part(const HFTokenizer& owner, std::string_view text, bool first,
+bool HFTokenizer::Parts::encode_part(const HFTokenizer& owner, std::string_view text, size_t front,
                                      std::vector<uint64_t>& tokens) const {
   if (byte_level) {
     return adds_space && text[0] != ' ' ? owner.encode_text(" " + std::string(text), tokens)
@@ -211,7 +243,7 @@ bool HFTokenizer::Parts::encode_part(const HFTokenizer& owner, std::string_view 
     return true;
   }
   std::vector<std::string> pieces{std::string(text)};
-  if (!pre_tokenizer->split(pieces, first)) {
+  if (!pre_tokenizer->split(pieces, front)) {
     return false;
   }
   WordCaches::Lease lease(caches);
@@ -246,25 +278,30 @@ Result<std::vector<uint64_t>> HFTokenizer::encode(const std::string& input, int8
     std::vector<AddedTokens::Part> outer;
     std::vector<AddedTokens::Part> inner;
     parts_->raw.split(text, outer);
-    bool first = true;
     for (const AddedTokens::Part& part : outer) {
       if (part.token != kNoToken) {
         tokens.push_back(part.token);
-        first = false;
         continue;
       }
       const bool plain = parts_->normalizer == nullptr;
       const std::string normal =
           plain ? std::string() : parts_->normalizer->normalize(std::string(part.text));
+      // Bytes that come from the character with which the text starts.
+      size_t front = 0;
+      if (parts_->asks_for_front && part.text.data() == text.data()) {
+        front = utf8::decode(text.data(), text.data() + text.size()).length;
+        front = plain ? front : parts_->normalizer->front(std::string(part.text), front);
+      }
       inner.clear();
-      parts_->normalized.split(plain ? part.text : std::string_view(normal), inner);
+      const std::string_view all = plain ? part.text : std::string_view(normal);
+      parts_->normalized.split(all, inner);
       for (const AddedTokens::Part& piece : inner) {
+        const auto at = static_cast<size_t>(piece.text.data() - all.data());
         if (piece.token != kNoToken) {
           tokens.push_back(piece.token);
-        } else if (!parts_->encode_part(*this, piece.text, first, tokens)) {
+        } else if (!parts_->encode_part(*this, piece.text, front - std::min(at, front), tokens)) {
           return Error::EncodeFailure;
         }
-        first = false;
       }
     }
     if (eos > 0 && !parts_->behind.empty()) {
@@ -330,6 +367,10 @@ Result<std::string> HFTokenizer::decode(uint64_t prev_token, uint64_t token,
   const std::string both = TK_UNWRAP(decode_bytes({prev_token, token}, skip_special_tokens));
   return both.compare(0, before.size(), before) == 0 ? both.substr(before.size())
                                                      : decode_bytes({token}, skip_special_tokens);
+}
+
+bool HFTokenizer::decodes_by_pairs() const {
+  return parts_ == nullptr || !parts_->knows_ends;
 }
 
 Result<std::string> HFTokenizer::token_bytes(uint64_t token) const {

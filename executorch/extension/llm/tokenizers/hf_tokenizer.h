@@ -27,6 +27,7 @@ class HFTokenizer : public detail::BPETokenizerBase {
                              bool skip_special_tokens = false) const;
   Result<std::string> decode_bytes(const std::vector<uint64_t>& tokens,
                                    bool skip_special_tokens = false) const override;
+  bool decodes_by_pairs() const override;
   Result<std::string> token_bytes(uint64_t token) const override;
 
  protected:

@@ -21,7 +21,7 @@ from pathlib import Path
 import regex
 import tiktoken
 
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
@@ -71,6 +71,12 @@ def splits(pre_tokenizer: object) -> set[str]:
     return {piece for piece, _ in pre_tokenizer.pre_tokenize_str(EVERYTHING) if len(piece) == 1}
 
 
+def in_class(name: str) -> set[str]:
+    """The characters of Oniguruma's POSIX class."""
+    others = pre_tokenizers.Split(Regex(f"[[:{name}:]]"), "removed").pre_tokenize_str(EVERYTHING)
+    return set(EVERYTHING) - set("".join(piece for piece, _ in others))
+
+
 def runs(values: Sequence[int]) -> str:
     result: Runs = []
     for value in values:
@@ -110,6 +116,7 @@ def classes() -> tuple[str, str]:
         {chr(c) for c in CODE_POINTS if chinese.normalize_str(chr(c)) != chr(c)},
         matches(r"\w"),
         {chr(c) for c in CODE_POINTS if bert.normalize_str(chr(c)) == ""},
+        *map(in_class, ("alpha", "upper", "lower", "word")),
     ]
     for bit, characters in enumerate(flags):
         for character in characters:

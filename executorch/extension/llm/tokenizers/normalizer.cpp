@@ -6,7 +6,9 @@
 #include <executorch/extension/llm/tokenizers/unicode_regex.h>
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -149,42 +151,127 @@ Function precompiled(const std::shared_ptr<Charsmap>& charsmap) {
   };
 }
 
-Function replace(const TextPattern& pattern, const std::string& content, std::string& message) {
-  if (!pattern.is_regex) {
-    if (pattern.text.empty()) {
-      return [](const std::string& text) { return text; };
-    }
-    return [pattern, content](const std::string& text) {
-      std::string result;
-      size_t start = 0;
-      for (size_t found; (found = text.find(pattern.text, start)) != std::string::npos;
-           start = found + pattern.text.size()) {
-        result.append(text, start, found - start);
-        result += content;
-        check_growth(text, result);
-      }
-      return result.append(text, start, std::string::npos);
-    };
+class Stripper : public Normalizer {
+ public:
+  Stripper(bool left, bool right) : left_(left), right_(right) {}
+
+  std::string normalize(const std::string& input) const override {
+    return stripped(input, left_, right_);
   }
-  const auto regex = std::make_shared<UnicodeRegex>();
-  if (regex->compile(pattern.text) != Error::Ok) {
-    message = "Replace: " + regex->message();
-    return nullptr;
+  size_t front(const std::string& input, size_t bytes) const override {
+    return stripped(input.substr(0, bytes), left_, false).size();
   }
-  return [regex, content](const std::string& text) {
+
+ private:
+  bool left_;
+  bool right_;
+};
+
+class Replacer : public Normalizer {
+ public:
+  Replacer(std::string wanted, std::string content)
+      : wanted_(std::move(wanted)), content_(std::move(content)) {}
+  Replacer(UnicodeRegex regex, std::string content)
+      : regex_(std::move(regex)), content_(std::move(content)) {}
+
+  std::string normalize(const std::string& input) const override {
     std::string result;
     size_t start = 0;
-    for (const Match& match : regex->find_all(text)) {
-      result.append(text, start, match.start - start);
-      result += content;
-      check_growth(text, result);
-      start = match.end;
+    for_each_match(input, [&](size_t begin, size_t end) {
+      result.append(input, start, begin - start);
+      result += content_;
+      check_growth(input, result);
+      start = end;
+    });
+    return result.append(input, start, std::string::npos);
+  }
+  size_t front(const std::string& input, size_t bytes) const override {
+    // What is put in comes from the last byte that it replaces, or else from the one before.
+    size_t sum = 0;
+    size_t start = 0;
+    const auto keep = [&](size_t end) { sum += std::min(end, bytes) - std::min(start, bytes); };
+    for_each_match(input, [&](size_t begin, size_t end) {
+      keep(begin);
+      sum += end == 0 || end <= bytes ? content_.size() : 0;
+      start = end;
+    });
+    keep(input.size());
+    return sum;
+  }
+
+ private:
+  template <typename Use>
+  void for_each_match(const std::string& text, const Use& use) const {
+    if (text.empty()) {
+      return;  // Not even a pattern that matches nothing matches here.
     }
-    return result.append(text, start, std::string::npos);
-  };
+    if (regex_) {
+      std::vector<Match> matches;
+      if (!regex_->find_all(std::string_view(text), matches)) {
+        throw std::runtime_error("a pattern that takes too many steps");
+      }
+      for (const Match& match : matches) {
+        use(match.start, match.end);
+      }
+      return;
+    }
+    size_t start = 0;
+    for (size_t found; !wanted_.empty() && (found = text.find(wanted_, start)) != std::string::npos;
+         start = found + wanted_.size()) {
+      use(found, found + wanted_.size());
+    }
+  }
+
+  std::optional<UnicodeRegex> regex_;
+  std::string wanted_;
+  std::string content_;
+};
+
+class Steps : public Normalizer {
+ public:
+  explicit Steps(std::vector<Ptr> steps) : steps_(std::move(steps)) {}
+
+  std::string normalize(const std::string& input) const override {
+    std::string result = input;
+    for (const Ptr& step : steps_) {
+      result = step->normalize(result);
+      check_growth(input, result);
+    }
+    return result;
+  }
+  size_t front(const std::string& input, size_t bytes) const override {
+    std::string text = input;
+    for (const Ptr& step : steps_) {
+      bytes = step->front(text, bytes);
+      text = step->normalize(text);
+      // Characters that the step put together are not taken apart.
+      while (bytes > 0 && bytes < text.size() &&
+             (static_cast<uint8_t>(text[bytes]) & 0xc0) == 0x80) {
+        ++bytes;
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  std::vector<Ptr> steps_;
+};
+
+Normalizer::Ptr make_replacer(const Json& config, std::string& message) {
+  const TextPattern pattern = pattern_at(config, "pattern");
+  const std::string content = string_at(config, "content");
+  if (!pattern.is_regex) {
+    return std::make_shared<Replacer>(pattern.text, content);
+  }
+  UnicodeRegex regex;
+  if (regex.compile(pattern.text, regex::Dialect::kOniguruma) != Error::Ok) {
+    message = "Replace: " + regex.message();
+    return nullptr;
+  }
+  return std::make_shared<Replacer>(std::move(regex), content);
 }
 
-Function make_sequence(const Json& config, std::string& message, int depth) {
+Normalizer::Ptr make_sequence(const Json& config, std::string& message, int depth) {
   std::vector<Normalizer::Ptr> steps;
   for (const Json& step : at(config, "normalizers")) {
     steps.push_back(make_normalizer(step, message, depth + 1));
@@ -192,24 +279,15 @@ Function make_sequence(const Json& config, std::string& message, int depth) {
       return nullptr;
     }
   }
-  return [steps](const std::string& text) {
-    std::string result = text;
-    for (const Normalizer::Ptr& step : steps) {
-      result = step->normalize(result);
-      check_growth(text, result);
-    }
-    return result;
-  };
+  return std::make_shared<Steps>(std::move(steps));
 }
 
-Function make_function(const Json& config, std::string& message, int depth) {
+Function make_function(const Json& config, std::string& message) {
   const std::string type = string_at(config, "type");
   const auto form = [](unicode::Form f) {
     return [f](const std::string& text) { return unicode::normalize(text, f); };
   };
-  if (type == "Sequence") {
-    return make_sequence(config, message, depth);
-  } else if (type == "NFC") {
+  if (type == "NFC") {
     return form(unicode::Form::kNfc);
   } else if (type == "NFD") {
     return form(unicode::Form::kNfd);
@@ -221,17 +299,11 @@ Function make_function(const Json& config, std::string& message, int depth) {
     return lower;
   } else if (type == "StripAccents") {
     return [](const std::string& text) { return without(unicode::kAccent, text); };
-  } else if (type == "Strip") {
-    const bool left = bool_at(config, "strip_left", true);
-    const bool right = bool_at(config, "strip_right", true);
-    return [=](const std::string& text) { return stripped(text, left, right); };
   } else if (type == "Nmt") {
     return nmt;
   } else if (type == "Prepend") {
     const std::string prefix = string_at(config, "prepend");
     return [=](const std::string& text) { return text.empty() ? text : prefix + text; };
-  } else if (type == "Replace") {
-    return replace(pattern_at(config, "pattern"), string_at(config, "content"), message);
   } else if (type == "BertNormalizer") {
     return bert(config);
   } else if (type == "ByteLevel") {
@@ -260,7 +332,16 @@ Normalizer::Ptr make_normalizer(const Json& config, std::string& message, int de
     message = "normalizers are nested too deeply";
     return nullptr;
   }
-  Function function = make_function(config, message, depth);
+  const std::string type = string_at(config, "type");
+  if (type == "Sequence") {
+    return make_sequence(config, message, depth);
+  } else if (type == "Strip") {
+    return std::make_shared<Stripper>(bool_at(config, "strip_left", true),
+                                      bool_at(config, "strip_right", true));
+  } else if (type == "Replace") {
+    return make_replacer(config, message);
+  }
+  Function function = make_function(config, message);
   return function ? std::make_shared<FunctionNormalizer>(std::move(function)) : nullptr;
 }
 

@@ -11,8 +11,12 @@ namespace tokenizers {
 class Normalizer {
  public:
   typedef std::shared_ptr<Normalizer> Ptr;
-  /// Throws where the text became hundreds of times as long.
+  /// Throws where the text became hundreds of times as long, or a pattern took too many steps.
   virtual std::string normalize(const std::string& input) const = 0;
+  /// How many bytes at the front of normalize(input) come from the first `bytes` of `input`.
+  virtual size_t front(const std::string& input, size_t bytes) const {
+    return normalize(input.substr(0, bytes)).size();
+  }
   virtual ~Normalizer() = default;
 };
 

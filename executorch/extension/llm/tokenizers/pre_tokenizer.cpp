@@ -7,6 +7,7 @@
 #include <executorch/extension/llm/tokenizers/utf8.h>
 #include <executorch/extension/llm/tokenizers/word_scanner.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace tokenizers {
@@ -14,20 +15,24 @@ namespace tokenizers {
 namespace {
 
 using Pieces = std::vector<std::string>;
-/// Appends the pieces of one piece; the flag says that it is where the text starts.
-using Function = std::function<bool(const std::string&, bool, Pieces&)>;
+/// Appends the pieces of one piece. The number is that of split(), for this piece and its pieces.
+using Function = std::function<bool(const std::string&, size_t&, Pieces&)>;
 
 class FunctionPreTokenizer : public PreTokenizer {
  public:
   explicit FunctionPreTokenizer(Function function) : function_(std::move(function)) {}
-  bool split(Pieces& pieces, bool first) const override {
+  bool split(Pieces& pieces, size_t& front) const override {
     Pieces result;
     result.reserve(pieces.size());
+    size_t before = front;
+    front = 0;
     for (const std::string& piece : pieces) {
-      if (!function_(piece, first, result)) {
+      size_t here = std::min(before, piece.size());
+      before -= here;
+      if (!function_(piece, here, result)) {
         return false;
       }
-      first = false;
+      front += here;
     }
     pieces = std::move(result);
     return true;
@@ -40,11 +45,11 @@ class FunctionPreTokenizer : public PreTokenizer {
 class SequencePreTokenizer : public PreTokenizer {
  public:
   explicit SequencePreTokenizer(std::vector<Ptr> steps) : steps_(std::move(steps)) {}
-  bool split(Pieces& pieces, bool first) const override {
+  bool split(Pieces& pieces, size_t& front) const override {
     // Steps that spell bytes as characters lengthen text; many of them would double it each.
     const size_t most = kMostGrowth * bytes_of(pieces) + 4096;
     for (const Ptr& step : steps_) {
-      if (!step->split(pieces, first) || bytes_of(pieces) > most) {
+      if (!step->split(pieces, front) || bytes_of(pieces) > most) {
         return false;
       }
     }
@@ -95,16 +100,25 @@ void add(const std::string& text, size_t begin, size_t end, Pieces& out) {
 }
 
 /// Pieces of the spans, which cover the text.
-void cut(const std::string& text, const std::vector<Span>& spans, Behavior behavior, Pieces& out) {
+void cut(const std::string& text, const std::vector<Span>& spans, Behavior behavior, size_t& front,
+         Pieces& out) {
   size_t begin = 0;
   bool last_matched = false;
   switch (behavior) {
-    case Behavior::kRemoved:
+    case Behavior::kRemoved: {
+      size_t kept = 0;
+      for (const Span& span : spans) {
+        if (!span.matched) {
+          add(text, span.begin, span.end, out);
+          kept += std::min(span.end, front) - std::min(span.begin, front);
+        }
+      }
+      front = kept;
+      return;
+    }
     case Behavior::kIsolated:
       for (const Span& span : spans) {
-        if (behavior == Behavior::kIsolated || !span.matched) {
-          add(text, span.begin, span.end, out);
-        }
+        add(text, span.begin, span.end, out);
       }
       return;
     case Behavior::kMergedWithPrevious:
@@ -141,7 +155,7 @@ void cut(const std::string& text, const std::vector<Span>& spans, Behavior behav
 /// Cuts at characters for which `matches` is true.
 template <typename Matches>
 Function by_character(Behavior behavior, Matches matches) {
-  return [=](const std::string& text, bool, Pieces& out) {
+  return [=](const std::string& text, size_t& front, Pieces& out) {
     std::vector<Span> spans;
     const char* const begin = text.data();
     const char* const end = begin + text.size();
@@ -156,13 +170,13 @@ Function by_character(Behavior behavior, Matches matches) {
       }
       at += c.length;
     }
-    cut(text, spans, behavior, out);
+    cut(text, spans, behavior, front, out);
     return true;
   };
 }
 
 Function by_text(const std::string& wanted, Behavior behavior, bool invert) {
-  return [=](const std::string& text, bool, Pieces& out) {
+  return [=](const std::string& text, size_t& front, Pieces& out) {
     std::vector<Span> spans;
     size_t start = 0;
     for (size_t found; !wanted.empty() && (found = text.find(wanted, start)) != std::string::npos;
@@ -175,26 +189,26 @@ Function by_text(const std::string& wanted, Behavior behavior, bool invert) {
     if (start < text.size()) {
       spans.push_back({start, text.size(), invert});
     }
-    cut(text, spans, behavior, out);
+    cut(text, spans, behavior, front, out);
     return true;
   };
 }
 
-Function by_regex(const std::string& pattern, Behavior behavior, bool invert,
-                  std::string& message) {
-  const std::optional<WordPattern> known = known_pattern(pattern);
+Function by_regex(const std::string& pattern, regex::Dialect dialect, Behavior behavior,
+                  bool invert, std::string& message) {
+  const std::optional<WordPattern> known = known_pattern(pattern, dialect);
   if (known && !invert && behavior == Behavior::kIsolated) {
-    return [known](const std::string& text, bool, Pieces& out) {
+    return [known](const std::string& text, size_t&, Pieces& out) {
       scan_words(*known, text, [&](std::string_view word) { out.emplace_back(word); });
       return true;
     };
   }
   const auto regex = std::make_shared<UnicodeRegex>();
-  if (regex->compile(pattern) != Error::Ok) {
+  if (regex->compile(pattern, dialect) != Error::Ok) {
     message = "Split: " + regex->message();
     return nullptr;
   }
-  return [=](const std::string& text, bool, Pieces& out) {
+  return [=](const std::string& text, size_t& front, Pieces& out) {
     std::vector<Match> matches;
     if (!regex->find_all(std::string_view(text), matches)) {
       return false;
@@ -211,7 +225,7 @@ Function by_regex(const std::string& pattern, Behavior behavior, bool invert,
     if (start < text.size()) {
       spans.push_back({start, text.size(), invert});
     }
-    cut(text, spans, behavior, out);
+    cut(text, spans, behavior, front, out);
     return true;
   };
 }
@@ -226,8 +240,9 @@ Function split(const Json& config, std::string& message) {
   const TextPattern pattern = pattern_at(config, "pattern");
   // Without a behavior a text is what lies between pieces, and an expression what pieces are.
   const bool invert = bool_at(config, "invert", name.empty() && pattern.is_regex);
-  return pattern.is_regex ? by_regex(pattern.text, behavior, invert, message)
-                          : by_text(pattern.text, behavior, invert);
+  return pattern.is_regex
+             ? by_regex(pattern.text, regex::Dialect::kOniguruma, behavior, invert, message)
+             : by_text(pattern.text, behavior, invert);
 }
 
 Function metaspace(const Json& config) {
@@ -236,21 +251,24 @@ Function metaspace(const Json& config) {
   const std::string scheme = string_at(config, "prepend_scheme", prefix ? "always" : "never");
   const bool splits = bool_at(config, "split", true);
   const Function cutter = by_text(space, Behavior::kMergedWithNext, false);
-  return [=](const std::string& text, bool first, Pieces& out) {
+  return [=](const std::string& text, size_t& front, Pieces& out) {
     std::string replaced;
-    for (const char c : text) {
-      if (c == ' ') {
+    const size_t before = front;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == ' ') {
         replaced += space;
+        front += i < before ? space.size() - 1 : 0;
       } else {
-        replaced += c;
+        replaced += text[i];
       }
     }
-    const bool wanted = scheme == "always" || (scheme == "first" && first);
+    const bool wanted = scheme == "always" || (scheme == "first" && front > 0);
     if (wanted && replaced.compare(0, space.size(), space) != 0) {
       replaced.insert(0, space);
+      front += front > 0 ? space.size() : 0;
     }
     if (splits) {
-      return cutter(replaced, first, out);
+      return cutter(replaced, front, out);
     }
     add(replaced, 0, replaced.size(), out);
     return true;
@@ -262,23 +280,34 @@ Function byte_level(const Json& config, std::string& message) {
   const bool splits = bool_at(config, "use_regex", true);
   const WordPattern pattern = *known_pattern(patterns::kGpt2);
   const TextPattern other = pattern_at(config, "pattern");
+  const auto spaced = [prefix](const std::string& text) {
+    return prefix && (text.empty() || text[0] != ' ') ? " " + text : text;
+  };
+  // A space that is put in front goes with the first character.
+  const auto spelled = [](size_t front, const std::string& text, const std::string& with_space) {
+    const size_t bytes = front == 0 ? 0 : front + with_space.size() - text.size();
+    return byte_alphabet::encode(with_space.substr(0, bytes)).size();
+  };
   if (splits && !other.text.empty()) {
-    const Function cutter = by_regex(other.text, Behavior::kIsolated, false, message);
+    const Function cutter =
+        by_regex(other.text, regex::Dialect::kRust, Behavior::kIsolated, false, message);
     if (!cutter) {
       return nullptr;
     }
-    return [=](const std::string& text, bool first, Pieces& out) {
+    return [=](const std::string& text, size_t& front, Pieces& out) {
       Pieces words;
-      const bool done =
-          cutter(prefix && (text.empty() || text[0] != ' ') ? " " + text : text, first, words);
+      const std::string with_space = spaced(text);
+      const bool done = cutter(with_space, front, words);
+      front = spelled(front, text, with_space);
       for (const std::string& word : words) {
         out.push_back(byte_alphabet::encode(word));
       }
       return done;
     };
   }
-  return [=](const std::string& text, bool, Pieces& out) {
-    const std::string with_space = prefix && (text.empty() || text[0] != ' ') ? " " + text : text;
+  return [=](const std::string& text, size_t& front, Pieces& out) {
+    const std::string with_space = spaced(text);
+    front = spelled(front, text, with_space);
     if (splits) {
       scan_words(pattern, with_space,
                  [&](std::string_view word) { out.push_back(byte_alphabet::encode(word)); });
@@ -290,7 +319,7 @@ Function byte_level(const Json& config, std::string& message) {
 }
 
 Function by_script() {
-  return [](const std::string& text, bool, Pieces& out) {
+  return [](const std::string& text, size_t& front, Pieces& out) {
     const char* const begin = text.data();
     const char* const end = begin + text.size();
     size_t start = 0;
@@ -302,6 +331,8 @@ Function by_script() {
         // What is in front of the first script goes, as in the reference.
         if (last != 0) {
           add(text, start, static_cast<size_t>(at - begin), out);
+        } else {
+          front -= std::min(front, static_cast<size_t>(at - begin));
         }
         start = static_cast<size_t>(at - begin);
       }
@@ -310,6 +341,8 @@ Function by_script() {
     }
     if (last != 0) {
       add(text, start, text.size(), out);
+    } else {
+      front = 0;
     }
     return true;
   };
@@ -320,11 +353,11 @@ Function bert() {
   const Function marks = by_character(Behavior::kIsolated, [](uint32_t c) {
     return (unicode::properties(c) & unicode::kPunctuation) != 0;
   });
-  return [=](const std::string& text, bool first, Pieces& out) {
+  return [=](const std::string& text, size_t& front, Pieces& out) {
     Pieces pieces;
-    words(text, first, pieces);
+    words(text, front, pieces);
     for (const std::string& piece : pieces) {
-      marks(piece, false, out);
+      marks(piece, front, out);
     }
     return true;
   };
@@ -337,7 +370,7 @@ Function make_function(const Json& config, std::string& message) {
   } else if (type == "Split") {
     return split(config, message);
   } else if (type == "Whitespace") {
-    return by_regex(R"(\w+|[^\w\s]+)", Behavior::kRemoved, true, message);
+    return by_regex(R"(\w+|[^\w\s]+)", regex::Dialect::kRust, Behavior::kRemoved, true, message);
   } else if (type == "WhitespaceSplit") {
     return by_character(Behavior::kRemoved, unicode::is_space);
   } else if (type == "Metaspace") {

@@ -2,6 +2,7 @@
 
 #include <executorch/extension/llm/tokenizers/json.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,14 +17,16 @@ class PreTokenizer {
   /// The pieces of a whole text.
   virtual std::vector<std::string> pre_tokenize(const std::string& input) const {
     std::vector<std::string> pieces{input};
-    split(pieces, true);
+    size_t front = std::min<size_t>(input.size(), 1);
+    split(pieces, front);
     return pieces;
   }
-  /// Cuts pieces further. `first`: the first one is where the text starts. False where a pattern
-  /// took too many steps, or the text became many times as long. A class of the user's may do with
-  /// pre_tokenize() alone.
-  virtual bool split(std::vector<std::string>& pieces, bool first) const {
-    (void)first;
+  /// Cuts pieces further. `front`: how many bytes at the front of the pieces are of the character
+  /// that the text started with before anything was done to it; none where that is not among them.
+  /// False where a pattern took too many steps, or the text became many times as long. A class of
+  /// the user's may do with pre_tokenize() alone.
+  virtual bool split(std::vector<std::string>& pieces, size_t& front) const {
+    (void)front;
     std::vector<std::string> result;
     for (const std::string& piece : pieces) {
       for (std::string& part : pre_tokenize(piece)) {

@@ -93,17 +93,17 @@ std::vector<std::string> ConfiguredPreTokenizer::pre_tokenize(const std::string&
   return PreTokenizer::pre_tokenize(input);
 }
 
-bool ConfiguredPreTokenizer::split(std::vector<std::string>& pieces, bool first) const {
-  return made_ == nullptr || made_->split(pieces, first);
+bool ConfiguredPreTokenizer::split(std::vector<std::string>& pieces, size_t& front) const {
+  return made_ == nullptr || made_->split(pieces, front);
 }
 
 std::vector<std::string> SequencePreTokenizer::pre_tokenize(const std::string& input) const {
   return PreTokenizer::pre_tokenize(input);
 }
 
-bool SequencePreTokenizer::split(std::vector<std::string>& pieces, bool first) const {
+bool SequencePreTokenizer::split(std::vector<std::string>& pieces, size_t& front) const {
   for (const PreTokenizer::Ptr& step : steps_) {
-    if (!step->split(pieces, first)) {
+    if (!step->split(pieces, front)) {
       return false;
     }
   }

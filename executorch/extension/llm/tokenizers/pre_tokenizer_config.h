@@ -50,7 +50,7 @@ class ConfiguredPreTokenizer : public PreTokenizer {
  public:
   explicit ConfiguredPreTokenizer(const PreTokenizerConfig& config) : made_(config.create()) {}
   std::vector<std::string> pre_tokenize(const std::string& input) const override;
-  bool split(std::vector<std::string>& pieces, bool first) const override;
+  bool split(std::vector<std::string>& pieces, size_t& front) const override;
 
  private:
   Ptr made_;
@@ -92,7 +92,7 @@ class SequencePreTokenizer : public PreTokenizer {
   explicit SequencePreTokenizer(std::vector<PreTokenizer::Ptr> pre_tokenizers)
       : steps_(std::move(pre_tokenizers)) {}
   std::vector<std::string> pre_tokenize(const std::string& input) const override;
-  bool split(std::vector<std::string>& pieces, bool first) const override;
+  bool split(std::vector<std::string>& pieces, size_t& front) const override;
 
  private:
   std::vector<PreTokenizer::Ptr> steps_;

@@ -24,7 +24,7 @@ class Compiler {
         add({Op::kSet, node.set});
         return true;
       case Node::Kind::kAnchor:
-        add({node.anchor});
+        add({node.anchor, node.set});
         return true;
       case Node::Kind::kAll:
         return std::all_of(node.children.begin(), node.children.end(),
@@ -167,14 +167,14 @@ class Compiler {
 
 }  // namespace
 
-bool compile(std::string_view pattern, Program& program, std::string& message) {
+bool compile(std::string_view pattern, Dialect dialect, Program& program, std::string& message) {
   program = {};
   if (pattern.size() > 65536 || !utf8::is_valid(pattern)) {
     message = "the pattern is not UTF-8, or longer than 64 KiB";
     return false;
   }
   Node root;
-  if (!parse(pattern, program, root, message)) {
+  if (!parse(pattern, dialect, program, root, message)) {
     return false;
   }
   Compiler compiler(program, message);

@@ -8,6 +8,15 @@
 
 namespace tokenizers::regex {
 
+/// What a pattern means where engines differ. Vocabularies of tiktoken come with patterns for
+/// Rust's engine, a tokenizer.json with patterns for Oniguruma, which reads Ruby's syntax.
+enum class Dialect {
+  /// `^` and `$` are the ends of the text, `{n,m}+` gives nothing back.
+  kRust,
+  /// `^` and `$` are the ends of lines, `{n,m}+` repeats the interval, `[[:alpha:]]` is a class.
+  kOniguruma,
+};
+
 /// A set of characters: categories, flags (see unicode.h) and ranges, possibly all others instead.
 struct CharacterSet {
   uint32_t categories = 0;
@@ -43,9 +52,11 @@ enum class Op : uint8_t {
   kProgress,
   kTextStart,
   kTextEnd,
-  /// Before the last line break of a text, too.
+  /// Before a line break that ends the text, too.
+  kLastLineEnd,
   kLineStart,
   kLineEnd,
+  /// Between a character of set a and one that is none, or an end of the text.
   kWordBoundary,
   kNoWordBoundary,
   kMatch,
@@ -65,6 +76,6 @@ struct Program {
 };
 
 /// False where the pattern is not understood; `message` then says where and why.
-bool compile(std::string_view pattern, Program& program, std::string& message);
+bool compile(std::string_view pattern, Dialect dialect, Program& program, std::string& message);
 
 }  // namespace tokenizers::regex

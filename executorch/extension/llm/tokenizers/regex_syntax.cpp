@@ -18,7 +18,8 @@ constexpr const char kCategories[] = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmSc
 
 class Parser {
  public:
-  Parser(std::string_view pattern, Program& program) : text_(pattern), program_(program) {}
+  Parser(std::string_view pattern, Dialect dialect, Program& program)
+      : text_(pattern), ruby_(dialect == Dialect::kOniguruma), program_(program) {}
 
   bool parse(Node& root) {
     return alternatives(root, 0) && (at_ == text_.size() || fail("a ) without ("));
@@ -103,6 +104,7 @@ class Parser {
     while (more()) {
       uint32_t least = 0;
       uint32_t most = kUnbounded;
+      const size_t start = at_;
       if (take("*")) {
       } else if (take("+")) {
         least = 1;
@@ -115,8 +117,12 @@ class Parser {
       repeat.kind = Node::Kind::kRepeat;
       repeat.least = least;
       repeat.most = most;
-      repeat.lazy = take("?");
-      const bool possessive = !repeat.lazy && take("+");
+      // In Ruby's syntax + behind an interval repeats it, and ? behind {n} makes it optional.
+      const std::string_view taken = text_.substr(start, at_ - start);
+      const bool interval = ruby_ && taken[0] == '{';
+      const bool fixed = interval && taken.find(',') == std::string_view::npos;
+      repeat.lazy = !fixed && take("?");
+      const bool possessive = !repeat.lazy && !interval && take("+");
       repeat.children.push_back(std::move(item));
       item = std::move(repeat);
       if (possessive) {
@@ -209,25 +215,32 @@ class Parser {
   void anchor(Node& node, Op op) {
     node.kind = Node::Kind::kAnchor;
     node.anchor = op;
+    if (op == Op::kWordBoundary || op == Op::kNoWordBoundary) {
+      CharacterSet words;
+      word(words, false);
+      node.set = add(std::move(words));
+    }
+  }
+
+  /// Outside of classes Oniguruma's words have these characters of Latin-1, too.
+  void word(CharacterSet& set, bool in_class) const {
+    set.flags = ruby_ ? unicode::kOnigurumaWord : unicode::kWord;
+    if (ruby_ && !in_class) {
+      set.ranges = {{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}};
+    }
   }
 
   bool atom(Node& node, int depth) {
     if (take("(")) {
       return group(node, depth);
     }
-    if (take("^")) {
-      anchor(node, Op::kLineStart);
-      return true;
-    }
-    if (take("$")) {
-      anchor(node, Op::kLineEnd);
-      return true;
-    }
-    constexpr std::pair<const char*, Op> kAnchors[] = {{"\\A", Op::kTextStart},
-                                                       {"\\z", Op::kTextEnd},
-                                                       {"\\Z", Op::kLineEnd},
-                                                       {"\\b", Op::kWordBoundary},
-                                                       {"\\B", Op::kNoWordBoundary}};
+    const std::pair<const char*, Op> kAnchors[] = {{"^", ruby_ ? Op::kLineStart : Op::kTextStart},
+                                                   {"$", ruby_ ? Op::kLineEnd : Op::kTextEnd},
+                                                   {"\\A", Op::kTextStart},
+                                                   {"\\z", Op::kTextEnd},
+                                                   {"\\Z", ruby_ ? Op::kLastLineEnd : Op::kTextEnd},
+                                                   {"\\b", Op::kWordBoundary},
+                                                   {"\\B", Op::kNoWordBoundary}};
     for (const auto& [name, op] : kAnchors) {
       if (take(name)) {
         anchor(node, op);
@@ -243,7 +256,7 @@ class Parser {
         return false;
       }
     } else if (take("\\")) {
-      if (!escape(set)) {
+      if (!escape(set, false)) {
         return false;
       }
     } else if (std::strchr("*+?", text_[at_]) != nullptr) {
@@ -269,6 +282,16 @@ class Parser {
         return fail("an intersection of classes, which is not supported,");
       }
       CharacterSet item;
+      if (ruby_ && take("[:")) {
+        const size_t end = text_.find(":]", at_);
+        item.negated = take("^");
+        if (end == std::string_view::npos || !named(text_.substr(at_, end - at_), item)) {
+          return fail("an unknown POSIX class");
+        }
+        at_ = end + 2;
+        set.nested.push_back(std::move(item));
+        continue;
+      }
       if (take("[")) {
         if (!character_class(item, depth + 1)) {
           return false;
@@ -278,7 +301,7 @@ class Parser {
       }
       uint32_t low = 0;
       if (take("\\")) {
-        if (!escape(item)) {
+        if (!escape(item, true)) {
           return false;
         }
         if (item.ranges.size() != 1 || item.negated ||
@@ -295,7 +318,7 @@ class Parser {
         ++at_;
         CharacterSet end;
         if (take("\\")) {
-          if (!escape(end) || end.ranges.size() != 1) {
+          if (!escape(end, true) || end.ranges.size() != 1) {
             return fail("a range that ends with a class");
           }
           high = end.ranges[0].first;
@@ -311,11 +334,64 @@ class Parser {
     return take("]") || fail("a [ without ]");
   }
 
-  bool escape(CharacterSet& set) {
+  /// The set of one of POSIX's names, as Oniguruma understands it.
+  bool named(std::string_view name, CharacterSet& set) const {
+    const auto from = [](unicode::Category first, unicode::Category last) {
+      return (2u << last) - (1u << first);
+    };
+    const uint32_t none = 1u << unicode::kUnassigned | 1u << unicode::kSurrogate;
+    if (name == "alpha") {
+      set.flags = unicode::kOnigurumaAlpha;
+    } else if (name == "upper") {
+      set.flags = unicode::kOnigurumaUpper | (any_case_ ? unicode::kOnigurumaLower : 0u);
+    } else if (name == "lower") {
+      set.flags = unicode::kOnigurumaLower | (any_case_ ? unicode::kOnigurumaUpper : 0u);
+    } else if (name == "word") {
+      set.flags = unicode::kOnigurumaWord;
+    } else if (name == "digit") {
+      set.categories = 1u << unicode::kDecimalDigit;
+    } else if (name == "alnum") {
+      set.flags = unicode::kOnigurumaAlpha;
+      set.categories = 1u << unicode::kDecimalDigit;
+    } else if (name == "space") {
+      set.spaces = true;
+    } else if (name == "blank") {
+      set.categories = 1u << unicode::kSpaceSeparator;
+      set.ranges.emplace_back('\t', '\t');
+    } else if (name == "punct") {
+      set.categories = from(unicode::kConnector, unicode::kOtherSymbol);
+    } else if (name == "cntrl") {
+      set.categories = 1u << unicode::kControl;
+    } else if (name == "graph") {
+      set.negated = !set.negated;
+      set.spaces = true;
+      set.categories = none | 1u << unicode::kControl;
+    } else if (name == "print") {
+      set.negated = !set.negated;
+      set.categories = none | from(unicode::kLineSeparator, unicode::kControl);
+    } else if (name == "xdigit") {
+      set.ranges = {{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
+    } else if (name == "ascii") {
+      set.ranges.emplace_back(0, 127);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool escape(CharacterSet& set, bool in_class) {
     if (!more()) {
       return fail("a \\ at the end");
     }
     const uint32_t c = next();
+    if (ruby_ && (c == 'h' || c == 'H')) {
+      set.negated = c == 'H';
+      return named("xdigit", set);
+    }
+    if (ruby_ && (c == 'p' || c == 'P') && (!more() || text_[at_] != '{')) {
+      set.ranges.emplace_back(c, c);
+      return true;
+    }
     constexpr char kControls[] = "n\nr\rt\tf\fv\va\ae\x1b";
     for (const char* at = kControls; *at != 0; at += 2) {
       if (c == static_cast<uint32_t>(*at)) {
@@ -340,13 +416,13 @@ class Parser {
         set.negated = true;
         [[fallthrough]];
       case 'w':
-        set.flags = unicode::kWord;
+        word(set, in_class);
         return true;
       case 'P':
         set.negated = true;
         [[fallthrough]];
       case 'p':
-        return property(set);
+        return property(set, in_class);
       case 'x':
       case 'u':
         return code_point(set, c == 'x' ? 2 : 4);
@@ -359,7 +435,24 @@ class Parser {
     }
   }
 
-  bool property(CharacterSet& set) {
+  /// Whether two names of a property are the same: Oniguruma looks at letters only, of either case.
+  bool same(std::string_view a, std::string_view b) const {
+    if (!ruby_) {
+      return a == b;
+    }
+    const auto plain = [](std::string_view name) {
+      std::string letters;
+      for (const char c : name) {
+        if (c != ' ' && c != '-' && c != '_') {
+          letters += static_cast<char>(std::tolower(static_cast<uint8_t>(c)));
+        }
+      }
+      return letters;
+    };
+    return plain(a) == plain(b);
+  }
+
+  bool property(CharacterSet& set, bool in_class) {
     std::string name;
     if (take("{")) {
       if (take("^")) {
@@ -374,9 +467,28 @@ class Parser {
     } else if (more()) {
       name += text_[at_++];
     }
+    if (ruby_) {
+      constexpr std::pair<const char*, const char*> kPosix[] = {
+          {"Alpha", "alpha"},       {"Alphabetic", "alpha"}, {"Upper", "upper"},
+          {"Uppercase", "upper"},   {"Lower", "lower"},      {"Lowercase", "lower"},
+          {"Digit", "digit"},       {"Alnum", "alnum"},      {"Space", "space"},
+          {"White_Space", "space"}, {"Blank", "blank"},      {"Cntrl", "cntrl"},
+          {"Graph", "graph"},       {"Print", "print"},      {"XDigit", "xdigit"},
+          {"ASCII", "ascii"}};
+      if (same(name, "Word")) {
+        word(set, in_class);
+        return true;
+      }
+      for (const auto& [property, posix] : kPosix) {
+        if (same(name, property)) {
+          return named(posix, set);
+        }
+      }
+    }
     constexpr std::pair<const char*, const char*> kLongNames[] = {{"Letter", "L"},
                                                                   {"Number", "N"},
                                                                   {"Punctuation", "P"},
+                                                                  {"Punct", "P"},
                                                                   {"Symbol", "S"},
                                                                   {"Mark", "M"},
                                                                   {"Separator", "Z"},
@@ -387,7 +499,7 @@ class Parser {
                                                                   {"Script=Han", "Han"},
                                                                   {"sc=Han", "Han"}};
     for (const auto& [longer, shorter] : kLongNames) {
-      name = name == longer ? shorter : name;
+      name = same(name, longer) ? shorter : name;
     }
     if (name == "Han") {
       set.flags = unicode::kHan;
@@ -395,7 +507,7 @@ class Parser {
     }
     for (uint32_t i = 0; i < unicode::kCategories; ++i) {
       const std::string_view category(kCategories + 2 * i, 2);
-      if (!name.empty() && category.substr(0, name.size()) == name) {
+      if (!name.empty() && same(category.substr(0, name.size()), name)) {
         set.categories |= 1u << i;
       }
     }
@@ -422,6 +534,7 @@ class Parser {
   }
 
   std::string_view text_;
+  bool ruby_;
   Program& program_;
   size_t at_ = 0;
   size_t quantified_ = 0;
@@ -453,8 +566,9 @@ bool CharacterSet::compute(uint32_t c) const {
   return found != negated;
 }
 
-bool parse(std::string_view pattern, Program& program, Node& root, std::string& message) {
-  Parser parser(pattern, program);
+bool parse(std::string_view pattern, Dialect dialect, Program& program, Node& root,
+           std::string& message) {
+  Parser parser(pattern, dialect, program);
   if (!parser.parse(root)) {
     message = parser.message;
     return false;

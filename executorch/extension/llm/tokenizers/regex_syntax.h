@@ -27,6 +27,7 @@ struct Node {
 
 /// Reads `pattern`, which is UTF-8, into `root`, and its sets of characters into `program`. False,
 /// with `message` saying what is wrong at which byte, for a pattern that is not understood.
-bool parse(std::string_view pattern, Program& program, Node& root, std::string& message);
+bool parse(std::string_view pattern, Dialect dialect, Program& program, Node& root,
+           std::string& message);
 
 }  // namespace tokenizers::regex

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tokenizers {
 
@@ -15,6 +16,10 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens = true)
       : tokenizer_(&tokenizer), skip_special_tokens_(skip_special_tokens) {}
 
+  /// Before the first push(): the text goes on behind these tokens, possibly inside a character,
+  /// which then comes whole.
+  void follow(const std::vector<uint64_t>& text);
+
   /// The text that is complete now that `token` has come; may be empty.
   Result<std::string> push(uint64_t token);
 
@@ -22,10 +27,17 @@ class StreamDecoder {
   std::string finish();
 
  private:
+  Result<std::string> added_to_pair(uint64_t token);
+  Result<std::string> added_to_all(uint64_t token);
+
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
   bool has_previous_ = false;
   uint64_t previous_ = 0;
+  /// Where tokens do not depend on the previous one alone: the last tokens, and how much of what
+  /// they spell together has been given.
+  std::vector<uint64_t> last_;
+  size_t given_ = 0;
   std::string waiting_;
 };
 

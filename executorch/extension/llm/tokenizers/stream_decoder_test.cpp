@@ -47,6 +47,28 @@ TEST(StreamDecoder, HoldsBackHalfACharacter) {
   EXPECT_EQ(stream("🙂"), (std::vector<std::string>{"", "", "", "🙂", ""}));
 }
 
+TEST(StreamDecoder, GoesOnInsideACharacterOfTheTextInFront) {
+  const Bytes tokenizer;
+  const std::string text = "aé🙂";
+  for (size_t cut = 0; cut < text.size(); ++cut) {
+    StreamDecoder decoder(tokenizer, false);
+    std::vector<uint64_t> before;
+    for (const char c : text.substr(0, cut)) {
+      before.push_back(static_cast<uint8_t>(c));
+    }
+    decoder.follow(before);
+    std::string shown;
+    for (const char c : text.substr(cut)) {
+      shown += *decoder.push(static_cast<uint8_t>(c));
+    }
+    shown += decoder.finish();
+    EXPECT_EQ(shown, cut == 0 ? text : cut < 3 ? "é🙂" : "🙂") << cut;
+  }
+  StreamDecoder decoder(tokenizer, false);
+  decoder.follow({0x80, 0x80, 0x80, 0x80, 0x80});
+  EXPECT_EQ(*decoder.push('a'), "a");
+}
+
 TEST(StreamDecoder, ReplacesWhatCanNeverBecomeACharacter) {
   EXPECT_EQ(stream("\xe2\x82"), (std::vector<std::string>{"", "", "\ufffd"}));
   EXPECT_EQ(stream("\xffz"), (std::vector<std::string>{"\ufffd", "z", ""}));

@@ -50,6 +50,9 @@ class Tokenizer {
   virtual Result<std::string> decode_bytes(const std::vector<uint64_t>& tokens,
                                            bool skip_special_tokens = false) const;
 
+  /// Whether what a token adds to a text depends on no other token than the one before it.
+  virtual bool decodes_by_pairs() const { return true; }
+
   /// The bytes that `token` stands for inside a text (a sentence's first word keeps its space), for
   /// tables of what may follow. A special token gives the text that it is written as.
   virtual Result<std::string> token_bytes(uint64_t token) const;

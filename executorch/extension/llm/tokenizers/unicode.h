@@ -55,6 +55,11 @@ enum Flag : uint32_t {
   kWord = 32 << 6,
   /// An accent as Bert's normalizer sees it: fewer characters.
   kBertAccent = 32 << 7,
+  /// [[:alpha:]], [[:upper:]], [[:lower:]] and [[:word:]] of Oniguruma.
+  kOnigurumaAlpha = 32 << 8,
+  kOnigurumaUpper = 32 << 9,
+  kOnigurumaLower = 32 << 10,
+  kOnigurumaWord = 32 << 11,
 };
 
 /// Bits of scan_class(), for scanners of words.

@@ -1,9 +1,9 @@
 #include <executorch/extension/llm/tokenizers/unicode_regex.h>
 
-#include <executorch/extension/llm/tokenizers/unicode.h>
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tokenizers {
 
@@ -100,7 +100,7 @@ class Matcher {
         return true;
       default:
         ++pc;
-        return anchored(i.op, at);
+        return anchored(i, at);
     }
   }
 
@@ -179,24 +179,24 @@ class Matcher {
     return ends_here ? start : at - 1;
   }
 
-  bool is_word(const char* at) const {
-    return (unicode::properties(utf8::decode(at, end_).code_point) & unicode::kWord) != 0;
-  }
-
-  bool anchored(Op op, const char* at) const {
-    switch (op) {
+  bool anchored(const Instruction& i, const char* at) const {
+    switch (i.op) {
       case Op::kTextStart:
         return at == begin_;
       case Op::kTextEnd:
         return at == end_;
+      case Op::kLastLineEnd:
+        return at == end_ || (at + 1 == end_ && *at == '\n');
       case Op::kLineStart:
-        return at == begin_;
+        // No line starts behind a line break that ends the text.
+        return at == begin_ || (at < end_ && at[-1] == '\n');
       case Op::kLineEnd:
-        return at == end_;
+        return at == end_ || *at == '\n';
       default: {
-        const bool left = at > begin_ && is_word(before(at));
-        const bool right = at < end_ && is_word(at);
-        return (left != right) == (op == Op::kWordBoundary);
+        const regex::CharacterSet& words = program_.sets[i.a];
+        const bool left = at > begin_ && words.has(utf8::decode(before(at), end_).code_point);
+        const bool right = at < end_ && words.has(utf8::decode(at, end_).code_point);
+        return (left != right) == (i.op == Op::kWordBoundary);
       }
     }
   }
@@ -209,6 +209,11 @@ class Matcher {
   std::vector<Frame> frames_;
 };
 
+std::string& failure() {
+  static thread_local std::string text;
+  return text;
+}
+
 FallbackRegexFn& fallback() {
   static FallbackRegexFn fn = nullptr;
   return fn;
@@ -216,9 +221,14 @@ FallbackRegexFn& fallback() {
 
 }  // namespace
 
-Error UnicodeRegex::compile(const std::string& pattern) {
+Error UnicodeRegex::compile(const std::string& pattern, regex::Dialect dialect) {
   message_.clear();
-  return regex::compile(pattern, program_, message_) ? Error::Ok : Error::RegexFailure;
+  pattern_ = pattern;
+  return regex::compile(pattern, dialect, program_, message_) ? Error::Ok : Error::RegexFailure;
+}
+
+std::string UnicodeRegex::take_failure() {
+  return std::exchange(failure(), "");
 }
 
 bool UnicodeRegex::find_all(std::string_view text, std::vector<Match>& matches) const {
@@ -228,14 +238,22 @@ bool UnicodeRegex::find_all(std::string_view text, std::vector<Match>& matches) 
   Matcher matcher(program_, text);
   const char* const begin = text.data();
   const char* const end = begin + text.size();
-  // A search may match nothing at the end of the last match.
+  const char* last = nullptr;
   for (const char* at = begin; at <= end;) {
     const char* const after = matcher.run(0, at);
     if (matcher.exhausted) {
+      constexpr size_t kShown = 40;
+      const auto where = static_cast<size_t>(at - begin);
+      failure() = "the pattern " + pattern_.substr(0, 400) + " takes too many steps at byte " +
+                  std::to_string(where) + " of " + std::to_string(text.size()) + ", before \"" +
+                  utf8::valid(text.substr(where, kShown)) + "\"";
+      TK_LOG(Error, "%s", failure().c_str());
       return false;
     }
-    if (after != nullptr) {
+    // Nothing is no match at the end of the last one.
+    if (after != nullptr && after != last) {
       matches.push_back({static_cast<size_t>(at - begin), static_cast<size_t>(after - begin)});
+      last = after;
     }
     if (after != nullptr && after > at) {
       at = after;

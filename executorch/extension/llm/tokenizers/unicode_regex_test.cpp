@@ -5,9 +5,10 @@
 namespace tokenizers {
 namespace {
 
-std::vector<std::string> matches(const std::string& pattern, const std::string& text) {
+std::vector<std::string> matches(const std::string& pattern, const std::string& text,
+                                 regex::Dialect dialect = regex::Dialect::kRust) {
   UnicodeRegex regex;
-  EXPECT_EQ(regex.compile(pattern), Error::Ok) << regex.message();
+  EXPECT_EQ(regex.compile(pattern, dialect), Error::Ok) << regex.message();
   std::vector<std::string> found;
   for (const Match& match : regex.find_all(text)) {
     found.push_back(text.substr(match.start, match.end - match.start));
@@ -32,6 +33,41 @@ TEST(UnicodeRegex, GoesBackOverBytesThatAreNoCharacters) {
     EXPECT_EQ(matches("[^b]{1,9}b", bytes).size(), 0u);
     EXPECT_EQ(matches("(?<=[^b])b", bytes + "b"), std::vector<std::string>{"b"});
   }
+}
+
+TEST(UnicodeRegex, ReadsTheSyntaxOfItsDialect) {
+  using Texts = std::vector<std::string>;
+  struct Case {
+    const char* pattern;
+    const char* text;
+    Texts rust;
+    Texts oniguruma;
+  };
+  const Case cases[] = {{"[[:alpha:]]+", "ab: c", {"a", ":"}, {"ab", "c"}},
+                        {"^.", "a\nb", {"a"}, {"a", "b"}},
+                        {".$", "a\nb", {"b"}, {"a", "b"}},
+                        {".\\Z", "a\n", {}, {"a"}},
+                        {"\\d{1,3}+", "1234", {"123", "4"}, {"1234"}},
+                        {"\\d{1,3}+\\d", "1234", {"1234"}, {"1234"}},
+                        {"a{2}?", "aaa", {"aa"}, {"aa", ""}},
+                        {"\\w+", "a²_½\u200db", {"a", "_", "\u200db"}, {"a²_½", "b"}},
+                        {"\\b_", "a²_", {"_"}, {}},
+                        {"a{2}?|b", "b", {"b"}, {"", ""}}};
+  for (const Case& c : cases) {
+    EXPECT_EQ(matches(c.pattern, c.text), c.rust) << c.pattern;
+    EXPECT_EQ(matches(c.pattern, c.text, regex::Dialect::kOniguruma), c.oniguruma) << c.pattern;
+  }
+}
+
+TEST(UnicodeRegex, SaysWhichPatternTakesTooManySteps) {
+  UnicodeRegex regex;
+  ASSERT_EQ(regex.compile("(a|b)*?c|\\S"), Error::Ok);
+  EXPECT_EQ(UnicodeRegex::take_failure(), "");
+  EXPECT_LT(regex.find_all(std::string(3000, 'a')).size(), 3000u);
+  const std::string failure = UnicodeRegex::take_failure();
+  EXPECT_EQ(failure.find("the pattern (a|b)*?c|\\S takes too many steps at byte "), 0u) << failure;
+  EXPECT_NE(failure.find(" of 3000, before \"aaaa"), std::string::npos) << failure;
+  EXPECT_EQ(UnicodeRegex::take_failure(), "");
 }
 
 }  // namespace tokenizers

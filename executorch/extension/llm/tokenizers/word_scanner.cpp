@@ -45,7 +45,11 @@ constexpr Known kKnown[] = {
 
 }  // namespace
 
-std::optional<WordPattern> known_pattern(std::string_view regex) {
+std::optional<WordPattern> known_pattern(std::string_view regex, regex::Dialect dialect) {
+  // The scanners cut long numbers, which Oniguruma's {1,3}+ does not.
+  if (dialect == regex::Dialect::kOniguruma && regex.find("}+") != std::string_view::npos) {
+    return std::nullopt;
+  }
   for (const Known& known : kKnown) {
     if (known.regex == regex) {
       return known.pattern;

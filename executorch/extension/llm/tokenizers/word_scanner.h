@@ -1,5 +1,6 @@
 #pragma once
 
+#include <executorch/extension/llm/tokenizers/regex_program.h>
 #include <executorch/extension/llm/tokenizers/unicode.h>
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
@@ -40,7 +41,8 @@ struct WordPattern {
 };
 
 /// The pattern, where `regex` is one of those that scan_words() knows.
-std::optional<WordPattern> known_pattern(std::string_view regex);
+std::optional<WordPattern> known_pattern(std::string_view regex,
+                                         regex::Dialect dialect = regex::Dialect::kRust);
 
 namespace internal {
 
