@@ -13,12 +13,14 @@ from torch.export import Dim, ExportedProgram, export
 from executorch.exir import NotCausalError, make_incremental, to_edge, to_edge_transform_and_lower
 from executorch.runtime import Runtime
 from tests.incremental.models import (
+    BY_LENGTH,
     CAUSAL,
     MOST_TOKENS,
     NOT_CAUSAL,
     VOCABULARY,
     Alibi,
     AllPositions,
+    ByLength,
     Model,
     Rotary,
     Triangle,
@@ -103,6 +105,27 @@ def test_what_looks_ahead_is_refused_with_node_and_line(kind: type[nn.Module]) -
     assert error.value.node_name in {n.name for n in program.graph.nodes}
     assert "models.py:" in str(error.value)
     assert str(program.graph) == before
+
+
+@pytest.mark.parametrize("how", BY_LENGTH)
+def test_what_the_number_of_tokens_changes_is_refused_with_node_and_line(how: str) -> None:
+    place, change, operator = BY_LENGTH[how]
+    torch.manual_seed(0)
+    program = exported(ByLength(place, change))
+    with pytest.raises(NotCausalError, match="changes with the number of tokens") as error:
+        make_incremental(program)
+    assert f"({operator}): " in str(error.value)
+    assert error.value.node_name in {n.name for n in program.graph.nodes}
+    assert "models.py:" in str(error.value)
+
+
+def test_numbers_that_cannot_be_made_are_refused_with_node_and_line() -> None:
+    class LastByReciprocal(Model):
+        def forward(self, ids: Tensor) -> Tensor:
+            return super().forward(ids) * (1 / ids.shape[1])
+
+    with pytest.raises(NotCausalError, match="which cannot be traced\n  at .*_test.py:"):
+        make_incremental(exported(made(LastByReciprocal)))
 
 
 def test_only_new_tokens_are_computed() -> None:

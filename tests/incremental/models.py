@@ -4,6 +4,8 @@ that look ahead, each in another way."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -124,7 +126,26 @@ class LastByIndex(Model):
         return self.head(self.hidden(ids)[:, [-1], :]), None
 
 
-CAUSAL = (Model, Triangle, SoftCap, Window, Alibi, Rotary, AllPositions, LastByIndex)
+class LastByLength(Model):
+    """Nothing is kept of what the number of tokens changes."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return super().forward(ids) / ids.shape[1]
+
+
+class SameForEachLength(Triangle):
+    """Numbers of the length that are the same for each, and cuts that leave all."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q * torch.sym_min(n, 1) @ k[:, :, :n].transpose(-2, -1)
+        scores = scores[..., :n].masked_fill(self.triangle[:, :, :n, :n] == 0, float("-inf"))
+        return F.softmax(scores, -1) @ v
+
+
+CAUSAL = (
+    Model, Triangle, SoftCap, Window, Alibi, Rotary, AllPositions, LastByIndex, LastByLength,
+    SameForEachLength,
+)  # fmt: skip
 
 
 class LooksAheadAtOneLength(Triangle):
@@ -203,6 +224,43 @@ class LastAddedToAll(Model):
         return self.head(x + x[:, -1:])
 
 
+class RowByLength(Model):
+    def positions(self, n: int) -> Tensor:
+        return self.position.weight[n - 1]
+
+
+class TableTimesLength(Model):
+    def positions(self, n: int) -> Tensor:
+        table = super().positions(n)
+        return torch.add(table, table, alpha=n)
+
+
+class InterleavedTable(Model):
+    """Of two tables one after the other, which is begun later in longer texts, each second row."""
+
+    def positions(self, n: int) -> Tensor:
+        places = torch.arange(n)
+        return self.position(torch.stack([places, places * 0]).view(-1)[::2])
+
+
+class PositionsByToken(Model):
+    """Each token looks up the place that its id says, of those that the text has."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        table = self.positions(ids.shape[1])
+        return self.head(self.hidden(ids) + F.embedding(ids % 3, table))[:, -1]
+
+
+class TokensByPosition(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(F.embedding(torch.arange(ids.shape[1]), self.hidden(ids)[0]))
+
+
+class SumOfCopies(AllPositions):
+    def forward(self, ids: Tensor) -> Tensor:
+        return super().forward(ids)[:, None].expand(-1, ids.shape[1], -1, -1).sum(1)
+
+
 # What the message must name.
 NOT_CAUSAL = {
     LooksAheadAtOneLength: "its value changes with the number of tokens: for 17",
@@ -217,4 +275,63 @@ NOT_CAUSAL = {
     Dropout: "dropout in training mode",
     Backwards: "does not keep tokens apart, or in their order",
     LastAddedToAll: "what the last token gave would reach earlier ones",
+    RowByLength: "its value changes with the number of tokens",
+    TableTimesLength: "its value changes with the number of tokens",
+    InterleavedTable: "its value changes with the number of tokens",
+    PositionsByToken: "it picks among tokens or positions",
+    TokensByPosition: "it picks among tokens or positions",
+    SumOfCopies: "is no dim of tokens, but as long",
+}
+
+
+class ByLength(Model):
+    """A number computed from the number of tokens changes what is computed at one place."""
+
+    def __init__(self, place: str, change: Callable[[Any, int], Tensor]) -> None:
+        super().__init__()
+        self.place = place
+        self.change = change
+
+    def changed(self, place: str, value: Tensor, n: int) -> Tensor:
+        return self.change(value, n) if place == self.place else value
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        v = self.changed("values", v, n)
+        if self.place == "product":
+            scores = self.change((q[0], k[0].transpose(1, 2)), n)[None]
+        else:
+            scores = self.changed("scores", q @ k.transpose(-2, -1), n)
+        weights = F.softmax(scores.masked_fill(~_causal(n), float("-inf")), -1)
+        return self.changed("weights", weights, n) @ v
+
+    def forward(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        return self.changed("logits", self.head(self.hidden(self.changed("ids", ids, n))), n)
+
+
+# Place, what is done there, and the operator that the message must name.
+BY_LENGTH: dict[str, tuple[str, Callable[[Any, int], Tensor], str]] = {
+    "remainder of ids": ("ids", lambda ids, n: ids % n, "remainder.Scalar"),
+    "compared": ("ids", lambda ids, n: ids * (ids < n), "lt.Scalar"),
+    "times": ("values", lambda x, n: x * n, "mul.Tensor"),
+    "over": ("values", lambda x, n: x / n, "div.Tensor"),
+    "plus": ("values", lambda x, n: x + n * 0.1, "add.Tensor"),
+    "power": ("values", lambda x, n: x**n, "pow.Tensor_Scalar"),
+    "clamp": ("values", lambda x, n: x.clamp(max=n * 0.05), "clamp.default"),
+    "alpha": ("values", lambda x, n: torch.add(x, x, alpha=n), "add.Tensor"),
+    "fill": ("values", lambda x, n: x.masked_fill(x > 0, n), "masked_fill.Scalar"),
+    "where": ("values", lambda x, n: torch.where(x > 0, x, n * 1.0), "where.ScalarOther"),
+    "at least ten": ("values", lambda x, n: x * torch.sym_max(n, 10), "mul.Tensor"),
+    "turned": ("values", lambda x, n: x.roll(n, 3), "roll.default"),
+    "picked": ("values", lambda x, n: x + x[..., n % 4, None], "select.int"),
+    "cut": ("values", lambda x, n: x + x.narrow(3, n % 4, 1), "narrow.default"),
+    "scores times": ("scores", lambda x, n: x * (1 / n), "mul.Tensor"),
+    "scores over": ("scores", lambda x, n: x / n, "div.Tensor"),
+    "weights times": ("weights", lambda x, n: x * n, "mul.Tensor"),
+    "alpha of a product": (
+        "product",
+        lambda x, n: torch.baddbmm(torch.zeros(1, 1, 1), *x, alpha=1 / n),
+        "baddbmm.default",
+    ),
+    "logits of all": ("logits", lambda x, n: x * n, "mul.Tensor"),
 }

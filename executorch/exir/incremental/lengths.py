@@ -49,8 +49,12 @@ _LOCAL = {
     aten.index.Tensor, aten._assert_tensor_metadata.default, aten.split.Tensor,
     aten.chunk.default, aten.repeat_interleave.self_int, operator.getitem,
 }  # fmt: skip
-_FILLED = {aten.full.default, aten.full_like.default, aten.new_full.default}
-_SCALARS = {aten.scalar_tensor.default}
+# The argument that says how many entries there are, not what they are.
+_SIZES: dict[Any, int] = {
+    aten.ones.default: 0, aten.zeros.default: 0, aten.full.default: 0, aten.new_ones.default: 1,
+    aten.new_zeros.default: 1, aten.new_full.default: 1, aten.expand.default: 1,
+    aten.slice.Tensor: 3, aten.arange.default: 0, aten.arange.start: 1, aten.arange.start_step: 1,
+}  # fmt: skip
 _ARANGES = {aten.arange.default: 0, aten.arange.start: 1, aten.arange.start_step: 1}
 _FIXED_SHAPE = {aten.view.default, aten.reshape.default, aten._unsafe_view.default}
 
@@ -64,6 +68,19 @@ def depends_on(value: Any, symbol: sympy.Symbol) -> bool:
     """Whether the shape of a fake tensor, or a number, is one of the token dimension's."""
     sizes = value.shape if isinstance(value, Tensor) else [value]
     return any(isinstance(n, _SYMBOLIC) and symbol in n.node.expr.free_symbols for n in sizes)
+
+
+def symbolic_numbers(args: Any) -> list[Node]:
+    """The symbolic numbers among arguments."""
+    found: list[Node] = []
+
+    def look(node: Node) -> Node:
+        if isinstance(node.meta.get("val"), _SYMBOLIC):
+            found.append(node)
+        return node
+
+    map_arg(args, look)
+    return found
 
 
 class LengthValues:
@@ -87,6 +104,29 @@ class LengthValues:
 
     def at(self, node: Node, length: int) -> Any:
         return self._compute(node, length, {})
+
+    def changes(self, number: Node) -> bool:
+        """Whether a symbolic number may differ from one length to another."""
+        value = number.meta["val"]
+        expression = value.node.expr
+        if not expression.free_symbols:
+            return False
+        if expression.free_symbols != {self.symbol}:
+            return True
+        if not value.node.shape_env.bound_sympy(expression).is_singleton():
+            return True
+        # The range that is known of the dim may begin above 1.
+        return bool(self.number(value, 1) != self.number(value, self.maximum))
+
+    def require_same_numbers(self, node: Node) -> None:
+        """Raise NotCausalError where a number that differs between lengths would change what
+        earlier tokens gave."""
+        for number in symbolic_numbers((arguments(node), node.kwargs)):
+            if self.changes(number):
+                expression = number.meta["val"].node.expr
+                is_length = expression.free_symbols == {self.symbol}
+                what = "changes with the number of tokens" if is_length else "depends on data"
+                raise NotCausalError(node, f"its operand {number.name} = {expression} {what}")
 
     def prove(self, nodes: list[Node]) -> None:
         """Raise NotCausalError unless all are prefix-stable."""
@@ -162,29 +202,35 @@ class LengthValues:
         target = node.target
         if target in _ARANGES:
             first = arguments(node)[0] if len(arguments(node)) > 1 else 0
-            return (
-                None if not isinstance(first, Node) else "it begins at a number that depends on T"
-            )
+            if isinstance(first, Node):
+                return "it begins at a number that depends on T"
         if target is aten.slice.Tensor:
             start = arguments(node)[2] if len(arguments(node)) > 2 else 0
-            is_first = start is None or (isinstance(start, int) and start >= 0)
-            return None if is_first else "it is cut at a place that depends on T"
+            if start is not None and not (isinstance(start, int) and start >= 0):
+                return "it is cut at a place that depends on T"
         if target in _FIXED_SHAPE:
             sizes = arguments(node)[1]
             plain = [n for n in sizes if isinstance(n, int)]
-            many = len(token_dims(node.meta["val"], self.symbol))
-            return None if many <= 1 and len(plain) >= len(sizes) - 1 else "it is reshaped"
+            before, after = (_places(n.meta["val"]) for n in (arguments(node)[0], node))
+            keeps = before is not None and before == after and len(plain) >= len(sizes) - 1
+            return None if keeps else "it is reshaped"
+        size = _SIZES.get(target)
+        others = [a for i, a in enumerate(arguments(node)) if i != size]
+        if any(self.changes(n) for n in symbolic_numbers((others, node.kwargs))):
+            return "the number of tokens is an operand"
+        if target in _ARANGES or target is aten.slice.Tensor:
+            return None
         is_pointwise = isinstance(target, OpOverload) and (torch.Tag.pointwise in target.tags)
         if not is_pointwise and target not in _LOCAL:
             return f"{target} is not known to compute entries from lower entries"
-        return self._operands_not_local(node, is_pointwise)
+        return self._operands_not_local(node)
 
-    def _operands_not_local(self, node: Node, is_pointwise: bool) -> str | None:
+    def _operands_not_local(self, node: Node) -> str | None:
         target, args = node.target, arguments(node)
-        fills = args[1:2] if target in _FILLED else args[:1] if target in _SCALARS else ()
-        scalars = args if is_pointwise else fills
-        if any(isinstance(a, Node) and isinstance(a.meta.get("val"), _SYMBOLIC) for a in scalars):
-            return "the number of tokens is an operand"
+        if target in (aten.split.Tensor, aten.chunk.default):
+            dim = args[2] if len(args) > 2 else 0
+            extent = args[0].meta["val"].shape[dim]
+            return "it is cut at places that depend on T" if isinstance(extent, SymInt) else None
         if target in (aten.matmul.default, aten.bmm.default):
             inner = args[0].meta["val"].shape[-1]
             return "it sums over the tokens" if isinstance(inner, SymInt) else None
@@ -257,6 +303,14 @@ def _tensor_inputs(node: Node) -> list[Node]:
     if isinstance(node.meta.get("val"), _SYMBOLIC):
         return []
     return [n for n in node.all_input_nodes if not isinstance(n.meta.get("val"), _SYMBOLIC)]
+
+
+def _places(value: Tensor) -> int | None:
+    """How many times the dim of dynamic extent is run through; None if several dims are dynamic."""
+    dynamic = [d for d, n in enumerate(value.shape) if isinstance(n, SymInt)]
+    if not dynamic:
+        return 0
+    return math.prod(value.shape[: dynamic[0]]) if len(dynamic) == 1 else None
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:

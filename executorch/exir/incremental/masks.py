@@ -98,6 +98,8 @@ def _is_low(rw: Rewriter, value: Any) -> bool:
     if isinstance(value, Node):
         if rw.values[value].kind not in (Kind.FIXED, Kind.LENGTH):
             return False
+        if not isinstance(value.meta["val"], Tensor):
+            return False
         if token_dims(value.meta["val"], rw.symbol):
             return False
         return bool((rw.lengths.longest(value) <= _LOW).all())

@@ -29,8 +29,22 @@ MOVES = SIZED_MOVES | {
     aten.chunk.default, aten.unbind.int, aten.repeat.default, aten.repeat_interleave.self_int,
     aten.index_select.default, aten.index.Tensor, aten.flip.default, aten.roll.default,
 }  # fmt: skip
+# Which argument is the dim whose extent the call's numbers may be.
+_EXTENTS: dict[Any, int] = {
+    aten.slice.Tensor: 1, aten.narrow.default: 1, aten.unflatten.int: 1, aten.split.Tensor: 2,
+    aten.split_with_sizes.default: 2,
+}  # fmt: skip
 
 _PROBE = 5  # tokens
+
+
+def extent_dim(node: Node) -> int | None:
+    """The dim of the first operand whose extent the numbers of a move may be."""
+    at = _EXTENTS.get(node.target)
+    if at is None:
+        return None
+    dim = arguments(node)[at] if len(arguments(node)) > at else 0
+    return int(dim % arguments(node)[0].meta["val"].dim())
 
 
 def classify_move(rw: Rewriter, node: Node) -> Any:
@@ -42,6 +56,8 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
             raise NotCausalError(node, "places are picked that depend on tokens")
         if isinstance(other.meta["val"], Tensor) and rw.values[other].kind is Kind.LENGTH:
             raise NotCausalError(node, "places are picked that depend on the number of tokens")
+    if node.target not in SIZED_MOVES and extent_dim(node) not in value.dims():
+        rw.lengths.require_same_numbers(node)
     rows = _moved(rw, node, value.row)
     cols = _moved(rw, node, value.col) if value.col is not None else [None] * len(rows)
     found = [Value(value.kind, r, c, value.hidden) for r, c in zip(rows, cols, strict=True)]

@@ -20,6 +20,7 @@ import sympy
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node, Proxy
+from torch.fx.proxy import TraceError
 
 from executorch.exir.graph.graph_edit import provenance, value_of
 from executorch.exir.incremental.errors import NotCausalError
@@ -122,7 +123,11 @@ class Rewriter:
             raise NotImplementedError(f"a size {expression}, which depends on data")
         last = next(reversed(self.graph.nodes))
         tracer = torch.fx.proxy.GraphAppendingTracer(self.graph)
-        made = sympy_interp(PythonReferenceAnalysis, {self.symbol: Proxy(base, tracer)}, expression)
+        known = {self.symbol: Proxy(base, tracer)}
+        try:
+            made = sympy_interp(PythonReferenceAnalysis, known, expression)
+        except TraceError as error:  # some of torch's functions look at a number's value
+            raise NotImplementedError(f"a number {expression}, which cannot be traced") from error
         node = last.next
         while node.op != "root":
             node.meta = {**self.meta, "val": node.target(*value_of(node.args))}

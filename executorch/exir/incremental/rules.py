@@ -21,6 +21,7 @@ from executorch.exir.incremental.movement import (
     MOVES,
     SIZED_MOVES,
     classify_move,
+    extent_dim,
     is_selection,
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
@@ -116,7 +117,9 @@ def classify(rw: Rewriter, node: Node) -> Any:
         if kinds & (tokens - {Kind.LAST}):
             raise NotCausalError(node, "what the last token gave would reach earlier ones")
         return LAST
-    return _with_tokens(rw, node)
+    value = _with_tokens(rw, node)
+    _require_no_other_length(rw, node, value)
+    return value
 
 
 def _without_tokens(rw: Rewriter, node: Node, kinds: set[Kind], fake: Any) -> Value:
@@ -133,18 +136,19 @@ def _without_tokens(rw: Rewriter, node: Node, kinds: set[Kind], fake: Any) -> Va
 
 def _with_tokens(rw: Rewriter, node: Node) -> Any:
     target = node.target
-    if target in _ATTENTION:
-        return classify_attention(rw, node)
     if is_selection(rw, node):
         return LAST
     if target in MOVES:
         return classify_move(rw, node)
+    rw.lengths.require_same_numbers(node)
+    if target in _ATTENTION:
+        return classify_attention(rw, node)
     if is_elementwise(node):
         return _classify_elementwise(rw, node)
     if target in _PRODUCTS:
         return _classify_product(rw, node)
     if target is aten.embedding.default:
-        return _operand(rw, node, 1)
+        return _classify_embedding(rw, node)
     if target in _SOFTMAX and _operand(rw, node, 0).kind is Kind.SCORES:
         return _classify_softmax(rw, node)
     is_choice = str(target) == _CHOOSE_BY_TOKEN
@@ -158,6 +162,21 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
     if target in _JOINS:
         return _classify_join(rw, node)
     raise NotCausalError(node, "it is not known how this operator moves values between tokens")
+
+
+def _require_no_other_length(rw: Rewriter, node: Node, value: Any) -> None:
+    """No dim but those of tokens may be as long as the text: a sum along it would change."""
+    fake = node.meta["val"]
+    fakes = fake if isinstance(fake, (list, tuple)) else [fake]
+    values = value if isinstance(value, list) else [value] * len(fakes)
+    for known, found in zip(values, fakes, strict=True):
+        if known.kind is Kind.LAST:
+            continue
+        for dim, extent in enumerate(found.shape):
+            if dim not in known.dims() and depends_on(extent, rw.symbol):
+                raise NotCausalError(
+                    node, f"dim {dim} of {list(found.shape)} is no dim of tokens, but as long"
+                )
 
 
 def _operand(rw: Rewriter, node: Node, index: int) -> Value:
@@ -224,6 +243,14 @@ def _check_table_dims(rw: Rewriter, node: Node, operand: Node, roles: dict[int, 
                 node, f"dim {dim} of {operand.name}, one of positions, meets no dim of tokens"
             )
     rw.lengths.prove([operand])
+
+
+def _classify_embedding(rw: Rewriter, node: Node) -> Value:
+    weight, ids = arguments(node)[0], _operand(rw, node, 1)
+    is_fixed = rw.values[weight].kind in (Kind.FIXED, Kind.LENGTH)
+    if not is_fixed or token_dims(weight.meta["val"], rw.symbol) or ids.kind is not Kind.ROWS:
+        raise NotCausalError(node, "it picks among tokens or positions")
+    return ids
 
 
 def _classify_join(rw: Rewriter, node: Node) -> Value:
@@ -349,7 +376,11 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
         operand = rw.new[version, arguments(node)[0]]
         sizes = rw.sizes(node, value, version)
         return rw.call(node.target, operand, sizes, *arguments(node)[2:], **node.kwargs)
-    return rw.copy(node, lambda n: operand_of(rw, node, n, version), version)
+    # A number left is an extent of the rows, or of all keys, or the same for each length.
+    dim = extent_dim(node)
+    is_of_rows = dim is not None and rw.values[arguments(node)[0]].row == dim
+    numbers = version if is_of_rows else FULL
+    return rw.copy(node, lambda n: operand_of(rw, node, n, version), numbers)
 
 
 def operand_of(rw: Rewriter, node: Node, operand: Node, version: str) -> Any:
