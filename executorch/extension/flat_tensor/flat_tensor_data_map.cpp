@@ -155,9 +155,9 @@ Result<FlatTensorDataMap> FlatTensorDataMap::load(DataLoader* loader) {
   const DataLoader::SegmentInfo info(DataLoader::SegmentInfo::Type::External);
   ET_ASSIGN_OR_RETURN(const size_t file_size, loader->size());
   ET_ASSIGN_OR_RETURN(const FlatTensorHeader header, read_header(loader, file_size));
-  ET_ASSIGN_OR_RETURN(FreeableBuffer flatbuffer,
-                      runtime::load_exactly(
-                          *loader, 0, header.flatbuffer_offset + header.flatbuffer_size, info));
+  ET_ASSIGN_OR_RETURN(
+      FreeableBuffer flatbuffer,
+      runtime::load_exactly(*loader, 0, header.flatbuffer_offset + header.flatbuffer_size, info));
   ET_CHECK_OK_OR_RETURN_ERROR(check_alignment(flatbuffer.data()));
   ET_ASSIGN_OR_RETURN(const FlatTensor* root, verify_flatbuffer(flatbuffer));
   ET_CHECK_OK_OR_RETURN_ERROR(check_segments(root, header));

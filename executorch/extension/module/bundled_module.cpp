@@ -65,10 +65,9 @@ Result<std::unique_ptr<BundledModule>> BundledModule::from_file(
         const auto owned = std::make_shared<runtime::FreeableBuffer>(std::move(bytes));
         auto loader = std::make_unique<SharedPtrDataLoader>(
             std::shared_ptr<void>(owned, const_cast<void*>(program)), size);
-        return std::unique_ptr<BundledModule>(
-            new BundledModule(data, std::move(loader), std::move(memory_allocator),
-                              std::move(temp_allocator), std::move(event_tracer),
-                              std::move(data_map_loader)));
+        return std::unique_ptr<BundledModule>(new BundledModule(
+            data, std::move(loader), std::move(memory_allocator), std::move(temp_allocator),
+            std::move(event_tracer), std::move(data_map_loader)));
       });
 }
 

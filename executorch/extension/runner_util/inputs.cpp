@@ -144,7 +144,9 @@ Result<BufferCleanup> prepare_input_tensors(
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto set = [&](const Tensor& tensor) { return method.set_input(tensor, inputs[i].index); };
+    const auto set = [&](const Tensor& tensor) {
+      return method.set_input(tensor, inputs[i].index);
+    };
     ET_CHECK_OK_OR_RETURN_ERROR(with_tensor(inputs[i], buffers[i], set));
   }
   return BufferCleanup(buffers.take());

@@ -172,7 +172,7 @@ class Method final {
     /// late.
     bool checks_data = false;
     uint64_t max_work = 0, max_instructions = 0;  // of loops
-    uint64_t steps = 0, all_steps = 0;  // of the last kernel or delegate, and of all
+    uint64_t steps = 0, all_steps = 0;            // of the last kernel or delegate, and of all
     EventTracer* event_tracer = nullptr;
     /// External data over the program's own, where a program has both.
     NamedDataMap* merged_data = nullptr;

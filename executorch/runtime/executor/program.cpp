@@ -20,8 +20,7 @@ Result<internal::ProgramFile> read_head(const DataLoader& loader) {
   ET_CHECK_OR_RETURN_ERROR(file_bytes >= schema::kHeadBytes, InvalidArgument,
                            "%zu bytes are too few for a program, which has at least %zu",
                            file_bytes, schema::kHeadBytes);
-  auto head =
-      load_exactly(loader, 0, schema::kHeadBytes, SegmentInfo(SegmentInfo::Type::Program));
+  auto head = load_exactly(loader, 0, schema::kHeadBytes, SegmentInfo(SegmentInfo::Type::Program));
   ET_CHECK_OK_OR_RETURN_ERROR(head.error());
   const auto* bytes = static_cast<const char*>(head->data());
   ET_CHECK_OR_RETURN_ERROR(
@@ -86,8 +85,7 @@ Result<const void*> internal::LazySegment::get(const DataLoader& loader, uint64_
 Result<Program> Program::load(DataLoader* loader, Verification /*verification*/) {
   ET_CHECK_OR_RETURN_ERROR(loader != nullptr, InvalidArgument, "Program::load: no data loader");
   ET_ASSIGN_OR_RETURN(const internal::ProgramFile file, read_head(*loader));
-  auto data =
-      load_exactly(*loader, 0, file.program_bytes, SegmentInfo(SegmentInfo::Type::Program));
+  auto data = load_exactly(*loader, 0, file.program_bytes, SegmentInfo(SegmentInfo::Type::Program));
   ET_CHECK_OK_OR_RETURN_ERROR(data.error());
   ET_CHECK_OR_RETURN_ERROR(
       reinterpret_cast<uintptr_t>(data->data()) % alignof(std::max_align_t) == 0, InvalidArgument,

@@ -60,8 +60,8 @@ Result<FreeableBuffer> PteDataMap::get_data(std::string_view key) const {
   const uint32_t index = entry->segment_index();
   const auto* segment = program_->segments()->Get(index);
   return load_exactly(*loader_, segment_base_offset_ + segment->offset(), segment->size(),
-                       DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Backend, index,
-                                               entry->key()->c_str()));
+                      DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Backend, index,
+                                              entry->key()->c_str()));
 }
 
 Result<uint32_t> PteDataMap::get_num_keys() const {
