@@ -16,6 +16,7 @@ from pathlib import Path
 
 from _sides import OUTPUT, ROOT
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 TYPES = ("f32", "f32[panels]", "int8", "int4_groups")
@@ -45,7 +46,7 @@ def parse() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, kind: str) -> dict[tuple[int, int], Curve]:
     """Curves by the rows and columns of the weights."""
-    name = kind.replace("[", r"\[").replace("]", r"\]")
+    name = kind.replace("[", ".").replace("]", ".")
     command = [str(ROOT / "build" / "dev" / "executorch" / "cpu" / "cpu_benchmark")]
     command += [f"--target={options.target}"] if options.target else []
     command += [f"--benchmark_filter=^Sweep/{name}/", "--benchmark_min_time=0.02"]
@@ -74,7 +75,9 @@ def steps(curve: Curve) -> list[tuple[float, int, int]]:
 
 
 def table(kind: str, curves: dict[tuple[int, int], Curve]) -> Table:
-    result = Table("weights", "1 row", "most at", "largest steps", title=kind, title_justify="left")
+    result = Table(
+        "weights", "1 row", "most at", "largest steps", title=escape(kind), title_justify="left"
+    )
     for (k, n), curve in curves.items():
         rates = {m: 2e-9 * m * k * n / s for m, s in curve.items()}
         best = max(rates, key=rates.__getitem__)

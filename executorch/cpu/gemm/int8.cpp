@@ -20,8 +20,8 @@ using int8::round_up;
 constexpr int64_t kRowPadding = kLine;
 // Rows of A that repay packing panels of B.
 constexpr int64_t kLeastTiles = 4, kBlockRows = 1024;
-// Up to so many rows B is read where it lies.
-constexpr int64_t kFewRows = 8;
+// Up to so many rows, fewer on some machines, B is read where it lies.
+constexpr int64_t kFewRows = int8::kMostFewRows;
 // Multiply-adds that are worth another thread.
 constexpr int64_t kGrainWork = 1 << 18;
 
@@ -259,7 +259,7 @@ bool Int8Gemm::run(Scratch& scratch) const {
   if (m <= 0 || n <= 0) return true;
   if (!is_countable(m, n, k)) return false;
   scratch.add_products(Size(m) * n * k);
-  if (m <= kFewRows) return run_few(*this, scratch);
+  if (m <= int8::kernels().few_rows) return run_few(*this, scratch);
   const Rows rows(*this);
   return int8::Blocks<Rows>(*this, rows).run(scratch);
 }

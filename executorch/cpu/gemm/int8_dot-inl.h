@@ -30,6 +30,9 @@
 // two of them share the loads of a panel.
 constexpr int kRows = ET_INT8_AMX ? 32 : kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
 constexpr int kRowsInL1 = ET_INT8_AMX ? 16 : kRows;
+/// Rows for which dots are faster than tiles: packing takes the time there, which dots do without.
+constexpr int kFewRows = ET_INT8_AMX ? 12 : 8;
+static_assert(kFewRows <= kMostFewRows);
 constexpr int kVectors = ET_INT8_ARM ? 4 : 2, kColumns = kVectors * kLanes;
 /// Rows whose sums of a group and scaled sums stay in registers.
 constexpr int kGroupRows = kRows / 2;

@@ -384,6 +384,7 @@ constexpr Kernels MakeKernels() {
   k.rows[kNibbles] = MakeRow<kNibbles>();
   k.rows[kGroups] = MakeRow<kGroups>();
   FillTiles(k, std::make_integer_sequence<int, kRows>());
+  k.few_rows = kFewRows;
   k.rows_in_l1 = kRowsInL1;
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;

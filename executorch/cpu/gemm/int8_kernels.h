@@ -22,7 +22,7 @@ namespace executorch::cpu::int8 {
 
 constexpr int64_t kUnit = 32;  // elements of k; divides every group
 using gemm::kMostRows;
-constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4;
+constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4, kMostFewRows = 12;
 /// Whole panels whose sums are finished at once, at most.
 constexpr int64_t kFewColumns = 2 * kMostColumns;
 
@@ -209,6 +209,7 @@ using Row = gemm::Microkernels<Types>;
 
 struct Kernels {
   Row rows[3];     // by Form
+  int few_rows;    // for which dots are faster than packing panels for tiles
   int rows_in_l1;  // of tiles whose panel stays in the L1 cache beside them, at most
   int64_t vector_bytes;
   /// scales[group, column]
