@@ -1,10 +1,15 @@
 /* The C interface as C99:
  *   c_api_test [linear.pte [text.pte tokenizer.bin [handed_on.pte [loop.pte]]]]
+ *   c_api_test outputs PROGRAM... | repeated PROGRAM... | short FILE...
  *   none        what needs no program: every function refuses NULL, and files that are none
  *   linear.pte  Linear(3, 2) on float [1, 3]; prints its outputs for {1, 2, 3}
  *   text.pte    a language model; prints 8 tokens after "hello"
  *   handed_on.pte  gives its input, float [at most 4], which it does not copy
- *   loop.pte    adds 1 to each of 50 rows, float [50, 4], in a loop; has None and a text for inputs */
+ *   loop.pte    adds 1 to each of 50 rows, float [50, 4], in a loop; has None and a text for inputs
+ *   outputs     programs on two float [at most 4], whose outputs stay while inputs are set; prints
+ *               those of each for {1, 2, 3, 4} and {5, 6, 7, 8}
+ *   repeated    programs on float [4], which give the same each time; prints it for {1, 2, 3, 4}
+ *   short       files that are too short for a program */
 #include <executorch/extension/c_api/executorch.h>
 
 #include <stdio.h>
@@ -292,9 +297,133 @@ static void test_loop(const char* path) {
   executorch_program_free(program);
 }
 
+/* Sets both inputs to the first `n` of what is at `x` and `y`. */
+static void set_both(executorch_method* method, int64_t n, const float* x, const float* y) {
+  const size_t n_bytes = (size_t)n * sizeof(float);
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, &n, x, n_bytes) == 0);
+  EXPECT(executorch_method_set_tensor(method, 1, EXECUTORCH_FLOAT, 1, &n, y, n_bytes) == 0);
+}
+
+enum { kMaxOutputs = 3, kElements = 4 };
+
+struct outputs {
+  size_t count;
+  executorch_value values[kMaxOutputs];
+  float elements[kMaxOutputs][kElements];
+};
+
+static struct outputs outputs_of(executorch_method* method) {
+  struct outputs outputs;
+  size_t i;
+  memset(&outputs, 0, sizeof outputs);
+  EXPECT(executorch_method_output_count(method, &outputs.count) == EXECUTORCH_OK);
+  EXPECT(outputs.count <= kMaxOutputs);
+  for (i = 0; i < outputs.count && i < kMaxOutputs; ++i) {
+    executorch_value* const value = &outputs.values[i];
+    EXPECT(executorch_method_output(method, i, value) == EXECUTORCH_OK);
+    EXPECT(value->dtype == EXECUTORCH_FLOAT && value->n_bytes <= sizeof outputs.elements[i]);
+    if (value->data == NULL || value->n_bytes > sizeof outputs.elements[i]) continue;
+    memcpy(outputs.elements[i], value->data, (size_t)value->n_bytes);
+  }
+  return outputs;
+}
+
+static void print(const struct outputs* outputs) {
+  size_t i, k;
+  for (i = 0; i < outputs->count && i < kMaxOutputs; ++i) {
+    for (k = 0; k < outputs->values[i].n_bytes / sizeof(float); ++k) {
+      printf("%.6f ", outputs->elements[i][k]);
+    }
+  }
+  printf("\n");
+}
+
+static int same_elements(const struct outputs* one, const struct outputs* other) {
+  return one->count == other->count &&
+         memcmp(one->elements, other->elements, sizeof one->elements) == 0;
+}
+
+static void test_outputs(const char* path) {
+  static const float x[] = {1, 2, 3, 4}, y[] = {5, 6, 7, 8}, z[] = {9, 9, 9, 9};
+  static const int64_t four = 4;
+  executorch_program* program = NULL;
+  executorch_method* method = NULL;
+  struct outputs first, now;
+  int64_t n;
+  EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
+  EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
+  set_both(method, 4, x, y);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  first = outputs_of(method);
+  print(&first);
+  for (n = 4; n > 1; --n) {
+    set_both(method, n, z, z);
+    now = outputs_of(method);
+    EXPECT(memcmp(&now, &first, sizeof now) == 0);
+  }
+  /* What is wrong is said at once, and the inputs stay. */
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_INT32, 1, &four, x, sizeof x),
+                 "element type");
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  now = outputs_of(method);
+  EXPECT(now.values[0].sizes[0] == 2 && !same_elements(&now, &first));
+  set_both(method, 4, x, y);
+  for (n = 0; n < 2; ++n) {
+    EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+    now = outputs_of(method);
+    EXPECT(same_elements(&now, &first));
+  }
+  executorch_method_free(method);
+  executorch_program_free(program);
+}
+
+static void test_repeated(const char* path) {
+  static const float x[] = {1, 2, 3, 4, 5};
+  static const int64_t four = 4, five = 5;
+  const size_t n_bytes = 4 * sizeof(float);
+  executorch_program* program = NULL;
+  executorch_method* method = NULL;
+  struct outputs first, now;
+  int i;
+  EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
+  EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
+  EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, &four, x, n_bytes) == 0);
+  EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+  first = outputs_of(method);
+  print(&first);
+  EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, &five, x, sizeof x),
+                 "input 0 has shape (5), expected (4)");
+  for (i = 0; i < 3; ++i) {
+    EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+    now = outputs_of(method);
+    EXPECT(same_elements(&now, &first));
+  }
+  executorch_method_free(method);
+  executorch_program_free(program);
+}
+
+static void test_short(const char* path) {
+  executorch_program* program = NULL;
+  EXPECT_REFUSED(executorch_program_load(path, &program), "(InvalidArgument)");
+  EXPECT(program == NULL);
+}
+
+/* Whether it is called for `what`: then each file of the command line is tested. */
+static int tests_each(int argc, char** argv, const char* what, void (*test)(const char* path)) {
+  int i;
+  if (argc < 2 || strcmp(argv[1], what) != 0) return 0;
+  for (i = 2; i < argc; ++i) test(argv[i]);
+  return 1;
+}
+
 int main(int argc, char** argv) {
   test_null_is_refused();
   test_files_that_are_none();
+  if (tests_each(argc, argv, "outputs", test_outputs) ||
+      tests_each(argc, argv, "repeated", test_repeated) ||
+      tests_each(argc, argv, "short", test_short)) {
+    return failures != 0;
+  }
   if (argc > 1) test_linear(argv[1]);
   if (argc > 3) test_text(argv[2], argv[3]);
   if (argc > 4) test_handed_on(argv[4]);

@@ -192,8 +192,8 @@ EXECUTORCH_C_API executorch_status executorch_method_output_info(const executorc
 
 /* Sets an input to a tensor. `rank` entries of `sizes` (NULL is fine for rank 0) within what is
  * declared, `n_bytes` of elements at `data`, in the order of the declared dim_order; they are
- * copied. An input keeps its value for later runs. EXECUTORCH_INVALID_ARGUMENT for what does not
- * fit. */
+ * copied. An input keeps its value for later runs, but for what the method itself writes to one
+ * that the program has no memory for. EXECUTORCH_INVALID_ARGUMENT for what does not fit. */
 EXECUTORCH_C_API executorch_status executorch_method_set_tensor(executorch_method* method,
                                                                 size_t index, int32_t dtype,
                                                                 int32_t rank, const int64_t* sizes,
@@ -216,11 +216,13 @@ EXECUTORCH_C_API executorch_status executorch_method_set_max_work(executorch_met
                                                                   uint64_t units);
 
 /* Runs the method. EXECUTORCH_INVALID_STATE while a tensor was never set; other inputs have the
- * values that the program says. */
+ * values that the program says. Outputs that the program has no memory for get some in the first
+ * run, enough for their largest sizes: EXECUTORCH_OUT_OF_MEMORY. */
 EXECUTORCH_C_API executorch_status executorch_method_run(executorch_method* method);
 
-/* An output of the last run. Its data is valid until the next run, or until the method is freed.
- * EXECUTORCH_INVALID_STATE before the first run and after one that failed. */
+/* An output of the last run. Its data is valid until the next run, or until the method is freed,
+ * whatever inputs are set meanwhile. EXECUTORCH_INVALID_STATE before the first run and after one
+ * that failed. */
 EXECUTORCH_C_API executorch_status executorch_method_output(const executorch_method* method,
                                                             size_t index, executorch_value* output);
 

@@ -99,6 +99,27 @@ Error set_value(executorch_method& method, size_t index, const EValue& value) {
   return Error::Ok;
 }
 
+/// Gives the method an input tensor whose elements are at `data`.
+Error give(executorch_method& method, size_t index, InputTensor& input, void* data) {
+  aten::TensorImpl tensor(input.type, static_cast<ssize_t>(input.sizes.size()), input.sizes.data(),
+                          data, input.dim_order.data(), input.strides.data());
+  return set_value(method, index, EValue(aten::Tensor(&tensor)));
+}
+
+// Raw access to a method is marked like what is deprecated.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+Result<runtime::Method*> loaded_method(executorch_method& method) {
+  return method.module->method(method.name);
+}
+
+/// Where the method has an input tensor; null if it has no memory.
+void* memory_of_input(const executorch_method& method, size_t index) {
+  const EValue& input = method.loaded_method->get_input(index);
+  return input.isTensor() ? input.toTensor().mutable_data_ptr() : nullptr;
+}
+#pragma GCC diagnostic pop
+
 /// The bytes that a tensor of these sizes has; invalid if they leave int64.
 Result<cpu::Size> bytes_of(int32_t dtype, int32_t rank, const int64_t* sizes) {
   const auto type = static_cast<ScalarType>(dtype);
@@ -141,18 +162,52 @@ Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t
                            "input %zu has rank %" PRId32 ", expected %zu", index, rank,
                            info->sizes().size());
   InputTensor input;
+  input.type = static_cast<ScalarType>(dtype);
   input.sizes.assign(sizes, sizes + rank);
   input.dim_order.assign(info->dim_order().begin(), info->dim_order().end());
   input.strides.resize(input.sizes.size());
   ET_CHECK_OK_OR_RETURN_ERROR(runtime::dim_order_to_stride(
       input.sizes.data(), input.dim_order.data(), input.sizes.size(), input.strides.data()));
   input.bytes = aligned_copy(data, n_bytes);
-  aten::TensorImpl tensor(static_cast<ScalarType>(dtype), rank, input.sizes.data(),
-                          input.bytes.get(), input.dim_order.data(), input.strides.data());
-  ET_CHECK_OK_OR_RETURN_ERROR(set_value(method, index, EValue(aten::Tensor(&tensor))));
+  input.is_planned = info->is_memory_planned();
+  // Outputs of the last run may lie where the method has a planned input. Until the next run it is
+  // set to what is there already: by that all is checked, and nothing written.
+  void* const there = input.is_planned ? memory_of_input(method, index) : nullptr;
+  ET_CHECK_OK_OR_RETURN_ERROR(
+      give(method, index, input, there == nullptr ? input.bytes.get() : there));
   InputTensor& of_run = method.inputs_of_run[index];
-  if (method.has_run && of_run.bytes == nullptr) of_run = std::move(method.inputs[index]);
+  if (method.has_run && !input.is_planned && of_run.bytes == nullptr) {
+    of_run = std::move(method.inputs[index]);
+  }
   method.inputs[index] = std::move(input);
+  return Error::Ok;
+}
+
+/// Sets planned inputs, for every run: the last may have written where they lie.
+Error give_planned_inputs(executorch_method& method) {
+  for (size_t i = 0; i < method.inputs.size(); ++i) {
+    InputTensor& input = method.inputs[i];
+    if (input.is_planned) {
+      ET_CHECK_OK_OR_RETURN_ERROR(give(method, i, input, input.bytes.get()));
+    }
+  }
+  return Error::Ok;
+}
+
+/// Gives memory to outputs that have none, enough for their largest sizes.
+Error provide_outputs(executorch_method& method) {
+  const MethodMeta meta = method.loaded_method->method_meta();
+  for (size_t i = 0; i < method.memory_of_outputs.size(); ++i) {
+    const EValue& output = method.loaded_method->get_output(i);
+    if (!output.isTensor() || output.toTensor().const_data_ptr() != nullptr) continue;
+    const Result<TensorInfo> info = meta.output_tensor_meta(i);
+    ET_CHECK_OK_OR_RETURN_ERROR(info.error());
+    if (info->is_memory_planned() || info->nbytes() == 0) continue;
+    AlignedBytes& memory = method.memory_of_outputs[i];
+    if (memory == nullptr) memory = aligned_bytes(info->nbytes());
+    ET_CHECK_OK_OR_RETURN_ERROR(
+        method.loaded_method->set_output_data_ptr(memory.get(), info->nbytes(), i));
+  }
   return Error::Ok;
 }
 
@@ -163,6 +218,8 @@ Error run(executorch_method& method) {
     ET_CHECK_OR_RETURN_ERROR(method.is_set[i], InvalidState, "input %zu of %zu was never set", i,
                              method.is_set.size());
   }
+  ET_CHECK_OK_OR_RETURN_ERROR(give_planned_inputs(method));
+  ET_CHECK_OK_OR_RETURN_ERROR(provide_outputs(method));
   const auto outputs = method.module->execute(method.name);
   for (InputTensor& input : method.inputs_of_run) input = {};
   ET_CHECK_OK_OR_RETURN_ERROR(outputs.error());
@@ -178,9 +235,12 @@ Error load(const executorch_program& program, const char* name, executorch_metho
   const Result<MethodMeta> meta = meta_of(*handle);
   if (!meta.ok()) return Error::NotFound;  // it has been said
   handle->module = std::make_unique<Module>(program.loaded->module->program());
-  ET_CHECK_OK_OR_RETURN_ERROR(handle->module->load_method(handle->name));
+  const Result<runtime::Method*> loaded = loaded_method(*handle);
+  ET_CHECK_OK_OR_RETURN_ERROR(loaded.error());
+  handle->loaded_method = *loaded;
   handle->inputs.resize(meta->num_inputs());
   handle->inputs_of_run.resize(meta->num_inputs());
+  handle->memory_of_outputs.resize(meta->num_outputs());
   // What is no tensor has a value in the program.
   for (size_t i = 0; i < meta->num_inputs(); ++i) {
     const Result<Tag> tag = meta->input_tag(i);

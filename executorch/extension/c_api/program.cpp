@@ -34,10 +34,14 @@ void FreeAligned::operator()(void* bytes) const {
   ::operator delete[](bytes, std::align_val_t(kAlignment));
 }
 
-AlignedBytes aligned_copy(const void* bytes, size_t n_bytes) {
+AlignedBytes aligned_bytes(size_t n_bytes) {
   // Never null, as tensors without elements may not be either.
   const size_t room = n_bytes == 0 ? 1 : n_bytes;
-  AlignedBytes copy(static_cast<uint8_t*>(::operator new[](room, std::align_val_t(kAlignment))));
+  return AlignedBytes(static_cast<uint8_t*>(::operator new[](room, std::align_val_t(kAlignment))));
+}
+
+AlignedBytes aligned_copy(const void* bytes, size_t n_bytes) {
+  AlignedBytes copy = aligned_bytes(n_bytes);
   if (n_bytes != 0) std::memcpy(copy.get(), bytes, n_bytes);
   return copy;
 }
