@@ -27,7 +27,8 @@
 ///                               packed from, and returns how many
 ///   pack(t, begin, end, panels) packs units [begin, end) at once
 /// and, unless tiles always come first,
-///   panels_first()              whether each panel meets all tiles; then the sum is one slice
+///   panels_first()              whether each panel meets all tiles
+///   looks_ahead()               whether the next block is then taken before the current one is computed
 ///   multiply_panel(t, j, buffers, rows)   multiplies all rows of the slice by that at column j
 #pragma once
 
@@ -94,12 +95,18 @@ class Driver {
   void run_panels(std::atomic<int64_t>& next, const Buffers& buffers) const {
     const int64_t n_blocks = division_.n_blocks();
     typename Product::Rows rows;
-    for (int64_t block = next++; block < n_blocks; block = next++) {
-      const KSlice t = division_.slice(block, 0);
-      product_.enter(t, nullptr, buffers, rows);
+    int64_t block = next++, number = 0;
+    while (block < n_blocks) {
+      const KSlice t = division_.slice(block, number);
+      const bool ends = ++number == division_.n_slices;
+      if (ends) number = 0;
+      if (ends && product_.looks_ahead()) block = next++;
+      const KSlice after = division_.slice(std::min(block, n_blocks - 1), number);
+      product_.enter(t, block < n_blocks ? &after : nullptr, buffers, rows);
       for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
         product_.multiply_panel(t, j, buffers, rows);
       }
+      if (ends && !product_.looks_ahead()) block = next++;
     }
   }
 

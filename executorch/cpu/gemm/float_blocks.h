@@ -181,7 +181,7 @@ class Blocks {
     }
   }
 
- private:
+ protected:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(Acc));
   static constexpr auto kStored = static_cast<int64_t>(sizeof(T));
 
@@ -201,9 +201,9 @@ class Blocks {
     // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
     // between K-slices have room where panels have.
     const bool produced = g_.b_source.produce != nullptr;
-    constexpr int64_t kBlockRows = 1024;
+    constexpr int64_t kMostBlockRows = 1024;
     d.divide_rows(row_.rows, least_rows, produced ? Division::n_threads() : Division::even_blocks(),
-                  kBlockRows);
+                  kMostBlockRows);
   }
 
   bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }

@@ -1,4 +1,4 @@
-#include <executorch/cpu/gemm/float_blocks.h>
+#include <executorch/cpu/gemm/split_blocks.h>
 #include <executorch/cpu/loop_reads.h>
 
 namespace executorch::cpu {
@@ -218,6 +218,9 @@ bool Gemm<T>::run(Scratch& scratch) const {
     const bool few =
         (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (gemm::SplitBlocks::pays(*this)) return gemm::SplitBlocks(*this).run(scratch);
   }
   return gemm::Blocks<T>(*this).run(scratch);
 }

@@ -24,6 +24,7 @@ struct Sets {
   void add(int64_t target, Source set) {
     if (n < kMost && fill_int8(set, target, list[n]) && fill_tiles(target, list[n]) &&
         fill_storage(target, list[n])) {
+      if (set == Source::Int8Blocks) fill_split(target, list[n]);
       targets[n++] = target;
     }
   }

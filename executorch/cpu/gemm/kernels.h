@@ -11,6 +11,7 @@
 
 #include <executorch/cpu/gemm/float_kernels.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/split_kernels.h>
 
 #include <cstdint>
 #include <tuple>
@@ -34,6 +35,7 @@ struct Kernels {
       rows = {};
 #undef ET_ROW
   int8::Kernels int8 = {};
+  SplitKernels split = {};
   /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
   void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n) = nullptr;
 
@@ -65,7 +67,7 @@ void use_target(int64_t target);
 
 // ---- what fills the table ----
 
-enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Blocks };
+enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Blocks, Split };
 
 /// Fills in what a source file compiles for one of Highway's targets; false if the build does not
 /// contain it, or this machine lacks its instructions.
@@ -86,6 +88,7 @@ bool fill_for(int64_t target, Kernels& kernels) {
 bool fill_tiles(int64_t target, Kernels& kernels);
 bool fill_storage(int64_t target, Kernels& kernels);
 bool fill_int8(Source set, int64_t target, Kernels& kernels);
+void fill_split(int64_t target, Kernels& kernels);
 
 }  // namespace executorch::cpu::gemm
 

@@ -1,0 +1,328 @@
+#include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/prefetch.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executorch/cpu/gemm/split.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+//
+#include <executorch/cpu/nn/math-inl.h>
+
+#undef ET_SPLIT_TARGET
+#if HWY_ARCH_X86_64 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64 && defined(__linux__)
+#define ET_SPLIT_TARGET HWY_TARGET_STR ",amx-tile,amx-bf16"
+#endif
+
+#ifdef ET_SPLIT_TARGET
+HWY_PUSH_ATTRIBUTES(ET_SPLIT_TARGET)
+namespace executorch::cpu::gemm {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using executorch::cpu::HWY_NAMESPACE::Clamp;
+
+using Floats = hn::FixedTag<float, 16>;
+using Ints = hn::FixedTag<int32_t, 16>;
+using VF = hn::Vec<Floats>;
+using VI = hn::Vec<Ints>;
+
+/// The nearest bfloat16, in the upper half of each element; of two that are as near the larger one.
+HWY_INLINE VI ToBfloat16(VF x) {
+  const Ints d;
+  return hn::And(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)),
+                 hn::Set(d, static_cast<int32_t>(0xFFFF0000)));
+}
+HWY_INLINE void StorePart(VI even, VI odd, uint8_t* to) {
+  const Ints d;
+  const hn::RebindToUnsigned<Ints> du;
+  const VI low = hn::BitCast(d, hn::ShiftRight<16>(hn::BitCast(du, even)));
+  hn::Store(hn::Or(low, odd), d, reinterpret_cast<int32_t*>(to));
+}
+/// Stores a line of each part.
+HWY_INLINE void SplitLine(VF even, VF odd, uint8_t* to) {
+  const Floats d;
+#pragma GCC unroll 3
+  for (int64_t part = 0; part < kSplitParts; ++part, to += kPartBytes) {
+    const VI x = ToBfloat16(even), y = ToBfloat16(odd);
+    StorePart(x, y, to);
+    even = hn::Sub(even, hn::BitCast(d, x));
+    odd = hn::Sub(odd, hn::BitCast(d, y));
+  }
+}
+
+/// n elements, and zeros.
+HWY_INLINE VF LoadFirst(const float* from, int64_t n) {
+  const Floats d;
+  if (n >= kBlockWidth) return hn::LoadU(d, from);
+  return n <= 0 ? hn::Zero(d) : hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
+}
+
+void SplitRows(const float* a, int64_t lda, int64_t rows, int64_t k, int64_t height, uint8_t* to) {
+  const Floats d;
+  for (int64_t i = 0; i < height; ++i, a += lda, to += kLine) {
+    uint8_t* line = to;
+    for (int64_t p = 0; p < k; p += kBlockDepth, line += kBlockBytes) {
+      const int64_t n = i < rows ? k - p : 0;
+      if (n >= kBlockDepth) {
+        SplitLine(hn::LoadU(d, a + p), hn::LoadU(d, a + p + kBlockWidth), line);
+      } else {
+        SplitLine(LoadFirst(a + p, n), LoadFirst(a + p + kBlockWidth, n - kBlockWidth), line);
+      }
+    }
+  }
+}
+
+/// Splits `n` lines of a block all of whose rows are there, of kVectors vectors.
+template <int kVectors>
+HWY_INLINE void SplitWhole(const float* even, int64_t ld, int64_t n, uint8_t* to, int64_t vector_bytes) {
+  const Floats d;
+  const float* odd = even + kBlockWidth * ld;
+  for (; n > 0; --n, even += ld, odd += ld, to += kLine) {
+#pragma GCC unroll 3
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t j = v * kBlockWidth;
+      __builtin_prefetch(even + kBlockDepth * ld + j, 0, 3);
+      __builtin_prefetch(odd + kBlockDepth * ld + j, 0, 3);
+      SplitLine(hn::LoadU(d, even + j), hn::LoadU(d, odd + j), to + v * vector_bytes);
+    }
+  }
+}
+
+/// Splits the next `n` lines of a panel, where there are so many. Not inlined, for it needs all registers.
+HWY_NOINLINE void SplitLines(PanelSplit& s, int64_t n) {
+  const Floats d;
+  const int64_t blocks = s.blocks(), vector_bytes = blocks * kBlockBytes;
+  const int64_t end = std::min(s.done + n, blocks * kBlockWidth);
+  while (s.done < end) {
+    const int64_t block = s.done / kBlockWidth, r = s.done % kBlockWidth;
+    const int64_t p = block * kBlockDepth + r;
+    const float* const even = s.from + p * s.ld;
+    uint8_t* to = s.to + block * kBlockBytes + r * kLine;
+    if (s.vectors == kMostUnits && (block + 1) * kBlockDepth <= s.k) {
+      const int64_t lines = std::min(end - s.done, kBlockWidth - r);
+      SplitWhole<kMostUnits>(even, s.ld, lines, to, vector_bytes);
+      s.done += lines;
+      continue;
+    }
+    const float* const odd = even + kBlockWidth * s.ld;
+    for (int64_t v = 0; v < s.vectors; ++v, to += vector_bytes) {
+      const int64_t j = v * kBlockWidth;
+      const VF x = p < s.k ? hn::LoadU(d, even + j) : hn::Zero(d);
+      const VF y = p + kBlockWidth < s.k ? hn::LoadU(d, odd + j) : hn::Zero(d);
+      SplitLine(x, y, to);
+    }
+    ++s.done;
+  }
+}
+
+void SplitRest(PanelSplit& s) {
+  SplitLines(s, s.lines());
+}
+
+// ---- registers: sums in 0 to 3, rows of A in 4 and 5, columns of B in 6 and 7 ----
+
+/// In the form that the processor reads.
+struct alignas(64) Shapes {
+  uint8_t palette = 1, first_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {};
+
+  explicit Shapes(int64_t height) {
+    for (int i = 0; i < 6; ++i) rows[i] = static_cast<uint8_t>(height);
+    rows[6] = rows[7] = kBlockWidth;
+  }
+};
+
+/// Blocks of tiles and of vectors of columns. Part i of A meets part j of B where i + j <= 2.
+struct Operands {
+  const uint8_t *a, *b;
+  int64_t tile_bytes, vector_bytes;
+};
+#define ET_LOAD_A(reg, tile, part) \
+  _tile_loadd(reg, x.a + (tile)*x.tile_bytes + (part)*kPartBytes, kLine)
+#define ET_LOAD_B(reg, vector, part) \
+  _tile_loadd(reg, x.b + (vector)*x.vector_bytes + (part)*kPartBytes, kLine)
+
+/// Sums of tile i and vector j are in register 2 * i + j.
+#define ET_MULTIPLY_PAIRS  \
+  _tile_dpbf16ps(0, 4, 6); \
+  _tile_dpbf16ps(1, 4, 7); \
+  _tile_dpbf16ps(2, 5, 6); \
+  _tile_dpbf16ps(3, 5, 7);
+HWY_INLINE void LoadTiles(const Operands& x, int64_t part) {
+  ET_LOAD_A(4, 0, part);
+  ET_LOAD_A(5, 1, part);
+}
+HWY_INLINE void LoadVectors(const Operands& x, int64_t part) {
+  ET_LOAD_B(6, 0, part);
+  ET_LOAD_B(7, 1, part);
+}
+HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
+  LoadVectors(x, 0);
+  LoadTiles(x, 2);
+  ET_MULTIPLY_PAIRS
+  LoadTiles(x, 1);
+  ET_MULTIPLY_PAIRS
+  SplitLines(next, next.rate);
+  LoadTiles(x, 0);
+  ET_MULTIPLY_PAIRS
+  LoadVectors(x, 2);
+  ET_MULTIPLY_PAIRS
+  SplitLines(next, next.rate);
+  LoadVectors(x, 1);
+  ET_MULTIPLY_PAIRS
+  LoadTiles(x, 1);
+  ET_MULTIPLY_PAIRS
+}
+
+/// The sums of tile i are in register i: part `part_of_a` of each tile times what is in register 6,
+/// and in 7 if `kBoth`.
+#define ET_MULTIPLY_TILE(tile, reg, part)                         \
+  if constexpr (kTiles > tile) {                                  \
+    ET_LOAD_A(reg, tile, part);                                   \
+    _tile_dpbf16ps(tile, reg, 6);                                 \
+    if constexpr (kBoth) _tile_dpbf16ps(tile, reg, 7);            \
+  }
+template <int kTiles, bool kBoth>
+HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part_of_a) {
+  ET_MULTIPLY_TILE(0, 4, part_of_a)
+  ET_MULTIPLY_TILE(1, 5, part_of_a)
+  ET_MULTIPLY_TILE(2, 4, part_of_a)
+  ET_MULTIPLY_TILE(3, 5, part_of_a)
+}
+template <int kTiles>
+HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
+  ET_LOAD_B(6, 0, 2);
+  MultiplyColumn<kTiles, false>(x, 0);
+  ET_LOAD_B(6, 0, 0);
+  ET_LOAD_B(7, 0, 1);
+  SplitLines(next, next.rate);
+  MultiplyColumn<kTiles, true>(x, 1);
+  SplitLines(next, next.rate);
+  MultiplyColumn<kTiles, true>(x, 0);
+  MultiplyColumn<kTiles, false>(x, 2);
+}
+
+/// 2 x 2, or 2 or 4 tiles times one vector of columns: 4 registers of sums are enough for one product
+/// not to wait for another.
+template <int kTiles, int kVectors>
+void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
+  const int64_t bytes = t.blocks * kBlockBytes;
+  Operands x{t.a + tile * bytes, t.b + vector * bytes, bytes, bytes};
+  PanelSplit& next = *t.next;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t i = 0; i < t.blocks; ++i, x.a += kBlockBytes, x.b += kBlockBytes) {
+    if constexpr (kVectors == 2) {
+      AddPairs(x, next);
+    } else {
+      AddColumn<kTiles>(x, next);
+    }
+  }
+  const int64_t row_bytes = t.vectors * kLine, tile_floats = t.height * t.vectors * kBlockWidth;
+  float* const to = t.sums + tile * tile_floats + vector * kBlockWidth;
+  _tile_stored(0, to, row_bytes);
+  if constexpr (kVectors == 2) {
+    _tile_stored(1, to + kBlockWidth, row_bytes);
+    _tile_stored(2, to + tile_floats, row_bytes);
+    _tile_stored(3, to + tile_floats + kBlockWidth, row_bytes);
+  } else {
+    _tile_stored(1, to + tile_floats, row_bytes);
+    if constexpr (kTiles == 4) {
+      _tile_stored(2, to + 2 * tile_floats, row_bytes);
+      _tile_stored(3, to + 3 * tile_floats, row_bytes);
+    }
+  }
+}
+#undef ET_LOAD_A
+#undef ET_LOAD_B
+#undef ET_MULTIPLY_PAIRS
+#undef ET_MULTIPLY_TILE
+
+/// Two vectors of columns take two tiles at once; the last vector of an odd number takes all.
+void Multiply(const SplitTile& t) {
+  const Shapes shapes(t.height);
+  asm volatile("" : : "r"(&shapes) : "memory");  // GCC believes that 8 bytes of it are read
+  _tile_loadconfig(&shapes);
+  int64_t v = 0;
+  for (; v + 2 <= t.vectors; v += 2) {
+    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<2, 2>(t, i, v);
+  }
+  if (v < t.vectors) {
+    t.tiles == 2 ? MultiplyBlocks<2, 1>(t, 0, v) : MultiplyBlocks<4, 1>(t, 0, v);
+  }
+  _tile_release();
+}
+
+bool AreFinite(const float* sums, int64_t rows, int64_t width) {
+  const Ints d;
+  VI most = hn::Zero(d);
+  for (int64_t i = 0; i < rows * width; i += kBlockWidth) {
+    const VI bits = hn::BitCast(d, hn::LoadU(Floats(), sums + i));
+    most = hn::Max(most, hn::And(bits, hn::Set(d, 0x7FFFFFFF)));
+  }
+  return hn::AllTrue(d, hn::Lt(most, hn::Set(d, 0x7F800000)));
+}
+
+void StoreFinished(const Tile<float>& t, const float* sums, int64_t rows, int64_t width) {
+  const Floats d;
+  for (int64_t i = 0; i < rows; ++i, sums += width) {
+    for (int64_t j = 0; j < width; j += kBlockWidth) {
+      VF x = hn::LoadU(d, sums + j);
+      if (t.partial != nullptr) x = hn::Add(x, hn::LoadU(d, t.partial + i * t.ld_partial + j));
+      if (t.bias != nullptr) x = hn::Add(x, hn::LoadU(d, t.bias + j));
+      if (t.residual != nullptr) x = hn::Add(x, hn::LoadU(d, t.residual + i * t.ld_residual + j));
+      if (t.bounded) x = Clamp(d, x, t.low, t.high);
+      hn::StoreU(x, d, t.to + i * t.ld_to + j);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace executorch::cpu::gemm
+HWY_POP_ATTRIBUTES
+
+namespace executorch::cpu::gemm {
+
+bool has_bfloat16_matrices();
+
+template <>
+bool fill<Source::Split, HWY_TARGET>(Kernels& kernels) {
+  using namespace HWY_NAMESPACE;
+  if (!has_bfloat16_matrices()) return false;
+  kernels.split = {SplitRows, SplitRest, Multiply, AreFinite, StoreFinished};
+  return true;
+}
+
+}  // namespace executorch::cpu::gemm
+#endif  // ET_SPLIT_TARGET
+
+#if HWY_ONCE
+#if HWY_ARCH_X86_64 && HWY_COMPILER_GCC
+#include <cpuid.h>
+#endif
+
+namespace executorch::cpu::gemm {
+
+/// Where it has registers for matrices at all, which fill_int8() asks the system for.
+bool has_bfloat16_matrices() {
+#if HWY_ARCH_X86_64 && HWY_COMPILER_GCC
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;
+#else
+  return false;
+#endif
+}
+
+void fill_split(int64_t target, Kernels& kernels) {
+  fill_for<Source::Split>(target, kernels);
+}
+
+}  // namespace executorch::cpu::gemm
+#endif  // HWY_ONCE

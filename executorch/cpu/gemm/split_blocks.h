@@ -1,0 +1,236 @@
+/// Products of many rows of floats, as the driver multiplies them by matrix registers of bfloat16
+/// (split_kernels.h): panels first. Rows of A are split when a thread enters a slice; each panel is
+/// split while the one before it is multiplied, so that memory is read all the time.
+#pragma once
+
+#include <executorch/cpu/gemm/float_blocks.h>
+
+#include <optional>
+
+namespace executorch::cpu::gemm {
+
+class SplitBlocks : public Blocks<float> {
+  using Base = Blocks<float>;
+
+ public:
+  /// Whether there are such registers, and splitting costs less than they save.
+  static bool pays(const Gemm<float>& g) {
+    constexpr int64_t kLeastRows = 49, kLeastColumns = 64, kLeastDepth = 64;
+    return kernels().split.multiply != nullptr && g.m >= kLeastRows && g.n >= kLeastColumns &&
+           g.k >= kLeastDepth;
+  }
+
+  explicit SplitBlocks(const Gemm<float>& g) : Base(g), split_(kernels().split) { divide(); }
+
+  [[nodiscard]] bool run(Scratch& scratch) const { return Driver(*this).run(scratch); }
+
+  // ---- what the driver asks for ----
+
+  struct Rows : Base::Rows {
+    std::optional<KSlice> split;  // whose rows of A are
+    std::optional<KSlice> after;
+    PanelSplit next;      // the panel that is split meanwhile, and multiplied by then
+    bool second = false;  // whether the one after it is split to the second half of the buffers
+  };
+
+  /// Parts of two panels and, where B is not packed, the two themselves.
+  Memory memory() const {
+    const Size columns = division_.columns(), depth = division_.depth;
+    const Size rows = padded(division_.rows);
+    return {2 * (part_bytes() + panel_bytes()),
+            rows * depth * kSplitBytes + Size(a_in_place_ ? 0 : kBlockWidth) * lda_ * kSize,
+            (kGroupRows * width_ + (division_.n_slices == 1 ? Size(0) : rows * columns)) * kSize};
+  }
+
+  int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
+    const bool are_split = rows.split && rows.split->s == t.s && rows.split->i0 == t.i0 &&
+                           rows.split->p0 == t.p0;
+    if (!are_split) split_rows(t, buffers, rows);
+    rows.split = t;
+    rows.after = after == nullptr ? std::nullopt : std::optional(*after);
+    rows.tile.ahead = &rows.ahead;
+    if (rows.next.from == nullptr) {
+      begin_panel(t, 0, buffers, rows);
+      split_.split_rest(rows.next);
+    }
+    return tiles(t.ni);
+  }
+
+  static bool panels_first() {
+    return true;
+  }
+  static bool looks_ahead() {
+    return true;
+  }
+
+  void multiply_panel(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+    const int64_t width = panel_width(t, j), n_tiles = tiles(t.ni), height = ceil_div(t.ni, n_tiles);
+    PanelSplit& next = rows.next;
+    const Matrix<const float> b = {next.from, next.ld, 1};
+    SplitTile tile{buffers.rows, 0, height, next.to, width / kBlockWidth, blocks(t),
+                   reinterpret_cast<float*>(buffers.sums), &next};
+    if (j + width < t.nj) {
+      begin_panel(t, j + width, buffers, rows);
+    } else if (rows.after) {
+      begin_panel(*rows.after, 0, buffers, rows);
+    } else {
+      next = {};
+    }
+    next.rate = ceil_div(next.lines(), steps(tile, n_tiles));
+    for (int64_t i = 0; i < n_tiles; i += kMostSplitTiles) {
+      tile.tiles = std::min(kMostSplitTiles, n_tiles - i);
+      split_.multiply(tile);
+      tile.a += kMostSplitTiles * blocks(t) * kBlockBytes;
+      rows.i = i * height;
+      rows.height = std::min(tile.tiles * height, t.ni - rows.i);
+      finish_group(t, j, b, buffers, rows);
+    }
+    split_.split_rest(next);
+  }
+
+ private:
+  static constexpr int64_t kGroupRows = kMostSplitTiles * kBlockWidth;
+  static constexpr int64_t kSplitBytes = kSplitParts * 2;  // of an element
+  /// Most elements of a K-slice: the parts of two panels and of some tiles of A fit an L2 cache.
+  static constexpr int64_t kSplitDepth = 1024;
+
+  /// An even number, of nearly equal height.
+  static int64_t tiles(int64_t rows) {
+    return round_up(ceil_div(rows, kBlockWidth), 2);
+  }
+  /// Rows of all tiles together, at most.
+  static int64_t padded(int64_t rows) {
+    return tiles(rows) * kBlockWidth;
+  }
+  static int64_t blocks(const KSlice& t) {
+    return ceil_div(t.np, kBlockDepth);
+  }
+  static int64_t steps(SplitTile tile, int64_t n_tiles) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < n_tiles; i += kMostSplitTiles) {
+      tile.tiles = std::min(kMostSplitTiles, n_tiles - i);
+      n += tile.steps();
+    }
+    return std::max<int64_t>(n, 1);
+  }
+  Size part_bytes() const {
+    return Size(width_) * division_.depth * kSplitBytes;
+  }
+  Size panel_bytes() const { return panels_ != nullptr ? 0 : Size(width_) * division_.depth * kSize; }
+
+  /// Rows of A are split anew for each slice, which a block of few columns would not repay.
+  void divide() {
+    Division& d = division_;
+    d.n_slices = ceil_div(d.k, kSplitDepth);
+    d.depth = round_up(ceil_div(d.k, d.n_slices), kBlockDepth);
+    if (!a_in_place_) lda_ = d.depth;
+    const int64_t l2 = machine().l2, part_row = d.depth * kSplitBytes;
+    const int64_t most_rows =
+        std::max(l2 * 7 / 16 / part_row / kGroupRows * kGroupRows, kGroupRows);
+    d.n_row_blocks = ceil_div(d.m, most_rows);
+    const int64_t units = ceil_div(d.n, width_), threads = Division::n_threads();
+    const int64_t least_units = d.n_slices > 1 ? 8 : 2;
+    const int64_t wanted = ceil_div(d.most_workers == 1 ? 1 : Division::even_blocks(),
+                                    d.batch * d.n_row_blocks);
+    const int64_t busy = ceil_div(std::min(threads, d.most_workers), d.batch * d.n_row_blocks);
+    d.n_column_blocks = std::max(std::min(wanted, units / least_units), std::min(busy, units));
+    if (d.n_slices > 1) {  // sums are kept between slices
+      const int64_t most = std::max<int64_t>(l2 / 4 / (most_rows * width_ * kSize), 1);
+      d.n_column_blocks = std::max(d.n_column_blocks, ceil_div(units, most));
+    }
+    d.divide_rows(2 * kBlockWidth, kGroupRows, threads, most_rows);
+  }
+
+  /// Rows of A that are not read in place lie behind the parts, one tile at a time.
+  float* produced_rows(const Buffers& buffers) const {
+    const int64_t depth = division_.depth;
+    return reinterpret_cast<float*>(buffers.rows + padded(division_.rows) * depth * kSplitBytes);
+  }
+
+  void split_rows(const KSlice& t, const Buffers& buffers, Rows& rows) const {
+    const int64_t height = ceil_div(t.ni, tiles(t.ni));
+    uint8_t* to = buffers.rows;
+    for (int64_t i = 0; i < tiles(t.ni); ++i, to += blocks(t) * kBlockBytes) {
+      rows.i = i * height;
+      rows.height = std::max<int64_t>(std::min(height, t.ni - rows.i), 0);
+      split_.split_rows(rows_of_a(t, rows, produced_rows(buffers)), lda_, rows.height, t.np, height,
+                        to);
+    }
+  }
+
+  /// Where the panel at column j of the slice is split to and from, now.
+  void begin_panel(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+    const int64_t width = panel_width(t, j), half = rows.second ? 1 : 0;
+    float* const packed = reinterpret_cast<float*>(buffers.panels + 2 * part_bytes().value() +
+                                                   half * panel_bytes().value());
+    PanelSplit& next = rows.next;
+    next = {packed, width, t.np, width / kBlockWidth, buffers.panels + half * part_bytes().value()};
+    if (panels_ != nullptr) {
+      next.from = panel_at(t, j);
+    } else if (by_rows_ && t.nj - j >= width) {
+      next.from = b_at(t, 0, j);
+      next.ld = g_.b.row_stride;
+    } else if (by_rows_) {
+      row_.pack_rows(b_at(t, 0, j), g_.b.row_stride, t.np, t.nj - j, packed, 0, t.np);
+    } else {
+      pack_panel(t, j, 0, t.np, packed);
+    }
+    rows.second = !rows.second;
+  }
+
+  /// Says how the sums of a group of tiles are finished, and where they go: to C, to those kept for the
+  /// next slice, or nowhere.
+  void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+    Tile<float>& tile = rows.tile;
+    float* const sums = reinterpret_cast<float*>(buffers.sums);
+    const bool keeps = division_.n_slices > 1;
+    tile.to = keeps ? sums + kGroupRows * width_ + rows.i * division_.columns() + j : sums;
+    tile.ld_to = keeps ? division_.columns() : panel_width(t, j);
+    tile.partial = t.p0 > 0 ? tile.to : nullptr;
+    tile.ld_partial = tile.ld_to;
+    tile.bias = tile.residual = nullptr;
+    tile.bounded = false;
+    if (is_last(t) && j < columns_finished(t)) finish_in_tile(t, rows.i, j, tile);
+  }
+
+  void finish_group(const KSlice& t, int64_t j, const Matrix<const float>& b,
+                    const Buffers& buffers, Rows& rows) const {
+    const int64_t width = panel_width(t, j);
+    const float* const sums = reinterpret_cast<const float*>(buffers.sums);
+    place(t, j, buffers, rows);
+    if (!split_.are_finite(sums, rows.height, width)) {
+      multiply_floats(t, width, b, buffers, rows);
+    } else if (rows.tile.to != sums) {
+      split_.store(rows.tile, sums, rows.height, width);
+    }
+    if (is_last(t) && j >= columns_finished(t)) {
+      finish(g_, t.s, rows.tile.to, rows.tile.ld_to, t.i0 + rows.i, rows.height, t.j0 + j,
+             std::min(width, t.nj - j));
+    }
+  }
+
+  /// The group again, by tiles of multiply-adds: what is not finite has no parts.
+  void multiply_floats(const KSlice& t, int64_t width, const Matrix<const float>& b,
+                       const Buffers& buffers, const Rows& group) const {
+    Base::Rows rows = group;
+    Tile<float>& tile = rows.tile;
+    tile.lda = lda_;
+    tile.b = b.data;
+    tile.ldb = b.row_stride;
+    tile.k = t.np;
+    tile.ahead = &rows.ahead;
+    const int64_t end = group.i + group.height;
+    for (; rows.i < end; rows.i += row_.rows) {
+      rows.height = std::min<int64_t>(row_.rows, end - rows.i);
+      tile.a = rows_of_a(t, rows, produced_rows(buffers));
+      row_.tile_of(width, rows.height)(tile);
+      tile.to += row_.rows * tile.ld_to;
+      if (tile.partial != nullptr) tile.partial += row_.rows * tile.ld_partial;
+      if (tile.residual != nullptr) tile.residual += row_.rows * tile.ld_residual;
+    }
+  }
+
+  const SplitKernels& split_;
+};
+
+}  // namespace executorch::cpu::gemm
