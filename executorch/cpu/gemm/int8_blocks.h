@@ -183,9 +183,7 @@ class Blocks {
   }
 
   bool panels_first() const { return source_.panels_first; }
-  static bool looks_ahead() {
-    return false;
-  }
+  static bool looks_ahead() { return false; }
   int64_t panel_width(const gemm::KSlice&, int64_t) const { return row_.columns; }
 
   void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {

@@ -77,7 +77,8 @@ void SplitRows(const float* a, int64_t lda, int64_t rows, int64_t k, int64_t hei
 
 /// Splits `n` lines of a block all of whose rows are there, of kVectors vectors.
 template <int kVectors>
-HWY_INLINE void SplitWhole(const float* even, int64_t ld, int64_t n, uint8_t* to, int64_t vector_bytes) {
+HWY_INLINE void SplitWhole(const float* even, int64_t ld, int64_t n, uint8_t* to,
+                           int64_t vector_bytes) {
   const Floats d;
   const float* odd = even + kBlockWidth * ld;
   for (; n > 0; --n, even += ld, odd += ld, to += kLine) {
@@ -181,11 +182,11 @@ HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
 
 /// The sums of tile i are in register i: part `part_of_a` of each tile times what is in register 6,
 /// and in 7 if `kBoth`.
-#define ET_MULTIPLY_TILE(tile, reg, part)                         \
-  if constexpr (kTiles > tile) {                                  \
-    ET_LOAD_A(reg, tile, part);                                   \
-    _tile_dpbf16ps(tile, reg, 6);                                 \
-    if constexpr (kBoth) _tile_dpbf16ps(tile, reg, 7);            \
+#define ET_MULTIPLY_TILE(tile, reg, part)              \
+  if constexpr (kTiles > tile) {                       \
+    ET_LOAD_A(reg, tile, part);                        \
+    _tile_dpbf16ps(tile, reg, 6);                      \
+    if constexpr (kBoth) _tile_dpbf16ps(tile, reg, 7); \
   }
 template <int kTiles, bool kBoth>
 HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part_of_a) {

@@ -43,8 +43,8 @@ class SplitBlocks : public Blocks<float> {
   }
 
   int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
-    const bool are_split = rows.split && rows.split->s == t.s && rows.split->i0 == t.i0 &&
-                           rows.split->p0 == t.p0;
+    const bool are_split =
+        rows.split && rows.split->s == t.s && rows.split->i0 == t.i0 && rows.split->p0 == t.p0;
     if (!are_split) split_rows(t, buffers, rows);
     rows.split = t;
     rows.after = after == nullptr ? std::nullopt : std::optional(*after);
@@ -56,19 +56,22 @@ class SplitBlocks : public Blocks<float> {
     return tiles(t.ni);
   }
 
-  static bool panels_first() {
-    return true;
-  }
-  static bool looks_ahead() {
-    return true;
-  }
+  static bool panels_first() { return true; }
+  static bool looks_ahead() { return true; }
 
   void multiply_panel(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
-    const int64_t width = panel_width(t, j), n_tiles = tiles(t.ni), height = ceil_div(t.ni, n_tiles);
+    const int64_t width = panel_width(t, j), n_tiles = tiles(t.ni),
+                  height = ceil_div(t.ni, n_tiles);
     PanelSplit& next = rows.next;
     const Matrix<const float> b = {next.from, next.ld, 1};
-    SplitTile tile{buffers.rows, 0, height, next.to, width / kBlockWidth, blocks(t),
-                   reinterpret_cast<float*>(buffers.sums), &next};
+    SplitTile tile{buffers.rows,
+                   0,
+                   height,
+                   next.to,
+                   width / kBlockWidth,
+                   blocks(t),
+                   reinterpret_cast<float*>(buffers.sums),
+                   &next};
     if (j + width < t.nj) {
       begin_panel(t, j + width, buffers, rows);
     } else if (rows.after) {
@@ -95,16 +98,10 @@ class SplitBlocks : public Blocks<float> {
   static constexpr int64_t kSplitDepth = 1024;
 
   /// An even number, of nearly equal height.
-  static int64_t tiles(int64_t rows) {
-    return round_up(ceil_div(rows, kBlockWidth), 2);
-  }
+  static int64_t tiles(int64_t rows) { return round_up(ceil_div(rows, kBlockWidth), 2); }
   /// Rows of all tiles together, at most.
-  static int64_t padded(int64_t rows) {
-    return tiles(rows) * kBlockWidth;
-  }
-  static int64_t blocks(const KSlice& t) {
-    return ceil_div(t.np, kBlockDepth);
-  }
+  static int64_t padded(int64_t rows) { return tiles(rows) * kBlockWidth; }
+  static int64_t blocks(const KSlice& t) { return ceil_div(t.np, kBlockDepth); }
   static int64_t steps(SplitTile tile, int64_t n_tiles) {
     int64_t n = 0;
     for (int64_t i = 0; i < n_tiles; i += kMostSplitTiles) {
@@ -113,10 +110,10 @@ class SplitBlocks : public Blocks<float> {
     }
     return std::max<int64_t>(n, 1);
   }
-  Size part_bytes() const {
-    return Size(width_) * division_.depth * kSplitBytes;
+  Size part_bytes() const { return Size(width_) * division_.depth * kSplitBytes; }
+  Size panel_bytes() const {
+    return panels_ != nullptr ? 0 : Size(width_) * division_.depth * kSize;
   }
-  Size panel_bytes() const { return panels_ != nullptr ? 0 : Size(width_) * division_.depth * kSize; }
 
   /// Rows of A are split anew for each slice, which a block of few columns would not repay.
   void divide() {
@@ -130,8 +127,8 @@ class SplitBlocks : public Blocks<float> {
     d.n_row_blocks = ceil_div(d.m, most_rows);
     const int64_t units = ceil_div(d.n, width_), threads = Division::n_threads();
     const int64_t least_units = d.n_slices > 1 ? 8 : 2;
-    const int64_t wanted = ceil_div(d.most_workers == 1 ? 1 : Division::even_blocks(),
-                                    d.batch * d.n_row_blocks);
+    const int64_t wanted =
+        ceil_div(d.most_workers == 1 ? 1 : Division::even_blocks(), d.batch * d.n_row_blocks);
     const int64_t busy = ceil_div(std::min(threads, d.most_workers), d.batch * d.n_row_blocks);
     d.n_column_blocks = std::max(std::min(wanted, units / least_units), std::min(busy, units));
     if (d.n_slices > 1) {  // sums are kept between slices

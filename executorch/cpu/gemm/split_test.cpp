@@ -123,8 +123,12 @@ INSTANTIATE_TEST_SUITE_P(Sets, Split, testing::Range(0, gemm::count_sets()));
 constexpr double kRounding = 0x1p-24;
 
 TEST_P(Split, IsAsAccurateAsMultiplyAdds) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{128, 96, 768}, {33, 65, 67}, {200, 70, 1600},
-                                {65, 100, 96}, {48, 200, 3000}, {97, 64, 64}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{128, 96, 768},
+                                {33, 65, 67},
+                                {200, 70, 1600},
+                                {65, 100, 96},
+                                {48, 200, 3000},
+                                {97, 64, 64}}) {
     for (const bool terms : {false, true}) {
       Product product{m, n, k};
       product.terms = terms;
@@ -170,7 +174,8 @@ TEST_P(Split, GivesInfinitiesAndNaNsWhereMultiplyAddsDo) {
       for (int64_t j = 0; j < 80; ++j) {
         float expected = Product::at(finite, i, j, 80);
         if (i == 3) expected = product.b[static_cast<size_t>(5 * 80 + j)] * kInfinity;
-        if (j == 9) expected = (i == 3 ? expected : 0) + Product::at(product.a, i, 12, 900) * -kInfinity;
+        if (j == 9)
+          expected = (i == 3 ? expected : 0) + Product::at(product.a, i, 12, 900) * -kInfinity;
         if (i == 70) expected = kNaN;
         const float x = Product::at(found, i, j, 80);
         ASSERT_EQ(std::isnan(x), std::isnan(expected)) << i << ' ' << j;
