@@ -15,9 +15,9 @@ class SplitBlocks : public Blocks<float> {
  public:
   /// Whether there are such registers, and splitting costs less than they save.
   static bool pays(const Gemm<float>& g) {
-    constexpr int64_t kLeastRows = 49, kLeastColumns = 64, kLeastDepth = 64;
+    constexpr int64_t kLeastRows = 49, kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
     return kernels().split.multiply != nullptr && g.m >= kLeastRows && g.n >= kLeastColumns &&
-           g.k >= kLeastDepth;
+           g.k >= kLeastDepth && g.batch * ceil_div(g.n, kMostPanelColumns) >= kLeastPanels;
   }
 
   explicit SplitBlocks(const Gemm<float>& g) : Base(g), split_(kernels().split) { divide(); }

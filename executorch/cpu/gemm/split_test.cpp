@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/kernels_testing.h>
 #include <executorch/cpu/gemm/panels.h>
+#include <executorch/cpu/gemm/split_blocks.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,6 +82,7 @@ struct Product {
       g.act = {Activation::Kind::Clamp, -2.0f, 2.5f};
       g.act_last = true;
     }
+    EXPECT_EQ(gemm::SplitBlocks::pays(g), gemm::kernels().split.multiply != nullptr);
     EXPECT_EQ(g.run(scratch), expected);
     return c;
   }
@@ -123,12 +125,12 @@ INSTANTIATE_TEST_SUITE_P(Sets, Split, testing::Range(0, gemm::count_sets()));
 constexpr double kRounding = 0x1p-24;
 
 TEST_P(Split, IsAsAccurateAsMultiplyAdds) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{128, 96, 768},
-                                {33, 65, 67},
-                                {200, 70, 1600},
-                                {65, 100, 96},
-                                {48, 200, 3000},
-                                {97, 64, 64}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{128, 192, 768},
+                                {50, 147, 67},
+                                {200, 150, 1600},
+                                {65, 200, 96},
+                                {49, 200, 3000},
+                                {97, 160, 64}}) {
     for (const bool terms : {false, true}) {
       Product product{m, n, k};
       product.terms = terms;
@@ -139,7 +141,7 @@ TEST_P(Split, IsAsAccurateAsMultiplyAdds) {
 }
 
 TEST_P(Split, IsTheSameWhereverItsOperandsLieAndForAnyNumberOfThreads) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{70, 147, 1000}, {300, 65, 800}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{70, 147, 1100}, {300, 165, 800}}) {
     Product product{m, n, k};
     product.terms = true;
     const std::vector<float> expected = product.run();
@@ -161,23 +163,23 @@ TEST_P(Split, IsTheSameWhereverItsOperandsLieAndForAnyNumberOfThreads) {
 
 TEST_P(Split, GivesInfinitiesAndNaNsWhereMultiplyAddsDo) {
   for (const bool sources : {false, true}) {
-    Product product{100, 80, 900};
+    Product product{100, 160, 900};
     product.a_from_source = sources;
     product.b_from = sources ? From::Source : From::Rows;
     const std::vector<float> finite = product.run();
     product.a[3 * 900 + 5] = kInfinity;
     product.a[70 * 900 + 899] = kNaN;
-    product.b[12 * 80 + 9] = -kInfinity;
+    product.b[12 * 160 + 9] = -kInfinity;
     product.a[9 * 900 + 12] = 0;
     const std::vector<float> found = product.run();
     for (int64_t i = 0; i < 100; ++i) {
-      for (int64_t j = 0; j < 80; ++j) {
-        float expected = Product::at(finite, i, j, 80);
-        if (i == 3) expected = product.b[static_cast<size_t>(5 * 80 + j)] * kInfinity;
+      for (int64_t j = 0; j < 160; ++j) {
+        float expected = Product::at(finite, i, j, 160);
+        if (i == 3) expected = product.b[static_cast<size_t>(5 * 160 + j)] * kInfinity;
         if (j == 9)
           expected = (i == 3 ? expected : 0) + Product::at(product.a, i, 12, 900) * -kInfinity;
         if (i == 70) expected = kNaN;
-        const float x = Product::at(found, i, j, 80);
+        const float x = Product::at(found, i, j, 160);
         ASSERT_EQ(std::isnan(x), std::isnan(expected)) << i << ' ' << j;
         if (std::isinf(expected)) {
           ASSERT_EQ(x, expected) << i << ' ' << j;
@@ -190,7 +192,7 @@ TEST_P(Split, GivesInfinitiesAndNaNsWhereMultiplyAddsDo) {
 }
 
 TEST_P(Split, OfTheLargestNumbersIsFinite) {
-  Product product{64, 64, 64};
+  Product product{64, 160, 64};
   std::fill(product.a.begin(), product.a.end(), 0.0f);
   for (int64_t i = 0; i < 64; ++i) product.a[static_cast<size_t>(i * 64 + i)] = kMost;
   for (float& x : product.b) x = x < 0 ? -1.0f : 1.0f;
@@ -199,14 +201,14 @@ TEST_P(Split, OfTheLargestNumbersIsFinite) {
 }
 
 TEST_P(Split, OfSmallNumbersIsAccurate) {
-  Product product{64, 64, 128};
+  Product product{64, 160, 128};
   for (float& x : product.a) x *= 0x1p-100f;
   for (float& x : product.b) x *= 0x1p+60f;
   EXPECT_LE(product.error(product.run()), 8 * kRounding);
 }
 
 TEST_P(Split, WritesNothingWhereMemoryIsRefused) {
-  const Product product{128, 96, 768};
+  const Product product{128, 192, 768};
   for (const size_t limit : {size_t{0}, size_t{4096}, size_t{1} << 16}) {
     for (const float x : product.run(limit, false)) ASSERT_EQ(x, -7.0f);
   }
