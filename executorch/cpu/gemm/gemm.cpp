@@ -219,8 +219,8 @@ bool Gemm<T>::run(Scratch& scratch) const {
         (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
   }
-  if constexpr (std::is_same_v<T, float>) {
-    if (gemm::SplitBlocks::pays(*this)) return gemm::SplitBlocks(*this).run(scratch);
+  if constexpr (gemm::kIsStoredFloat<T>) {
+    if (gemm::SplitBlocks<T>::pays(*this)) return gemm::SplitBlocks<T>(*this).run(scratch);
   }
   return gemm::Blocks<T>(*this).run(scratch);
 }

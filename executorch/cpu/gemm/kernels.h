@@ -35,7 +35,7 @@ struct Kernels {
       rows = {};
 #undef ET_ROW
   int8::Kernels int8 = {};
-  SplitKernels split = {};
+  SplitKernels split[kMostParts + 1] = {};  // of elements of so many parts
   /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
   void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n) = nullptr;
 

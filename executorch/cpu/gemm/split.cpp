@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "executorch/cpu/gemm/split.cpp"
@@ -11,6 +13,8 @@
 #include <hwy/highway.h>
 //
 #include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/transpose-inl.h>
+#include <executorch/cpu/storage-inl.h>
 
 #undef ET_SPLIT_TARGET
 #if HWY_ARCH_X86_64 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64 && defined(__linux__)
@@ -22,7 +26,7 @@ HWY_PUSH_ATTRIBUTES(ET_SPLIT_TARGET)
 namespace executorch::cpu::gemm {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using executorch::cpu::HWY_NAMESPACE::Clamp;
+using namespace executorch::cpu::HWY_NAMESPACE;
 
 using Floats = hn::FixedTag<float, 16>;
 using Ints = hn::FixedTag<int32_t, 16>;
@@ -35,17 +39,19 @@ HWY_INLINE VI ToBfloat16(VF x) {
   return hn::And(hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000)),
                  hn::Set(d, static_cast<int32_t>(0xFFFF0000)));
 }
+template <class V>
+HWY_INLINE VI UpperHalves(V x) {
+  return hn::BitCast(Ints(), hn::ShiftRight<16>(hn::BitCast(hn::RebindToUnsigned<Ints>(), x)));
+}
 HWY_INLINE void StorePart(VI even, VI odd, uint8_t* to) {
-  const Ints d;
-  const hn::RebindToUnsigned<Ints> du;
-  const VI low = hn::BitCast(d, hn::ShiftRight<16>(hn::BitCast(du, even)));
-  hn::Store(hn::Or(low, odd), d, reinterpret_cast<int32_t*>(to));
+  hn::Store(hn::Or(UpperHalves(even), odd), Ints(), reinterpret_cast<int32_t*>(to));
 }
 /// Stores a line of each part.
+template <class T>
 HWY_INLINE void SplitLine(VF even, VF odd, uint8_t* to) {
   const Floats d;
 #pragma GCC unroll 3
-  for (int64_t part = 0; part < kSplitParts; ++part, to += kPartBytes) {
+  for (int64_t part = 0; part < kParts<T>; ++part, to += kPartBytes) {
     const VI x = ToBfloat16(even), y = ToBfloat16(odd);
     StorePart(x, y, to);
     even = hn::Sub(even, hn::BitCast(d, x));
@@ -53,74 +59,144 @@ HWY_INLINE void SplitLine(VF even, VF odd, uint8_t* to) {
   }
 }
 
-/// n elements, and zeros.
-HWY_INLINE VF LoadFirst(const float* from, int64_t n) {
-  const Floats d;
-  if (n >= kBlockWidth) return hn::LoadU(d, from);
-  return n <= 0 ? hn::Zero(d) : hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
+// ---- rows of A ----
+
+template <class T>
+HWY_INLINE void SplitRowLine(VF first, VF second, uint8_t* to) {
+  if constexpr (kParts < T >> 1) return SplitLine<T>(first, second, to);
+  const hn::Rebind<uint16_t, Ints> half;
+  auto* const line = reinterpret_cast<uint16_t*>(to);
+  hn::Store(hn::DemoteTo(half, UpperHalves(first)), half, line);
+  hn::Store(hn::DemoteTo(half, UpperHalves(second)), half, line + kBlockWidth);
 }
 
-void SplitRows(const float* a, int64_t lda, int64_t rows, int64_t k, int64_t height, uint8_t* to) {
+/// n elements, and zeros.
+template <class S>
+HWY_INLINE VF LoadFirst(const S* from, int64_t n) {
+  const Floats d;
+  if (n >= kBlockWidth) return LoadFloats(d, from);
+  return n <= 0 ? hn::Zero(d) : LoadFloatsN(d, from, static_cast<size_t>(n));
+}
+
+template <class T, class S>
+HWY_INLINE void SplitRowsOf(const S* a, int64_t lda, int64_t rows, int64_t k, int64_t height,
+                            uint8_t* to) {
   const Floats d;
   for (int64_t i = 0; i < height; ++i, a += lda, to += kLine) {
     uint8_t* line = to;
-    for (int64_t p = 0; p < k; p += kBlockDepth, line += kBlockBytes) {
+    for (int64_t p = 0; p < k; p += kBlockDepth, line += kParts<T> * kPartBytes) {
       const int64_t n = i < rows ? k - p : 0;
       if (n >= kBlockDepth) {
-        SplitLine(hn::LoadU(d, a + p), hn::LoadU(d, a + p + kBlockWidth), line);
+        SplitRowLine<T>(LoadFloats(d, a + p), LoadFloats(d, a + p + kBlockWidth), line);
       } else {
-        SplitLine(LoadFirst(a + p, n), LoadFirst(a + p + kBlockWidth, n - kBlockWidth), line);
+        SplitRowLine<T>(LoadFirst(a + p, n), LoadFirst(a + p + kBlockWidth, n - kBlockWidth), line);
       }
     }
   }
 }
+template <class T>
+void SplitRows(const void* a, bool is_stored, int64_t lda, int64_t rows, int64_t k, int64_t height,
+               uint8_t* to) {
+  is_stored ? SplitRowsOf<T>(static_cast<const T*>(a), lda, rows, k, height, to)
+            : SplitRowsOf<T>(static_cast<const float*>(a), lda, rows, k, height, to);
+}
+
+// ---- panels of B ----
+
+/// Rows of B between those of two lines, and between the two of one.
+template <class T>
+constexpr int64_t kLineRows = kParts<T> == 1 ? 2 : 1;
+template <class T>
+constexpr int64_t kPairRows = kParts<T> == 1 ? 1 : kBlockWidth;
 
 /// Splits `n` lines of a block all of whose rows are there, of kVectors vectors.
-template <int kVectors>
-HWY_INLINE void SplitWhole(const float* even, int64_t ld, int64_t n, uint8_t* to,
+template <class T, int kVectors, class S>
+HWY_INLINE void SplitWhole(const S* even, int64_t ld, int64_t n, uint8_t* to,
                            int64_t vector_bytes) {
   const Floats d;
-  const float* odd = even + kBlockWidth * ld;
-  for (; n > 0; --n, even += ld, odd += ld, to += kLine) {
+  const S* odd = even + kPairRows<T> * ld;
+  for (; n > 0; --n, even += kLineRows<T> * ld, odd += kLineRows<T> * ld, to += kLine) {
 #pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) {
       const int64_t j = v * kBlockWidth;
       __builtin_prefetch(even + kBlockDepth * ld + j, 0, 3);
       __builtin_prefetch(odd + kBlockDepth * ld + j, 0, 3);
-      SplitLine(hn::LoadU(d, even + j), hn::LoadU(d, odd + j), to + v * vector_bytes);
+      SplitLine<T>(LoadFloats(d, even + j), LoadFloats(d, odd + j), to + v * vector_bytes);
     }
   }
 }
 
-/// Splits the next `n` lines of a panel, where there are so many. Not inlined, for it needs all registers.
-HWY_NOINLINE void SplitLines(PanelSplit& s, int64_t n) {
+template <class T, class S>
+HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
   const Floats d;
+  constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
   const int64_t blocks = s.blocks(), vector_bytes = blocks * kBlockBytes;
   const int64_t end = std::min(s.done + n, blocks * kBlockWidth);
   while (s.done < end) {
     const int64_t block = s.done / kBlockWidth, r = s.done % kBlockWidth;
-    const int64_t p = block * kBlockDepth + r;
-    const float* const even = s.from + p * s.ld;
+    const int64_t p = block * kBlockDepth + r * kLineRows<T>;
+    const S* const even = static_cast<const S*>(s.from) + p * s.ld;
     uint8_t* to = s.to + block * kBlockBytes + r * kLine;
     if (s.vectors == kMostUnits && (block + 1) * kBlockDepth <= s.k) {
       const int64_t lines = std::min(end - s.done, kBlockWidth - r);
-      SplitWhole<kMostUnits>(even, s.ld, lines, to, vector_bytes);
+      SplitWhole<T, kMostUnits>(even, s.ld, lines, to, vector_bytes);
       s.done += lines;
       continue;
     }
-    const float* const odd = even + kBlockWidth * s.ld;
+    const S* const odd = even + kPairRows<T> * s.ld;
     for (int64_t v = 0; v < s.vectors; ++v, to += vector_bytes) {
       const int64_t j = v * kBlockWidth;
-      const VF x = p < s.k ? hn::LoadU(d, even + j) : hn::Zero(d);
-      const VF y = p + kBlockWidth < s.k ? hn::LoadU(d, odd + j) : hn::Zero(d);
-      SplitLine(x, y, to);
+      const VF x = p < s.k ? LoadFloats(d, even + j) : hn::Zero(d);
+      const VF y = p + kPairRows<T> < s.k ? LoadFloats(d, odd + j) : hn::Zero(d);
+      SplitLine<T>(x, y, to);
     }
     ++s.done;
   }
 }
-
+/// Splits the next `n` lines of a panel, where there are so many. Not inlined, for it needs all registers.
+template <class T>
+HWY_NOINLINE void SplitLines(PanelSplit& s, int64_t n) {
+  if constexpr (!std::is_same_v<T, float>) {
+    if (s.is_stored) return SplitLinesOf<T, T>(s, n);
+  }
+  SplitLinesOf<T, float>(s, n);
+}
+template <class T>
 void SplitRest(PanelSplit& s) {
-  SplitLines(s, s.lines());
+  SplitLines<T>(s, s.lines());
+}
+
+/// Elements between those that are transposed and those that are prefetched.
+constexpr int64_t kAhead = 8 * kBlockDepth;
+
+/// Columns of bfloat16: a block is a square of pairs, transposed.
+void SplitColumns(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors, uint8_t* to) {
+  const Ints d;
+  constexpr int64_t kStep = kTransposedColumns<Ints>;
+  HWY_ALIGN int32_t copy[kBlockWidth * kBlockWidth];
+  const auto* from = static_cast<const BF16*>(b);
+  for (int64_t v = 0; v < vectors; ++v, from += kBlockWidth * ldb) {
+    const int64_t columns = std::clamp<int64_t>(n - v * kBlockWidth, 0, kBlockWidth);
+    for (int64_t p = 0; p < k; p += kBlockDepth, to += kPartBytes) {
+      const auto* square = reinterpret_cast<const int32_t*>(from + p);
+      int64_t ld = ldb / 2;
+      for (int64_t i = 0; i < kBlockWidth; ++i)
+        __builtin_prefetch(from + p + kAhead + i * ldb, 0, 3);
+      if (columns < kBlockWidth || k - p < kBlockDepth || ldb % 2 != 0) {
+        std::memset(copy, 0, sizeof(copy));
+        for (int64_t i = 0; i < columns; ++i) {
+          std::memcpy(copy + i * kBlockWidth, from + p + i * ldb,
+                      static_cast<size_t>(std::min(kBlockDepth, k - p)) * sizeof(BF16));
+        }
+        square = copy;
+        ld = kBlockWidth;
+      }
+      for (int64_t q = 0; q < kBlockWidth; q += kStep) {
+        TransposeColumns(d, square + q, ld, reinterpret_cast<int32_t*>(to) + q * kBlockWidth,
+                         kBlockWidth);
+      }
+    }
+  }
 }
 
 // ---- registers: sums in 0 to 3, rows of A in 4 and 5, columns of B in 6 and 7 ----
@@ -149,11 +225,6 @@ struct Operands {
   _tile_loadd(reg, x.b + (vector)*x.vector_bytes + (part)*kPartBytes, kLine)
 
 /// Sums of tile i and vector j are in register 2 * i + j.
-#define ET_MULTIPLY_PAIRS  \
-  _tile_dpbf16ps(0, 4, 6); \
-  _tile_dpbf16ps(1, 4, 7); \
-  _tile_dpbf16ps(2, 5, 6); \
-  _tile_dpbf16ps(3, 5, 7);
 HWY_INLINE void LoadTiles(const Operands& x, int64_t part) {
   ET_LOAD_A(4, 0, part);
   ET_LOAD_A(5, 1, part);
@@ -162,56 +233,70 @@ HWY_INLINE void LoadVectors(const Operands& x, int64_t part) {
   ET_LOAD_B(6, 0, part);
   ET_LOAD_B(7, 1, part);
 }
+HWY_INLINE void MultiplyPairs() {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+template <class T>
 HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
   LoadVectors(x, 0);
-  LoadTiles(x, 2);
-  ET_MULTIPLY_PAIRS
-  LoadTiles(x, 1);
-  ET_MULTIPLY_PAIRS
-  SplitLines(next, next.rate);
+  for (int part = kParts<T> - 1; part > 0; --part) {
+    LoadTiles(x, part);
+    MultiplyPairs();
+  }
   LoadTiles(x, 0);
-  ET_MULTIPLY_PAIRS
-  LoadVectors(x, 2);
-  ET_MULTIPLY_PAIRS
-  SplitLines(next, next.rate);
+  SplitLines<T>(next, next.rate);
+  MultiplyPairs();
+  if constexpr (kParts<T> == 3) {
+    LoadVectors(x, 2);
+    MultiplyPairs();
+  }
+  if constexpr (kParts<T> == 1) return;
   LoadVectors(x, 1);
-  ET_MULTIPLY_PAIRS
+  MultiplyPairs();
   LoadTiles(x, 1);
-  ET_MULTIPLY_PAIRS
+  MultiplyPairs();
 }
 
-/// The sums of tile i are in register i: part `part_of_a` of each tile times what is in register 6,
-/// and in 7 if `kBoth`.
-#define ET_MULTIPLY_TILE(tile, reg, part)              \
+/// The sums of tile i are in register i: a part of each tile times what is in register 6, and in 7 if
+/// `kBoth`.
+#define ET_MULTIPLY_TILE(tile, reg)                    \
   if constexpr (kTiles > tile) {                       \
     ET_LOAD_A(reg, tile, part);                        \
     _tile_dpbf16ps(tile, reg, 6);                      \
     if constexpr (kBoth) _tile_dpbf16ps(tile, reg, 7); \
   }
 template <int kTiles, bool kBoth>
-HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part_of_a) {
-  ET_MULTIPLY_TILE(0, 4, part_of_a)
-  ET_MULTIPLY_TILE(1, 5, part_of_a)
-  ET_MULTIPLY_TILE(2, 4, part_of_a)
-  ET_MULTIPLY_TILE(3, 5, part_of_a)
+HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part) {
+  ET_MULTIPLY_TILE(0, 4)
+  ET_MULTIPLY_TILE(1, 5)
+  ET_MULTIPLY_TILE(2, 4)
+  ET_MULTIPLY_TILE(3, 5)
 }
-template <int kTiles>
+template <class T, int kTiles>
 HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
-  ET_LOAD_B(6, 0, 2);
-  MultiplyColumn<kTiles, false>(x, 0);
+  constexpr bool kBoth = kParts < T >> 1;
+  if constexpr (kParts<T> == 3) {
+    ET_LOAD_B(6, 0, 2);
+    MultiplyColumn<kTiles, false>(x, 0);
+  }
   ET_LOAD_B(6, 0, 0);
-  ET_LOAD_B(7, 0, 1);
-  SplitLines(next, next.rate);
-  MultiplyColumn<kTiles, true>(x, 1);
-  SplitLines(next, next.rate);
-  MultiplyColumn<kTiles, true>(x, 0);
-  MultiplyColumn<kTiles, false>(x, 2);
+  if constexpr (kBoth) {
+    ET_LOAD_B(7, 0, 1);
+    MultiplyColumn<kTiles, true>(x, 1);
+  }
+  SplitLines<T>(next, next.rate);
+  MultiplyColumn<kTiles, kBoth>(x, 0);
+  if constexpr (kParts<T> == 3) MultiplyColumn<kTiles, false>(x, 2);
 }
 
 /// 2 x 2, or 2 or 4 tiles times one vector of columns: 4 registers of sums are enough for one product
 /// not to wait for another.
-template <int kTiles, int kVectors>
+template <class T, int kTiles, int kVectors>
 void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
+  constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
   const int64_t bytes = t.blocks * kBlockBytes;
   Operands x{t.a + tile * bytes, t.b + vector * bytes, bytes, bytes};
   PanelSplit& next = *t.next;
@@ -221,9 +306,9 @@ void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
   _tile_zero(3);
   for (int64_t i = 0; i < t.blocks; ++i, x.a += kBlockBytes, x.b += kBlockBytes) {
     if constexpr (kVectors == 2) {
-      AddPairs(x, next);
+      AddPairs<T>(x, next);
     } else {
-      AddColumn<kTiles>(x, next);
+      AddColumn<T, kTiles>(x, next);
     }
   }
   const int64_t row_bytes = t.vectors * kLine, tile_floats = t.height * t.vectors * kBlockWidth;
@@ -243,20 +328,20 @@ void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
 }
 #undef ET_LOAD_A
 #undef ET_LOAD_B
-#undef ET_MULTIPLY_PAIRS
 #undef ET_MULTIPLY_TILE
 
 /// Two vectors of columns take two tiles at once; the last vector of an odd number takes all.
+template <class T>
 void Multiply(const SplitTile& t) {
   const Shapes shapes(t.height);
   asm volatile("" : : "r"(&shapes) : "memory");  // GCC believes that 8 bytes of it are read
   _tile_loadconfig(&shapes);
   int64_t v = 0;
   for (; v + 2 <= t.vectors; v += 2) {
-    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<2, 2>(t, i, v);
+    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<T, 2, 2>(t, i, v);
   }
   if (v < t.vectors) {
-    t.tiles == 2 ? MultiplyBlocks<2, 1>(t, 0, v) : MultiplyBlocks<4, 1>(t, 0, v);
+    t.tiles == 2 ? MultiplyBlocks<T, 2, 1>(t, 0, v) : MultiplyBlocks<T, 4, 1>(t, 0, v);
   }
   _tile_release();
 }
@@ -285,6 +370,12 @@ void StoreFinished(const Tile<float>& t, const float* sums, int64_t rows, int64_
   }
 }
 
+template <class T>
+void FillParts(SplitKernels& k) {
+  k = {SplitRows<T>, SplitRest<T>, nullptr, Multiply<T>, AreFinite, StoreFinished};
+  if constexpr (std::is_same_v<T, BF16>) k.split_columns = SplitColumns;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu::gemm
 HWY_POP_ATTRIBUTES
@@ -295,9 +386,10 @@ bool has_bfloat16_matrices();
 
 template <>
 bool fill<Source::Split, HWY_TARGET>(Kernels& kernels) {
-  using namespace HWY_NAMESPACE;
   if (!has_bfloat16_matrices()) return false;
-  kernels.split = {SplitRows, SplitRest, Multiply, AreFinite, StoreFinished};
+#define ET_ROW(T, name) HWY_NAMESPACE::FillParts<T>(kernels.split[kParts<T>]);
+  ET_STORED_FLOATS(ET_ROW)
+#undef ET_ROW
   return true;
 }
 

@@ -9,18 +9,31 @@
 
 namespace executorch::cpu::gemm {
 
-class SplitBlocks : public Blocks<float> {
-  using Base = Blocks<float>;
+template <class T>
+class SplitBlocks : public Blocks<T> {
+  using Base = Blocks<T>;
+  using Base::a_in_place_, Base::b_at, Base::by_columns_, Base::by_rows_, Base::columns_finished,
+      Base::division_, Base::finish_in_tile, Base::g_, Base::is_last, Base::kSize, Base::lda_,
+      Base::pack_panel, Base::panel_at, Base::row_, Base::panels_, Base::rows_of_a, Base::width_;
 
  public:
+  using Base::panel_width;
+
   /// Whether there are such registers, and splitting costs less than they save.
-  static bool pays(const Gemm<float>& g) {
-    constexpr int64_t kLeastRows = 49, kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
-    return kernels().split.multiply != nullptr && g.m >= kLeastRows && g.n >= kLeastColumns &&
-           g.k >= kLeastDepth && g.batch * ceil_div(g.n, kMostPanelColumns) >= kLeastPanels;
+  static bool pays(const Gemm<T>& g) {
+    constexpr int64_t kLeastRows = kParts<T> == 3 ? 49 : kFewRows + 1;
+    constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
+    return kernels().split[kParts<T>].multiply != nullptr && g.m >= kLeastRows &&
+           g.n >= kLeastColumns && g.k >= kLeastDepth &&
+           g.batch * ceil_div(g.n, kMostPanelColumns) >= kLeastPanels;
   }
 
-  explicit SplitBlocks(const Gemm<float>& g) : Base(g), split_(kernels().split) { divide(); }
+  explicit SplitBlocks(const Gemm<T>& g)
+      : Base(g),
+        split_(kernels().split[kParts<T>]),
+        a_is_stored_(g.a.col_stride == 1 && g.a_source.produce == nullptr) {
+    divide();
+  }
 
   [[nodiscard]] bool run(Scratch& scratch) const { return Driver(*this).run(scratch); }
 
@@ -33,7 +46,7 @@ class SplitBlocks : public Blocks<float> {
     bool second = false;  // whether the one after it is split to the second half of the buffers
   };
 
-  /// Parts of two panels and, where B is not packed, the two themselves.
+  /// Parts of two panels and, where B is not packed, one of them and one whose result is not finite.
   Memory memory() const {
     const Size columns = division_.columns(), depth = division_.depth;
     const Size rows = padded(division_.rows);
@@ -63,7 +76,6 @@ class SplitBlocks : public Blocks<float> {
     const int64_t width = panel_width(t, j), n_tiles = tiles(t.ni),
                   height = ceil_div(t.ni, n_tiles);
     PanelSplit& next = rows.next;
-    const Matrix<const float> b = {next.from, next.ld, 1};
     SplitTile tile{buffers.rows,
                    0,
                    height,
@@ -83,17 +95,17 @@ class SplitBlocks : public Blocks<float> {
     for (int64_t i = 0; i < n_tiles; i += kMostSplitTiles) {
       tile.tiles = std::min(kMostSplitTiles, n_tiles - i);
       split_.multiply(tile);
-      tile.a += kMostSplitTiles * blocks(t) * kBlockBytes;
+      tile.a += kMostSplitTiles * blocks(t) * kParts<T> * kPartBytes;
       rows.i = i * height;
       rows.height = std::min(tile.tiles * height, t.ni - rows.i);
-      finish_group(t, j, b, buffers, rows);
+      finish_group(t, j, buffers, rows);
     }
     split_.split_rest(next);
   }
 
  private:
   static constexpr int64_t kGroupRows = kMostSplitTiles * kBlockWidth;
-  static constexpr int64_t kSplitBytes = kSplitParts * 2;  // of an element
+  static constexpr int64_t kSplitBytes = kParts<T> * 2;  // of an element
   /// Most elements of a K-slice: the parts of two panels and of some tiles of A fit an L2 cache.
   static constexpr int64_t kSplitDepth = 1024;
 
@@ -147,32 +159,58 @@ class SplitBlocks : public Blocks<float> {
   void split_rows(const KSlice& t, const Buffers& buffers, Rows& rows) const {
     const int64_t height = ceil_div(t.ni, tiles(t.ni));
     uint8_t* to = buffers.rows;
-    for (int64_t i = 0; i < tiles(t.ni); ++i, to += blocks(t) * kBlockBytes) {
+    for (int64_t i = 0; i < tiles(t.ni); ++i, to += blocks(t) * kParts<T> * kPartBytes) {
       rows.i = i * height;
       rows.height = std::max<int64_t>(std::min(height, t.ni - rows.i), 0);
-      split_.split_rows(rows_of_a(t, rows, produced_rows(buffers)), lda_, rows.height, t.np, height,
-                        to);
+      if (a_is_stored_) {
+        const T* const a = element(g_.a, t.i0 + rows.i, t.p0) + t.s * g_.a_batch;
+        split_.split_rows(a, true, g_.a.row_stride, rows.height, t.np, height, to);
+      } else {
+        const float* const a = rows_of_a(t, rows, produced_rows(buffers));
+        split_.split_rows(a, false, lda_, rows.height, t.np, height, to);
+      }
     }
   }
 
   /// Where the panel at column j of the slice is split to and from, now.
   void begin_panel(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
     const int64_t width = panel_width(t, j), half = rows.second ? 1 : 0;
-    float* const packed = reinterpret_cast<float*>(buffers.panels + 2 * part_bytes().value() +
-                                                   half * panel_bytes().value());
     PanelSplit& next = rows.next;
-    next = {packed, width, t.np, width / kBlockWidth, buffers.panels + half * part_bytes().value()};
-    if (panels_ != nullptr) {
-      next.from = panel_at(t, j);
-    } else if (by_rows_ && t.nj - j >= width) {
-      next.from = b_at(t, 0, j);
-      next.ld = g_.b.row_stride;
-    } else if (by_rows_) {
-      row_.pack_rows(b_at(t, 0, j), g_.b.row_stride, t.np, t.nj - j, packed, 0, t.np);
-    } else {
-      pack_panel(t, j, 0, t.np, packed);
-    }
+    next = {nullptr,
+            false,
+            width,
+            t.np,
+            width / kBlockWidth,
+            buffers.panels + half * part_bytes().value()};
     rows.second = !rows.second;
+    if (by_rows_ && t.nj - j >= width && panels_ == nullptr) {
+      next.from = b_at(t, 0, j);
+      next.is_stored = true;
+      next.ld = g_.b.row_stride;
+    } else if (by_columns_ && split_.split_columns != nullptr) {
+      next.from = b_at(t, 0, j);
+      split_.split_columns(next.from, g_.b.col_stride, t.np, std::min(width, t.nj - j),
+                           next.vectors, next.to);
+      next.done = next.lines();
+    } else {
+      next.from = floats(t, j, packed(buffers, 0));
+    }
+  }
+
+  float* packed(const Buffers& buffers, int64_t number) const {
+    return reinterpret_cast<float*>(buffers.panels + 2 * part_bytes().value() +
+                                    number * panel_bytes().value());
+  }
+  /// The panel at column j as floats: where it lies, or in `to`.
+  const float* floats(const KSlice& t, int64_t j, float* to) const {
+    if (panels_ != nullptr) return panel_at(t, j);
+    if (by_rows_) {
+      const int64_t n = std::min(panel_width(t, j), t.nj - j);
+      row_.pack_rows(b_at(t, 0, j), g_.b.row_stride, t.np, n, to, 0, t.np);
+    } else {
+      pack_panel(t, j, 0, t.np, to);
+    }
+    return to;
   }
 
   /// Says how the sums of a group of tiles are finished, and where they go: to C, to those kept for the
@@ -190,13 +228,12 @@ class SplitBlocks : public Blocks<float> {
     if (is_last(t) && j < columns_finished(t)) finish_in_tile(t, rows.i, j, tile);
   }
 
-  void finish_group(const KSlice& t, int64_t j, const Matrix<const float>& b,
-                    const Buffers& buffers, Rows& rows) const {
+  void finish_group(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
     const int64_t width = panel_width(t, j);
     const float* const sums = reinterpret_cast<const float*>(buffers.sums);
     place(t, j, buffers, rows);
-    if (!split_.are_finite(sums, rows.height, width)) {
-      multiply_floats(t, width, b, buffers, rows);
+    if (kParts < T >> 1 && !split_.are_finite(sums, rows.height, width)) {
+      multiply_floats(t, j, buffers, rows);
     } else if (rows.tile.to != sums) {
       split_.store(rows.tile, sums, rows.height, width);
     }
@@ -207,13 +244,14 @@ class SplitBlocks : public Blocks<float> {
   }
 
   /// The group again, by tiles of multiply-adds: what is not finite has no parts.
-  void multiply_floats(const KSlice& t, int64_t width, const Matrix<const float>& b,
-                       const Buffers& buffers, const Rows& group) const {
-    Base::Rows rows = group;
+  void multiply_floats(const KSlice& t, int64_t j, const Buffers& buffers,
+                       const Rows& group) const {
+    const int64_t width = panel_width(t, j);
+    typename Base::Rows rows = group;
     Tile<float>& tile = rows.tile;
     tile.lda = lda_;
-    tile.b = b.data;
-    tile.ldb = b.row_stride;
+    tile.b = floats(t, j, packed(buffers, 1));
+    tile.ldb = width;
     tile.k = t.np;
     tile.ahead = &rows.ahead;
     const int64_t end = group.i + group.height;
@@ -228,6 +266,7 @@ class SplitBlocks : public Blocks<float> {
   }
 
   const SplitKernels& split_;
+  bool a_is_stored_;  // rows of A are contiguous
 };
 
 }  // namespace executorch::cpu::gemm

@@ -1,30 +1,40 @@
-/// Products of floats by matrix registers that multiply bfloat16 (x86's AMX).
+/// Products by matrix registers that multiply bfloat16 (x86's AMX).
 ///
 /// A float is the sum of three bfloat16 numbers: the float rounded to bfloat16, what is left of it
-/// rounded, and the rest; their significands of 8 bits hold all 24 of the float's. Of the nine
-/// products of two floats' parts the six largest are added up, in float. The others are below 2^-26
-/// of the product, a quarter of the error that rounding it to float would make: sums have the
-/// accuracy of those of multiply-adds, at twice their speed or more. Parts below 2^-126 are zero.
-/// Infinities and NaNs have no parts: a result that is not finite is computed by multiply-adds.
+/// rounded, and the rest; their significands of 8 bits hold all 24 of the float's. F16 is the sum of
+/// two. Of the nine products of two floats' parts the six largest are added up, in float. The others
+/// are below 2^-26 of the product, a quarter of the error that rounding it to float would make: sums
+/// have the accuracy of those of multiply-adds, at twice their speed or more. Parts below 2^-126 are
+/// zero. Infinities and NaNs have no parts: a result that is not finite is computed by multiply-adds.
 #pragma once
 
 #include <executorch/cpu/gemm/float_kernels.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace executorch::cpu::gemm {
 
+/// Parts of an element.
+template <class T>
+constexpr int kParts = std::is_same_v<T, float> ? 3
+                       : std::is_same_v<T, F16> ? 2
+                                                : 1;
+constexpr int kMostParts = 3;
+
 /// Parts lie in blocks: kBlockDepth elements along k of up to kBlockWidth rows of A, or of kBlockWidth
-/// columns of B. A block is three times 16 lines of 64 bytes, one for each part. A line is of one
-/// row of A, its elements in the order 0, 16, 1, 17, ...; or of elements r and r + 16 of each column.
-constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kSplitParts = 3;
-constexpr int64_t kPartBytes = 1024, kBlockBytes = kSplitParts * kPartBytes;
+/// columns of B. A block has 16 lines of 64 bytes for each part, one part after the other. A line is
+/// of one row of A, its elements in the order 0, 16, 1, 17, ...; or of elements r and r + 16 of each
+/// column. Where there is one part, A's elements stay in order, and a line of B has elements 2 r and
+/// 2 r + 1.
+constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kPartBytes = 1024;
 /// Tiles of rows of A that are multiplied in one call.
 constexpr int64_t kMostSplitTiles = 4;
 
 /// The next panel of B, which is split while the current one is multiplied.
 struct PanelSplit {
-  const float* from = nullptr;  // [k, vectors * kBlockWidth], rows `ld` apart
+  const void* from = nullptr;  // [k, vectors * kBlockWidth], rows `ld` apart
+  bool is_stored = false;      // elements are as B has them, else floats
   int64_t ld = 0, k = 0, vectors = 0;
   uint8_t* to = nullptr;  // blocks of the first columns along k, then those of the next ones
   int64_t done = 0;       // lines of the blocks of one vector
@@ -44,18 +54,22 @@ struct SplitTile {
   float* sums;      // [tiles * height, vectors * kBlockWidth]
   PanelSplit* next;
 
-  /// Calls for lines of `next` that the product makes.
-  int64_t steps() const { return 2 * blocks * (vectors / 2 * (tiles / 2) + vectors % 2); }
+  /// How often the product splits lines of `next`: once for a block of each two registers of columns.
+  int64_t steps() const { return blocks * (vectors / 2 * (tiles / 2) + vectors % 2); }
 };
 
-/// All null, unless the machine has such registers.
+/// For elements of so many parts, stored as one type. All null, unless the machine has such registers.
 struct SplitKernels {
-  /// Splits rows of A, k elements each, into the blocks of a tile of `height` rows; those beyond `rows`
-  /// are zero.
-  void (*split_rows)(const float* a, int64_t lda, int64_t rows, int64_t k, int64_t height,
-                     uint8_t* to) = nullptr;
+  /// Splits rows of A, k elements each, stored or floats, into the blocks of a tile of `height` rows;
+  /// those beyond `rows` are zero.
+  void (*split_rows)(const void* a, bool is_stored, int64_t lda, int64_t rows, int64_t k,
+                     int64_t height, uint8_t* to) = nullptr;
   /// What is left to be split of a panel.
   void (*split_rest)(PanelSplit&) = nullptr;
+  /// Makes blocks of n stored columns, each k contiguous elements, `ldb` apart, up to `vectors`
+  /// vectors. Null where that is not one step.
+  void (*split_columns)(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors,
+                        uint8_t* to) = nullptr;
   void (*multiply)(const SplitTile&) = nullptr;
   /// Whether the first `rows` rows of the sums are finite.
   bool (*are_finite)(const float* sums, int64_t rows, int64_t width) = nullptr;
