@@ -251,6 +251,7 @@ HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
   MultiplyPairs();
   if constexpr (kParts<T> == 3) {
     LoadVectors(x, 2);
+    SplitLines<T>(next, next.rate);
     MultiplyPairs();
   }
   if constexpr (kParts<T> == 1) return;
@@ -289,7 +290,10 @@ HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
   }
   SplitLines<T>(next, next.rate);
   MultiplyColumn<kTiles, kBoth>(x, 0);
-  if constexpr (kParts<T> == 3) MultiplyColumn<kTiles, false>(x, 2);
+  if constexpr (kParts<T> == 3) {
+    SplitLines<T>(next, next.rate);
+    MultiplyColumn<kTiles, false>(x, 2);
+  }
 }
 
 /// 2 x 2, or 2 or 4 tiles times one vector of columns: 4 registers of sums are enough for one product

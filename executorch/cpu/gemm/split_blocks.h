@@ -118,7 +118,7 @@ class SplitBlocks : public Blocks<T> {
     int64_t n = 0;
     for (int64_t i = 0; i < n_tiles; i += kMostSplitTiles) {
       tile.tiles = std::min(kMostSplitTiles, n_tiles - i);
-      n += tile.steps();
+      n += tile.steps(kSplitsOfBlock<T>);
     }
     return std::max<int64_t>(n, 1);
   }

@@ -22,6 +22,10 @@ constexpr int kParts = std::is_same_v<T, float> ? 3
                                                 : 1;
 constexpr int kMostParts = 3;
 
+/// How often a product of one block splits lines of the next panel.
+template <class T>
+constexpr int kSplitsOfBlock = kParts<T> == 3 ? 2 : 1;
+
 /// Parts lie in blocks: kBlockDepth elements along k of up to kBlockWidth rows of A, or of kBlockWidth
 /// columns of B. A block has 16 lines of 64 bytes for each part, one part after the other. A line is
 /// of one row of A, its elements in the order 0, 16, 1, 17, ...; or of elements r and r + 16 of each
@@ -54,8 +58,10 @@ struct SplitTile {
   float* sums;      // [tiles * height, vectors * kBlockWidth]
   PanelSplit* next;
 
-  /// How often the product splits lines of `next`: once for a block of each two registers of columns.
-  int64_t steps() const { return blocks * (vectors / 2 * (tiles / 2) + vectors % 2); }
+  /// How often the product splits lines of `next`: for each block of what registers of sums hold.
+  int64_t steps(int64_t for_each_block) const {
+    return for_each_block * blocks * (vectors / 2 * (tiles / 2) + vectors % 2);
+  }
 };
 
 /// For elements of so many parts, stored as one type. All null, unless the machine has such registers.
