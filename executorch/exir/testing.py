@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule
 
 from executorch.exir.capture._callable import as_module
@@ -44,7 +45,7 @@ def hand_made(build: Callable[..., Any], *inputs: torch.Tensor) -> GraphModule:
     return GraphModule(torch.nn.Module(), graph)
 
 
-def targets(graph_module: GraphModule) -> list[str]:
+def targets(program: GraphModule | ExportedProgram) -> list[str]:
     """Names of the operators called, in order."""
-    called = [n.target for n in graph_module.graph.nodes if n.op == "call_function"]
+    called = [n.target for n in program.graph.nodes if n.op == "call_function"]
     return [t.__name__ if isinstance(t, EdgeOpOverload) else str(t) for t in called]

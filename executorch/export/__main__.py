@@ -74,6 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
+    warnings.filterwarnings("default", message="not quantized: ")
     logging.getLogger().setLevel(logging.ERROR)
     try:
         with show_progress(6 if options.parity else 5) as (step, say):

@@ -141,6 +141,8 @@ class ExportSession:
         named_data: Mapping[str, bytes] | None = None,
     ) -> None:
         export_recipe = export_recipe or ExportRecipe(strict=False)
+        if not isinstance(export_recipe, ExportRecipe):
+            raise TypeError(f"export_recipe: expected an ExportRecipe, found {export_recipe!r:.80}")
         self._name = name or export_recipe.name or "model"
         self._model = _by_method(model, isinstance(model, dict))
         self._inputs = _inputs_by_method(example_inputs, self._model)
@@ -164,12 +166,11 @@ class ExportSession:
             raise ValueError(f"the methods are of different kinds: {', '.join(sorted(kinds))}")
         (self._input_model_type,) = kinds
         self._pipeline_stages = export_recipe.pipeline_stages or self._get_default_pipeline()
-        if self._input_model_type != "ExportedProgram" and any(
-            not self._inputs.get(m) for m in self._model
-        ):
+        missing = [m for m in self._model if not self._inputs.get(m)]
+        if self._input_model_type != "ExportedProgram" and missing:
             raise ValueError(
-                f"example_inputs must be provided for {self._input_model_type} input: a tuple of "
-                "arguments for every method"
+                f"example_inputs must be provided for method {missing[0]!r}, "
+                f"{self._input_model_type} input: a tuple of its arguments"
             )
         self._stages: dict[StageType, Stage] = {s.kind: s.of(export_recipe) for s in STAGES}
         self._stage_to_artifacts: dict[StageType, PipelineArtifact] = {}

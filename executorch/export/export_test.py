@@ -84,6 +84,11 @@ def test_layers_that_no_group_divides_keep_their_floats() -> None:
     assert type(transformed.even.weight) is not nn.Parameter
 
 
+def test_layers_none_of_which_can_be_quantized_are_named() -> None:
+    with pytest.warns(UserWarning, match=r"not quantized: .*'forward': .* 0 \(Linear\(in"):
+        export(nn.Sequential(nn.Linear(40, 64)).eval(), (torch.randn(2, 40),), quantize="int4")
+
+
 @pytest.mark.parametrize("quantize", ["int8", "int8-static", "int4"])
 def test_recurrent_layers_that_keep_their_floats_are_named(quantize: Any) -> None:
     class Tagger(nn.Module):
@@ -100,6 +105,14 @@ def test_recurrent_layers_that_keep_their_floats_are_named(quantize: Any) -> Non
     torch.testing.assert_close(
         session.run_method(example_inputs=(x,))[0], model(x), atol=0.05, rtol=0
     )
+
+
+def test_attention_whose_weights_stay_floats_is_named() -> None:
+    model, x = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval(), torch.randn(2, 5, 32)
+    with pytest.warns(UserWarning, match=r"not quantized: self_attn \(MultiheadAttention\): "):
+        session = export(model, [(x,)], quantize="int4")
+    noise = (session.run_method()[0] - model(x)).norm() / model(x).norm()
+    assert 0 < noise < 0.14
 
 
 def test_default_is_the_portable_program() -> None:
@@ -206,8 +219,12 @@ def test_wrong_arguments_are_refused() -> None:
         export(model, inputs, ExportRecipe(), quantize="int8")
     with pytest.raises(ValueError, match="expected 'int8', 'int8-static' or 'int4'"):
         export(model, inputs, quantize="int3")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="must be provided for nn.Module"):
+    with pytest.raises(ValueError, match="must be provided .* 'forward', nn.Module"):
         export(model)
+    with pytest.raises(ValueError, match="must be provided for method 'b'"):
+        export({"a": model, "b": model}, {"a": [inputs]})
+    with pytest.raises(TypeError, match="expected an ExportRecipe, found 'int8'"):
+        export(model, inputs, "int8")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no method 'backward'"):
         export(model, {"backward": [inputs]})
 
@@ -337,6 +354,8 @@ def test_a_refused_pipeline_leaves_the_results_of_the_run_before() -> None:
 
 
 def test_the_registry_is_one_object() -> None:
+    import executorch.backends.xnnpack.recipes  # noqa: F401  registers the provider
     from executorch.export.recipe_registry import RecipeRegistry, recipe_registry
 
-    assert RecipeRegistry() is recipe_registry and RecipeRegistry().list_backends()
+    assert RecipeRegistry() is recipe_registry
+    assert "xnnpack" in RecipeRegistry().list_backends()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,11 @@ def _named_source(spec: str, max_length: int | None) -> Source:
             raise ValueError(
                 f"{spec} cannot be called without arguments ({error}); name a function that "
                 "returns the model, or (model, inputs)"
+            ) from error
+        except (OSError, ValueError, RuntimeError, ImportError) as error:
+            *_, last = traceback.extract_tb(error.__traceback__)
+            raise ValueError(
+                f"{spec} raised {type(error).__name__} at {last.filename}:{last.lineno}: {error}"
             ) from error
     if isinstance(found, tuple):
         return _given(spec, found, max_length)

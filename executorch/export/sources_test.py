@@ -57,6 +57,10 @@ class Pair(nn.Module):
         return a + b
 
 
+def raises() -> nn.Module:
+    raise RuntimeError("no weights")
+
+
 class Breaks(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -106,6 +110,7 @@ def test_an_import_path_may_have_dots_alone() -> None:
         (f"{__file__}:Wants", {}, "cannot be called without arguments"),
         (f"{__file__}:Pair", {}, r"takes 2 arguments \(a, b\)"),
         (f"{__file__}:Breaks", {}, "not today"),
+        (f"{__file__}:raises", {}, r"raised RuntimeError at .*sources_test.py:\d+: no weights"),
         (f"{__file__}:image", {"max_length": 4}, "for models that take token ids"),
         (f"{__file__}:image", {"last_only": True}, "take token ids of a dynamic length"),
         (f"{__file__}:Text", {"max_length": LENGTH + 1}, f"takes at most {LENGTH}"),

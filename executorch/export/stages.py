@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,12 @@ from executorch.exir import (
 )
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.exir.capture._inputs import distinct_inputs
+from executorch.export.layers_in_floats import (
+    kinds_of,
+    warn_of_attention,
+    warn_of_nothing_quantized,
+    warn_of_recurrent_layers,
+)
 from executorch.export.recipe import ExportRecipe, LoweringRecipe, QuantizationRecipe
 from executorch.export.types import StageType
 
@@ -136,23 +141,6 @@ def _examples(context: dict[str, Any], method: str) -> list[tuple[Any, ...]]:
     return [distinct_inputs(args) for args in examples]
 
 
-def _warn_of_recurrent_layers(model: torch.nn.Module) -> None:
-    """Name the layers whose matrix products nothing quantizes."""
-    kinds = (torch.nn.RNNBase, torch.nn.RNNCellBase)
-    found = [
-        f"{name or 'the model'} ({type(module).__name__})"
-        for name, module in model.named_modules()
-        if isinstance(module, kinds)
-    ]
-    if found:
-        warnings.warn(
-            f"not quantized: {', '.join(found)}: a recurrent layer is one operator when weights "
-            "are quantized, so that it computes in floats. Its matrix products are quantized if "
-            "they are nn.Linear layers.",
-            stacklevel=2,
-        )
-
-
 class SourceTransformStage(_Stage):
     """torchao's `quantize_` on the modules themselves, or on copies."""
 
@@ -179,10 +167,14 @@ class SourceTransformStage(_Stage):
         result = {}
         for method, model in data.items():
             model = model if self._in_place else copy.deepcopy(model)
-            _warn_of_recurrent_layers(model)
+            warn_of_recurrent_layers(model)
+            warn_of_attention(model)
+            before = kinds_of(model)
             for config in configs:
                 options = {"filter_fn": config.filter_fn} if config.filter_fn else {}
                 quantize_(model, config.ao_base_config, **options)
+            if kinds_of(model) == before:
+                warn_of_nothing_quantized(method, model)
             result[method] = model
         return result
 
@@ -235,7 +227,7 @@ def _quantize(
     )
     from torchao.quantization.pt2e.quantizer import ComposableQuantizer
 
-    _warn_of_recurrent_layers(model)
+    warn_of_recurrent_layers(model)
     if recipe.is_qat and recipe.train_fn is None:
         raise ValueError("QuantizationRecipe: is_qat needs a train_fn, which trains the module")
     if recipe.is_qat:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -119,13 +120,31 @@ def test_what_the_number_of_tokens_changes_is_refused_with_node_and_line(how: st
     assert "models.py:" in str(error.value)
 
 
+def test_the_number_of_tokens_can_be_a_result_and_a_factor_of_the_last() -> None:
+    class Counts(Triangle):
+        def forward(self, ids: Tensor) -> Any:
+            logits = super().forward(ids)
+            last = logits[:, -1]
+            return logits, ids.shape[1], ids.numel() * 2, last * (1 / ids.shape[1])
+
+    model = made(Counts)
+    program = to_edge(make_incremental(exported(model))).to_executorch()
+    method = Runtime.get().load_program(program.buffer).load_method("forward")
+    for n in (1, 4, 5, 9, 3):
+        ids = torch.arange(n)[None]
+        found, expected = method.execute([ids]), model(ids)
+        assert found[1:3] == [n, 2 * n]
+        for i in (0, 3):
+            torch.testing.assert_close(found[i], expected[i], rtol=TOLERANCE, atol=TOLERANCE)
+
+
 def test_numbers_that_cannot_be_made_are_refused_with_node_and_line() -> None:
-    class LastByReciprocal(Model):
+    class LastByRounded(Model):
         def forward(self, ids: Tensor) -> Tensor:
-            return super().forward(ids) * (1 / ids.shape[1])
+            return super().forward(ids) * round(ids.shape[1] / 3, 1)
 
     with pytest.raises(NotCausalError, match="which cannot be traced\n  at .*_test.py:"):
-        make_incremental(exported(made(LastByReciprocal)))
+        make_incremental(exported(made(LastByRounded)))
 
 
 def test_only_new_tokens_are_computed() -> None:

@@ -116,8 +116,11 @@ def find_backend(backend_id: str) -> type[BackendDetails]:
 
 
 def instance_of(partitioner: Any) -> Partitioner:
-    """Where a class is given, its instance."""
-    return partitioner() if isinstance(partitioner, type) else partitioner
+    """Where a class is given, its instance; TypeError where it is no partitioner."""
+    found = partitioner() if isinstance(partitioner, type) else partitioner
+    if not isinstance(found, Partitioner):
+        raise TypeError(f"partitioner: expected a Partitioner, or its class, found {found!r:.80}")
+    return found
 
 
 def _lowered(

@@ -2,6 +2,7 @@ import copy
 
 import pytest
 import torch
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
 from executorch.exir import ExecutorchBackendConfig, schema, to_edge, to_edge_transform_and_lower
@@ -190,6 +191,24 @@ def test_manager_takes_partitioners_by_method():
 def test_unknown_method_is_named():
     with pytest.raises(KeyError, match="typo"):
         edge(torch.sin, torch.ones(1)).to_backend({"typo": AddMulPartitionerDemo()})
+    program = torch.export.export(as_module(torch.sin), (torch.ones(1),))
+    with pytest.raises(KeyError, match="no methods .'typo'.; there are .'forward'."):
+        to_edge_transform_and_lower(program, partitioner={"typo": [AddMulPartitionerDemo()]})
+
+
+@pytest.mark.parametrize("given", [5, "xnnpack", [None], {"forward": [torch.nn.Identity]}])
+def test_what_is_no_partitioner_is_refused(given):
+    program = torch.export.export(as_module(torch.sin), (torch.ones(1),))
+    with pytest.raises(TypeError, match="partitioner: expected a Partitioner, or its class, found"):
+        to_edge_transform_and_lower(program, partitioner=given)
+
+
+def test_what_is_no_configuration_is_refused():
+    program = torch.export.export(as_module(torch.sin), (torch.ones(1),))
+    with pytest.raises(TypeError, match="compile_config: expected an EdgeCompileConfig, found"):
+        to_edge(program, compile_config=ExecutorchBackendConfig())
+    with pytest.raises(TypeError, match="expected an ExecutorchBackendConfig, found {'a': 1}"):
+        to_edge(program).to_executorch({"a": 1})
 
 
 def test_nodes_between_a_part_move_behind_it():
@@ -352,6 +371,25 @@ def test_branches_are_lowered_like_the_rest():
     assert (info.num_delegated_subgraphs, info.num_delegated_nodes) == (2, 3)
     plan = manager.to_executorch().executorch_program.execution_plan[0]
     assert len(plan.delegates) == 2
+
+
+def test_bodies_of_loops_are_lowered_beside_conditions_that_are_not():
+    def function(x):
+        return while_loop(lambda x: x.norm() < 9, lambda x: (x + x,), (x,))
+
+    manager = edge(function, torch.ones(2, 2)).to_backend(AddMulPartitionerDemo())
+    info = get_delegation_info(manager.exported_program().graph_module)
+    assert (info.num_delegated_subgraphs, info.num_delegated_nodes) == (1, 1)
+
+
+def test_conditions_of_loops_are_lowered():
+    def function(x):
+        return while_loop(lambda x: (x + x).sum() < 9, lambda x: (x.exp(),), (x,))
+
+    manager = edge(function, torch.ones(2, 2)).to_backend(AddMulPartitionerDemo())
+    info = get_delegation_info(manager.exported_program().graph_module)
+    assert (info.num_delegated_subgraphs, info.num_delegated_nodes) == (1, 1)
+    assert len(manager.to_executorch().executorch_program.execution_plan[0].delegates) == 1
 
 
 # ---- to_edge_transform_and_lower ----

@@ -251,6 +251,8 @@ class Parts:
         """Take the next values that delegates keep out of the graph's outputs; returns the others'
         specifications."""
         kept = {self.specs[n.name].target for part in self.parts.values() for n in part.mutated}
+        if not kept:
+            return list(self.program.graph_signature.output_specs)
         output = self.graph.output_node()
         pairs = [
             (spec, value)

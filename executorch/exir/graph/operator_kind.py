@@ -32,6 +32,7 @@ UNWRAPPED = frozenset(
         _aten.sym_constrain_range.default,
         _aten.sym_constrain_range_for_size.default,
         _aten._assert_scalar.default,
+        _aten._assert_async.default,
         _aten._assert_async.msg,
         _aten.scalar_tensor.default,
         operator.getitem,

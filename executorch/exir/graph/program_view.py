@@ -129,8 +129,7 @@ class ProgramView:
         """What the signature says of each result, and the node or number."""
         if self.signature is None:
             return []
-        results: Any = self.graph.output_node().args[0]
-        return list(zip(self.signature.output_specs, results, strict=True))
+        return list(zip(self.signature.output_specs, self._results(), strict=True))
 
     @fact
     def next_values(self) -> dict[Node, Any]:
@@ -233,11 +232,15 @@ class ProgramView:
         if self.program is None:
             return
         signature = self.program.graph_signature
-        results: Any = self.graph.output_node().args[0]
         given = signature.output_specs if specs is None else specs
-        named = [_named(spec, value) for spec, value in zip(given, results, strict=True)]
+        named = [_named(spec, value) for spec, value in zip(given, self._results(), strict=True)]
         if named != signature.output_specs:
             self._set(signature.input_specs, named)
+
+    def _results(self) -> list[Any]:
+        """The results of the graph; a condition of a loop returns its only one without a list."""
+        results: Any = self.graph.output_node().args[0]
+        return list(results) if isinstance(results, (list, tuple)) else [results]
 
     def _set(self, inputs: list[InputSpec], outputs: list[OutputSpec]) -> None:
         assert self.program is not None
@@ -273,6 +276,19 @@ def renamed_signature(old: ExportGraphSignature, graph_module: GraphModule) -> E
         if result.kind is OutputKind.USER_INPUT_MUTATION:
             result.target = new_names[str(result.target)]
     return renamed
+
+
+def named_as_its_graph(program: ExportedProgram) -> ExportedProgram:
+    """`program` with its graph's names in its signature; torch copies the graph of a program whose
+    input has a name such as `input` with other names."""
+    placeholders = program.graph.find_nodes(op="placeholder")
+    given = [s.arg.name for s in program.graph_signature.input_specs]
+    if [n.name for n in placeholders] == given:
+        return program
+    new = copy.copy(program)
+    signature = renamed_signature(program.graph_signature, program.graph_module)
+    set_parts(new, graph_signature=signature)
+    return new
 
 
 def place_of(tensor: Tensor) -> Place:

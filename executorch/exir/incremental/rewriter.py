@@ -19,10 +19,11 @@ from typing import Any
 import sympy
 import torch
 from torch import Tensor
-from torch.fx import Graph, Node, Proxy
+from torch.fx import Graph, Node
 from torch.fx.proxy import TraceError
 
 from executorch.exir.graph.graph_edit import provenance, value_of
+from executorch.exir.graph.number_nodes import append_number
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues, token_dims
 from executorch.exir.incremental.values import Kind, Value
@@ -31,6 +32,7 @@ from executorch.exir.torch_internals import enable_python_dispatcher
 aten = torch.ops.aten
 
 ROWS, FULL, NOW = "rows", "full", "now"
+_SIZES = {aten.sym_size.int, aten.sym_numel.default}
 
 
 class Rewriter:
@@ -117,22 +119,12 @@ class Rewriter:
         return self.numbers[key]
 
     def _make_number(self, expression: sympy.Expr, base: Node) -> Any:
-        from executorch.exir.torch_internals import PythonReferenceAnalysis, sympy_interp
-
         if not expression.free_symbols <= {self.symbol}:
             raise NotImplementedError(f"a size {expression}, which depends on data")
-        last = next(reversed(self.graph.nodes))
-        tracer = torch.fx.proxy.GraphAppendingTracer(self.graph)
-        known = {self.symbol: Proxy(base, tracer)}
         try:
-            made = sympy_interp(PythonReferenceAnalysis, known, expression)
-        except TraceError as error:  # some of torch's functions look at a number's value
+            return append_number(self.graph, expression, {self.symbol: base}, self.meta)
+        except (TraceError, TypeError) as error:  # some functions look at a number's value
             raise NotImplementedError(f"a number {expression}, which cannot be traced") from error
-        node = last.next
-        while node.op != "root":
-            node.meta = {**self.meta, "val": node.target(*value_of(node.args))}
-            node = node.next
-        return made.node if isinstance(made, Proxy) else made
 
     def sizes(self, node: Node, value: Value, version: str) -> list[Any]:
         """The sizes of the new version of a tensor."""
@@ -363,6 +355,8 @@ class Rewriter:
 
     def now(self, old: Node) -> Any:
         """A value of the length, computed for the T of the call; or one that depends on nothing."""
+        if old.target in _SIZES and old.meta["val"].node.expr.free_symbols <= {self.symbol}:
+            return self.number(old.meta["val"], FULL)
         key = (NOW, old)
         if key not in self.new:
             pending = [old]

@@ -5,14 +5,11 @@ from executorch.exir import ExecutorchBackendConfig, to_edge
 from executorch.exir.graph.pass_driver import run_passes
 from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes.fold_constants import FoldConstants
+from executorch.exir.testing import targets
 
 
 def edge(module, *args, **options):
     return to_edge(torch.export.export(module, args, **options)).exported_program()
-
-
-def names(program):
-    return [n.target.__name__ for n in program.graph.nodes if n.op == "call_function"]
 
 
 class Tied(torch.nn.Module):
@@ -78,7 +75,7 @@ def test_transposed_weight_is_stored_transposed_without_a_copy():
     linear, x = torch.nn.Linear(3, 4), torch.randn(2, 3)
     program = edge(linear, x)
     assert FoldConstants()(program).modified
-    assert names(program) == ["aten.addmm.default"]
+    assert targets(program) == ["aten.addmm.default"]
     (weight,) = program.constants.values()
     assert weight.shape == (3, 4) and weight.data_ptr() == linear.weight.data_ptr()
     torch.testing.assert_close(program.module()(x), linear(x))
@@ -100,7 +97,7 @@ def test_programs_given_stay_as_they_are():
 def test_table_with_another_reader_is_not_stored_twice():
     program = edge(Tied(), torch.tensor([1, 2]))
     FoldConstants()(program)
-    assert "aten.permute_copy.default" in names(program)
+    assert "aten.permute_copy.default" in targets(program)
 
 
 def test_table_that_another_method_reads_is_not_stored_twice():
@@ -108,7 +105,7 @@ def test_table_that_another_method_reads_is_not_stored_twice():
     lookup = edge(Lookup(table), torch.tensor([1]))
     project = edge(Project(table), torch.randn(2, 32))
     run_passes([ProgramView(lookup), ProgramView(project)], [FoldConstants()])
-    assert "aten.permute_copy.default" in names(project)
+    assert "aten.permute_copy.default" in targets(project)
 
 
 def test_weight_that_both_methods_transpose_is_stored_once():
@@ -126,7 +123,7 @@ def test_weight_that_both_methods_transpose_is_stored_once():
 def test_small_results_of_no_inputs_are_stored():
     program = edge(Masked(), torch.randn(4, 4))
     FoldConstants()(program)
-    assert "aten.arange.start_step" not in names(program)
+    assert "aten.arange.start_step" not in targets(program)
     x = torch.randn(4, 4)
     torch.testing.assert_close(program.module()(x), Masked()(x))
 
@@ -134,26 +131,26 @@ def test_small_results_of_no_inputs_are_stored():
 def test_large_masks_stay_computed():
     program = edge(Masked(), torch.randn(256, 256))
     FoldConstants()(program)
-    assert "aten.gt.Tensor" in names(program)
+    assert "aten.gt.Tensor" in targets(program)
 
 
 def test_random_numbers_are_no_constants():
     program = edge(Noise(), torch.randn(3))
     FoldConstants()(program)
-    assert any("rand" in name for name in names(program))
+    assert any("rand" in name for name in targets(program))
 
 
 def test_buffers_that_change_are_no_constants():
     program = edge(Stateful(), torch.ones(2))
-    before = [name for name in names(program) if "full" not in name]
+    before = [name for name in targets(program) if "full" not in name]
     FoldConstants()(program)
-    assert [name for name in names(program) if "full" not in name] == before
+    assert [name for name in targets(program) if "full" not in name] == before
 
 
 def test_outputs_stay_computed():
     program = edge(Returned(), torch.ones(2))
     FoldConstants()(program)
-    assert "aten.add.Tensor" in names(program)
+    assert "aten.add.Tensor" in targets(program)
 
 
 def test_external_constants_keep_their_names():
@@ -196,7 +193,7 @@ def test_quantization_is_folded_and_dequantization_is_not():
 
     program = edge(Quantized(), torch.randn(1, 64))
     FoldConstants()(program)
-    assert "quantized_decomposed.quantize_per_tensor.default" not in names(program)
-    assert "quantized_decomposed.dequantize_per_tensor.default" in names(program)
+    assert "quantized_decomposed.quantize_per_tensor.default" not in targets(program)
+    assert "quantized_decomposed.dequantize_per_tensor.default" in targets(program)
     stored = [t for t in (program.state_dict | program.constants).values() if t.numel() > 1]
     assert [t.dtype for t in stored] == [torch.int8]

@@ -42,6 +42,9 @@ class MergeCommonSubexpressions(GraphPass):
             elif _is_pure(node) and memory_of(node) not in written:
                 first = seen.setdefault(_key(node), node)
                 if first is not node and not (_is_output(first) and _is_output(node)):
+                    for user in node.users:
+                        if user.target is operator.getitem and "spec" in user.meta:
+                            user.meta["spec"] = first.meta["spec"][user.args[1]]  # its memory
                     node.replace_all_uses_with(first)
                     graph_module.graph.erase_node(node)
                     modified = True

@@ -4,6 +4,7 @@ from torch.fx import Graph, GraphModule
 from executorch.exir import to_edge
 from executorch.exir.dialects._ops import ops
 from executorch.exir.passes.merge_common_subexpressions import MergeCommonSubexpressions
+from executorch.runtime import Runtime
 
 add, view = ops.edge.aten.add.Tensor, ops.edge.aten.view_copy.default
 
@@ -100,3 +101,18 @@ def test_values_before_and_after_a_write_differ():
 def test_what_is_written_in_place_stays_apart():
     graph_module = graph_with_write(after_first=True)
     assert not MergeCommonSubexpressions().edit_graph(graph_module)
+
+
+def test_results_of_merged_calls_stay_in_the_memory_that_is_written():
+    class Unpool(torch.nn.Module):
+        def forward(self, x):
+            pooled = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+            again = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+            return pooled, torch.nn.functional.max_unpool2d(*again, 2)
+
+    x = torch.arange(16.0).reshape(1, 1, 4, 4)
+    program = to_edge(torch.export.export(Unpool(), (x,))).to_executorch()
+    found = Runtime.get().load_program(program.buffer).load_method("forward").execute([x])
+    (values, indices), unpooled = Unpool()(x)
+    for got, want in zip(found, (values, indices, unpooled), strict=True):
+        assert torch.equal(got, want)

@@ -472,7 +472,7 @@ class RemoveGraphAssertsPass(CallPass):
 
     rules = dict.fromkeys(
         (
-            *(_aten._assert_async.msg, _aten._assert_scalar.default),
+            *(_aten._assert_async.default, _aten._assert_async.msg, _aten._assert_scalar.default),
             _aten._assert_tensor_metadata.default,
             *(_aten.sym_constrain_range.default, _aten.sym_constrain_range_for_size.default),
         ),

@@ -29,6 +29,18 @@ def test_metadata_assertions_go():
     assert targets(gm) == ["aten.cos.default"]
 
 
+def test_assertions_about_values_go():
+    class Checked(torch.nn.Module):
+        def forward(self, x):
+            torch._assert_async((x > 0).all())
+            torch._assert_async((x < 9).all(), "too large")
+            return x.cos()
+
+    edge = to_edge(torch.export.export(Checked(), (torch.ones(2),)))
+    plan = edge.to_executorch().executorch_program.execution_plan[0]
+    assert [operator.name for operator in plan.operators] == ["aten::cos"]
+
+
 def test_unused_parameters_leave_graph_signature_and_state():
     class Model(torch.nn.Module):
         def __init__(self):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import operator
 from functools import reduce
 
@@ -21,7 +22,8 @@ class EdgeToBackendOpsPass(CallPass):
 
     Before    m = operator.mul(n, 2)
     After     m = executorch_prim.mul.Scalar(n, 2)
-    Ensures   `torch.sym_sum([a, b, c])` becomes a chain of additions.
+    Ensures   `torch.sym_sum([a, b, c])` becomes a chain of additions, `n ** 3` one of products, and
+              `math.floor(a)` becomes -ceil(-a).
     """
 
     def change(self, call: Node) -> bool:
@@ -31,6 +33,10 @@ class EdgeToBackendOpsPass(CallPass):
             call.target = PRIM_OPS[call.target]
         elif call.target is torch.sym_sum:
             _expand_sum(call)
+        elif call.target is math.floor:
+            _expand_floor(call)
+        elif call.target in (operator.pow, pow) and _is_count(call.args[1]):
+            _expand_power(call)
         elif isinstance(call.meta.get("val"), _SYMBOLIC) and call.target not in STRUCTURAL:
             raise ExportError(
                 ExportErrorType.NOT_SUPPORTED,
@@ -56,3 +62,26 @@ def _expand_sum(node: Node) -> None:
     if not isinstance(total, Node):
         raise ExportError(ExportErrorType.VIOLATION_OF_SPEC, f"{node}: a sum of one number")
     replace_node(node, total)
+
+
+def _expand_floor(node: Node) -> None:
+    number = node.args[0]
+    value = number.meta["val"]  # type: ignore[union-attr]
+    negated = insert_before(node, PRIM_OPS[operator.neg], (number,), value=-value)
+    ceiling = insert_before(node, PRIM_OPS[math.ceil], (negated,), value=math.ceil(-value))
+    node.target, node.args = PRIM_OPS[operator.neg], (ceiling,)
+
+
+def _is_count(exponent: object) -> bool:
+    """Whether a power is that many products; a larger one of any size leaves 64 bits."""
+    return isinstance(exponent, int) and 1 <= exponent <= 63
+
+
+def _expand_power(node: Node) -> None:
+    base, exponent = node.args
+    value = base.meta["val"]  # type: ignore[union-attr]
+    power, result = base, value
+    for _ in range(exponent - 1):  # type: ignore[operator, arg-type]
+        result = result * value
+        power = insert_before(node, PRIM_OPS[operator.mul], (power, base), value=result)
+    replace_node(node, power)  # type: ignore[arg-type]

@@ -1,11 +1,14 @@
 """The passes between the edge dialect and emission, each on a graph that needs it."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
 from torch.export import Dim, export
 
 from executorch.exir import ExecutorchBackendConfig, memory, to_edge
+from executorch.exir.error import ExportError
 from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.passes.insert_write_back_for_buffers_pass import (
     insert_write_back_for_buffers_pass,
@@ -15,6 +18,7 @@ from executorch.exir.passes.reinplace import reinplace_pass
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.passes.sym_shape_eval_pass import HintBasedSymShapeEvalPass
+from executorch.runtime import Runtime
 
 
 def _edge(model, args, dynamic_shapes=None):
@@ -131,6 +135,33 @@ def test_python_arithmetic_on_sizes_becomes_operators():
         "executorch_prim::add.Scalar",
         "executorch_prim::floordiv.Scalar",
     } <= operators
+
+
+def test_powers_and_floors_of_sizes_are_computed_from_operators_of_the_runtime():
+    class Numbers(nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return n**1, n**2, n**3, math.floor(n * 0.6), math.floor(n * -0.6), x / n**2
+
+    program = to_edge(
+        export(Numbers(), (torch.ones(4),), dynamic_shapes=({0: Dim("n", min=1, max=9)},))
+    )
+    method = Runtime.get().load_program(program.to_executorch().buffer).load_method("forward")
+    for n in range(1, 10):
+        results = method.execute([torch.ones(n)])
+        assert results[:5] == [n, n**2, n**3, math.floor(n * 0.6), math.floor(n * -0.6)]
+        assert torch.allclose(results[5], torch.ones(n) / n**2)
+
+
+def test_powers_that_are_no_products_are_refused_with_their_line():
+    class Root(nn.Module):
+        def forward(self, x):
+            return x / x.shape[0] ** 0.5
+
+    program = _edge(Root(), (torch.ones(4),), ({0: Dim("n", min=1, max=9)},))
+    with pytest.raises(ExportError, match="no operator for .*pow") as caught:
+        EdgeToBackendOpsPass()(program.graph_module)
+    assert "x / x.shape[0] ** 0.5" in str(caught.value)
 
 
 def test_sizes_of_the_example_are_planned_on_request():

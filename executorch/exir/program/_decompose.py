@@ -18,6 +18,10 @@ from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._decompositions import core_table
 from executorch.exir.program._embedding_max_norm import scale_rows_read
+from executorch.exir.program._shared_buffers import (
+    name_buffers_once,
+    refuse_buffers_that_overlap,
+)
 from executorch.exir.program._splice import Splicer, Wanted
 from executorch.exir.program._template import NeedsFunctionalization, Table, no_cpu_kernels
 from executorch.exir.torch_internals import OpOverload, detect_fake_mode, schema_of, set_parts
@@ -50,8 +54,13 @@ def decompose(
         log.info("decomposing through run_decompositions: %s", reason)
         kept = {op for op, wanted in keep.items() if wanted is None or _all(program, op, wanted)}
         table = core_table()  # anew: it knows all custom operators registered by now
-        with no_cpu_kernels():
-            new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
+        program = name_buffers_once(program)
+        try:
+            with no_cpu_kernels():
+                new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
+        except AssertionError:  # all that torch says of writes to memory of two inputs
+            refuse_buffers_that_overlap(program)
+            raise
         set_parts(new, state_dict=dict(new.state_dict), constants=dict(new.constants))
         return new
 

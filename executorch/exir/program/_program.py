@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch.export import ExportedProgram
 
@@ -17,6 +17,7 @@ from executorch.exir.torch_internals import can_decompose, op_name, schema_of
 if TYPE_CHECKING:
     from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
 
+_T = TypeVar("_T")
 Programs = ExportedProgram | dict[str, ExportedProgram]
 Passes = Any  # Sequence[PassType] | Mapping[str, Sequence[PassType]] | PassManager
 
@@ -39,11 +40,18 @@ def _as_methods(programs: Programs) -> dict[str, ExportedProgram]:
 
 
 def _default_config(config: EdgeCompileConfig | None) -> EdgeCompileConfig:
-    if config is None:
-        from executorch.exir.capture._config import EdgeCompileConfig
+    from executorch.exir.capture._config import EdgeCompileConfig
 
-        config = EdgeCompileConfig()
-    return config
+    return _instance(EdgeCompileConfig, "compile_config", config)
+
+
+def _instance(kind: type[_T], name: str, value: _T | None) -> _T:
+    """`value`, or a new one for None; TypeError for another type."""
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}: expected an {kind.__name__}, found {value!r:.80}")
+    return value
 
 
 class EdgeProgramManager:
@@ -136,8 +144,8 @@ class EdgeProgramManager:
         chosen = partitioner
         if not isinstance(partitioner, dict):
             chosen = dict.fromkeys(self._edge_programs, partitioner)
-        elif unknown := sorted(set(chosen) - set(self._edge_programs)):
-            raise KeyError(f"to_backend: no methods {unknown}; there are {sorted(self.methods)}")
+        else:
+            _refuse_unknown_methods("to_backend", chosen, self._edge_programs)
         lowered = to_backend(MethodProgramsPartitionerSpec(self._edge_programs, chosen))
         return EdgeProgramManager._verified(lowered, self, self.compile_config)
 
@@ -158,7 +166,7 @@ class EdgeProgramManager:
         manager = to_executorch(
             programs,
             self._config_methods,
-            config or ExecutorchBackendConfig(),
+            _instance(ExecutorchBackendConfig, "to_executorch: config", config),
             named_data or {},
         )
         if self._etrecord is not None:
@@ -270,6 +278,8 @@ def to_edge_transform_and_lower(
     """
     config = _default_config(compile_config)
     methods = _as_methods(programs)
+    if isinstance(partitioner, dict):
+        _refuse_unknown_methods("to_edge_transform_and_lower: partitioner", partitioner, methods)
     partitioners = {name: _partitioners_of(name, partitioner) for name in methods}
     edge = {}
     for name, program in methods.items():
@@ -289,6 +299,11 @@ def to_edge_transform_and_lower(
         turn = {name: ps[i] for name, ps in partitioners.items() if i < len(ps)}
         manager = manager.to_backend(turn)
     return manager
+
+
+def _refuse_unknown_methods(where: str, given: Iterable[str], methods: Iterable[str]) -> None:
+    if unknown := sorted(set(given) - set(methods)):
+        raise KeyError(f"{where}: no methods {unknown}; there are {sorted(methods)}")
 
 
 def _partitioners_of(method: str, partitioner: Any) -> list[Any]:

@@ -9,12 +9,13 @@ from typing import Any
 import sympy
 import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
-from torch.fx import Graph, GraphModule, Node, Proxy
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.fx.node import map_aggregate
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from executorch.exir.graph.graph_edit import value_of
+from executorch.exir.graph.number_nodes import append_number
 from executorch.exir.program._template import (
     NeedsFunctionalization,
     Ref,
@@ -140,22 +141,12 @@ class Splicer:
         return self.numbers[expression]
 
     def _make_number(self, expression: sympy.Expr, value: Any) -> None:
-        from executorch.exir.torch_internals import PythonReferenceAnalysis, sympy_interp
-
         for symbol in expression.free_symbols:
             if symbol not in self.numbers:
                 self._size_node(symbol)
         if expression in self.numbers:
             return
-        tracer = torch.fx.proxy.GraphAppendingTracer(self.graph)
-        known = {s: Proxy(self.numbers[s], tracer) for s in expression.free_symbols}
-        last = next(reversed(self.graph.nodes))
-        made = sympy_interp(PythonReferenceAnalysis, known, expression).node
-        node = last.next
-        while node.op != "root":
-            node.meta = {**self.meta, "val": node.target(*value_of(node.args))}
-            node = node.next
-        self.numbers[expression] = made
+        self.numbers[expression] = append_number(self.graph, expression, self.numbers, self.meta)
 
     def _size_node(self, symbol: sympy.Symbol) -> None:
         """`sym_size` of the first tensor with a dimension of this symbol."""

@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 
 from executorch.exir.graph.dynamic_sizes import watch_sizes
 from executorch.exir.graph.pass_driver import Pass, run_passes
-from executorch.exir.graph.program_view import Dialect, ProgramView
+from executorch.exir.graph.program_view import Dialect, ProgramView, named_as_its_graph
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.passes.compact_quantized_weights import CompactQuantizedWeights
 from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
@@ -40,6 +40,7 @@ def to_edge_program(
     SpecViolationError where the result breaks the dialect and `config` has checks on, and
     RuntimeError where a dimension declared dynamic could not stay so.
     """
+    program = named_as_its_graph(program)
     dynamic = ProgramView(program).dynamic_dims
     _warn_of_training(program)
     program = lower_torchao_quantization(write_cross_attention_caches(program))

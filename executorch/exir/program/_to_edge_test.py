@@ -16,6 +16,7 @@ from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lo
 from executorch.exir.graph.dynamic_sizes import watch_sizes
 from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.program import _decompose
+from executorch.runtime import Runtime
 
 
 class Residual(nn.Module):
@@ -206,6 +207,26 @@ def test_edge_program_computes_what_the_model_computes(name):
             got, want = pytree.tree_leaves(module(*args)), pytree.tree_leaves(model(*args))
         for a, b in zip(got, want, strict=True):
             torch.testing.assert_close(a, b, equal_nan=True)
+
+
+def test_sizes_that_are_truncated_products_are_traced():
+    model = nn.Upsample(scale_factor=1.5, mode="bicubic")
+    shapes = ({2: N, 3: Dim("m", min=2, max=8)},)
+    edge = to_edge(export(model, (r(1, 2, 4, 6),), dynamic_shapes=shapes))
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    for size in ((2, 3), (4, 6), (7, 8)):
+        x = r(1, 2, *size)
+        torch.testing.assert_close(method.execute([x])[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [nn.Linear(3, 2), nn.LSTM(3, 4)], ids=["linear", "lstm"])
+def test_copies_of_programs_whose_input_has_a_name_of_python_become_programs(model):
+    program = copy.deepcopy(export(model.eval(), (r(2, 3),)))
+    edge = to_edge(program)
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    want = pytree.tree_leaves(model(r(2, 3)))
+    for a, b in zip(method.execute([r(2, 3)]), want, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_mutated_buffers_keep_their_signature():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
@@ -79,8 +80,10 @@ def _torchao(group_size: int | None) -> QuantizationRecipe:
     from torchao.quantization.granularity import PerAxis, PerGroup
 
     def fits(module: torch.nn.Module, name: str) -> bool:
-        return isinstance(module, torch.nn.Linear) and (
-            not group_size or module.in_features % group_size == 0
+        return (
+            isinstance(module, torch.nn.Linear)
+            and not isinstance(module, NonDynamicallyQuantizableLinear)  # attention's
+            and (not group_size or module.in_features % group_size == 0)
         )
 
     # torchao has no 4-bit weight with one scale only: one for each channel is at least as exact.
