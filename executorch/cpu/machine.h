@@ -1,5 +1,5 @@
 /// The machine, as far as the engine's choices depend on it. Results do not: what decides the order
-/// of a sum is a constant.
+/// of a sum is a constant of the set of microkernels.
 #pragma once
 
 #include <cstdint>
