@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,20 @@ def test_text_runners(tmp_path: Path) -> None:
     runner.generate("lo", config, texts.append)
     assert "".join(texts) == expected
     assert runner.get_vocab_size() == -1
+
+
+def test_threads_take_turns(runner: Any) -> None:
+    def ask(_: int) -> str:
+        pieces: list[str] = []
+        runner.generate([runners.make_text_input("a")], greedy(2), pieces.append)
+        runner.reset()
+        return "".join(pieces)
+
+    with ThreadPoolExecutor(4) as threads:
+        for text in threads.map(ask, range(200)):
+            assert set(text) <= set(LETTERS)
+    runner.reset()
+    assert ask(0) == ask(1)
 
 
 def test_errors_are_python_errors(runner: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 #include <executorch/extension/module/planned_memory.h>
 #include <executorch/extension/named_data_map/merged_data_map.h>
 #include <executorch/runtime/core/allocation_failure.h>
+#include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 #include <executorch/runtime/platform/runtime.h>
@@ -345,6 +346,13 @@ Error Module::set_output(const std::string& method_name, EValue output_value, si
                            "Module: output %zu of '%s' can only be set to a tensor", output_index,
                            method_name.c_str());
   const auto& tensor = output_value.toTensor();
+  const auto info = method->method_meta().output_tensor_meta(output_index);
+  ET_CHECK_OR_RETURN_ERROR(
+      !info.ok() || info->scalar_type() == tensor.scalar_type(), InvalidArgument,
+      "Module: output %zu of '%s' has elements of type %s, the tensor for it "
+      "of type %s",
+      output_index, method_name.c_str(), runtime::toString(info->scalar_type()),
+      runtime::toString(tensor.scalar_type()));
   ET_ASSIGN_OR_RETURN(void* const data, runtime::internal::writable_data(tensor));
   return method->set_output_data_ptr(data, tensor.nbytes(), output_index);
 }

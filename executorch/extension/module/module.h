@@ -271,7 +271,7 @@ class Module {
   }
 
   /// Makes the method write an output to the memory of a tensor; InvalidArgument for other values,
-  /// InvalidState when the output lies in planned memory.
+  /// and for a tensor of another element type; InvalidState when the output lies in planned memory.
   ET_NODISCARD runtime::Error set_output(const std::string& method_name,
                                          runtime::EValue output_value, size_t output_index = 0);
 

@@ -181,6 +181,9 @@ TEST_F(ModuleTest, OutputsGoToMemoryOfTheCallerWhereTheyAreNotPlanned) {
   const auto out = zeros({2, 2});
   EXPECT_EQ(module.set_output("scaled", EValue(1.0)), Error::InvalidArgument);
   EXPECT_EQ(module.set_outputs("scaled", {}), Error::InvalidArgument);
+  EXPECT_EQ(module.set_output("scaled", zeros({2, 2}, executorch::aten::ScalarType::Double)),
+            Error::InvalidArgument);
+  EXPECT_EQ(module.set_output("scaled", out, 1), Error::InvalidArgument);
   EXPECT_EQ(module.set_output("scaled", out), Error::Ok);
   ASSERT_TRUE(module.execute("scaled", {x(), 3}).ok());
   EXPECT_EQ(values(EValue(*out)), (Floats{4, 8, 12, 16}));

@@ -300,6 +300,8 @@ def test_a_traced_program_writes_what_it_did(affine: bytes, tmp_path: Path) -> N
     with pytest.raises(RuntimeError, match="nothing was recorded"):
         program.write_etdump_result_to_file(str(dump), str(buffer))
     method.execute([x, x])
+    with pytest.raises(FileNotFoundError):
+        program.write_etdump_result_to_file(str(tmp_path / "none" / "model.etdp"), str(buffer))
     program.write_etdump_result_to_file(str(dump), str(buffer))
     assert [name for name, _ in events(dump)] == ["Execute"]
 

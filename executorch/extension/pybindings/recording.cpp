@@ -4,17 +4,12 @@
 #include <nanobind/nanobind.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
 namespace executorch::extension::pybindings {
 namespace nb = nanobind;
 namespace {
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 void write_file(const std::string& path, const void* data, size_t n_bytes) {
   if (const int error = schema::write_file(path, data, n_bytes)) {
@@ -57,16 +52,21 @@ runtime::Error Recording::write_files(const std::string& path,
   const std::lock_guard<std::mutex> turn(mutex_);
   const runtime::Error lost = gen_.error();
   const etdump::ETDumpResult result = gen_.get_etdump_data();
-  const std::unique_ptr<void, Free> owner(result.buf);
-  if (result.buf == nullptr) {
+  if (result.buf != nullptr) {
+    dump_.reset(result.buf);
+    dump_bytes_ = result.size;
+    lost_ = lost;
+  }
+  if (dump_ == nullptr) {
     throw std::runtime_error("ETDump: nothing was recorded since the last one was written");
   }
-  write_file(path, result.buf, result.size);
+  write_file(path, dump_.get(), dump_bytes_);
   if (debug_buffer_path && debug_buffer_bytes_ > 0) {
     write_file(*debug_buffer_path, debug_buffer_.get(), gen_.get_data_sink()->get_used_bytes());
     set_debug_buffer();
   }
-  return lost;
+  dump_.reset();
+  return lost_;
 }
 
 }  // namespace executorch::extension::pybindings

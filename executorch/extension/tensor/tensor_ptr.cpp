@@ -61,12 +61,17 @@ size_t count_elements(const std::vector<SizesType>& sizes) {
   return static_cast<size_t>(numel.get());
 }
 
-std::vector<DimOrderType> order_of(const std::vector<StridesType>& strides, size_t rank) {
-  std::vector<DimOrderType> order(rank);
+std::vector<DimOrderType> order_of(const std::vector<SizesType>& sizes,
+                                   const std::vector<StridesType>& strides) {
+  std::vector<DimOrderType> order(sizes.size());
   std::iota(order.begin(), order.end(), DimOrderType(0));
   if (!strides.empty()) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](DimOrderType a, DimOrderType b) { return strides[a] > strides[b]; });
+    // Of equal strides, the dimension with several entries is the outermost: others, and empty
+    // ones, do not make the next stride larger.
+    std::stable_sort(order.begin(), order.end(), [&](DimOrderType a, DimOrderType b) {
+      if (strides[a] != strides[b]) return strides[a] > strides[b];
+      return sizes[a] > 1 && sizes[b] <= 1;
+    });
   }
   return order;
 }
@@ -201,7 +206,7 @@ TensorPtr make_tensor_ptr_owned_by(std::shared_ptr<void> owner, void* data,
   ET_CHECK_MSG(strides.empty() || strides.size() == sizes.size(),
                "make_tensor_ptr: %zu strides for %zu sizes", strides.size(), sizes.size());
   if (dim_order.empty()) {
-    dim_order = order_of(strides, sizes.size());
+    dim_order = order_of(sizes, strides);
   }
   check_permutation(dim_order, sizes.size());
   auto true_strides = strides_for(sizes, dim_order, strides);

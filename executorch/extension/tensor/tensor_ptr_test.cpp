@@ -238,6 +238,18 @@ TEST_F(TensorPtrTest, TensorsWithoutStridesAreCopiedInTheirDimOrder) {
   }
 }
 
+TEST_F(TensorPtrTest, ChannelsLastStaysWithOneChannelAndWithNone) {
+  for (const std::vector<aten::SizesType>& shape : std::vector<std::vector<aten::SizesType>>{
+           {2, 0, 4, 4}, {2, 1, 4, 4}, {0, 3, 4, 4}, {2, 3, 0, 4}, {2, 3, 4, 0}, {2, 1, 1, 4}}) {
+    const auto original = make_tensor_ptr(shape, nullptr, {0, 2, 3, 1}, {});
+    for (const TensorPtr& tensor : {empty_like(original), zeros_like(original),
+                                    make_tensor_ptr(shape, nullptr, {}, strides(original))}) {
+      EXPECT_EQ(dim_order(tensor), (Ints{0, 2, 3, 1}));
+      EXPECT_EQ(strides(tensor), strides(original));
+    }
+  }
+}
+
 TEST_F(TensorPtrDeathTest, StopsOnTensorsByHandThatHaveNoLayout) {
   aten::DimOrderType twice[4] = {0, 1, 1, 2};
   const ByHand made(twice);

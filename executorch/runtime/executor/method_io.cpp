@@ -81,12 +81,14 @@ EValue& Method::mutable_input(size_t i) {
   EValue& value = input_value(i);
   // The caller sets it, in ways that cannot be seen here.
   state_.input_set[i] = true;
+  state_.checks_data = true;
   return value;
 }
 const EValue& Method::get_output(size_t i) const {
   return output_value(i);
 }
 EValue& Method::mutable_output(size_t i) {
+  state_.checks_data = true;
   return output_value(i);
 }
 

@@ -12,7 +12,6 @@ using testing::LoadedMethod;
 using testing::OwnedTensor;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
-using testing::TensorSpec;
 using Floats = std::vector<float>;
 
 constexpr int8_t kDynamic = 1;

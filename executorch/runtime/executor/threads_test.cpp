@@ -13,7 +13,6 @@ namespace runtime {
 namespace {
 
 using testing::BytesLoader;
-using testing::LoadedMethod;
 using testing::OwnedTensor;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;

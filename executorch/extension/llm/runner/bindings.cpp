@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <stdexcept>
 
 namespace nb = nanobind;
@@ -41,8 +42,8 @@ nb::str text_of(const std::string& bytes) {
   return nb::steal<nb::str>(text);
 }
 
-/// What a runner of either kind has in Python. Exceptions of callbacks end a generation, and are
-/// thrown behind it.
+/// What a runner of either kind has in Python. Calls from several threads come one after the other;
+/// callbacks may call it, too. Exceptions of callbacks end a generation, and are thrown behind it.
 template <class Runner>
 class PyRunner {
  public:
@@ -71,21 +72,29 @@ class PyRunner {
     if (!on_stats.is_none()) {
       stats_callback = [&](const Stats& stats) { guarded([&] { on_stats(nb::cast(stats)); }); };
     }
-    Error error = Error::Ok;
-    {
-      const nb::gil_scoped_release release;
-      error = runner_->generate(prompt, config, text_callback, stats_callback);
-    }
+    const Error error = in_turn([&](Runner& runner) {
+      return runner.generate(prompt, config, text_callback, stats_callback);
+    });
     if (thrown != nullptr) std::rethrow_exception(thrown);
     check(error, "generate");
   }
 
-  Runner& runner() { return *runner_; }
+  /// What `call` gives of the runner, while no other thread calls it.
+  template <class Call>
+  auto in_turn(const Call& call) {
+    const nb::gil_scoped_release release;
+    const std::lock_guard<std::recursive_mutex> turn(mutex_);
+    return call(*runner_);
+  }
+
+  /// From any thread, also while another one generates.
+  void stop() { runner_->stop(); }
   int64_t vocabulary_size() const { return vocabulary_size_; }
 
  private:
   std::unique_ptr<Runner> runner_;
   int64_t vocabulary_size_;
+  std::recursive_mutex mutex_;
 };
 using PyText = PyRunner<TextLLMRunner>;
 using PyMultimodal = PyRunner<MultimodalRunner>;
@@ -356,8 +365,8 @@ template <class Runner>
 nb::class_<PyRunner<Runner>> add_runner(nb::module_& m, const char* name, const char* doc) {
   using Py = PyRunner<Runner>;
   return nb::class_<Py>(m, name, doc, nb::dynamic_attr())
-      .def("stop", [](Py& self) { self.runner().stop(); })
-      .def("reset", [](Py& self) { self.runner().reset(); })
+      .def("stop", &Py::stop)
+      .def("reset", [](Py& self) { self.in_turn([](Runner& runner) { runner.reset(); }); })
       .def("get_vocab_size", &Py::vocabulary_size);
 }
 
@@ -384,8 +393,9 @@ NB_MODULE(_llm_runner, m) {
       .def(
           "prefill",
           [](PyText& self, const std::string& prompt, const GenerationConfig& config) {
-            const nb::gil_scoped_release release;
-            check(self.runner().prefill(prompt, config).error(), "prefill");
+            check(
+                self.in_turn([&](auto& runner) { return runner.prefill(prompt, config).error(); }),
+                "prefill");
           },
           nb::arg("prompt"), nb::arg("config"));
   add_runner<MultimodalRunner>(m, "MultimodalRunner",
@@ -404,8 +414,8 @@ NB_MODULE(_llm_runner, m) {
       .def(
           "prefill",
           [](PyMultimodal& self, const Inputs& inputs) {
-            const nb::gil_scoped_release release;
-            check(self.runner().prefill(inputs).error(), "prefill");
+            check(self.in_turn([&](auto& runner) { return runner.prefill(inputs).error(); }),
+                  "prefill");
           },
           nb::arg("inputs"));
 }

@@ -1,9 +1,12 @@
 // Programs whose results are not what their files promise of a language model.
 
+#include <executorch/extension/llm/runner/llm_runner_helper.h>
 #include <executorch/extension/llm/runner/metadata.h>
+#include <executorch/extension/llm/runner/text_llm_runner.h>
 #include <executorch/extension/llm/runner/text_session.h>
 #include <executorch/extension/llm/runner/text_token_generator.h>
 #include <executorch/extension/llm/sampler/constraint/constraint.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/executor/testing_util/program_builder.h>
 #include <executorch/runtime/platform/runtime.h>
@@ -13,6 +16,7 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <limits>
 
 namespace executorch::extension::llm {
 namespace {
@@ -34,6 +38,9 @@ class File {
                 const std::vector<std::pair<const char*, int64_t>>& numbers = {}) {
     ProgramBuilder builder;
     builder.constants.push_back(ProgramBuilder::bytes(std::vector<float>(kVocabulary, 1)));
+    std::vector<float> table(kVocabulary * kVocabulary, 1);
+    std::fill_n(table.end() - kVocabulary, kVocabulary, std::numeric_limits<float>::quiet_NaN());
+    builder.constants.push_back(ProgramBuilder::bytes(table));
     PlanBuilder& plan = builder.method();
     plan.inputs = {plan.tensor({.sizes = {1, 4}, .dtype = ScalarType::Long, .dynamism = kDynamic})};
     if (!numbers.empty()) {
@@ -59,6 +66,9 @@ class File {
   const std::string path = ::testing::TempDir() + "hostile_model.pte";
 };
 
+const std::vector<std::pair<const char*, int64_t>> kCaches = {{"get_max_seq_len", 4},
+                                                              {"get_max_context_len", 64}};
+
 int32_t result(PlanBuilder& plan, int32_t n_rows = 1) {
   return plan.tensor({.sizes = {1, n_rows, kVocabulary}, .memory_id = 1, .dynamism = kDynamic});
 }
@@ -80,6 +90,14 @@ Part ones(std::vector<int64_t> sizes) {
 
 int32_t constant(PlanBuilder& plan) {
   return plan.tensor({.sizes = {1, 1, kVocabulary}, .data = 1});
+}
+
+/// Rows of a table by the tokens: of ones, and of NaN for the last token.
+int32_t looked_up(PlanBuilder& plan) {
+  const int32_t table = plan.tensor({.sizes = {kVocabulary, kVocabulary}, .data = 2});
+  const int32_t padding = plan.integer(-1), no = plan.boolean(false), out = result(plan, 4);
+  plan.kernel("aten::embedding.out", {table, plan.inputs[0], padding, no, no, out, out});
+  return out;
 }
 
 /// A number takes the place of the logits.
@@ -136,6 +154,28 @@ class Sets final : public LogitProcessor {
   Error accept(uint64_t) override { return Error::Ok; }
 };
 
+TEST_F(HostileModel, WhatWasKeptIsComputedAgainAfterNaN) {
+  const File file(looked_up, nullptr, kCaches);
+  EngineOptions options;
+  options.model_path = file.path;
+  const auto engine = TextEngine::load(options);
+  ASSERT_TRUE(engine.ok());
+  const auto session = (*engine)->create_text_session();
+  ASSERT_TRUE(session.ok());
+  GenerationOptions wanted;
+  wanted.max_new_tokens = 1;
+  wanted.sampling.token_bias = {{kVocabulary - 1, -100.0f}};
+  const auto reused = [&](std::vector<uint64_t> text) -> int64_t {
+    EXPECT_EQ((*session)->set_text(std::move(text)), Error::Ok);
+    const auto found = (*session)->generate(wanted);
+    return found.ok() ? found->n_reused_tokens : -1;
+  };
+  EXPECT_EQ(reused({1, 2, 3}), 0);
+  EXPECT_EQ(reused({1, 2, 4}), 2);
+  EXPECT_EQ(reused({1, 2, kVocabulary - 1}), -1);
+  EXPECT_EQ(reused({1, 2, 3}), 0);
+}
+
 // They are mapped for reading only.
 TEST_F(HostileModel, ConstantLogitsAreNotWritten) {
   const File file(constant);
@@ -168,6 +208,76 @@ TEST_F(HostileModel, IdsThatBecameOtherValuesAreNone) {
   };
   EXPECT_EQ(ids(zeros(3)), Ids{0});
   EXPECT_EQ(ids(zeros((1 << 16) + 1)), Ids{});
+}
+
+/// Letters a to e, but for c, are tokens 0 to 4: fewer than the program has logits.
+class FewLetters final : public tokenizers::Tokenizer {
+ public:
+  FewLetters() {
+    initialized_ = true;
+    vocab_size_ = 5;
+  }
+  tokenizers::Error load(const std::string&) override { return tokenizers::Error::Ok; }
+  tokenizers::Result<std::string> id_to_piece(uint64_t token) const override {
+    if (token == 2 || token >= 5) return tokenizers::Error::OutOfRange;
+    return std::string(1, static_cast<char>('a' + token));
+  }
+  tokenizers::Result<uint64_t> piece_to_id(const std::string&) const override {
+    return tokenizers::Error::OutOfRange;
+  }
+  tokenizers::Result<std::vector<uint64_t>> encode(const std::string& input, int8_t,
+                                                   int8_t) const override {
+    return std::vector<uint64_t>(input.size(), 0);
+  }
+  tokenizers::Result<std::string> decode(uint64_t, uint64_t token, bool) const override {
+    return id_to_piece(token);
+  }
+};
+
+// Vocabularies of programs are often rounded up.
+TEST_F(HostileModel, TokensThatTheTokenizerLacksAreNotChosen) {
+  const Part ids = [](PlanBuilder& plan) { return integers(plan, {6}); };
+  for (const bool ends : {false, true}) {
+    const File file(ones({1, 1, kVocabulary}), ends ? ids : nullptr, kCaches);
+    EngineOptions options;
+    options.model_path = file.path;
+    options.tokenizer = std::make_shared<const FewLetters>();
+    const auto engine = TextEngine::load(options);
+    ASSERT_TRUE(engine.ok());
+    auto session = (*engine)->create_text_session();
+    ASSERT_TRUE(session.ok());
+    ASSERT_EQ((*session)->set_text({1}), Error::Ok);
+    GenerationOptions wanted;
+    wanted.max_new_tokens = 60;
+    wanted.sampling.temperature = 1;
+    wanted.sampling.token_bias[7] = 20;
+    if (!ends) wanted.stop_tokens = {7};
+    const auto result = (*session)->generate(wanted);
+    ASSERT_TRUE(result.ok());
+    // Those that end a text need no text of their own.
+    EXPECT_EQ(result->finish_reason, ends ? FinishReason::EndOfText : FinishReason::StopToken);
+    wanted.sampling.token_bias.clear();
+    wanted.stop_tokens.clear();
+    const auto free = (*session)->generate(wanted);
+    ASSERT_TRUE(free.ok());
+    EXPECT_EQ(free->finish_reason, ends ? FinishReason::EndOfText : FinishReason::Length);
+    for (const uint64_t token : free->tokens) EXPECT_TRUE(token < 5 && token != 2) << token;
+  }
+}
+
+TEST_F(HostileModel, RunnersDoNotChooseThemEither) {
+  const File file(ones({1, 1, kVocabulary}), nullptr, kCaches);
+  auto runner = create_text_llm_runner(file.path, std::make_unique<FewLetters>());
+  ASSERT_NE(runner, nullptr);
+  GenerationConfig config;
+  config.echo = false;
+  config.max_new_tokens = 50;
+  config.temperature = 1;
+  std::string text;
+  ASSERT_EQ(runner->generate("ab", config, [&](const std::string& piece) { text += piece; }),
+            Error::Ok);
+  EXPECT_EQ(text.size(), 50u);
+  EXPECT_EQ(text.find_first_not_of("abde"), std::string::npos);
 }
 
 }  // namespace

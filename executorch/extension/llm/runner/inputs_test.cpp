@@ -1,6 +1,8 @@
-// What a runner is given: texts, conversations, images and sound.
+// What a runner is given, texts, conversations, images, sound and settings, and what it tells.
 #include <executorch/extension/llm/runner/chat_template.h>
+#include <executorch/extension/llm/runner/irunner.h>
 #include <executorch/extension/llm/runner/multimodal_input.h>
+#include <executorch/extension/llm/runner/stats.h>
 #include <executorch/extension/llm/runner/util.h>
 #include <gtest/gtest.h>
 
@@ -154,4 +156,28 @@ TEST(Bfloat16, CopiesFloats) {
             -2.5f);
   EXPECT_EQ(convert_to_bfloat16(make_tensor_ptr({1}, std::vector<int32_t>{1})).error(),
             Error::InvalidArgument);
+}
+
+TEST(GenerationConfig, RoomIsTheLeastOfAllBounds) {
+  GenerationConfig config;
+  EXPECT_EQ(config.resolve_max_new_tokens(100, 30), 70);
+  config.seq_len = 50;
+  EXPECT_EQ(config.resolve_max_new_tokens(100, 30), 20);
+  config.max_new_tokens = 5;
+  EXPECT_EQ(config.resolve_max_new_tokens(100, 30), 5);
+  EXPECT_EQ(config.resolve_max_new_tokens(100, 60), 0);
+  config = {};
+  EXPECT_EQ(config.resolve_max_new_tokens(INT64_MAX, 0), INT32_MAX);
+  EXPECT_EQ(config.resolve_max_new_tokens(-5, INT64_MAX), 0);
+}
+
+TEST(Stats, TheirTextHasTheTimesOfTheModel) {
+  Stats stats;
+  stats.model_execution_start_ms = 12;
+  stats.model_execution_end_ms = 34;
+  stats.aggregate_model_execution_time_ms = 56;
+  const std::string text = stats_to_json_string(stats);
+  EXPECT_NE(text.find("\"model_execution_start_ms\":12,\"model_execution_end_ms\":34,"),
+            std::string::npos);
+  EXPECT_NE(text.find(",\"aggregate_model_execution_time_ms\":56,"), std::string::npos);
 }

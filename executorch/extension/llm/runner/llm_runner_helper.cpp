@@ -5,6 +5,7 @@
 #include <executorch/extension/llm/tokenizers/tokenizer_file.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace executorch {
@@ -13,6 +14,20 @@ namespace llm {
 
 using runtime::Error;
 using runtime::Result;
+
+namespace {
+
+/// What a runner must not choose: tokens without text, but for those that end one.
+std::vector<uint64_t> excluded_tokens(const ::tokenizers::Tokenizer& tokenizer,
+                                      const ProgramForm& form,
+                                      const std::unordered_set<uint64_t>& eos_ids) {
+  std::vector<uint64_t> tokens = unknown_tokens(&tokenizer, form.vocabulary_size);
+  const auto ends = [&](uint64_t token) { return eos_ids.count(token) != 0; };
+  tokens.erase(std::remove_if(tokens.begin(), tokens.end(), ends), tokens.end());
+  return tokens;
+}
+
+}  // namespace
 
 std::unique_ptr<tokenizers::Tokenizer> load_tokenizer(
     const std::string& tokenizer_path, std::unique_ptr<std::vector<std::string>> special_tokens,
@@ -80,9 +95,12 @@ std::unique_ptr<TextLLMRunner> create_text_llm_runner(
       std::make_unique<std::unordered_set<uint64_t>>(read_eos_ids(*module, tokenizer.get()));
   auto stats = std::make_unique<Stats>();
   auto io_manager = std::make_unique<IOManager>(*module);
+  const auto excluded = excluded_tokens(*tokenizer, *form, *eos_ids);
   const auto make_decoder = [&](const std::string& method) {
-    return std::make_unique<TextDecoderRunner>(module.get(), io_manager.get(), method, nullptr,
-                                               stats.get());
+    auto made = std::make_unique<TextDecoderRunner>(module.get(), io_manager.get(), method, nullptr,
+                                                    stats.get());
+    made->exclude_tokens(excluded);
+    return made;
   };
   auto decoder = make_decoder(prefill_method);
   auto second_decoder = has_two ? make_decoder(kDecodeMethod) : nullptr;
@@ -121,10 +139,11 @@ std::unique_ptr<MultimodalRunner> create_multimodal_runner(
   auto stats = std::make_unique<Stats>();
   auto prefiller = std::make_unique<MultimodalPrefiller>(module.get(), decoder.get(),
                                                          tokenizer.get(), io_manager.get());
-  auto generator = std::make_unique<TextTokenGenerator>(
-      tokenizer.get(), decoder.get(), true,
-      std::make_unique<std::unordered_set<uint64_t>>(read_eos_ids(*module, tokenizer.get())),
-      stats.get());
+  auto eos_ids =
+      std::make_unique<std::unordered_set<uint64_t>>(read_eos_ids(*module, tokenizer.get()));
+  decoder->exclude_tokens(excluded_tokens(*tokenizer, decoder->form(), *eos_ids));
+  auto generator = std::make_unique<TextTokenGenerator>(tokenizer.get(), decoder.get(), true,
+                                                        std::move(eos_ids), stats.get());
   return std::make_unique<MultimodalRunner>(
       std::move(metadata), std::move(tokenizer), std::move(module), std::move(decoder),
       std::move(prefiller), std::move(io_manager), std::move(generator), std::move(stats));

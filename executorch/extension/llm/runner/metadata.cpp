@@ -105,6 +105,16 @@ std::unordered_set<uint64_t> read_eos_ids(Module& module,
   return ids;
 }
 
+std::vector<uint64_t> unknown_tokens(const ::tokenizers::Tokenizer* tokenizer,
+                                     int64_t vocabulary_size) {
+  std::vector<uint64_t> tokens;
+  for (uint64_t i = 0; tokenizer != nullptr && i < static_cast<uint64_t>(vocabulary_size); ++i) {
+    const bool known = tokenizer->id_to_piece(i).ok() || tokenizer->decode_bytes({i}).ok();
+    if (!known) tokens.push_back(i);
+  }
+  return tokens;
+}
+
 std::optional<std::string> named_data(Module& module, const std::string& key) {
   if (module.program() == nullptr) return std::nullopt;
   const auto map = module.program()->get_named_data_map();

@@ -33,6 +33,11 @@ std::unordered_map<std::string, int64_t> read_metadata(Module& module, const Pro
 /// Tokens that end a text: the program's (get_eos_ids, get_eos_id), else the tokenizer's.
 std::unordered_set<uint64_t> read_eos_ids(Module& module, const ::tokenizers::Tokenizer* tokenizer);
 
+/// Tokens of a vocabulary of `vocabulary_size` that `tokenizer` has no text for: logits of programs
+/// often are more than there are tokens. None if it is null.
+std::vector<uint64_t> unknown_tokens(const ::tokenizers::Tokenizer* tokenizer,
+                                     int64_t vocabulary_size);
+
 /// An entry of the program's named data; empty if there is none.
 std::optional<std::string> named_data(Module& module, const std::string& key);
 

@@ -135,11 +135,14 @@ Error MultimodalRunner::continue_text(
   text_token_generator_->set_ignore_eos(config.ignore_eos);
   // The generator stands at its last token, which it has not read if there is no first one.
   const bool has_first = first->has_value();
+  ET_CHECK_OR_RETURN_ERROR(has_first || unread_.has_value(), InvalidState,
+                           "generate: the callback reset the text");
+  const int64_t before = position_;
   const auto n_generated = text_token_generator_->generate(
       {has_first ? **first : *unread_}, *first, has_first ? position_ - 1 : position_, n_new,
       config.temperature, token_callback);
   const auto& chosen = text_token_generator_->chosen_tokens();
-  if (!chosen.empty()) {
+  if (!chosen.empty() && position_ == before) {  // else the callback began another text
     position_ += static_cast<int64_t>(chosen.size()) - (has_first ? 1 : 0);
     unread_ = chosen.back();
     likeliest_.reset();

@@ -318,6 +318,20 @@ TEST_F(Program, StopsBeforeTheFirstToken) {
   EXPECT_EQ(generated({}, 3), expected);
 }
 
+TEST_F(Program, CallbacksMayResetIt) {
+  const Inputs prompt = {image, make_text_input("AB")};
+  const Tokens expected = generated({make_text_input("ABC")}, 5);
+  for (const bool echo : {true, false}) {
+    runner->reset();
+    GenerationConfig config = greedy(3);
+    config.echo = echo;
+    EXPECT_EQ(runner->generate(prompt, config, [&](const std::string&) { runner->reset(); }),
+              echo ? Error::InvalidState : Error::Ok);
+    EXPECT_EQ(runner->generate(Inputs(), greedy(1)), Error::InvalidState);
+    EXPECT_EQ(generated({make_text_input("ABC")}, 5), expected);
+  }
+}
+
 TEST_F(Program, WhatIsNoProgramHasNoRunner) {
   EXPECT_EQ(create_multimodal_runner("no such file.pte", std::make_unique<Letters>()), nullptr);
   EXPECT_EQ(create_multimodal_runner(path_, nullptr), nullptr);

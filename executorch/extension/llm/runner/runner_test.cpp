@@ -188,19 +188,6 @@ TEST(TextStream, GoesOnInsideACharacterOfThePrompt) {
   }
 }
 
-TEST(GenerationConfig, RoomIsTheLeastOfAllBounds) {
-  GenerationConfig config;
-  EXPECT_EQ(config.resolve_max_new_tokens(100, 30), 70);
-  config.seq_len = 50;
-  EXPECT_EQ(config.resolve_max_new_tokens(100, 30), 20);
-  config.max_new_tokens = 5;
-  EXPECT_EQ(config.resolve_max_new_tokens(100, 30), 5);
-  EXPECT_EQ(config.resolve_max_new_tokens(100, 60), 0);
-  config = {};
-  EXPECT_EQ(config.resolve_max_new_tokens(INT64_MAX, 0), INT32_MAX);
-  EXPECT_EQ(config.resolve_max_new_tokens(-5, INT64_MAX), 0);
-}
-
 TEST(LanguageModel, ReadsOnlyWhatIsNewOverCaches) {
   SumModel decoder(true);
   LanguageModel model(decoder, 4);
@@ -428,17 +415,6 @@ TEST(TextLLMRunner, StatsEchoAndWarmUp) {
   EXPECT_EQ(text.size(), 5u);
 }
 
-TEST(Stats, TheirTextHasTheTimesOfTheModel) {
-  Stats stats;
-  stats.model_execution_start_ms = 12;
-  stats.model_execution_end_ms = 34;
-  stats.aggregate_model_execution_time_ms = 56;
-  const std::string text = stats_to_json_string(stats);
-  EXPECT_NE(text.find("\"model_execution_start_ms\":12,\"model_execution_end_ms\":34,"),
-            std::string::npos);
-  EXPECT_NE(text.find(",\"aggregate_model_execution_time_ms\":56,"), std::string::npos);
-}
-
 TEST(TextLLMRunner, StopsFromTheCallback) {
   SumModel* model = nullptr;
   auto runner = make_runner(model, true);
@@ -451,6 +427,39 @@ TEST(TextLLMRunner, StopsFromTheCallback) {
                              }),
             Error::Ok);
   EXPECT_EQ(n, 3);
+}
+
+TEST(TextLLMRunner, StopsWhileItReadsThePrompt) {
+  for (const bool has_caches : {true, false}) {
+    SumModel* model = nullptr;
+    auto runner = make_runner(model, has_caches);
+    GenerationConfig config;
+    config.max_new_tokens = 5;
+    std::string text;
+    ASSERT_EQ(runner->generate("ab", config,
+                               [&](const std::string& piece) {
+                                 text += piece;
+                                 runner->stop();
+                               }),
+              Error::Ok);
+    EXPECT_EQ(text, "ab");  // the prompt, which comes before anything is read
+    SumModel* fresh = nullptr;
+    EXPECT_EQ(generated(*runner, "c", 5), generated(*make_runner(fresh, has_caches), "abc", 5));
+  }
+}
+
+TEST(TextLLMRunner, CallbacksMayResetIt) {
+  for (const bool echo : {true, false}) {
+    SumModel* model = nullptr;
+    auto runner = make_runner(model, true);
+    GenerationConfig config;
+    config.echo = echo;
+    config.max_new_tokens = 5;
+    const auto reset = [&](const std::string&) { runner->reset(); };
+    EXPECT_EQ(runner->generate("abc", config, reset), echo ? Error::InvalidState : Error::Ok);
+    SumModel* fresh = nullptr;
+    EXPECT_EQ(generated(*runner, "defg", 5), generated(*make_runner(fresh, true), "defg", 5));
+  }
 }
 
 TEST(TextTokenGenerator, ProcessorsAndEndOfText) {

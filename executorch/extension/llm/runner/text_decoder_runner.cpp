@@ -122,14 +122,25 @@ Result<Tensor> TextDecoderRunner::step(TensorPtr& input, int64_t start_pos) {
   return run(*tokens, (*tokens)->numel(), start_pos);
 }
 
+int32_t TextDecoderRunner::sample(const Tensor& logits, float temperature) {
+  if (sampler_ == nullptr) {
+    return ::executorch::extension::llm::logits_to_token(logits, temperature);
+  }
+  sampler_->set_temperature(temperature);
+  return sample_from_logits(logits, *sampler_);
+}
+
 int32_t TextDecoderRunner::logits_to_token(const Tensor& logits_tensor, const float temperature) {
   if (stats_ != nullptr) stats_->on_sampling_begin();
   int32_t token = -1;
-  if (sampler_ != nullptr) {
-    sampler_->set_temperature(temperature);
-    token = sample_from_logits(logits_tensor, *sampler_);
-  } else {
-    token = ::executorch::extension::llm::logits_to_token(logits_tensor, temperature);
+  std::vector<float> row;
+  if (excluded_.empty()) {
+    token = sample(logits_tensor, temperature);
+  } else if (read_logits(logits_tensor, -1, row) == Error::Ok) {
+    for (const uint64_t excluded : excluded_) {
+      if (excluded < row.size()) row[excluded] = -std::numeric_limits<float>::infinity();
+    }
+    token = sample(*make_tensor_ptr(std::move(row)), temperature);
   }
   if (stats_ != nullptr) stats_->on_sampling_end();
   return token;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace executorch {
@@ -40,6 +41,9 @@ class TextDecoderRunner {
   /// After load().
   const ProgramForm& form() const { return form_; }
 
+  /// Tokens that logits_to_token() never gives.
+  void exclude_tokens(std::vector<uint64_t> tokens) { excluded_ = std::move(tokens); }
+
   /// The next token, by the last row of logits; -1 if they cannot be read.
   int32_t logits_to_token(const aten::Tensor& logits_tensor, const float temperature = 0.0f);
 
@@ -66,7 +70,9 @@ class TextDecoderRunner {
  private:
   runtime::Result<std::vector<runtime::EValue>> execute(const TensorPtr& tokens, int64_t n,
                                                         int64_t start_pos);
+  int32_t sample(const aten::Tensor& logits, float temperature);
 
+  std::vector<uint64_t> excluded_;
   bool is_form_known_ = false;
 };
 

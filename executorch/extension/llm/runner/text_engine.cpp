@@ -27,6 +27,7 @@ struct TextEngine::State {
   ProgramForm form;
   std::unordered_map<std::string, int64_t> metadata;
   std::unordered_set<uint64_t> eos_ids;
+  std::vector<uint64_t> unknown;
   std::string chat_template;
   bool names_bos = false;
   int64_t bytes_per_session = 0;
@@ -103,6 +104,7 @@ Error TextEngine::State::load() {
   form = first->decoder.form();
   metadata = read_metadata(*base, form, tokenizer.get());
   eos_ids = read_eos_ids(*base, tokenizer.get());
+  unknown = unknown_tokens(tokenizer.get(), form.vocabulary_size);
   chat_template = named_data(*base, "chat_template").value_or("");
   if (chat_template.empty() && tokenizer != nullptr) chat_template = tokenizer->chat_template();
   const auto names = base->method_names();
@@ -137,6 +139,7 @@ Result<std::unique_ptr<TextSession>> TextEngine::create_text_session() {
     session->model.emplace(session->decoder, state_->metadata.at(kMaxSeqLen));
     session->tokenizer = state_->tokenizer.get();
     session->eos_ids = &state_->eos_ids;
+    session->unknown_tokens = &state_->unknown;
     session->context_length = context_length();
     return std::unique_ptr<TextSession>(new TextSession(std::move(session)));
   } catch (const std::bad_alloc&) {

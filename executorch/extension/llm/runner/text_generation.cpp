@@ -4,6 +4,7 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace executorch {
@@ -158,8 +159,20 @@ Error TextGeneration::prepare() {
   return error == Error::EndOfMethod && session_.stop ? Error::Ok : error;
 }
 
+/// Whether the text ends in front of `token`.
+std::optional<FinishReason> TextGeneration::end_at(uint64_t token) const {
+  if (!options_.ignore_eos && session_.eos_ids->count(token) != 0) return FinishReason::EndOfText;
+  if (options_.stop_tokens.count(token) != 0) return FinishReason::StopToken;
+  return std::nullopt;
+}
+
 Result<uint64_t> TextGeneration::choose() {
   has_logits_ = false;  // what follows writes over them
+  for (const uint64_t token : *session_.unknown_tokens) {
+    if (token < logits_.size() && !end_at(token).has_value()) {
+      logits_[token] = -std::numeric_limits<float>::infinity();
+    }
+  }
   if (!options_.processors.empty()) {
     const auto tensor = from_blob(logits_.data(), {1, static_cast<aten::SizesType>(logits_.size())},
                                   aten::ScalarType::Float);
@@ -169,7 +182,11 @@ Result<uint64_t> TextGeneration::choose() {
     }
   }
   Result<uint64_t> token = sampler_.sample({logits_.data(), logits_.size()});
-  if (!token.ok()) return token;
+  if (!token.ok()) {
+    // NaN goes from one token to others in the caches: what is kept of the text is not used again.
+    session_.model->reset();
+    return token;
+  }
   for (const auto& processor : options_.processors) {
     const Error error = processor->accept(*token);
     if (error != Error::Ok) return error;
@@ -181,11 +198,7 @@ Result<uint64_t> TextGeneration::choose() {
 Result<TextGeneration::Step> TextGeneration::take(uint64_t token) {
   Step step;
   step.token = token;
-  if (!options_.ignore_eos && session_.eos_ids->count(token) != 0) {
-    step.end = FinishReason::EndOfText;
-  } else if (options_.stop_tokens.count(token) != 0) {
-    step.end = FinishReason::StopToken;
-  }
+  step.end = end_at(token);
   if (step.end.has_value()) {
     step.text = stream_.finish();
     return step;

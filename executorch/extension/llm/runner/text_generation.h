@@ -41,6 +41,7 @@ class TextGeneration {
   std::optional<FinishReason> end_before_choice();
   runtime::Error compute_logits();
   runtime::Error find_logits();
+  std::optional<FinishReason> end_at(uint64_t token) const;
   runtime::Result<uint64_t> choose();
   runtime::Result<Step> take(uint64_t token);
   std::vector<uint64_t> guess() const;

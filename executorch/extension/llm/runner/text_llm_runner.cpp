@@ -92,11 +92,33 @@ Result<uint64_t> TextLLMRunner::read(size_t end, float temperature) {
   return next;
 }
 
+Result<int64_t> TextLLMRunner::continue_text(
+    std::optional<uint64_t> first, float temperature, const GenerationConfig& config,
+    const std::function<void(const std::string&)>& token_callback) {
+  const size_t size = text_.size(), last = size - 1;
+  const int64_t context = metadata(kMaxContextLen, metadata(kMaxSeqLen, 128));
+  const int32_t n_new = config.resolve_max_new_tokens(context, static_cast<int64_t>(text_.size()));
+  text_token_generator_->set_ignore_eos(config.ignore_eos);
+  Result<int64_t> n_generated = text_token_generator_->generate(
+      text_, first, static_cast<int64_t>(last), n_new, temperature, token_callback);
+  if (text_.size() != size) {  // by the callback; then nobody knows what the caches have
+    n_seen_ = 0;
+    return n_generated;
+  }
+  const auto& chosen = text_token_generator_->chosen_tokens();
+  text_.insert(text_.end(), chosen.begin(), chosen.end());
+  // The last one was not read.
+  n_seen_ = std::min(text_.size() - 1, last + chosen.size());
+  if (!n_generated.ok()) n_seen_ = std::min(n_seen_, last);
+  return n_generated;
+}
+
 Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig& config,
                               std::function<void(const std::string&)> token_callback,
                               std::function<void(const Stats&)> stats_callback) {
   Error error = load();
   if (error != Error::Ok) return error;
+  should_stop_ = false;
   stats_->reset();
   stats_->inference_start_ms = time_in_ms();
   const auto grammar = grammars_.processor(config, *tokenizer_, text_token_generator_->eos_ids());
@@ -110,6 +132,7 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
   error = append(*tokens);
   if (error != Error::Ok) return error;
   if (config.echo && !config.warming && token_callback && !prompt.empty()) token_callback(prompt);
+  ET_CHECK_OR_RETURN_ERROR(!text_.empty(), InvalidState, "generate: the callback reset the text");
 
   const size_t last = text_.size() - 1;
   const float temperature = temperature_ >= 0 ? temperature_ : config.temperature;
@@ -121,22 +144,13 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
     if (!next.ok()) return next.error();
     if (chooses) first = *next;
   }
-  const int64_t context = metadata(kMaxContextLen, metadata(kMaxSeqLen, 128));
-  const int32_t n_new = config.resolve_max_new_tokens(context, static_cast<int64_t>(text_.size()));
-  text_token_generator_->set_ignore_eos(config.ignore_eos);
   if (*grammar != nullptr) text_token_generator_->add_logit_processor(*grammar);
-  const auto n_generated = text_token_generator_->generate(
-      text_, first, static_cast<int64_t>(last), n_new, temperature,
-      config.warming ? std::function<void(const std::string&)>() : token_callback);
+  if (config.warming) token_callback = {};
+  // The generator forgets what came before it began.
+  const Result<int64_t> n_generated =
+      should_stop_ ? Result<int64_t>(0) : continue_text(first, temperature, config, token_callback);
   if (*grammar != nullptr) text_token_generator_->remove_last_logit_processor();
-  const auto& chosen = text_token_generator_->chosen_tokens();
-  text_.insert(text_.end(), chosen.begin(), chosen.end());
-  // The last one was not read.
-  n_seen_ = std::min(text_.size() - 1, last + chosen.size());
-  if (!n_generated.ok()) {
-    n_seen_ = std::min(n_seen_, last);
-    return n_generated.error();
-  }
+  if (!n_generated.ok()) return n_generated.error();
   stats_->inference_end_ms = time_in_ms();
   if (stats_->first_token_ms == 0) stats_->first_token_ms = stats_->inference_end_ms;
   stats_->prompt_eval_end_ms = stats_->first_token_ms;
@@ -203,6 +217,7 @@ void TextLLMRunner::reset() {
 }
 
 void TextLLMRunner::stop() {
+  should_stop_ = true;
   text_token_generator_->stop();
 }
 

@@ -11,9 +11,11 @@
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/extension/module/module.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -74,6 +76,10 @@ class TextLLMRunner : public IRunner {
   runtime::Error append(const std::vector<uint64_t>& tokens);
   /// Reads what the program has not seen, up to `end`.
   runtime::Result<uint64_t> read(size_t end, float temperature = 0.0f);
+  /// What follows the text, of which `first` was chosen already, if it was. Returns how many tokens.
+  runtime::Result<int64_t> continue_text(
+      std::optional<uint64_t> first, float temperature, const GenerationConfig& config,
+      const std::function<void(const std::string&)>& token_callback);
 
   // Whatever is declared later may point into what is declared earlier.
   std::unordered_map<std::string, int64_t> metadata_;
@@ -91,6 +97,7 @@ class TextLLMRunner : public IRunner {
   std::vector<uint64_t> text_;
   /// Tokens at its beginning that are in the program's caches.
   size_t n_seen_ = 0;
+  std::atomic<bool> should_stop_{false};
 };
 
 }  // namespace llm

@@ -26,6 +26,8 @@ struct TextSession::State {
   std::optional<LanguageModel> model;
   const ::tokenizers::Tokenizer* tokenizer = nullptr;
   const std::unordered_set<uint64_t>* eos_ids = nullptr;
+  /// Of the program's vocabulary, those that the tokenizer lacks.
+  const std::vector<uint64_t>* unknown_tokens = nullptr;
   int64_t context_length = 0;
 
   std::vector<uint64_t> text;

@@ -13,8 +13,8 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-/// Decodes token after token. Gives valid UTF-8, whole characters, no special tokens, and nothing
-/// that may turn out to be part of a stop string.
+/// Decodes token after token. Its texts are valid UTF-8 with whole characters, without special
+/// tokens and without anything that may be a part of a stop string.
 class TextStream {
  public:
   /// `tokenizer` must outlive it; null: there is no text. `previous`: the tokens before the first,
@@ -22,18 +22,19 @@ class TextStream {
   TextStream(const ::tokenizers::Tokenizer* tokenizer, const std::vector<uint64_t>& previous,
              std::vector<std::string> stop_strings = {});
 
-  /// What the token adds to what may be shown. InvalidArgument for tokens that the tokenizer does
-  /// not know.
+  /// The text that may be shown after adding a token. InvalidArgument for tokens that the tokenizer
+  /// does not know.
   runtime::Result<std::string> add(uint64_t token);
-  /// What was held back, if no stop string came; half a character is U+FFFD.
+  /// The text that was held back, if no stop string was found; an incomplete character becomes
+  /// U+FFFD.
   std::string finish();
-  /// Whether a stop string came. Nothing may be added then.
+  /// Whether a stop string was found. No token may be added then.
   bool is_stopped() const { return is_stopped_; }
 
  private:
   std::optional<::tokenizers::StreamDecoder> decoder_;
   std::vector<std::string> stop_strings_;
-  /// Decoded, not shown.
+  /// Text that was decoded, but not returned yet.
   std::string held_;
   bool is_stopped_ = false;
 };

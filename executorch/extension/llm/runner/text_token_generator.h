@@ -20,10 +20,10 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-/// Chooses token after token until the text ends. What it is given must outlive it.
+/// Generates tokens until the text ends. The constructor's arguments must outlive it.
 class TextTokenGenerator {
  public:
-  /// `use_kv_cache`: the program takes the new token only; else the whole text.
+  /// `use_kv_cache`: whether the program takes only the new token in a call, not the whole text.
   TextTokenGenerator(::tokenizers::Tokenizer* tokenizer, TextDecoderRunner* text_decoder_runner,
                      bool use_kv_cache, std::unique_ptr<std::unordered_set<uint64_t>>&& eos_ids,
                      Stats* stats);
@@ -33,22 +33,22 @@ class TextTokenGenerator {
   void add_logit_processor(std::shared_ptr<LogitProcessor> processor) {
     processors_.push_back(std::move(processor));
   }
-  /// Takes the one back that was added last.
+  /// Removes the processor that was added last.
   void remove_last_logit_processor() {
     if (!processors_.empty()) processors_.pop_back();
   }
   void clear_logit_processors() { processors_.clear(); }
   size_t num_logit_processors() const { return processors_.size(); }
-  /// Calls them in order; the first error ends it.
+  /// Calls all processors in order, up to the first error.
   ET_NODISCARD runtime::Error apply_logit_processors(aten::Tensor& logits);
 
-  /// The next token, by the last row of logits, which the processors change first, and which they
-  /// are told.
+  /// Chooses the next token from the last row of logits. The processors first change the logits,
+  /// and then are told the token.
   runtime::Result<uint64_t> choose(const aten::Tensor& logits, float temperature);
 
-  /// Goes on after `tokens`, whose last one the program has not seen, at position `start_pos`.
-  /// `token_callback` is given whole characters. Returns how many tokens were chosen, with the one
-  /// that ended the text.
+  /// Generates the continuation of `tokens`, whose last one the program has not seen, at position
+  /// `start_pos`. `token_callback` gets whole characters. Returns how many tokens were chosen,
+  /// including the one that ended the text.
   runtime::Result<int64_t> generate(
       std::vector<uint64_t> tokens, int64_t start_pos, int32_t max_new_tokens,
       float temperature = 0.0f,
@@ -56,19 +56,20 @@ class TextTokenGenerator {
     return generate(std::move(tokens), std::nullopt, start_pos, max_new_tokens, temperature,
                     token_callback);
   }
-  /// The same where the program has seen all tokens, and `first` was chosen to follow them.
+  /// The same, where the program has seen all tokens, and `first` was already chosen as the next
+  /// one.
   runtime::Result<int64_t> generate(std::vector<uint64_t> tokens, std::optional<uint64_t> first,
                                     int64_t start_pos, int32_t max_new_tokens, float temperature,
                                     const std::function<void(const std::string&)>& token_callback);
 
-  /// Ends generate() soon. From any thread.
+  /// Ends generate() soon. May be called from any thread.
   void stop() { should_stop_ = true; }
 
   ET_NODISCARD runtime::Error load() { return text_decoder_runner_->load(); }
   bool is_loaded() const { return text_decoder_runner_->is_method_loaded(); }
 
   const std::unordered_set<uint64_t>& eos_ids() const { return *eos_ids_; }
-  /// Of the last generate(), also where it ended with an error.
+  /// The tokens that the last generate() chose, even if it ended with an error.
   const std::vector<uint64_t>& chosen_tokens() const { return chosen_; }
 
  private:

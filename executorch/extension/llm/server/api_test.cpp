@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace executorch::extension::llm::server;
 using executorch::extension::make_tensor_ptr;
@@ -187,4 +188,23 @@ TEST(LogprobRecorder, TellsProbabilities) {
   EXPECT_EQ(taken[0].likeliest[0].first, 1u);
   EXPECT_EQ(taken[0].likeliest[1].first, 3u);
   EXPECT_TRUE(recorder.take().empty());
+}
+
+TEST(Logprobs, NaNHasNoProbabilityAndInfinityHasAll) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  LogprobRecorder recorder(4);
+  const auto record = [&](std::vector<float> logits, uint64_t token) {
+    EXPECT_EQ(recorder.process(*make_tensor_ptr(std::move(logits))), Error::Ok);
+    EXPECT_EQ(recorder.accept(token), Error::Ok);
+    return recorder.take().at(0);
+  };
+  const TokenLogprob half = record({kNaN, 1, 1, kNaN}, 2);
+  EXPECT_NEAR(half.logprob, std::log(0.5f), 1e-6f);
+  EXPECT_EQ(half.likeliest.at(0).first, 1u);
+  EXPECT_EQ(half.likeliest.at(1).first, 2u);
+  EXPECT_EQ(half.likeliest.at(3).second, -9999.0f);
+  EXPECT_NEAR(record({kInfinity, 1, kInfinity, kNaN}, 0).logprob, std::log(0.5f), 1e-6f);
+  EXPECT_EQ(record({kInfinity, 1, 2, 3}, 0).logprob, 0.0f);
+  EXPECT_EQ(record({kInfinity, 1, 2, 3}, 3).logprob, -9999.0f);
 }

@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace executorch::extension::llm::server {
 namespace {
 
 constexpr size_t kReadSize = 16 << 10;
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
@@ -21,6 +23,13 @@ HttpConnection::HttpConnection(int socket, const HttpLimits& limits, const HttpT
   // Tokens go out one by one; waiting to fill packets would hold them back.
   const int on = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // Finds out about clients that went, and that nothing is sent to yet: a machine that was turned
+  // off, or one of HTTP/1.0, which is_gone() cannot ask.
+  const int seconds = 10, n_probes = 3;
+  setsockopt(socket_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(socket_, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+  setsockopt(socket_, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+  setsockopt(socket_, IPPROTO_TCP, TCP_KEEPCNT, &n_probes, sizeof(n_probes));
 }
 
 HttpConnection::~HttpConnection() {
@@ -67,6 +76,7 @@ HttpConnection::Read HttpConnection::read(HttpRequest& request, HttpFailure& fai
       takes_chunks_ = request.is_1_1;
       buffer_.erase(0, end + 4);
       const Read read = read_body(form, request, failure);
+      takes_interim_ = request.is_1_1;
       idle_since_ = Clock::time_point::max();
       return read;
     }
@@ -89,7 +99,7 @@ HttpConnection::Read HttpConnection::read_body(const BodyForm& form, HttpRequest
                                                HttpFailure& failure) {
   const auto deadline = Clock::now() + timeouts_.body;
   const bool has_body = form.chunked || form.length > buffer_.size();
-  if (form.expects_continue && has_body && !write("HTTP/1.1 100 Continue\r\n\r\n")) {
+  if (form.expects_continue && has_body && !write(kContinue)) {
     return Read::Closed;
   }
   bool complete = true;
@@ -175,12 +185,14 @@ bool HttpConnection::write(std::string_view bytes) {
 }
 
 bool HttpConnection::send(const HttpResponse& response, bool keep_alive, bool with_body) {
+  takes_interim_ = false;
   const std::string head =
       response_head(response, keep_alive, {BodyEnd::AfterLength, response.body.size()});
   return write(with_body ? head + response.body : head);
 }
 
 bool HttpConnection::begin_stream(const HttpResponse& response, bool keep_alive) {
+  takes_interim_ = false;
   const BodyEnd end{takes_chunks_ ? BodyEnd::InChunks : BodyEnd::WithConnection};
   return write(response_head(response, keep_alive && takes_chunks_, end));
 }
@@ -197,9 +209,12 @@ bool HttpConnection::end_stream() {
   return takes_chunks_ && write("0\r\n\r\n");
 }
 
-bool HttpConnection::is_gone() const {
+bool HttpConnection::is_gone() {
   pollfd poll_it{socket_, POLLRDHUP, 0};
-  return poll(&poll_it, 1, 0) > 0;
+  if (poll(&poll_it, 1, 0) <= 0) return false;
+  if ((poll_it.revents & ~POLLRDHUP) != 0) return true;  // an error, or both sides are closed
+  // Any number of interim responses may come before a response (RFC 9110, 15.2); HTTP/1.0 has none.
+  return std::exchange(takes_interim_, false) && !write(kContinue);
 }
 
 void HttpConnection::linger() {

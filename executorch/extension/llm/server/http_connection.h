@@ -42,8 +42,9 @@ class HttpConnection {
   bool send_part(std::string_view part);
   bool end_stream();
 
-  /// Whether the client has closed its side.
-  bool is_gone() const;
+  /// Whether the client reads no more. One that has only ended what it sends is told apart by an
+  /// interim response, which a closed socket answers with a reset: the next call knows.
+  bool is_gone();
   /// Reads what still comes, for a moment, so that the client can read the answer.
   void linger();
   /// Ends what the connection's thread waits for.
@@ -65,7 +66,8 @@ class HttpConnection {
   const HttpLimits limits_;
   const HttpTimeouts timeouts_;
   std::string buffer_;
-  bool takes_chunks_ = true;  // the client of the last request
+  bool takes_chunks_ = true;    // the client of the last request
+  bool takes_interim_ = false;  // it may be sent "100 Continue" now
   std::atomic<Clock::time_point> idle_since_{Clock::now()};
 };
 

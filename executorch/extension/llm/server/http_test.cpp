@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,7 +47,7 @@ struct Received {
   }
   ~Received() {
     connection.reset();
-    sender.join();
+    if (sender.joinable()) sender.join();
     close(client);
   }
   HttpConnection::Read read() {
@@ -206,6 +208,42 @@ TEST(HttpConnection, EndsWhereTheClientDoes) {
         head + "Transfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
     EXPECT_EQ(Received(bytes).read(), HttpConnection::Read::Closed) << bytes;
   }
+}
+
+// Such a client reads what it asked for: `printf ... | nc` is one.
+TEST(HttpConnection, AClientThatSendsNoMoreIsNotGone) {
+  for (const std::string version : {"1.1", "1.0"}) {
+    Received received("GET / HTTP/" + version + "\r\nHost: h\r\n\r\n");
+    ASSERT_EQ(received.read(), HttpConnection::Read::Request);
+    received.sender.join();  // the end has come
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(received.connection->is_gone());
+    EXPECT_TRUE(received.connection->send({}, false));
+    EXPECT_FALSE(received.connection->is_gone());
+    received.connection->shut_down();
+    EXPECT_TRUE(received.connection->is_gone());
+    std::string text(1 << 10, '\0');
+    const ssize_t n = recv(received.client, text.data(), text.size(), MSG_WAITALL);
+    text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    // What a closed socket would have answered with a reset, once.
+    const size_t at = text.find("HTTP/1.1 200 ");
+    EXPECT_EQ(text.substr(0, at), version == "1.1" ? "HTTP/1.1 100 Continue\r\n\r\n" : "");
+    EXPECT_EQ(text.find("100 Continue", at), std::string::npos);
+  }
+}
+
+TEST(HttpConnection, TheSystemAsksWhetherTheClientIsThere) {
+  const int made = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_GE(made, 0);
+  const HttpConnection connection(made, {}, {});
+  const auto option = [made](int level, int name) {
+    int value = 0;
+    socklen_t size = sizeof(value);
+    EXPECT_EQ(getsockopt(made, level, name, &value, &size), 0);
+    return value;
+  };
+  EXPECT_NE(option(SOL_SOCKET, SO_KEEPALIVE), 0);
+  EXPECT_LE(option(IPPROTO_TCP, TCP_KEEPIDLE), 60);
+  EXPECT_LE(option(IPPROTO_TCP, TCP_KEEPINTVL) * option(IPPROTO_TCP, TCP_KEEPCNT), 60);
 }
 
 TEST(HttpConnection, SurvivesAnything) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -23,6 +24,13 @@ Error LogprobRecorder::process(aten::Tensor logits) {
   const size_t n = static_cast<size_t>(logits.size(logits.dim() - 1));
   const float* end = logits.const_data_ptr<float>() + logits.numel();
   logits_.assign(end - n, end);
+  // As the sampler reads them: NaN is never chosen, and where there are infinities one of them is.
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const bool certain = std::count(logits_.begin(), logits_.end(), kInfinity) != 0;
+  for (float& logit : logits_) {
+    if (std::isnan(logit) || (certain && logit != kInfinity)) logit = -kInfinity;
+    if (logit == kInfinity) logit = 0;
+  }
   return Error::Ok;
 }
 
