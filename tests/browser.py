@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -108,7 +107,3 @@ class Page:
                 return last
             time.sleep(0.1)
         raise TimeoutError(f"{expression}: {last}")
-
-    def screenshot(self, path: Path) -> None:
-        shown = self._browser.call("Page.captureScreenshot", self._session)
-        path.write_bytes(base64.b64decode(shown["data"]))

@@ -1,10 +1,11 @@
-"""Check that the code that runs programs ends in errors: no aborts, no throwing, no hidden memory.
+"""Check that the code that runs programs reports errors as values.
 
 python tools/check_aborts.py    # prints what is not allowed, exit 1
 
-What is around it, in extension/ and devtools/, may throw and has memory of its own, but it neither
-aborts nor takes a value out of a Result that may be an error. Comments and texts are not looked at.
-ALLOWED holds what may stay, and why.
+It must not abort, throw exceptions, use thread-local variables or allocate from the heap. The code
+around it, in extension/ and devtools/, may throw and allocate, but must not abort, or take a value
+out of a Result that may be an error. Comments and strings are not checked. ALLOWED lists the
+exceptions, with their reasons.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "executorch"
 ROOMS = ("runtime", "cpu", "kernels", "backends/xnnpack/runtime", "backends/example/runtime")
-# They read files and hold programs; these rules apply.
+# Rooms that load programs and call the runtime; only these rules apply to them.
 AROUND = ("devtools", "extension")
 AROUND_RULES = ("abort", "unchecked result")
-# Tests, benchmarks and what only they link.
+# Tests, benchmarks and sources that only these link.
 SKIPPED = re.compile(
     r"_test\.|_bench|testing_util|/testing/|_test_|payload_(builder|mutation)|run_on_anything|guarded_memory|conv_testing"
 )
@@ -36,8 +37,8 @@ RULES = {
         r"|ET_ASSERT\w+|ET_EXTRACT_SCALAR_TENSOR|HWY_D?ASSERT|HWY_ABORT|assert|abort"
         r"|runtime_abort|pal_abort|terminate|exit)\s*\("
     ),
-    # tryX() and what is asked of a program by number or name give Results; what is in one is asked
-    # for only after ok().
+    # tryX() and queries of a program by index or name return a Result, whose value may be taken
+    # only after ok().
     "unchecked result": re.compile(
         rf"(?<![\w)\]])\*\s*[\w.\->:]*\btry[A-Z]\w*\s*\([^;]*\)\s*;"
         rf"|\b(?:{FALLIBLE})\s*\([^()]*\)\s*(?:\.get\(\)|->)"

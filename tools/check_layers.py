@@ -43,7 +43,7 @@ def arrows(source: Path) -> Iterator[str]:
 
 
 def rooms_seen(path: str, table: dict[str, Any]) -> Iterator[str]:
-    """What the file at `path` sees although its room may not."""
+    """What the file at `path` includes or imports although its room may not."""
     rooms = table["rooms"]
     room = room_of(path, rooms)
     if room is None:
@@ -57,7 +57,8 @@ def rooms_seen(path: str, table: dict[str, Any]) -> Iterator[str]:
 
 
 def floors_seen(path: str, table: dict[str, Any]) -> Iterator[str]:
-    """What the file at `path` sees on its own floor or above, inside the room it is in."""
+    """What the file at `path` includes or imports from its own floor or a higher one, within the
+    room it is in."""
     for outer, floors in table["floors"].items():
         level = {f"{outer}/{room}": i for i, floor in enumerate(floors) for room in floor}
         room = room_of(path, level)
@@ -77,7 +78,8 @@ def floors_seen(path: str, table: dict[str, Any]) -> Iterator[str]:
 
 
 def is_face(target: str, outer: str) -> bool:
-    """Whether `target` is a name of the package `outer` itself, which may stand for any module."""
+    """Whether `target` is a name that the package `outer` re-exports, which may come from any of
+    its modules."""
     parent, _, name = target.rpartition("/")
     sources = (SOURCES / outer).glob(f"{name}*")
     is_module = name.startswith("_") or any(s.name.split(".")[0] == name for s in sources)
@@ -100,7 +102,7 @@ def violations() -> Iterator[str]:
 
 def main() -> int:
     found = list(violations())
-    print("\n".join(found) or "layers: every arrow points down")
+    print("\n".join(found) or "layers: every include and import is allowed")
     return 1 if found else 0
 
 

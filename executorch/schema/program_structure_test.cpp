@@ -35,14 +35,12 @@ flatbuffers::Offset<fb::EValue> tensor(flatbuffers::FlatBufferBuilder& b) {
   return fb::CreateEValue(b, fb::KernelTypes::Tensor, value.Union());
 }
 
-/// Every field of every table set, to what is not its default.
-std::vector<uint8_t> complete_program() {
-  flatbuffers::FlatBufferBuilder b;
+auto values_of_all_kinds(flatbuffers::FlatBufferBuilder& b) {
   const auto value = [&](fb::KernelTypes type, auto table) {
     return fb::CreateEValue(b, type, table.Union());
   };
   using K = fb::KernelTypes;
-  const auto values = tables<fb::EValue>(
+  return tables<fb::EValue>(
       b, {value(K::Null, fb::CreateNull(b)), value(K::Int, fb::CreateInt(b, 9)),
           value(K::Bool, fb::CreateBool(b, true)), value(K::Double, fb::CreateDouble(b, 0.5)),
           tensor(b), value(K::String, fb::CreateString(b, b.CreateString("text"))),
@@ -51,16 +49,26 @@ std::vector<uint8_t> complete_program() {
           value(K::BoolList, fb::CreateBoolList(b, items<uint8_t>(b, {1}))),
           value(K::TensorList, fb::CreateTensorList(b, items<int32_t>(b, {4}))),
           value(K::OptionalTensorList, fb::CreateOptionalTensorList(b, items<int32_t>(b, {-1})))});
+}
+
+auto instructions_of_all_kinds(flatbuffers::FlatBufferBuilder& b) {
   const auto call = [&](fb::InstructionArguments type, auto table) {
     return fb::CreateInstruction(b, type, table.Union());
   };
   using I = fb::InstructionArguments;
-  const auto instructions = tables<fb::Instruction>(
+  return tables<fb::Instruction>(
       b, {call(I::KernelCall, fb::CreateKernelCall(b, 1, items<int32_t>(b, {1, 2}))),
           call(I::DelegateCall, fb::CreateDelegateCall(b, 1, items<int32_t>(b, {3}))),
           call(I::MoveCall, fb::CreateMoveCall(b, 1, 2)),
           call(I::JumpFalseCall, fb::CreateJumpFalseCall(b, 2, 1)),
           call(I::FreeCall, fb::CreateFreeCall(b, 4))});
+}
+
+/// Every field of every table set, to what is not its default.
+std::vector<uint8_t> complete_program() {
+  flatbuffers::FlatBufferBuilder b;
+  const auto values = values_of_all_kinds(b);
+  const auto instructions = instructions_of_all_kinds(b);
   const auto frame = fb::CreateFrame(b, b.CreateString("file"), 3, b.CreateString("name"),
                                      b.CreateString("context"));
   const auto frames =

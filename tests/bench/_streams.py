@@ -89,41 +89,44 @@ def nchw(x: Tensor) -> Tensor:
     return x.permute(0, 3, 1, 2).contiguous()
 
 
+# Functions of one matrix.
+OF_ONE = {
+    "exp": torch.exp,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "gelu": F.gelu,
+    "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "relu": F.relu,
+    "clamp": lambda x: torch.clamp(x, -0.5, 0.5),
+    "add 1": lambda x: x + 1.5,
+    "softmax": lambda x: F.softmax(x, -1),
+    "log_softmax": lambda x: F.log_softmax(x, -1),
+    "softmax of columns": lambda x: F.softmax(x, 0),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "sum": lambda x: x.sum(-1),
+    "sum of columns": lambda x: x.sum(0),
+    "sum of all": lambda x: x.sum(),
+    "mean": lambda x: x.mean(-1),
+    "var": lambda x: x.var(-1),
+    "var of columns": lambda x: x.var(0),
+    "amax": lambda x: x.amax(-1),
+    "amax of columns": lambda x: x.amax(0),
+    "argmax": lambda x: x.argmax(-1),
+    "argmax of columns": lambda x: x.argmax(0),
+    "max": lambda x: x.max(-1)[1],
+    "cumsum": lambda x: x.cumsum(-1),
+    "cumsum of columns": lambda x: x.cumsum(0),
+    "transpose": lambda x: x.t().contiguous(),
+    "flip": lambda x: x.flip(1),
+    "pad": lambda x: F.pad(x, (1, 1, 1, 1)),
+    "less": lambda x: x < 0.5,
+}
+
+
 def cases() -> Iterator[Case]:
-    one = {
-        "exp": torch.exp,
-        "tanh": torch.tanh,
-        "erf": torch.erf,
-        "sigmoid": torch.sigmoid,
-        "gelu": F.gelu,
-        "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
-        "silu": F.silu,
-        "relu": F.relu,
-        "clamp": lambda x: torch.clamp(x, -0.5, 0.5),
-        "add 1": lambda x: x + 1.5,
-        "softmax": lambda x: F.softmax(x, -1),
-        "log_softmax": lambda x: F.log_softmax(x, -1),
-        "softmax of columns": lambda x: F.softmax(x, 0),
-        "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
-        "sum": lambda x: x.sum(-1),
-        "sum of columns": lambda x: x.sum(0),
-        "sum of all": lambda x: x.sum(),
-        "mean": lambda x: x.mean(-1),
-        "var": lambda x: x.var(-1),
-        "var of columns": lambda x: x.var(0),
-        "amax": lambda x: x.amax(-1),
-        "amax of columns": lambda x: x.amax(0),
-        "argmax": lambda x: x.argmax(-1),
-        "argmax of columns": lambda x: x.argmax(0),
-        "max": lambda x: x.max(-1)[1],
-        "cumsum": lambda x: x.cumsum(-1),
-        "cumsum of columns": lambda x: x.cumsum(0),
-        "transpose": lambda x: x.t().contiguous(),
-        "flip": lambda x: x.flip(1),
-        "pad": lambda x: F.pad(x, (1, 1, 1, 1)),
-        "less": lambda x: x < 0.5,
-    }
-    for name, f in one.items():
+    for name, f in OF_ONE.items():
         yield from each(name, f, whole)
     for name in ("log", "sqrt", "rsqrt"):
         yield from each(name, getattr(torch, name), whole, positive=True)

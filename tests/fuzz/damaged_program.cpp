@@ -9,7 +9,6 @@
 namespace {
 
 using namespace executorch::runtime;
-using executorch::aten::ScalarType;
 using executorch::aten::Tensor;
 using executorch::aten::TensorImpl;
 using executorch::extension::BufferDataLoader;

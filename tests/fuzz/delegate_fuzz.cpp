@@ -31,6 +31,7 @@
 #include <optional>
 #include <string>
 
+#include "read_file.h"
 #include "tries.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -55,18 +56,6 @@ using executorch::runtime::Program;
 constexpr int64_t kMaxBytes = 1 << 18, kMostBytes = 64 << 20;
 constexpr double kSlowSeconds = kAddressesAreWatched ? 20 : 1;
 
-Bytes read_file(const char* name) {
-  Bytes bytes;
-  if (std::FILE* in = std::fopen(name, "rb")) {
-    uint8_t block[4096];
-    for (size_t n; (n = std::fread(block, 1, sizeof(block), in)) > 0;) {
-      bytes.insert(bytes.end(), block, block + n);
-    }
-    std::fclose(in);
-  }
-  return bytes;
-}
-
 uint64_t checksum(const uint8_t* data, size_t n) {
   uint64_t sum = n;
   for (size_t i = 0; i < n; ++i) sum = sum * 0x100000001B3 + data[i];
@@ -81,7 +70,7 @@ struct Source {
   std::optional<Program> program;
   const NamedDataMap* data = nullptr;
 
-  explicit Source(const char* name) : bytes(read_file(name)) {
+  explicit Source(const char* name) : bytes(executorch::fuzz::read_file(name)) {
     // It begins as aligned as a file that is mapped.
     bytes.resize((bytes.size() + 63) / 64 * 64);
     if (bytes.empty()) return;

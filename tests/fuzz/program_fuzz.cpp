@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "findings.h"
+#include "read_file.h"
 #include "worker.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -119,14 +120,6 @@ bool parse(int argc, char** argv, Options& options) {
     }
   }
   return !options.paths.empty();
-}
-
-Bytes read_file(const std::string& name) {
-  std::ifstream in(name, std::ios::binary | std::ios::ate);
-  Bytes bytes(in ? static_cast<size_t>(in.tellg()) : 0);
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
 }
 
 std::vector<std::string> programs_in(const std::vector<std::string>& paths) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "damaged_program.h"
+#include "read_file.h"
 
 namespace {
 
@@ -97,18 +98,6 @@ void try_bytes(const std::vector<uint8_t>& bytes, Tally& tally) {
   current = nullptr;
 }
 
-std::vector<uint8_t> read_file(const char* name) {
-  std::vector<uint8_t> bytes;
-  if (std::FILE* in = std::fopen(name, "rb")) {
-    uint8_t block[4096];
-    for (size_t n; (n = std::fread(block, 1, sizeof(block), in)) > 0;) {
-      bytes.insert(bytes.end(), block, block + n);
-    }
-    std::fclose(in);
-  }
-  return bytes;
-}
-
 void try_truncations(const std::vector<uint8_t>& seed, Tally& tally) {
   for (size_t size = 0; size < seed.size(); ++size) {
     try_bytes({seed.begin(), seed.begin() + static_cast<std::ptrdiff_t>(size)}, tally);
@@ -159,7 +148,7 @@ int main(int argc, char** argv) {
       continue;
     }
     names.push_back(argv[i]);
-    seeds.push_back(read_file(argv[i]));
+    seeds.push_back(executorch::fuzz::read_file(argv[i]));
     if (seeds.back().empty()) {
       std::fprintf(stderr, "pte_flip: cannot read %s\n", argv[i]);
       return 2;

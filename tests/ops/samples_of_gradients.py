@@ -8,7 +8,6 @@ import torch
 
 from tests.ops.samples import ALL, FLOATS, NUMBERS, Maker, row, rows
 
-HALF_AND_FLOAT = FLOATS
 COMPLEX = (torch.complex64, torch.complex128)
 aten = torch.ops.aten
 

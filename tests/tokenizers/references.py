@@ -203,76 +203,118 @@ def _trained(model: object, trainer: object, text: str, **parts: object) -> Toke
     return tokenizer
 
 
+_SIZE = {"vocab_size": 1500, "show_progress": False}
+_KNOWN = {"special_tokens": ["<unk>"], **_SIZE}
+_METASPACE = pre_tokenizers.Metaspace()
+
+
 def hf_pairs(folder: Path) -> Iterator[Pair]:
     text = corpus()[:200000]
-    pre, norm = pre_tokenizers, normalizers
-    bpe = {"vocab_size": 1500, "show_progress": False}
-    alphabet = {"initial_alphabet": pre.ByteLevel.alphabet(), **bpe}
-    level = pre.ByteLevel(add_prefix_space=False)
-    plain = pre.ByteLevel(add_prefix_space=False, use_regex=False)
-    special = {"special_tokens": ["<unk>"], **bpe}
+    for make in (_byte_level, _characters, _word_piece, _unigram, _word_level):
+        for name, tokenizer in make(text):
+            yield _hf(name, tokenizer, folder)
+
+
+def _byte_level(text: str) -> Iterator[tuple[str, Tokenizer]]:
+    alphabet = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), **_SIZE}
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     byte_level = {
         "byte level": {"pre_tokenizer": level},
-        "byte level prefix": {"pre_tokenizer": pre.ByteLevel(add_prefix_space=True)},
-        "byte level NFC": {"pre_tokenizer": level, "normalizer": norm.NFC()},
-        "llama3": {"pre_tokenizer": pre.Sequence([pre.Split(Regex(LLAMA3), "isolated"), plain])},
-        "digits": {"pre_tokenizer": pre.Sequence([pre.Digits(individual_digits=True), level])},
+        "byte level prefix": {"pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=True)},
+        "byte level NFC": {"pre_tokenizer": level, "normalizer": normalizers.NFC()},
+        "llama3": {
+            "pre_tokenizer": pre_tokenizers.Sequence(
+                [pre_tokenizers.Split(Regex(LLAMA3), "isolated"), plain]
+            )
+        },
+        "digits": {
+            "pre_tokenizer": pre_tokenizers.Sequence(
+                [pre_tokenizers.Digits(individual_digits=True), level]
+            )
+        },
         "other pattern": {
-            "pre_tokenizer": pre.Sequence(
-                [pre.Split(Regex(r"\w+|[^\w\s]+"), "merged_with_next"), plain]
+            "pre_tokenizer": pre_tokenizers.Sequence(
+                [pre_tokenizers.Split(Regex(r"\w+|[^\w\s]+"), "merged_with_next"), plain]
             )
         },
     }
     for name, parts in byte_level.items():
         trainer = trainers.BpeTrainer(**alphabet)
-        yield _hf(name, _trained(models.BPE(), trainer, text, **parts), folder)
-    spaces = norm.Sequence([norm.Prepend("▁"), norm.Replace(" ", "▁")])
+        yield name, _trained(models.BPE(), trainer, text, **parts)
+
+
+def _characters(text: str) -> Iterator[tuple[str, Tokenizer]]:
+    spaces = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     fallback = ["<unk>", *(f"<0x{b:02X}>" for b in range(256))]
-    metaspace = pre.Metaspace()
     characters = {
-        "BPE metaspace": (models.BPE(unk_token="<unk>"), {"pre_tokenizer": metaspace}),
+        "BPE metaspace": (models.BPE(unk_token="<unk>"), {"pre_tokenizer": _METASPACE}),
         "BPE fuse": (
             models.BPE(unk_token="<unk>", fuse_unk=True),
-            {"pre_tokenizer": pre.Metaspace(prepend_scheme="first")},
+            {"pre_tokenizer": pre_tokenizers.Metaspace(prepend_scheme="first")},
         ),
         "BPE suffix": (
             models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
-            {"pre_tokenizer": pre.Whitespace(), "normalizer": norm.Lowercase()},
+            {"pre_tokenizer": pre_tokenizers.Whitespace(), "normalizer": normalizers.Lowercase()},
         ),
         "BPE llama2": (
             models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True),
-            {"normalizer": spaces, "pre_tokenizer": metaspace},
+            {"normalizer": spaces, "pre_tokenizer": _METASPACE},
         ),
     }
     for name, (model, parts) in characters.items():
         tokens = fallback if "llama2" in name else ["<unk>"]
         suffix = {"end_of_word_suffix": "</w>"} if "suffix" in name else {}
-        trainer = trainers.BpeTrainer(**{**special, "special_tokens": tokens, **suffix})
+        trainer = trainers.BpeTrainer(**{**_KNOWN, "special_tokens": tokens, **suffix})
         tokenizer = _trained(model, trainer, text, **parts)
         if name == "BPE llama2":
             tokenizer.pre_tokenizer = None
-        yield _hf(name, tokenizer, folder)
-    bert = {"normalizer": norm.BertNormalizer(), "pre_tokenizer": pre.BertPreTokenizer()}
-    trainer = trainers.WordPieceTrainer(special_tokens=["[UNK]"], **bpe)
+        yield name, tokenizer
+
+
+def _word_piece(text: str) -> Iterator[tuple[str, Tokenizer]]:
+    bert = {
+        "normalizer": normalizers.BertNormalizer(),
+        "pre_tokenizer": pre_tokenizers.BertPreTokenizer(),
+    }
+    trainer = trainers.WordPieceTrainer(special_tokens=["[UNK]"], **_SIZE)
     tokenizer = _trained(models.WordPiece(unk_token="[UNK]"), trainer, text, **bert)
     tokenizer.decoder = decoders.WordPiece()
-    yield _hf("WordPiece", tokenizer, folder)
+    yield "WordPiece", tokenizer
+
+
+def _unigram(text: str) -> Iterator[tuple[str, Tokenizer]]:
     for name, normalizer, pre_tokenizer in (
-        ("NFKC", norm.NFKC(), metaspace),
-        ("NFKD strip", norm.Sequence([norm.NFKD(), norm.StripAccents(), norm.Strip()]), metaspace),
-        ("Nmt", norm.Sequence([norm.Nmt(), norm.NFD()]), pre.WhitespaceSplit()),
-        ("scripts", norm.NFC(), pre.UnicodeScripts()),
-        ("punctuation", norm.Lowercase(), pre.Punctuation("contiguous")),
-        ("delimiter", norm.Replace(Regex(r"\s+"), " "), pre.CharDelimiterSplit("e")),
+        ("NFKC", normalizers.NFKC(), _METASPACE),
+        (
+            "NFKD strip",
+            normalizers.Sequence(
+                [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Strip()]
+            ),
+            _METASPACE,
+        ),
+        (
+            "Nmt",
+            normalizers.Sequence([normalizers.Nmt(), normalizers.NFD()]),
+            pre_tokenizers.WhitespaceSplit(),
+        ),
+        ("scripts", normalizers.NFC(), pre_tokenizers.UnicodeScripts()),
+        ("punctuation", normalizers.Lowercase(), pre_tokenizers.Punctuation("contiguous")),
+        (
+            "delimiter",
+            normalizers.Replace(Regex(r"\s+"), " "),
+            pre_tokenizers.CharDelimiterSplit("e"),
+        ),
     ):
-        trainer = trainers.UnigramTrainer(unk_token="<unk>", **special)
+        trainer = trainers.UnigramTrainer(unk_token="<unk>", **_KNOWN)
         parts = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer}
-        yield _hf(f"Unigram {name}", _trained(models.Unigram(), trainer, text, **parts), folder)
+        yield f"Unigram {name}", _trained(models.Unigram(), trainer, text, **parts)
+
+
+def _word_level(text: str) -> Iterator[tuple[str, Tokenizer]]:
     trainer = trainers.WordLevelTrainer(special_tokens=["<unk>"], show_progress=False)
-    words = {"pre_tokenizer": pre.Whitespace()}
-    yield _hf(
-        "WordLevel", _trained(models.WordLevel(unk_token="<unk>"), trainer, text, **words), folder
-    )
+    words = {"pre_tokenizer": pre_tokenizers.Whitespace()}
+    yield "WordLevel", _trained(models.WordLevel(unk_token="<unk>"), trainer, text, **words)
 
 
 def sentencepiece_pairs(folder: Path) -> Iterator[Pair]:
@@ -360,7 +402,3 @@ def _llama2c(model: sentencepiece.SentencePieceProcessor, file: Path) -> Pair:
 def pairs(folder: Path) -> Iterator[Pair]:
     for make in (tiktoken_pairs, hf_pairs, sentencepiece_pairs):
         yield from make(folder)
-
-
-def merges_of(file: Path) -> list[str]:
-    return [" ".join(merge) for merge in json.loads(file.read_text())["model"]["merges"]]

@@ -22,14 +22,14 @@ RAY_PACKAGES = ("ray[data,serve]>=2.50,<3",)
 QUANTIZATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]["quantization"][1:]  # the first is another extra of the package
-# What the tries need -> the Debian package that brings it.
+# Commands that trying the wheel needs -> their Debian packages.
 TOOLS = {
     "clang++-14": "clang-14",
     "cargo": "cargo",
     "curl": "curl",
     "pkg-config": "pkg-config",
 }
-# Forms of the package, compilers, and flags of the applications.
+# The applications that are built against the wheel: kind of libraries, compiler, flags.
 SMALL = "-fno-exceptions;-fno-rtti"
 APPLICATIONS = [
     (form, compiler, flags)

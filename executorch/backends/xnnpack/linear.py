@@ -33,7 +33,7 @@ class Rows:
 
 
 def operands_of(node: Node) -> tuple[Node, Node, Node | None]:
-    """Operand, weights, bias of a linear layer in any of its forms."""
+    """Operand, weights and bias of a linear layer in any of its forms."""
     if node.target is _aten.addmm.default:
         bias, x, w = node.args[:3]
         return x, w, bias  # type: ignore[return-value]

@@ -47,20 +47,21 @@ from executorch.exir.torch_internals import schema_of
 
 aten = exir_ops.edge.aten
 INFINITY = float("inf")
-# Metadata of a call: the bounds of its result, which a clamp had that `FuseActivationPass` removed.
+# The key in `Node.meta` of a call under which `FuseActivationPass` keeps the bounds of the clamp
+# that it removed.
 FUSED_ACTIVATION = "XNN_FUSED_ACTIVATION"
-# By rank: the dims with the channels last, and back.
+# By rank: the permutation to channels-last order, and the permutation back.
 _NHWC = {3: [0, 2, 1], 4: [0, 2, 3, 1]}
 _NCHW = {3: [0, 2, 1], 4: [0, 3, 1, 2]}
 
 
 def channels_last_dim(rank: int, dim: int) -> int:
-    """Where a dim is when the channels are last."""
+    """The index of dim `dim` in channels-last order."""
     return _NHWC[rank].index(dim)
 
 
 def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
-    """Placeholder -> tensor, of what the sub-graph owns."""
+    """Name of a placeholder -> tensor, for the constants that the sub-graph owns."""
     data = program.state_dict | program.constants
     return {
         s.arg.name: data[s.target]  # type: ignore[union-attr, index]
@@ -70,7 +71,8 @@ def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
 
 
 def constant_value(node: Any, owned: Callable[[Node], Tensor | None]) -> Tensor | None:
-    """A placeholder's tensor, or what a call computes from such."""
+    """The tensor of a placeholder, or what a call computes from such tensors; None if a part of it
+    is not constant."""
     if not isinstance(node, Node):
         return None
     if node.op == "placeholder":
@@ -85,13 +87,13 @@ def constant_value(node: Any, owned: Callable[[Node], Tensor | None]) -> Tensor 
 
 
 def tensor_of(node: Node) -> Tensor:
-    """The fake tensor that a node stands for; of a call with several results, the first."""
+    """The fake tensor of a node's result; of its first result if there are several."""
     value = node.meta["val"]
     return value if isinstance(value, Tensor) else value[0]
 
 
 def is_channels_last(value: Tensor) -> bool:
-    """Whether an image lies in memory as NHWC: so the runtime gives it, or wants it."""
+    """Whether a tensor has the dim order NHWC, in which its caller passes or expects it."""
     return value.dim() == len(CHANNELS_LAST) and dim_order_of(value) == CHANNELS_LAST
 
 
@@ -102,7 +104,7 @@ def shape_of(node: Node) -> list[int]:
 
 
 def extents_of(node: Node) -> list[int]:
-    """The shape, with 0 for what is known at run time only."""
+    """The shape, with 0 for extents that are known at run time only."""
     return [e if isinstance(e, int) else 0 for e in tensor_of(node).shape] or [1]
 
 
@@ -119,7 +121,8 @@ def argument(node: Node, name: str, default: Any = None) -> Any:
 
 
 class Lowering:
-    """One sub-graph on its way into a payload. `parts_of`: what is lowered with a call."""
+    """Lowers one sub-graph to a payload. `parts_of(node, constant)` returns the other calls that
+    are lowered together with a call."""
 
     def __init__(
         self, program: ExportedProgram, parts_of: Callable[[Node, Constants], list[Node]]
@@ -130,20 +133,22 @@ class Lowering:
         self._ids: dict[tuple[Node, bool], int] = {}  # (node, is NHWC)
         self._slots: dict[Node, int] = {}
         self._done: set[Node] = set()
-        # The call that is looked at, and what each computes besides itself.
+        # The call that is being lowered; for each call, the other calls that are computed together
+        # with it.
         self._current: Node | None = None
         self._together: dict[Node | None, list[Node]] = {}
         self._sources: list[Node] = []  # of each node of the payload, the call
-        # By floating-point node and dims of a row: the value of its rows, quantized.
+        # (floating-point node, number of dims in a row) -> id of its dynamically quantized value.
         self.quantized: dict[tuple[Node, int], int] = {}
         self.static: dict[Node, StaticCall] = {}
         self.rows: dict[Node, Rows] = {}  # around products
-        # While a call in integers is lowered: the integers that stand for its operands and result,
-        # and the bounds of the range that the result is quantized to.
+        # While a statically quantized call is lowered: operands and result -> the int8 nodes that
+        # stand for them, and the bounds that correspond to the result's range of integers.
         self._aliases: dict[Node, Node] = {}
         self._range: Bounds = None
         again = self._number_externals(graph, constants_of(program))
-        # Of what is the same in every call, the file that it is tagged with.
+        # For each constant node, and each call of constants only: the external data file that its
+        # weights are tagged for.
         self._files: dict[Node, str | None] = {
             node: (node.meta.get("custom") or {}).get("delegate_constant_tag")
             for node in self.tensors
@@ -161,7 +166,8 @@ class Lowering:
         self._lower_calls(graph, again)
 
     def _number_externals(self, graph: Graph, owned: dict[str, Tensor]) -> list[tuple[int, Node]]:
-        """Numbers inputs and results; returns the results that are inputs, or given twice."""
+        """Gives inputs and results their external ids. Returns those results that are inputs, or
+        were returned before: they need a copy."""
         n_inputs = 0
         for node in graph.find_nodes(op="placeholder"):
             if node.name in owned:
@@ -195,7 +201,7 @@ class Lowering:
             self.payload.node("Copy", self.read(node, nhwc), to)
 
     def _find_together(self, node: Node, of_dynamic_layer: list[Node]) -> None:
-        """What is computed together with a call."""
+        """Finds the other calls that are computed together with a call."""
         self.skip(*of_dynamic_layer)
         call = match_static(node, self.constant)
         if isinstance(call, StaticCall):
@@ -208,11 +214,12 @@ class Lowering:
             self.skip(rows.split)
 
     def _file_of(self, node: Node) -> str | None:
-        """That of a call's first constant which is tagged with one; all of a call's go there."""
+        """The file of the first constant of a call that is tagged with one; all of the call's
+        constants go there."""
         return next(filter(None, map(self._files.get, node.all_input_nodes)), None)
 
     def constant(self, node: Any) -> Tensor | None:
-        """The tensor that a node stands for, if it is the same in every call."""
+        """The tensor that a node stands for, if it is a constant; else None."""
         return constant_value(node, lambda n: self.tensors.get(n))
 
     def _lower(self, node: Node) -> None:
@@ -226,7 +233,8 @@ class Lowering:
         if is_quantize(node):
             self._convert(node)
             return
-        # Others are part of a quantized layer, or converted when they are read.
+        # Calls without a rule are part of a quantized layer, or are converted where their result is
+        # read.
         if node.target in RULES:
             if node in self.static:
                 self._aliases = self.static[node].aliases
@@ -237,7 +245,7 @@ class Lowering:
             self._aliases, self._range = {}, None
 
     def _convert(self, node: Node) -> None:
-        """Quantize or dequantize, in the layout that the operand has."""
+        """Lowers a quantization or dequantization, in the layout of its operand."""
         x = cast("Node", node.args[0])
         nhwc = self.is_nhwc(x)
         source = self.read(x, nhwc)
@@ -258,7 +266,7 @@ class Lowering:
         return self.payload.value(datatype, dims, external, quantization=scheme)
 
     def is_nhwc(self, node: Any) -> bool:
-        """Whether the value exists as NHWC only."""
+        """Whether the payload has the value in NHWC order only."""
         node = self._aliases.get(node, node)
         known = (node, True) in self._ids or (node, False) in self._ids
         if not known and is_dequantize(node):
@@ -266,7 +274,8 @@ class Lowering:
         return (node, True) in self._ids and (node, False) not in self._ids
 
     def read(self, node: Node, nhwc: bool = False, like: Node | None = None) -> int:
-        """The id of a node's value in that layout; constants get the type of `like`."""
+        """The id of a node's value in that layout, transposed if needed. Float constants are
+        converted to the type of `like`."""
         node = self._aliases.get(node, node)
         known = (node, nhwc) in self._ids or (node, not nhwc) in self._ids
         if not known and is_dequantize(node):
@@ -288,7 +297,8 @@ class Lowering:
         return self._ids[node, nhwc]
 
     def _constant(self, node: Node, tensor: Tensor) -> int:
-        """The id of what a constant holds; integers have the meaning that their readers give."""
+        """The id of a new constant. Integers get the scale and zero point of the dequantization
+        that reads them."""
         if tensor.dtype != torch.int8:
             return self.payload.constant(tensor)
         datatype, scheme = activation_kind(node)
@@ -296,7 +306,7 @@ class Lowering:
         return self.payload.value(datatype, tensor.shape, constant=data, quantization=scheme)
 
     def write(self, node: Node, nhwc: bool = False) -> int:
-        """The id of a value that a node's result is to be written to."""
+        """The id of a new value for a node's result."""
         node = self._aliases.get(node, node)
         if node in self._slots and nhwc == is_channels_last(tensor_of(node)):
             self._ids[node, nhwc] = self._value(node, nhwc, (self._slots[node], EXTERNAL_OUTPUT))
@@ -305,7 +315,7 @@ class Lowering:
         return self._ids[node, nhwc]
 
     def like(self, number: int, dims: Sequence[int]) -> int:
-        """A new value of the type and quantization of another."""
+        """The id of a new value with the type and quantization of value `number`."""
         datatype, *_, scheme = self.payload.values[number]
         return self.payload.value(datatype, dims, quantization=scheme)
 
@@ -314,20 +324,22 @@ class Lowering:
         self.payload.node(kind, *fields, bounds=bounds, debug_handle=handle)
 
     def only_user(self, node: Node) -> Node | None:
-        """The one call that reads the node's result, unless the sub-graph gives it away too."""
+        """The only call that reads the node's result; None if there are several, or the result is
+        an output of the sub-graph."""
         users = list(node.users)
         if len(users) == 1 and users[0].op == "call_function" and node not in self._slots:
             return users[0]
         return None
 
     def skip(self, *nodes: Node) -> None:
-        """Computed together with the present call."""
+        """Mark nodes as computed together with the call that is being lowered."""
         self._done.update(nodes)
         self._together.setdefault(self._current, []).extend(nodes)
 
     def debug_handle_map(self) -> dict[str, tuple[int, ...]]:
-        """The name under which the runtime reports a node -> handles of what it computes; not of
-        transpositions between layouts, whose results the graph does not have."""
+        """Name under which the runtime reports a node of the payload -> debug handles of the calls
+        it computes. Transposes between layouts are left out: the graph does not have their results.
+        """
         return {
             f"{kind_name(self.payload.nodes[i][0][0])} #{i}": tuple(
                 dict.fromkeys(
@@ -341,8 +353,9 @@ class Lowering:
         }
 
     def with_activation(self, node: Node) -> tuple[Node, Bounds]:
-        """Whose result to write, and within which bounds: those of the clamp behind it, if there is
-        one, and of the range of its integers."""
+        """The node whose result to compute, and its bounds. If the call's only reader is a clamp,
+        that is the clamp, which is then computed together with the call. The bounds include the
+        range of a quantized result."""
         if FUSED_ACTIVATION in node.meta:
             return node, _within(node.meta[FUSED_ACTIVATION], self._range)
         user = self.only_user(node)
@@ -354,7 +367,8 @@ class Lowering:
     def unary(
         self, node: Node, kind: str, *before: Field, bounds: Bounds = None, nhwc: bool | None = None
     ) -> None:
-        """A node of one input, in the layout that is given, or that the input has."""
+        """Write a payload node with one input, in the layout `nhwc`; None means the layout of the
+        input."""
         (x,) = node.all_input_nodes[:1]
         nhwc = self.is_nhwc(x) if nhwc is None else nhwc
         ids = (self.read(x, nhwc), self.write(node, nhwc))

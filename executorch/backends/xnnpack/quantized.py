@@ -1,6 +1,6 @@
-"""Layers whose activations are quantized at run time, linear ones row by row and convolutions image
-by image, as pt2e and torchao write them: choose_qparams -> quantize -> dequantize -> layer <-
-dequantize <- integer weights. A linear may have been decomposed before, to a product with permuted
+"""Layers whose activations are quantized at run time: linear layers row by row, convolutions image
+by image. pt2e and torchao write them as choose_qparams -> quantize -> dequantize -> layer <-
+dequantize <- integer weights. A linear may already be decomposed into a product with permuted
 weights between two views."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _DEQUANTIZE_WEIGHTS = {
     "torchao.dequantize_affine.default",
 }
 
-# The constant that a node stands for; None if it is none.
+# Node -> the constant that it stands for, or None.
 Constants = Callable[[Any], Tensor | None]
 
 
@@ -73,7 +73,7 @@ class DynamicLayer:
 
 
 def whole_operators() -> list[Any]:
-    """What must not be decomposed, of the libraries that are loaded."""
+    """Operators of torchao that must not be decomposed, if torchao has registered them."""
     names = ("choose_qparams_affine", "quantize_affine", "dequantize_affine")
     library = torch.ops.torchao
     return [getattr(library, name).default for name in names if hasattr(library, name)]
@@ -84,7 +84,8 @@ def _is(node: Any, names: set[str]) -> bool:
 
 
 def match(node: Node, constant: Constants) -> DynamicLayer | str | None:
-    """The layer; or why it is none that runs; None if it is not quantized."""
+    """The dynamically quantized layer at `node`. A str says why such a layer cannot be lowered;
+    None stands for all other nodes."""
     if node.target is aten.convolution.default:
         return _match_convolution(node, constant)
     if node.target is aten.bmm.default:

@@ -101,7 +101,7 @@ def _node(name: str, kind: str, entry: Node, by_row: Mapping[int, int]) -> Refer
 
 
 class _Constants:
-    """Weights and biases as the numbers that they mean."""
+    """Constants as floating-point tensors: quantized weights and biases are dequantized."""
 
     def __init__(self, payload: Node, processed: bytes, named: Mapping[str, bytes]) -> None:
         self._entries = payload.get("constant_data", [])
@@ -238,7 +238,7 @@ def _max_pooling(fields: Node) -> Function:
 
 
 def _arg_max_pooling(fields: Node) -> Function:
-    """Indices count the places of a window by rows; of equal values the first counts."""
+    """Indices number the places of a window row by row; of equal values, the first one counts."""
     height, width = _both(fields, "pooling")
 
     def run(a: Sequence[Tensor]) -> list[Tensor]:
@@ -252,7 +252,7 @@ def _arg_max_pooling(fields: Node) -> Function:
 
 
 def _average_pooling(fields: Node) -> Function:
-    """Of the pixels inside the image."""
+    """The mean over the pixels of a window that are inside the image."""
     size, stride = _both(fields, "pooling"), _both(fields, "stride")
 
     def run(a: Sequence[Tensor]) -> list[Tensor]:

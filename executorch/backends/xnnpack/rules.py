@@ -62,5 +62,5 @@ _NONE = Rule(None)
 
 
 def rule_of(node: Node) -> Rule:
-    """Its row, or one that says nothing."""
+    """The rule of a call; an empty one for operators that are not in the table."""
     return RULES.get(node.target, _NONE)

@@ -41,7 +41,7 @@ class Weights:
 
 @dataclass
 class StaticCall:
-    """One call on integers."""
+    """A statically quantized call, which the payload computes on integers."""
 
     node: Node
     aliases: dict[Node, Node]  # floating-point operands and results -> integers they stand for
@@ -56,7 +56,7 @@ class StaticCall:
         return [*operands, self.behind[-1]]
 
     def chain(self) -> list[Node]:
-        """All that must be in one delegate."""
+        """The nodes that must be in one delegate with the call."""
         parts = [self.node, *self.conversions(), *self.behind, *self.weights_from]
         parts += [] if self.padding is None else [self.padding]
         return parts + ([] if self.rows is None else [self.rows.join])
@@ -75,7 +75,8 @@ def is_dequantize(node: Any) -> bool:
 
 
 def scheme_of(node: Node) -> Scheme | None:
-    """Of a quantization, a dequantization, or an input that is only dequantized."""
+    """Scale and zero point of a quantization or dequantization, or of an input whose readers all
+    dequantize it. None for other types than int8, and other nodes."""
     if node.op == "placeholder":
         found = {scheme_of(user) if is_dequantize(user) else None for user in node.users}
         return found.pop() if len(found) == 1 else None
@@ -88,18 +89,18 @@ def scheme_of(node: Node) -> Scheme | None:
 
 
 def bounds_of(quantize: Node) -> tuple[float, float] | None:
-    """Those of the numbers that a quantization to a part of the range of int8 makes integers of
-    that part from; None for one to the whole range, within which the payload's stays by itself."""
+    """The bounds of the numbers that a quantization to a part of the int8 range can represent; None
+    for the whole range, to which the payload clamps by itself."""
     _, scale, zero, low, high = cast("tuple[Any, float, int, int, int]", quantize.args[:5])
     return None if (low, high) == (-128, 127) else ((low - zero) * scale, (high - zero) * scale)
 
 
 def conversion_refusal(node: Node, of_integers: bool = False) -> str | None:
-    """Why a quantization or dequantization is not delegated, by itself or `of_integers`, with a
-    call in integers that reads it."""
+    """Why a quantization or dequantization is not delegated. `of_integers`: a statically quantized
+    call that reads it is delegated with it."""
     source = cast("Node", node.args[0])
     if source.meta.get("is_constant") and not (of_integers and is_dequantize(node)):
-        return "integer weights whose reader is not computed in integers"
+        return "the layer of these integer weights is not computed in integers"
     floating = source if is_quantize(node) else node
     if floating.meta["val"].dtype != torch.float32:
         return "quantization of another type than float32"
@@ -108,7 +109,7 @@ def conversion_refusal(node: Node, of_integers: bool = False) -> str | None:
     known = scheme_of(source) if is_dequantize(node) else scheme_of(node)
     readers = node.users if is_quantize(node) else source.users
     if known != scheme_of(node) or any(is_dequantize(u) and scheme_of(u) != known for u in readers):
-        return "quantization by other parameters than it is read by"
+        return "quantization whose readers dequantize with other parameters"
     return None
 
 
@@ -118,7 +119,8 @@ def _only_user(node: Node) -> Node | None:
 
 
 def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
-    """The call in integers; why it is none though its weights are; None for others."""
+    """The statically quantized call at `node`. A str says why a call with integer weights is not
+    one; None stands for all other calls."""
     how = rule_of(node).integers
     if how is None:
         return None
@@ -157,8 +159,8 @@ def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
 
 
 def _pads_image(x: Node, reader: Node) -> bool:
-    """Whether `x` only adds zeros around the images or signals of a convolution, as torch.export
-    writes padding="same" of an even window: the convolution can."""
+    """Whether `x` only pads the input of a convolution with zeros, as torch.export writes
+    padding="same" for an even window: the convolution then pads by itself."""
     if (
         x.target is not aten.constant_pad_nd.default
         or reader.target is not aten.convolution.default
@@ -172,7 +174,8 @@ def _pads_image(x: Node, reader: Node) -> bool:
 
 
 def _quantized_result(node: Node, rows: Rows | None) -> list[Node] | None:
-    """The calls behind that are computed together with it, up to the quantization."""
+    """The calls after `node` that are computed together with it, up to the quantization of the
+    result; None if the result is not quantized."""
     ends = [] if rows is None else [rows.split]
     user = _only_user(rows.split if rows is not None else node)
     if node.target is aten.max_pool2d_with_indices.default:

@@ -22,7 +22,7 @@ class XnnpackBackend(BackendDetails):
     def copy_exported_program_for_preprocess(
         cls, edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> ExportedProgram:
-        """Itself: it is only read."""
+        """Payloads are not copied: this only reads the program."""
         return edge_program
 
     @staticmethod
@@ -42,8 +42,8 @@ class XnnpackBackend(BackendDetails):
 
 @dataclass
 class ExternalMeta:
-    """Where a value stands among the arguments of a call, and whether it is an input or output of
-    it, by the payload's flags."""
+    """A payload value's position among the arguments of a call, and whether it is an input or an
+    output, from the payload's flags."""
 
     external_id: int
     io_type: int
@@ -52,8 +52,9 @@ class ExternalMeta:
 def generate_node_to_external_map(
     exported_program: ExportedProgram, edge_graph_module: GraphModule
 ) -> dict[Node, ExternalMeta]:
-    """The inputs that the program does not own, then its results, numbered in order; a result that
-    is an input is a copy of it in the payload and not in the map again."""
+    """Maps the call's inputs (not constants), then its results, to payload values. A result that is
+    an input, or was returned before, is written by a copy in the payload and is not in the map
+    again."""
     owned = {
         s.arg.name  # type: ignore[union-attr]
         for s in exported_program.graph_signature.input_specs

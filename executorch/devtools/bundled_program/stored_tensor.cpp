@@ -9,7 +9,6 @@ namespace executorch {
 namespace bundled_program {
 namespace internal {
 
-using runtime::Error;
 using runtime::Result;
 
 Result<StoredTensor> StoredTensor::read(const bundled_program_flatbuffer::Tensor& tensor) {

@@ -12,9 +12,9 @@ namespace {
 using flatbuffers::WriteScalar;
 
 constexpr size_t kAlignment = 8;
-// Size prefix, offset of the root, identifier.
+// The bytes of size prefix, root offset and identifier.
 constexpr size_t kFileHeadBytes = 12;
-// What closing the last block and the dump writes besides the vectors of refs.
+// The bytes needed to close the last block and the dump, without the vectors of refs.
 constexpr size_t kClosingBytes = 3 * DumpBuilder::kMostTableBytes;
 constexpr uint16_t kFirstField = 4;
 

@@ -22,10 +22,11 @@ namespace internal {
 /// Not thread-safe.
 class DumpBuilder {
  public:
-  /// An object, as the distance in bytes from its start to the buffer's end; 0 for none.
+  /// A reference to an object: the distance in bytes from its start to the buffer's end; 0 for
+  /// none.
   using Ref = uint32_t;
 
-  /// Tables with the same fields present; they share one vtable.
+  /// A kind of table together with the fields that are present; tables of one shape share a vtable.
   enum class Shape : uint8_t {
     kProfile,
     kProfileDelegateInt,
@@ -82,22 +83,23 @@ class DumpBuilder {
   static constexpr size_t kMostTableBytes = 96;
   static constexpr size_t kMostHeadBytes = 16;
 
-  /// Uses `memory` only, or, where that is null, memory of its own by malloc, which grows.
+  /// Uses only `memory`, or, if that is null, memory from malloc that grows.
   explicit DumpBuilder(runtime::Span<uint8_t> memory);
   ~DumpBuilder();
   DumpBuilder(const DumpBuilder&) = delete;
   DumpBuilder& operator=(const DumpBuilder&) = delete;
 
   bool is_static() const { return is_static_; }
-  /// Forgets everything; keeps the memory, or gives its own back.
+  /// reset() forgets everything and keeps the memory; release() also frees the memory from malloc.
   void reset();
   void release();
 
-  /// Whether `n_bytes` of objects and one more ref in the list fit, beside what finish() needs.
+  /// Whether there is room for `n_bytes` of objects and one more entry of the list of refs, besides
+  /// what finish() needs.
   bool reserve(size_t n_bytes);
 
-  /// All of these only after reserve(), of their sum.
-  /// A text; one that was written lately is not written again.
+  /// The following write objects; the sum of their bytes has to be reserved before. text() does not
+  /// write a text again that was written recently.
   Ref text(const char* text, size_t length);
   Ref octets(const void* data, size_t n_bytes);
   Ref int64s(const int64_t* items, size_t count);
@@ -115,13 +117,15 @@ class DumpBuilder {
   /// Puts the size prefix, `root` and identifier in front: the whole file, within the buffer. Its
   /// start is aligned to 8. Nothing may be added before reset().
   runtime::Span<uint8_t> finish(Ref root, const char* identifier);
-  /// Hands the builder's own memory over, the file moved to its start: for free(). Resets.
+  /// Passes the memory from malloc to the caller, who frees it; the file is moved to its start.
+  /// Resets the builder.
   void* detach(runtime::Span<uint8_t> file);
 
  private:
   uint8_t* at(Ref ref) const { return memory_ + capacity_ - ref; }
   static constexpr size_t kMostFields = 8;
-  /// Where tables of a shape have their fields, by vtable offset; known from the first on.
+  /// The vtable of a shape, and where its tables have their fields; set when the first such table
+  /// is written.
   struct Layout {
     Ref vtable;
     uint8_t n_bytes;
@@ -145,12 +149,12 @@ class DumpBuilder {
   size_t list_size_ = 0;
   bool is_static_ = false;
   Layout layouts_[static_cast<size_t>(Shape::kCount)] = {};
-  /// Texts by hash.
+  /// The last text with each hash.
   Ref texts_[kTexts] = {};
 };
 
-/// Of the three shapes from `shape` on, which follow DelegateDebugIdType: that for events of
-/// nothing, of a number or of a name in a delegate.
+/// One of the three shapes from `shape` on, by the delegate debug id of the event: none, a number
+/// or a name.
 inline DumpBuilder::Shape with_delegate(DumpBuilder::Shape shape,
                                         runtime::DelegateDebugIdType type) {
   return static_cast<DumpBuilder::Shape>(static_cast<int>(shape) + static_cast<int>(type));

@@ -65,7 +65,7 @@ void ETDumpGen::create_event_block(const char* name) {
   ++n_blocks_;
 }
 
-// What it writes was reserved with what the block holds.
+// Needs no reserve(): its room was reserved together with the block's contents.
 void ETDumpGen::close_block() {
   if (state_ == State::kInit || state_ == State::kDone) {
     return;
@@ -90,7 +90,7 @@ Ref ETDumpGen::text(const char* text) {
   return builder_.text(text, std::strlen(text));
 }
 
-// Room for `n_bytes` of an event of the open block, and for the event around them.
+// Reserves `n_bytes` for an event of the open block, and the table around it.
 Error ETDumpGen::begin_event(const char* what, size_t n_bytes) {
   if (state_ == State::kInit || state_ == State::kDone) {
     return lose(Error::InvalidState, what);
@@ -165,7 +165,7 @@ Result<ETDumpGen::DelegateId> ETDumpGen::make_id(const char* name, DelegateDebug
 void ETDumpGen::add_profile_event(const char* what, const EventTracerEntry& entry,
                                   et_timestamp_t end_time, const void* metadata,
                                   size_t metadata_len) {
-  // What could not begin was reported, and what began before a reset is forgotten like the rest.
+  // An entry that could not begin was reported already; an entry from before a reset is ignored.
   if (entry.event_id < 0 || entry.event_id >> 32 != (generation_ & 0x7fffffff)) {
     return;
   }

@@ -65,17 +65,12 @@ class ETDumpGen : public runtime::EventTracer {
                               et_timestamp_t start_time, et_timestamp_t end_time,
                               const void* metadata, size_t metadata_len) override;
 
-  /// Numbers from 1 within a block; 0 where it was not registered.
+  /// Returns the allocator's number in the block, from 1; 0 if it could not be registered.
   runtime::AllocatorID track_allocator(const char* name) override;
   void track_allocation(runtime::AllocatorID id, size_t size) override;
 
-  /// Tensors, bfloat16 ones as floats, lists of tensors, ints, doubles and bools. True, or false
-  /// where the filter declines.
-  ///   InvalidArgument   another kind of value, or a type of tensor that readers do not know, or
-  ///                     no place for its bytes was set
-  ///   InvalidState      no block is open
-  ///   OutOfResources, AccessFailed   the sink is full or fails
-  ///   MemoryAllocationFailed   the dump is full
+  /// Records a tensor (of bfloat16 as floats), list of tensors, int, double or bool. True, or false
+  /// if the filter leaves the value out.
   Result<bool> log_evalue(const runtime::EValue& evalue,
                           runtime::LoggedEValueType evalue_type =
                               runtime::LoggedEValueType::kIntermediateOutput) override;
@@ -99,26 +94,29 @@ class ETDumpGen : public runtime::EventTracer {
     filter_ = event_tracer_filter;
   }
 
-  /// Bytes of recorded tensors go to `buffer`, of the caller's; it outlives this.
+  /// Writes the bytes of recorded tensors to `buffer`, which the caller owns and which must outlive
+  /// this.
   Result<bool> set_debug_buffer(runtime::Span<uint8_t> buffer);
-  /// They go to `data_sink`; borrowed, null for none.
+  /// Writes the bytes of recorded tensors to `data_sink`, which is borrowed; null for none.
   void set_data_sink(DataSinkBase* data_sink) { sink_ = data_sink; }
   DataSinkBase* get_data_sink() { return sink_; }
 
-  /// Ends the dump. Without a block {nullptr, 0}. The bytes lie in the buffer given to the
-  /// constructor, until the next block, or the caller releases them with free().
+  /// Ends the dump and returns it; {nullptr, 0} if it has no block. If the constructor got a
+  /// buffer, the dump is in it until the next block begins; else the caller releases it with
+  /// free().
   ETDumpResult get_etdump_data();
 
   /// Blocks recorded since the last dump began.
   size_t get_num_blocks() const { return n_blocks_; }
   bool is_static_etdump() const { return builder_.is_static(); }
 
-  /// What kept something from being recorded first since the dump began; Ok if nothing did.
+  /// The first error that kept something from being recorded since the dump began; Ok if there was
+  /// none.
   runtime::Error error() const { return error_; }
 
   /// Forgets what was recorded.
   void reset();
-  /// The same, and gives memory back.
+  /// Forgets what was recorded, and frees its memory.
   void clear_builder();
 
  private:
@@ -139,6 +137,8 @@ class ETDumpGen : public runtime::EventTracer {
   static Result<DelegateId> make_id(const char* name, DelegateDebugIntId number);
   void add_profile_event(const char* what, const runtime::EventTracerEntry& entry,
                          et_timestamp_t end_time, const void* metadata, size_t metadata_len);
+  /// Writes elements as `type` to the sink. Gives their offset, -1 for a tensor without elements.
+  Result<size_t> write_elements(const aten::Tensor& tensor, aten::ScalarType type);
   Result<Builder::Ref> add_tensor(const aten::Tensor& tensor);
   Result<Builder::Ref> add_value(const aten::Tensor& tensor, bool is_output);
   Result<Builder::Ref> add_value(runtime::ArrayRef<aten::Tensor> tensors, bool is_output);
@@ -160,10 +160,10 @@ class ETDumpGen : public runtime::EventTracer {
   size_t n_blocks_ = 0;
   size_t n_allocators_ = 0;
   size_t n_events_ = 0;
-  /// Of the open block.
+  /// The name of the open block.
   Builder::Ref block_name_ = 0;
   int block_input_index_ = runtime::kUnsetBundledInputIndex;
-  /// Entries of an earlier dump refer to nothing in this one.
+  /// Counts dumps, so that entries of an earlier dump are recognized.
   uint32_t generation_ = 0;
 };
 

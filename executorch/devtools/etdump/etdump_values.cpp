@@ -105,26 +105,7 @@ Ref write_value(DumpBuilder& builder, Shape shape, fb::ValueType kind, uint16_t 
 
 }  // namespace
 
-Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
-  const ScalarType type =
-      tensor.scalar_type() == ScalarType::BFloat16 ? ScalarType::Float : tensor.scalar_type();
-  if (!is_readable(type)) {
-    ET_LOG(Error, "ETDump: readers know no tensors of type %s", runtime::toString(type));
-    return lose(Error::InvalidArgument, "a tensor");
-  }
-  if (sink_ == nullptr) {
-    return lose(Error::InvalidArgument, "a tensor, for whose bytes no place was set,");
-  }
-  int64_t dims[runtime::kTensorDimensionLimit];
-  const auto n_dims = static_cast<size_t>(tensor.dim());
-  if (n_dims > runtime::kTensorDimensionLimit) {
-    return lose(Error::InvalidArgument, "a tensor of too many dimensions");
-  }
-  aten::StridesType room[runtime::kTensorDimensionLimit];
-  const auto of_tensor = runtime::internal::strides_of(tensor, room);
-  if (!of_tensor.ok()) {
-    return lose(of_tensor.error(), "a tensor without strides");
-  }
+Result<size_t> ETDumpGen::write_elements(const aten::Tensor& tensor, ScalarType type) {
   // Null where the tensor has no memory: that is recorded as zeros.
   const void* data = tensor.const_data_ptr();
   Memory host;
@@ -146,14 +127,34 @@ Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
     }
     data = wide.get();
   }
-  size_t offset = static_cast<size_t>(-1);
-  if (bytes > 0) {
-    const auto written = sink_->write(data, bytes);
-    if (!written.ok()) {
-      return lose(written.error(), "a tensor");
-    }
-    offset = *written;
+  if (bytes == 0) {
+    return static_cast<size_t>(-1);
   }
+  const auto written = sink_->write(data, bytes);
+  return written.ok() ? *written : Result<size_t>(lose(written.error(), "a tensor"));
+}
+
+Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
+  const ScalarType type =
+      tensor.scalar_type() == ScalarType::BFloat16 ? ScalarType::Float : tensor.scalar_type();
+  if (!is_readable(type)) {
+    ET_LOG(Error, "ETDump: readers know no tensors of type %s", runtime::toString(type));
+    return lose(Error::InvalidArgument, "a tensor");
+  }
+  if (sink_ == nullptr) {
+    return lose(Error::InvalidArgument, "a tensor, for whose bytes no place was set,");
+  }
+  int64_t dims[runtime::kTensorDimensionLimit];
+  const auto n_dims = static_cast<size_t>(tensor.dim());
+  if (n_dims > runtime::kTensorDimensionLimit) {
+    return lose(Error::InvalidArgument, "a tensor of too many dimensions");
+  }
+  aten::StridesType room[runtime::kTensorDimensionLimit];
+  const auto of_tensor = runtime::internal::strides_of(tensor, room);
+  if (!of_tensor.ok()) {
+    return lose(of_tensor.error(), "a tensor without strides");
+  }
+  ET_ASSIGN_OR_RETURN(const size_t offset, write_elements(tensor, type));
   for (size_t d = 0; d < n_dims; ++d) {
     dims[d] = tensor.sizes()[d];
   }
@@ -220,10 +221,10 @@ Result<bool> ETDumpGen::add_debug_event(const T& value, bool is_output, const ch
   const size_t name_bytes = kHeadBytes + (name == nullptr ? 0 : std::strlen(name));
   ET_CHECK_OK_OR_RETURN_ERROR(begin_event("a value", name_bytes + kTensorBytes + kValueBytes));
   ET_ASSIGN_OR_RETURN(const Ref entry, add_value(value, is_output));
-  // A list may have taken the room.
+  // Writing a list may have used the reserved room.
   ET_CHECK_OK_OR_RETURN_ERROR(begin_event("a value", name_bytes + kTableBytes));
   state_ = State::kAddingEvents;
-  // The chain of what belongs to none, -1, is the largest number there.
+  // Readers see the chain of an event outside of chains, -1, as the largest unsigned number.
   const Field chain = Field::int64(fb::DebugEvent::VT_CHAIN_INDEX, chain_id_);
   const Field instruction =
       Field::int32(fb::DebugEvent::VT_INSTRUCTION_ID, static_cast<int32_t>(debug_handle_));

@@ -8,8 +8,9 @@
 
 namespace executorch::devtools {
 
-/// What may be said of a file. One part of a file can be named by many others, so that a small file
-/// could have a description without end; that of an honest one holds each part about once.
+/// A limit on the size of a file's description. One part of a file may be referred to by many
+/// others, so that the description of a small hostile file could be endless; in other files, each
+/// part is described about once.
 class Budget {
  public:
   Budget(std::string path, uint64_t file_bytes) : path_(std::move(path)), left_(file_bytes) {}
@@ -22,12 +23,12 @@ class Budget {
     left_ -= bytes;
   }
 
-  /// As UTF-8, whatever the file has there: wrong bytes and control characters are shown as "?".
+  /// The text as valid UTF-8: wrong bytes and control characters are shown as "?".
   std::string name(std::string_view text) {
     take(text.size() + 1);
     return clean(text, false);
   }
-  /// The same, with its line ends and tabs.
+  /// The same, but line ends and tabs are kept.
   std::string text(std::string_view text) {
     take(text.size() + 1);
     return clean(text, true);

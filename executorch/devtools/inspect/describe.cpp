@@ -17,7 +17,6 @@ namespace executorch::devtools {
 namespace {
 
 using runtime::DataLoader;
-using runtime::Error;
 using runtime::FreeableBuffer;
 namespace fb = executorch_flatbuffer;
 namespace ft = flat_tensor_flatbuffer;
@@ -31,13 +30,15 @@ FreeableBuffer read(const FileLoader& loader, const std::string& path, size_t si
   return std::move(*bytes);
 }
 
-// Each byte in many words, and paths of Python files with each instruction.
+// The largest description of a flatbuffer: some characters for each byte, and additional room for
+// the paths of Python files, which are repeated for each instruction.
 Budget budget_for(const std::string& path, uint64_t flatbuffer_bytes) {
   constexpr uint64_t kPerByte = 32, kLeast = 1 << 20;
   return {path, kLeast + kPerByte * std::min<uint64_t>(flatbuffer_bytes, UINT32_MAX)};
 }
 
-/// The beginning of a file as it was read, so that what is described is what was verified.
+/// Serves the beginning of a file from memory, so that what is described is exactly what was
+/// verified.
 class ReadLoader final : public DataLoader {
  public:
   ReadLoader(const FreeableBuffer& head, const FileLoader& rest) : head_(head), rest_(rest) {}

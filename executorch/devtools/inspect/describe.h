@@ -12,7 +12,7 @@ namespace executorch::devtools {
 /// Objects keep the order of their keys, so that equal files give equal text.
 using Json = nlohmann::ordered_json;
 
-/// What a file cannot be described for; the text begins with its name.
+/// Thrown for a file that cannot be described; the message begins with its path.
 struct InspectError {
   std::string message;
 };

@@ -12,12 +12,13 @@
 namespace executorch::devtools {
 namespace {
 
-// Longer lists of instructions are compared at both ends only.
+// If the table of the longest common subsequence would have more cells, only the equal instructions
+// at both ends are matched.
 constexpr size_t kMaxCells = 16u << 20;
-// Of longer lists only the length is compared.
+// Lists with more items are compared by their length only.
 constexpr size_t kMaxItems = 256;
 
-/// Equal bytes have equal names, whichever file they are in.
+/// A name for a constant's bytes: a hash, which is equal for equal bytes in both files.
 std::string hash_text(const std::string& bytes) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
@@ -45,10 +46,11 @@ class Side {
     return found == methods_.end() ? nullptr : found->second;
   }
 
-  /// Of the texts of instructions, which name lists and constants as often as they like.
+  /// Counts the text of an instruction against the budget: instructions may name the same long
+  /// lists many times.
   void take(const std::string& text) { texts_.take(text.size()); }
 
-  /// Of a constant tensor: its type, sizes, and a name for its bytes.
+  /// The text of a constant tensor: type, sizes, and a hash of its bytes.
   std::string constant_text(const Json& value) {
     std::string& known = constants_[value["constant"].get<size_t>()];
     if (known.empty()) known = hash_text(constant_bytes(value));
@@ -190,7 +192,8 @@ Json diff_lines(const std::vector<std::string>& a, const std::vector<std::string
   std::vector<uint32_t> in_a(n), in_b(m);
   for (size_t i = 0; i < n; ++i) in_a[i] = number(a[head + i]);
   for (size_t j = 0; j < m; ++j) in_b[j] = number(b[head + j]);
-  // common[i][j]: of the rests from i and j on.
+  // common[i][j]: the length of the longest common subsequence of in_a from i on and in_b from j
+  // on.
   std::vector<std::vector<uint32_t>> common(n + 1, std::vector<uint32_t>(m + 1));
   for (size_t i = n; i-- > 0;) {
     for (size_t j = m; j-- > 0;) {

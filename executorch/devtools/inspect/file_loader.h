@@ -15,7 +15,8 @@ class FileLoader final : public runtime::DataLoader {
   explicit FileLoader(const std::string& path);
 
   size_t file_bytes() const { return file_bytes_; }
-  /// InvalidArgument beyond the end, AccessFailed if it has moved since, MemoryAllocationFailed.
+  /// InvalidArgument beyond the end of the file, AccessFailed if reading fails,
+  /// MemoryAllocationFailed.
   runtime::Result<runtime::FreeableBuffer> load(size_t offset, size_t size,
                                                 const SegmentInfo& info) const override;
   runtime::Result<size_t> size() const override { return file_bytes_; }
@@ -25,7 +26,7 @@ class FileLoader final : public runtime::DataLoader {
   size_t file_bytes_ = 0;
 };
 
-/// All of a regular file. Throws what FileLoader does, and where memory does not suffice.
+/// Reads a whole regular file. Throws what FileLoader throws, and std::bad_alloc.
 std::string read_whole_file(const std::string& path);
 
 }  // namespace executorch::devtools

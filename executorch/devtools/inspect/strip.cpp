@@ -41,20 +41,20 @@ bool is_program(const std::string& bytes) {
   return runtime::Program::load(&loader).ok();
 }
 
-/// A verified file whose tables are changed where they lie, so that what this does not know stays.
-/// What is to be changed is found out before anything is: tables of a file that somebody made may
-/// lie on one another.
+/// Edits a verified file in place, so that tables this code does not know are kept. All changes are
+/// determined before the first one is made, because in a hostile file tables may overlap.
 class Image {
  public:
   explicit Image(std::string bytes) : bytes_(std::move(bytes)) {
     (void)schema::parse_header(bytes_.data(), bytes_.size(), header_);
-    // Old headers do not say.
+    // Headers of older files do not have segment_data_size.
     if (header_.segment_data_size == 0 && header_.segment_base_offset > 0) {
       header_.segment_data_size = bytes_.size() - header_.segment_base_offset;
     }
   }
 
-  /// False if there is no such entry.
+  /// Removes an entry of the named data and, if nothing else uses it, its segment. False without
+  /// such an entry.
   bool remove_named_data(const char* key) {
     const auto* entries = program().named_data();
     for (uint32_t i = 0; entries != nullptr && i < entries->size(); ++i) {
@@ -83,7 +83,8 @@ class Image {
     flatbuffers::WriteScalar<T>(writes_.back().bytes.data(), value);
   }
 
-  // A vector of offsets, each relative to its own place.
+  // The entries are a flatbuffer vector of offsets, each relative to its own position, so an entry
+  // that moves forward by 4 bytes has an offset larger by 4.
   void remove_entry(uint32_t index) {
     using Offset = flatbuffers::uoffset_t;
     const auto* entries = program().named_data();
@@ -106,16 +107,16 @@ class Image {
   }
 
   void set(const fb::DataSegment& segment, flatbuffers::voffset_t field, uint64_t value) {
-    // Generated tables hide that they are one. An absent field reads as the default, 0, which is
-    // what it is then set to.
+    // Generated classes derive privately from Table, hence the cast. An absent field already reads
+    // as 0, its default, and stays absent.
     const auto& table = reinterpret_cast<const flatbuffers::Table&>(segment);
     if (const uint8_t* place = table.GetAddressOf(field)) {
       write<uint64_t>(place_of(place), value);
     }
   }
 
-  // Its number stays, for those behind it keep theirs; its bytes go. What follows moves as far as
-  // its alignment allows.
+  // Empties a segment. It stays in the list, since other segments are referred to by index. Later
+  // segments move forward as far as their alignment allows.
   void remove_segment(uint32_t index) {
     const auto& segments = *program().segments();
     const uint64_t begin = segments.Get(index)->offset();
@@ -143,8 +144,8 @@ class Image {
     set(*segments.Get(index), fb::DataSegment::VT_SIZE, 0);
     hole_ = {static_cast<size_t>(header_.segment_base_offset + from),
              static_cast<size_t>(next - from), static_cast<size_t>(gap)};
-    // Behind the identifier and the magic: u32 length, u64 program size, segment base, segment
-    // size.
+    // The extended header begins behind the identifier and its magic: u32 length, u64 program size,
+    // segment base, segment size.
     constexpr size_t kLength = 12, kSegmentSize = 32;
     const auto length = flatbuffers::ReadScalar<uint32_t>(bytes_.data() + kLength);
     if (length >= schema::kProgramHeaderLength) {
@@ -164,7 +165,7 @@ class Image {
     size_t place;
     std::string bytes;
   };
-  /// Bytes of a segment that become zeros, and how many of them go.
+  /// `size` bytes of the file that are set to zero, of which `removed` are then removed.
   struct Hole {
     size_t place, size, removed;
   };

@@ -10,15 +10,16 @@ namespace executorch::devtools {
 namespace {
 
 constexpr size_t kLargest = 5;
-// What the exporter aligns tensors to.
+// The exporter's alignment of planned tensors, in bytes.
 constexpr uint64_t kAlignment = 16;
-// Planning takes the square of the number of tensors.
+// Planning takes time with the square of the number of tensors, so no more than these are planned
+// anew.
 constexpr size_t kMostReplanned = 4096;
-// Of values by instructions, directly and in lists.
+// The most mentions of values by instructions, directly or as entries of lists, that are read.
 constexpr size_t kMostMentions = 4u << 20;
-// Of arenas by steps: how much is in use.
+// The most entries in the tables of bytes in use, one for each arena and step.
 constexpr size_t kMostLive = 16u << 20;
-// More loops are taken for one.
+// If a method has more loops, they are treated as a single one around all of them.
 constexpr size_t kMostLoops = 256;
 
 struct Interval {
@@ -31,7 +32,7 @@ struct Interval {
   bool empty() const { return last < 0; }
 };
 
-/// When the values of a method are mentioned.
+/// The steps from the first to the last mention of each value of a method.
 class Lifetimes {
  public:
   explicit Lifetimes(const Json& method)
@@ -58,7 +59,7 @@ class Lifetimes {
   }
 
   const Interval& of(size_t value) const { return lives_[value]; }
-  /// The step that mentions it first; 0 if none does.
+  /// The last step: the one after the last instruction.
   int64_t end() const { return end_ + 1; }
 
  private:
@@ -79,7 +80,7 @@ class Lifetimes {
     const bool is_new = life.empty();
     life.add(step);
     if (entry.contains("memory")) {
-      // What is first mentioned without being written is a view of what lies there.
+      // A value whose first mention does not write it is a view of the value at the same place.
       const auto [last, is_free] = last_at_.try_emplace({entry["memory"], entry["offset"]}, value);
       if (is_new && !is_free && !writes)
         life.first = lives_[static_cast<size_t>(last->second)].last;
@@ -91,7 +92,8 @@ class Lifetimes {
     }
   }
 
-  // The last argument, one of a list there, or the same list under another number.
+  // Whether a kernel writes `value`: it is the last argument, an entry of it, or a list with the
+  // same entries.
   bool is_written(const Json& value, const Json& last) {
     const auto index = last.get<int64_t>();
     if (value == last || index < 0) return value == last;
@@ -115,7 +117,7 @@ class Lifetimes {
       }
     }
     if (type == "kernel" || type == "delegate") {
-      // A kernel's last argument is what it writes; of a delegate's, that is not known.
+      // A kernel writes its last argument. Which arguments a delegate writes is not known.
       const Json& args = instruction["args"];
       for (const Json& value : args) {
         mention(value, step, type == "delegate" || is_written(value, args.back()));
@@ -130,7 +132,8 @@ class Lifetimes {
     }
   }
 
-  // Inner loops come first, as they end first.
+  // Extends the lifetime of values from outside a loop to the loop's end. loops_ has inner loops
+  // before outer ones, since they end first.
   void extend_over_loops() {
     if (loops_.size() > kMostLoops) {
       std::pair<int64_t, int64_t> all = loops_[0];
@@ -152,7 +155,7 @@ class Lifetimes {
   size_t n_mentions_ = 0;
   std::vector<Interval> lives_;
   std::vector<int64_t> base_;
-  /// By memory and offset: the value mentioned last.
+  /// (memory id, offset) -> the value there that was mentioned last.
   std::map<std::pair<int64_t, int64_t>, int64_t> last_at_;
   std::vector<std::pair<int64_t, int64_t>> loops_;
   int64_t end_ = 0;
@@ -176,7 +179,8 @@ exir::Block block_of(const PlannedTensor& tensor) {
   return {aligned(tensor.bytes), tensor.first, tensor.last};
 }
 
-// What lies at one place at the same time is one block for the planner.
+// Merges tensors that have the same offset at the same time (a tensor and its views) into one block
+// for the planner.
 std::vector<exir::Block> blocks_without(const MemoryArena& arena, size_t left_out) {
   std::vector<exir::Block> blocks;
   std::vector<uint64_t> offsets;
@@ -205,8 +209,8 @@ uint64_t plan_without(const MemoryArena& arena, size_t left_out) {
   return blocks.empty() ? 0 : exir::plan_best(blocks).total;
 }
 
-/// How many addresses lie in at least one of the ranges that were added and not removed: a segment
-/// tree over the ranges' ends, so that a change takes the logarithm of their number.
+/// Counts the addresses in the union of a changing set of ranges: a segment tree over the ranges'
+/// ends, so that adding or removing one takes logarithmic time.
 class Coverage {
  public:
   explicit Coverage(std::vector<uint64_t> ends) : ends_(std::move(ends)) {
@@ -253,7 +257,8 @@ uint64_t end_of(const PlannedTensor& tensor) {
 
 std::vector<uint64_t> live_bytes(const std::vector<PlannedTensor>& tensors, int64_t n_steps) {
   std::vector<uint64_t> ends;
-  // By step: the tensors that begin to live then, and those that did until the step before.
+  // For each step, the tensors whose lifetime begins then, and those whose lifetime ended one step
+  // before.
   std::vector<std::vector<size_t>> begin(static_cast<size_t>(n_steps) + 1), end = begin;
   for (size_t i = 0; i < tensors.size(); ++i) {
     ends.push_back(tensors[i].offset);

@@ -14,7 +14,7 @@ namespace executorch::devtools {
 
 struct PlannedTensor {
   int64_t value = 0;  ///< index in the method
-  /// Its own, or that of the operator that makes it.
+  /// The tensor's own name, or that of the operator that computes it.
   std::string name = "";
   std::string module = "";
   std::string type = "";  ///< "Float [1,768]"; sizes are upper bounds
@@ -37,11 +37,11 @@ struct MemoryArena {
     size_t tensor;  ///< index in `tensors`
     uint64_t bytes;
   };
-  /// Of arenas with very many tensors there are neither.
+  /// Not computed for arenas with very many tensors.
   uint64_t replanned = 0;
   std::vector<Without> without = {};
 
-  /// By step. Tensors at one place (aliases) count once.
+  /// The bytes in use at each step. Tensors at one place (aliases) count once.
   std::vector<uint64_t> live_bytes = {};
 };
 
@@ -53,8 +53,8 @@ struct MemoryPlan {
   std::vector<MemoryArena> arenas;
 };
 
-/// From a method in the description of a program (describe_file()). Throws InspectError for a
-/// method whose instructions name lists so long, so often, that it would take minutes.
+/// Reads the plan from a method in a program's description (describe_file()). Throws InspectError
+/// for a method whose instructions mention long lists so often that this would take minutes.
 MemoryPlan read_memory_plan(const Json& method);
 
 std::string to_text(const MemoryPlan& plan);

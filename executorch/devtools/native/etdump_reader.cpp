@@ -44,12 +44,12 @@ class EtdumpReader {
     }
   }
 
-  // None where it is absent.
+  // A text as str; None if it is absent.
   nb::object text(const flatbuffers::String* s) {
     if (s == nullptr) {
       return nb::none();
     }
-    // Writers store a text once, however many events have it.
+    // Writers store a text once for many events, so decode it once.
     nb::object& known = texts_[s];
     if (!known.is_valid()) {
       const auto size = static_cast<Py_ssize_t>(s->size());
@@ -83,15 +83,16 @@ class EtdumpReader {
     return table == nullptr ? nb::none() : (this->*convert)(*table);
   }
 
-  // Verifiers look at where a vector's length lies, not its elements.
+  // Reads an element that may be unaligned: the verifier checks the alignment of a vector's length
+  // only.
   static int64_t number_at(const flatbuffers::Vector<int64_t>& items, flatbuffers::uoffset_t i) {
     int64_t number;
     std::memcpy(&number, items.Data() + i * sizeof(number), sizeof(number));
     return flatbuffers::EndianScalar(number);
   }
 
-  // Other parts of a file may share bytes, too, but not so that they are more than the file when
-  // taken apart.
+  // Counts bytes that are converted. Parts of a file may share bytes, but if the converted parts
+  // together are larger than the file, it is refused.
   void take(uint64_t bytes) {
     require(bytes <= left_, "its parts have more bytes than the file");
     left_ -= bytes;

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# The operators that are linear in the arguments of these positions: |f(a) - exact| is bounded by
-# f(|a|), and `terms` of each sum.
+# Operators that compute sums of products: their rounding error is bounded by f(|arguments|). Gives
+# the number of terms of each sum.
 _CONTRACTIONS: dict[str, Callable[[Sequence[Any]], int]] = {
     "aten::mm": lambda a: a[0].shape[-1],
     "aten::bmm": lambda a: a[0].shape[-1],
@@ -60,7 +60,8 @@ def bound(
         nudge = partial(_nudge, unit=unit, generator=generator)
         nudged = function([map_floats(a, nudge) for a in args])[output]
         change = (nudged - reference).abs()
-        # Neighbours share what they are computed from: a norm's or softmax's row, a sum's terms.
+        # Elements of a row share their operands (as in a norm, a softmax or a sum), so take the
+        # row's largest change.
         spread = change.nan_to_num(0.0, 0.0, 0.0)
         wide = spread.amax(-1, keepdim=True) if spread.dim() and spread.numel() else spread
         result = result + _ROUNDINGS * torch.maximum(spread, wide)
@@ -73,7 +74,7 @@ def _nudge(t: Tensor, unit: float, generator: torch.Generator) -> Tensor:
 
 
 def map_floats(value: Any, f: Callable[[Tensor], Tensor]) -> Any:
-    """`value` with f of each floating-point tensor in it, lists opened."""
+    """Apply `f` to each floating-point tensor in `value` and its lists."""
     if isinstance(value, Tensor):
         return f(value) if value.is_floating_point() else value
     if isinstance(value, list):

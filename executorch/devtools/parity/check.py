@@ -21,7 +21,7 @@ from executorch.devtools.parity.origin import Origins
 from executorch.devtools.parity.replay import Replay, Suspect
 from executorch.exir.torch_internals import tree_flatten, tree_map
 
-# The runtime may be this much further from the float64 result than eager PyTorch is.
+# The runtime's error may be this many times that of eager PyTorch, both against float64.
 _FACTOR = 8
 _ROUNDINGS = 16  # and these of the largest element
 
@@ -64,7 +64,7 @@ class ParityReport:
         elif not self.passed and self.checked:
             lines.append(
                 f"{sum(self.checked.values())} operators of {len(self.checked)} kinds agree with "
-                "PyTorch on their own arguments: the program is another one than the model's"
+                "PyTorch on their own arguments: the program does not compute what the model does"
             )
         for name, reason in self.unchecked.items() if not self.passed else ():
             lines.append(f"  not checked: {name} ({reason})")

@@ -1,4 +1,4 @@
-"""Where two results differ by more than is allowed."""
+"""Compares two results, with a bound for each element."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Difference:
 
 
 def compare(found: Tensor, expected: Tensor, allowed: Tensor) -> tuple[str, Difference | None]:
-    """The element of `found` that is furthest beyond `allowed`; equal infinities and NaNs agree."""
+    """Compare `found` with `expected`: a message about the element that is furthest beyond
+    `allowed`, or "". Equal infinities, and NaNs, agree."""
     if found.numel() == 0:
         return "", None
     f, e = found.double(), expected.double()

@@ -24,7 +24,7 @@ from executorch.exir import schema
 from executorch.exir._serialize._program import PTEFile
 from executorch.exir.backend.reference import Function, ReferenceGraph, ReferenceNode, find_reader
 
-# Room for recorded values, tried in turn.
+# Sizes of the debug buffer, tried in turn.
 _BUFFER_BYTES = (1 << 25, 1 << 28, 1 << 31)
 _ROUNDING = 0.5 + 1e-3  # of a quantized result, in steps
 
@@ -40,8 +40,8 @@ class Wrong:
 
 
 class Delegates:
-    """Of one method, called with `inputs`. `checked` counts operations by kind; `unchecked` has
-    the reasons."""
+    """Checks the delegates of one method, called with `inputs`. `checked` counts operations by
+    kind; `unchecked` has the reasons for those that were not checked."""
 
     def __init__(self, data: bytes, file: PTEFile, method: str, inputs: Sequence[Any]) -> None:
         self.checked: dict[str, int] = {}
@@ -52,7 +52,7 @@ class Delegates:
         self._inputs = inputs
 
     def wrong(self, delegate: schema.BackendDelegate, instruction: int) -> Iterator[Wrong]:
-        """What is wrong in one call, in the order of the delegate's operations."""
+        """The operations of one delegate call whose results are wrong, in order."""
         reader = find_reader(delegate.id)
         if reader is None:
             self.unchecked[delegate.id] = "checked by the outputs of the method only"
@@ -64,7 +64,7 @@ class Delegates:
             self.unchecked[delegate.id] = str(error)
             return
         if not self._recorded:
-            self.unchecked[delegate.id] = "the values of a run have no room in memory"
+            self.unchecked[delegate.id] = "the recorded values of a run do not fit into memory"
             return
         yield from self._compare(graph, instruction)
 

@@ -26,7 +26,7 @@ from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor import get_scalar_type
 from executorch.exir.torch_internals import schema_of
 
-# Results that are no function of the arguments.
+# Operators whose results do not depend on their arguments alone.
 _UNCHECKED = {
     "aten::empty",
     "aten::empty_like",
@@ -34,7 +34,7 @@ _UNCHECKED = {
     "aten::randn",
     "aten::native_dropout",
 }
-# These change where elements lie, and their Python kernels do not resize `out`.
+# These change the dim order, and their Python kernels do not resize `out`.
 _COPIES = {"dim_order_ops::_clone_dim_order", "dim_order_ops::_to_dim_order_copy"}
 _LISTS = (schema.TensorList, schema.OptionalTensorList)
 _FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last]
@@ -65,7 +65,8 @@ class Suspect:
 
 @dataclass
 class Replay:
-    """What was seen: `checked` operators by name, `unchecked` ones with the reason."""
+    """Checks a method's operators. `checked` counts them by name; `unchecked` has the reasons for
+    those that were not checked."""
 
     plan: schema.ExecutionPlan
     file: PTEFile
@@ -74,7 +75,7 @@ class Replay:
     unchecked: dict[str, str] = field(default_factory=dict)
     results: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     keep_results: bool = False
-    # By place in memory: what the runtime did not store, as it is computed here.
+    # (memory id, offset) -> the value, computed here, that fusion kept the runtime from storing.
     _left_out: dict[Any, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -210,7 +211,7 @@ class Replay:
                 known[index] = value
 
     def _place(self, index: int) -> Any:
-        """Where a planned tensor lies; the value's own number for another one."""
+        """Memory id and offset of a planned tensor; for other values, their index."""
         tensor = self.plan.values[index].val
         planned = getattr(tensor, "allocation_info", None)
         if planned is None:
@@ -219,8 +220,7 @@ class Replay:
         return planned.memory_id, low, high
 
     def _seen_left_out(self, index: int) -> Tensor | None:
-        """A value that is another view of one that the runtime did not store: only its operands,
-        and what is computed here from them, tell what it would hold."""
+        """A view of a value that the runtime did not store: computed here from that value."""
         tensor = self.plan.values[index].val
         source = self._left_out.get(self._place(index))
         if not isinstance(source, Tensor) or not isinstance(tensor, schema.Tensor):
@@ -239,12 +239,12 @@ class Replay:
         return None
 
     def _parts(self, index: int) -> list[int]:
-        """The tensors of a list; nothing for another value."""
+        """The indices of a list's tensors; empty for other values."""
         value = self.plan.values[index].val
         return [i for i in value.items if i >= 0] if isinstance(value, _LISTS) else []
 
     def _names(self, call: Any) -> set[int]:
-        """The values that an instruction reads or writes, with the tensors of lists."""
+        """The values that an instruction reads or writes, including the tensors of lists."""
         if isinstance(call, schema.MoveCall):
             return {call.move_from, call.move_to}
         if isinstance(call, schema.JumpFalseCall):
@@ -254,7 +254,8 @@ class Replay:
 
     @cached_property
     def _last_use(self) -> dict[int, int] | None:
-        """The last instruction that names a value; None where instructions are repeated."""
+        """Value -> the last instruction that uses it; None if the method has loops or several
+        chains."""
         if len(self.plan.chains) != 1:
             return None
         last: dict[int, int] = {}
@@ -266,7 +267,7 @@ class Replay:
 
     @cached_property
     def _read(self) -> set[int]:
-        """Values that are an output, or occur in more than the instruction that computes them."""
+        """Values that are outputs, or are used by more than the instruction that computes them."""
         uses = Counter(2 * self.plan.outputs)
         for code in self.plan.chains:
             for instruction in code.instructions:
@@ -295,7 +296,7 @@ class _Reference:
             self.in_double = False
 
     def _call(self, args: Sequence[Any], wide: torch.dtype | None) -> list[Any]:
-        """The written arguments after a call with copies of them."""
+        """Call the operator with copies of its arguments; returns the written ones."""
         if schema_of(self.target).name in _COPIES:
             narrow = self.like[0].is_floating_point() and wide is not None
             return [args[0].to(wide if narrow else self.like[0].dtype)]

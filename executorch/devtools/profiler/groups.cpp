@@ -26,7 +26,8 @@ void add_to(ProfileGroup& group, const Profile& profile, const ProfiledWork& row
   group.compute_bound = group.arithmetic * profile.roofline.bytes_per_second > group.bytes;
 }
 
-/// The instructions, and in place of a delegate's call what that reports.
+/// Calls `f` for each instruction; for a delegate that reports operations, for each of these
+/// instead.
 template <typename F>
 void for_each_part(const Profile& profile, const F& f) {
   for (const auto& row : profile.instructions) {
@@ -39,7 +40,7 @@ bool is_longer(const ProfileGroup& a, const ProfileGroup& b) {
   return a.seconds > b.seconds;
 }
 
-/// Rows by a key, in the order in which the keys come first.
+/// Groups rows by a key. Groups are in the order in which their keys first appear.
 class Groups {
  public:
   explicit Groups(const Profile& profile) : profile_(profile) {}
@@ -76,7 +77,8 @@ std::vector<ProfileGroup> inside_delegate(const Profile& profile, const std::str
 }  // namespace
 
 double least_seconds(const Profile& profile, const ProfiledInstruction& row) {
-  // A delegate's bytes are those of its arguments, unless it reports more: they bound nothing.
+  // A delegate's bytes are only those of its arguments unless it reports more, so they are no lower
+  // bound.
   if (row.family != Family::Delegate) return least_seconds(profile.roofline, row);
   double sum = 0;
   for (const auto& node : row.nodes) sum += least_seconds(profile.roofline, node);
@@ -99,7 +101,7 @@ std::vector<ProfileGroup> by_operator(const Profile& profile) {
 
 namespace {
 
-// What is deeper is one module.
+// Modules at a greater depth are merged into their ancestor at this depth.
 constexpr int kDeepest = 64;
 
 struct ModuleNode {

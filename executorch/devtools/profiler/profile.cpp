@@ -109,7 +109,8 @@ class Joiner {
     row.bytes = work.bytes();
   }
 
-  // It comes from where most of its work does.
+  // Describes a fused instruction. Its origin is that of the original instruction with the most
+  // operations.
   void describe_rewritten(ProfiledInstruction& row, const Instruction& instruction,
                           const runtime::Rewritten& rewritten, InstructionOrigin& origin) const {
     row.op = rewritten.name;
@@ -130,7 +131,7 @@ class Joiner {
     if (!parts.empty()) {
       const runtime::EValue* const out = instruction.args[instruction.args.size() - 1];
       take_work(row, combine(parts, static_cast<int32_t>(out - method_.values().data())));
-      // Its products are only parts of it.
+      // A fused attention contains matrix products, but is not counted as one.
       if (row.op.starts_with("attention")) row.family = Family::Attention;
     }
   }
@@ -168,7 +169,7 @@ void sum_up(ProfiledInstruction& row) {
     row.bytes += node.bytes;
     rest.seconds -= node.seconds;
   }
-  // Operations that ran side by side leave nothing over.
+  // If operations ran in parallel, their times may add up to more than the call's.
   rest.seconds = std::max(rest.seconds, 0.0);
   row.nodes.push_back(std::move(rest));
 }

@@ -26,8 +26,8 @@ struct ProfiledWork {
   /// Of the instruction, or of the delegate call that contains the operation.
   uint32_t chain = 0;
   uint32_t instruction = 0;
-  /// "aten::addmm.out"; several that run as one: "linear+gelu"; a delegate: its id; inside of it
-  /// what it reports, "FullyConnected #3".
+  /// The operator, "aten::addmm.out". For a fused call, its name, "linear+gelu"; for a delegate,
+  /// its id; for an operation of a delegate, the name that it reports, "FullyConnected #3".
   std::string op = "";
   /// In the user's model: "transformer.h.0.attn" and "gpt2/attention.py:41"; empty if not known.
   std::string module = "", place = "";
@@ -38,11 +38,12 @@ struct ProfiledWork {
   Family family = Family::Other;
   double bytes = 0;
   double flop = 0;
-  /// Whether products are of bytes, added up in integers.
+  /// Whether matrix products multiply 8-bit integers.
   bool int8 = false;
 };
 
-/// The least time that arithmetic, and arithmetic and memory, can take.
+/// Lower bounds of the time, by the roofline: for the arithmetic alone, and for arithmetic and
+/// memory accesses.
 double arithmetic_seconds(const Roofline& roofline, const ProfiledWork& work);
 double least_seconds(const Roofline& roofline, const ProfiledWork& work);
 
@@ -54,7 +55,7 @@ struct ProfiledNode : ProfiledWork {
 };
 
 struct ProfiledInstruction : ProfiledWork {
-  /// What a fused one stands for, in order.
+  /// The operators that a fused instruction replaces, in order.
   std::vector<std::string> originals;
   std::vector<uint32_t> original_numbers;
   /// The operations that a delegate reports, and at the end the time of the call that belongs to
@@ -87,12 +88,12 @@ struct Profile {
   double coverage() const;
 };
 
-/// What runs have to be joined with to make a profile.
+/// What make_profile() joins the recorded runs with.
 struct ProfileSource {
   std::string path = "";
   const runtime::Program* program = nullptr;
   const runtime::Method* method = nullptr;
-  /// Null: nothing is rewritten.
+  /// Describes fused instructions; null if there are none.
   runtime::DescribeRewritten describe_rewritten = nullptr;
   /// Null: bytes and operations are not counted.
   const MethodWork* work = nullptr;
@@ -103,15 +104,15 @@ Profile make_profile(const ProfileSource& source, const std::vector<Run>& runs);
 /// The least time, by the roofline, in which this work can be done; 0 if that is not known.
 double least_seconds(const Profile& profile, const ProfiledInstruction& row);
 
-/// Rows that are alike taken together.
+/// Several rows of a profile, summed up.
 struct ProfileGroup {
   std::string name = "";
   double calls = 0;
   double seconds = 0;
   double bytes = 0;
   double flop = 0;
-  /// Sum of the least times of its rows, and of their arithmetic; whether that rather than bytes
-  /// bounds most of it.
+  /// The sum of the rows' lower bounds, and of those for their arithmetic; whether arithmetic
+  /// rather than memory accounts for most of it.
   double bound = 0, arithmetic = 0;
   bool compute_bound = false;
   /// The row that takes longest.
@@ -119,12 +120,13 @@ struct ProfileGroup {
   /// Modules: how deep in the tree. Operators: 1 for what is inside a delegate.
   int depth = 0;
 };
-/// By operator, longest first; behind a delegate what it reports, by name.
+/// Groups by operator, longest first. After a delegate follow the operations it reports, by name.
 std::vector<ProfileGroup> by_operator(const Profile& profile);
 /// The tree of modules in the order in which they first run, each with what is below it. Empty if
 /// the program does not name them.
 std::vector<ProfileGroup> by_module(const Profile& profile);
-/// By operator and shapes, in the order of the file; what delegates report in their place.
+/// Groups by operator and shapes, in the order of the file. The operations that a delegate reports
+/// replace its call.
 std::vector<ProfileGroup> by_shapes(const Profile& profile);
 /// The groups of by_shapes() that take most time beyond the roofline's least, at most `n`.
 std::vector<ProfileGroup> largest_losses(const Profile& profile, size_t n);

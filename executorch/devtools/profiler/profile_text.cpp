@@ -79,7 +79,8 @@ std::string summary(const Profile& profile) {
     if (std::any_of(rows.begin(), rows.end(),
                     [](const ProfileGroup& row) { return row.bound > row.seconds; })) {
       out +=
-          "  above 100 % of that: read from caches, or the machine was busy when it was measured\n";
+          "  above 100 % of that: read from caches, multiplied by matrix registers (AMX), or the "
+          "machine was busy when it was measured\n";
     }
   }
   if (profile.n_lost > 0) {

@@ -12,12 +12,12 @@ struct Slice {
   et_timestamp_t end;
   std::string name;
   const char* category;
-  /// What is shown when it is selected.
+  /// Shown by the viewer when the slice is selected.
   Json details;
 };
 
-/// Gives each slice a track on which it lies beside or inside every other, the first where it does.
-/// Viewers show nothing of a slice that overlaps the end of another on its track.
+/// Puts each slice on the first track where it overlaps no other slice partly: viewers drop a slice
+/// that overlaps the end of another one on its track.
 class Tracks {
  public:
   size_t place(const Slice& slice) {
@@ -35,7 +35,7 @@ class Tracks {
   size_t size() const { return open_.size(); }
 
  private:
-  /// Of each track the ends of the slices around the last one, the innermost last.
+  /// For each track, the ends of the slices that are still open, the innermost last.
   std::vector<std::vector<et_timestamp_t>> open_;
 };
 
@@ -45,7 +45,8 @@ class Tracer {
     for (const auto& row : profile.instructions) rows_[{row.chain, row.instruction}] = &row;
   }
 
-  /// The method, then what ran in it, by time and from the outside to the inside.
+  /// A slice for the method, then its instructions and delegates' operations; outer slices come
+  /// before those inside of them.
   std::vector<Slice> slices() const {
     std::vector<Slice> out = {{run_.start, run_.end, profile_.method, "method", {}}};
     for (size_t s = 0; s < run_.steps.size(); ++s) {
@@ -55,7 +56,7 @@ class Tracer {
       out.push_back({run_.steps[s].start, end, row->op, to_string(row->family), details(*row)});
     }
     for (const Run::Node& node : run_.nodes) {
-      // Of another clock it would be anywhere.
+      // A delegate that uses another clock gives times outside of the run: skip them.
       if (node.start < run_.start || node.end < node.start || node.end > run_.end) continue;
       out.push_back(slice_of(node));
     }

@@ -11,8 +11,8 @@ namespace executorch::devtools {
 
 /// One run of a method as it happened. Times are platform ticks.
 struct Run {
-  /// An instruction that was reached. It lasts until the next step starts, or the run ends, so that
-  /// what the runtime does between two instructions belongs to the first.
+  /// An instruction that was run. Its time ends when the next step starts or the run ends: the
+  /// runtime's work between two instructions counts for the first.
   struct Step {
     uint32_t chain;
     uint32_t instruction;
@@ -91,7 +91,7 @@ class Recorder final : public runtime::EventTracer {
 
   Run run_;
   bool surveys_ = false;
-  /// Of operators; an operator inside another is part of it.
+  /// How deep operator scopes are nested; an inner operator counts as part of the outer one.
   int depth_ = 0;
 };
 

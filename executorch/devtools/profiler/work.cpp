@@ -16,17 +16,17 @@ using runtime::EValue;
 using runtime::Instruction;
 using runtime::Span;
 
-// A loop that does not end is not for a profile to find out.
+// More steps than this are an error, so that counting ends for endless loops, too.
 constexpr size_t kMostSteps = 1000000;
 
-/// A tensor among the arguments.
+/// A tensor argument, and the index of its value in the method.
 struct Argument {
   const Tensor* tensor;
   int32_t value;
 };
 
-/// The arguments of a call, told apart: a schema's out arguments come last, and once more as what
-/// is returned, in a list if they are several.
+/// The arguments of a call, divided into inputs and outputs. The out arguments come last in the
+/// schema, and what is returned follows them: one tensor again, or a list of them.
 struct Call {
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
@@ -63,7 +63,7 @@ Call read_call(Span<EValue*> args, Span<const EValue> values) {
     };
   };
   if (args.empty()) return call;
-  // What stands among the inputs only because it is written is no input.
+  // A tensor of the last argument is an output even if it also appears before.
   for_each_tensor(*args[args.size() - 1], add_to(call.outputs));
   for (size_t i = 0; i + 1 < args.size(); ++i) {
     for_each_tensor(*args[i], add_to(call.inputs));
@@ -155,7 +155,7 @@ void add_accesses(const WorkRule& rule, const Call& call, Work& work) {
     work.reads.push_back({in.value, selected ? std::min(nbytes(in), written) : nbytes(in)});
     first = false;
   }
-  // An operator that changes its operand touches as much of it as it is given.
+  // An in-place operator writes at most as many bytes of its operand as it reads.
   const bool in_place = !call.outputs.empty() && call.args.size() > 0 && call.args[0]->isTensor() &&
                         &call.args[0]->toTensor() == call.outputs[0].tensor && !call.inputs.empty();
   for (const Argument& out : call.outputs) {
@@ -226,7 +226,7 @@ Work work_of_delegate(Span<EValue*> args, Span<const EValue> values) {
 
 Work combine(const std::vector<const Work*>& parts, int32_t result) {
   Work out;
-  // What a value is a view of, and which values the parts made.
+  // bases: view -> the value it is a view of. made: the values that the parts compute.
   std::map<int32_t, int32_t> bases;
   std::set<int32_t> made;
   std::map<int32_t, double> reads;

@@ -42,7 +42,7 @@ enum class Family : uint8_t {
 const char* to_string(Family family);
 
 struct Work {
-  /// Bytes of a value, by its index in the method.
+  /// Bytes that are read or written of a value, which is given by its index in the method.
   struct Access {
     int32_t value;
     double bytes;
@@ -51,16 +51,16 @@ struct Work {
   double flop = 0;
   std::vector<Access> reads;
   std::vector<Access> writes;
-  /// Of tensor arguments: "f32[1,768] f32[768,768] -> f32[1,768]".
+  /// The types and shapes of tensor arguments: "f32[1,768] f32[768,768] -> f32[1,768]".
   std::string shapes;
 
   double bytes() const;
 };
 
-/// Of a call that has just been made; `values` are those of its method.
+/// The work of a call that has just been made; `values` are those of its method.
 Work work_of_call(std::string_view op, runtime::Span<runtime::EValue*> args,
                   runtime::Span<const runtime::EValue> values);
-/// Of a delegate call: the bytes of its arguments, and no operations.
+/// The work of a delegate call: the bytes of its arguments, and no operations.
 Work work_of_delegate(runtime::Span<runtime::EValue*> args,
                       runtime::Span<const runtime::EValue> values);
 
@@ -73,7 +73,7 @@ struct InstructionWork {
   size_t calls = 0;
   /// Sums over the calls; shapes are those of the last.
   Work work;
-  /// What a delegate says of its operations, by the name or the id that it gives them.
+  /// The work that a delegate reports for its operations, by their name or id.
   struct Node {
     Family family = Family::Other;
     double flop = 0, bytes = 0;

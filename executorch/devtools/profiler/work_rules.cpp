@@ -4,8 +4,8 @@
 
 namespace executorch::devtools {
 
-/// Under the names that the operators' tables have for them: executorch/kernels/*/tables.h says which
-/// is a family's, and a row of a family which is its own where it differs.
+/// The names in this namespace are used by the operator tables: executorch/kernels/*/tables.h names
+/// the rule of each family, and a row names its own rule where it differs.
 namespace rules {
 
 using Count = WorkRule::Count;
@@ -34,10 +34,10 @@ using Rules = std::unordered_map<std::string_view, WorkRule>;
 Rules make_rules() {
   return {
 #include <executorch/devtools/profiler/operator_work.inc>
-      // Of every runtime, not of a family.
+      // Operators of the runtime itself, which belong to no family.
       {"et_copy_index", rules::copy},
       {"_local_scalar_dense", rules::view},
-      // For these an application brings kernels.
+      // Operators for which only applications register kernels.
       {"matmul", rules::matmul},
       {"baddbmm", rules::addmm},
       {"scaled_dot_product_attention", rules::attention},
@@ -54,7 +54,7 @@ WorkRule work_rule(std::string_view op) {
   const bool is_prim = op.substr(0, colons) == "executorch_prim";
   std::string_view base = colons == op.npos ? op : op.substr(colons + 2);
   base = base.substr(0, base.find('.'));
-  // Arithmetic on numbers, and views.
+  // Arithmetic on symbolic sizes, and views.
   if (op.starts_with("aten::sym_") || (is_prim && base != "et_copy_index")) return rules::view;
   const auto found = known->find(base);
   return found == known->end() ? rules::other : found->second;

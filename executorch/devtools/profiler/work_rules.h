@@ -20,11 +20,11 @@ struct WorkRule {
   Family family = Family::Other;
   Count count = Count::None;
   int per = 1;
-  /// As much of the first tensor is read as is written; else all of it.
+  /// Whether only as many bytes of the first tensor are read as are written.
   bool selects = false;
 };
 
-/// By the name, "aten::add.out"; overloads are alike.
+/// The rule for an operator's name, "aten::add.out"; overloads have the same rule.
 WorkRule work_rule(std::string_view op);
 
 }  // namespace executorch::devtools

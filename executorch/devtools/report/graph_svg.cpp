@@ -30,7 +30,7 @@ struct Node {
 
 using Place = std::pair<uint32_t, uint32_t>;
 
-/// Which instruction makes each value, and what runs in whose place.
+/// Which instruction computes each value, and which fused instruction runs in place of it.
 class Dependences {
  public:
   Dependences(const Profile& profile, const Json& method) : method_(method) {
@@ -45,7 +45,8 @@ class Dependences {
     for (const Json& input : method["inputs"]) makers_.erase(input.get<int64_t>());
   }
 
-  /// What makes the operands of `row`, views followed to what they show.
+  /// The instructions that compute the operands of `row`; a view counts as the value it is a view
+  /// of.
   std::set<const ProfiledInstruction*> before(const ProfiledInstruction& row) const {
     std::set<const ProfiledInstruction*> found;
     std::vector<uint32_t> own = row.original_numbers;
@@ -95,8 +96,8 @@ class Dependences {
     }
   }
 
-  // What a kernel mentions first, but does not write, is a view of static shape: it was made by
-  // what wrote its place last.
+  // A value that a kernel mentions first without writing it is a view of static shape: the
+  // instruction that last wrote the same memory counts as its maker.
   void add_makers(Place place) {
     const Json& instruction = method_["chains"][place.first][place.second];
     std::vector<int64_t> written;
@@ -116,7 +117,7 @@ class Dependences {
     }
   }
 
-  // Different for all values that are not planned.
+  // Memory id and offset of a planned value; for others, a pair that no other value has.
   std::pair<int64_t, int64_t> address(int64_t value) const {
     const Json& entry = method_["values"][static_cast<size_t>(value)];
     return entry.contains("memory")

@@ -17,7 +17,8 @@ std::string report_html(const Profile& profile, const Json& method, const Memory
 /// Operations a second over operations a byte, both logarithmic; a dot is an operator with its
 /// shapes, as large as its time. "" if nothing was counted.
 std::string roofline_svg(const Profile& profile);
-/// What ran, from above in the order of dependence. Views are followed, not drawn.
+/// The instructions that ran, from top to bottom in the order of their dependences. Views are not
+/// drawn: edges lead to the values that they are views of.
 std::string graph_svg(const Profile& profile, const Json& method);
 
 }  // namespace executorch::devtools

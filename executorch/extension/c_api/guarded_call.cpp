@@ -8,7 +8,7 @@
 namespace executorch::extension::c_api {
 namespace {
 
-/// Of one thread. Without heap memory, because that may be what is missing.
+/// The messages of one thread. They need no heap memory, which may be what is missing.
 struct Text {
   char last[4096] = "";
   char now[4096] = "";
@@ -34,7 +34,8 @@ void emit(et_timestamp_t, et_pal_log_level_t level, const char*, const char*, si
           const char* message, size_t length) {
   const bool is_error = level == ::kError || level == ::kFatal;
   if (text.open && is_error) {
-    // Lines of a list are indented; they and other messages follow on the first.
+    // Join messages to one line. A message that begins with spaces is an entry of a list and
+    // follows a space; others follow ": " or "; ".
     const size_t indent = std::strspn(message, " ");
     text.append(indent > 0 ? " " : text.has_message ? "; " : ": ");
     text.append(message + indent, length - indent);

@@ -20,14 +20,15 @@ class CallMessages {
   CallMessages(const CallMessages&) = delete;
   CallMessages& operator=(const CallMessages&) = delete;
 
-  /// Ends the text, if `error` is one, with its name.
+  /// Appends the name of `error` to the collected text unless it is Ok, and returns the status.
   executorch_status finish(runtime::Error error);
 };
 
 const char* last_error();
 void set_log(executorch_log_function log, void* user);
 
-/// f(), which returns an Error. `function` is what messages begin with.
+/// Calls f(), which returns an Error, and turns that or an exception into a status. Messages begin
+/// with `function`.
 template <class F>
 executorch_status guarded(const char* function, const F& f) noexcept {
   CallMessages messages(function);
@@ -47,7 +48,7 @@ executorch_status guarded(const char* function, const F& f) noexcept {
   return messages.finish(runtime::Error::Internal);
 }
 
-/// Whether none of the arguments is null, which would be an error with `names`.
+/// Whether no argument is null. Else logs an error that lists `names`.
 template <class... T>
 bool all_given(const char* names, const T*... pointers) {
   if ((... && (pointers != nullptr))) return true;

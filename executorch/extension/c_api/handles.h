@@ -15,10 +15,10 @@ namespace executorch::extension::c_api {
 struct FreeAligned {
   void operator()(void* bytes) const;
 };
-/// At an address that is a multiple of kAlignment.
+/// Heap memory at a multiple of kAlignment.
 using AlignedBytes = std::unique_ptr<uint8_t[], FreeAligned>;
 constexpr size_t kAlignment = 64;
-/// Neither is null, also without bytes; both throw std::bad_alloc.
+/// Neither returns null, not even for 0 bytes; both throw std::bad_alloc.
 AlignedBytes aligned_bytes(size_t n_bytes);
 AlignedBytes aligned_copy(const void* bytes, size_t n_bytes);
 
@@ -28,14 +28,14 @@ struct LoadedProgram {
   std::unique_ptr<Module> module;
 };
 
-/// An input tensor that the runtime may read until the next is set.
+/// A copy of an input tensor, which the runtime may read until another one is set.
 struct InputTensor {
   aten::ScalarType type = aten::ScalarType::Undefined;
   std::vector<aten::SizesType> sizes;
   std::vector<aten::DimOrderType> dim_order;
   std::vector<aten::StridesType> strides;
   AlignedBytes bytes;
-  /// The method has memory of its own for it, to which every run copies it first.
+  /// The exporter planned memory for this input, into which every run copies it first.
   bool is_planned = false;
 };
 
@@ -50,15 +50,15 @@ struct executorch_method {
   std::shared_ptr<executorch::extension::c_api::LoadedProgram> loaded;
   std::string name;
   std::vector<executorch::extension::c_api::InputTensor> inputs;
-  /// Of the last run, where others have been set since: outputs may be inputs.
+  /// Inputs of the last run that were replaced since: outputs of that run may be views of them.
   std::vector<executorch::extension::c_api::InputTensor> inputs_of_run;
   std::vector<bool> is_set;
-  /// One for each output; null where the program has memory for it, or it needs none.
+  /// Memory for each output; null for an output in planned memory, and for one without elements.
   std::vector<executorch::extension::c_api::AlignedBytes> memory_of_outputs;
   std::vector<executorch_value> outputs;
   bool has_run = false;
-  /// After what its method reads and writes.
+  /// Declared after the memory that its method uses, so that it is destroyed first.
   std::unique_ptr<executorch::extension::Module> module;
-  /// Of `module`.
+  /// The method of `module`.
   executorch::runtime::Method* loaded_method = nullptr;
 };

@@ -106,7 +106,7 @@ Error give(executorch_method& method, size_t index, InputTensor& input, void* da
   return set_value(method, index, EValue(aten::Tensor(&tensor)));
 }
 
-// Raw access to a method is marked like what is deprecated.
+// Module marks the access to a Method as deprecated, since it is experimental.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 Result<runtime::Method*> loaded_method(executorch_method& method) {
@@ -120,7 +120,7 @@ void* memory_of_input(const executorch_method& method, size_t index) {
 }
 #pragma GCC diagnostic pop
 
-/// The bytes that a tensor of these sizes has; invalid if they leave int64.
+/// How many bytes a tensor of these sizes has; invalid if that is beyond int64.
 Result<cpu::Size> bytes_of(int32_t dtype, int32_t rank, const int64_t* sizes) {
   const auto type = static_cast<ScalarType>(dtype);
   ET_CHECK_OR_RETURN_ERROR(
@@ -170,8 +170,8 @@ Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t
       input.sizes.data(), input.dim_order.data(), input.sizes.size(), input.strides.data()));
   input.bytes = aligned_copy(data, n_bytes);
   input.is_planned = info->is_memory_planned();
-  // Outputs of the last run may lie where the method has a planned input. Until the next run it is
-  // set to what is there already: by that all is checked, and nothing written.
+  // Outputs of the last run may share the memory of a planned input. So until the next run, this
+  // input is set to the memory it already has: that checks type and sizes, and writes nothing.
   void* const there = input.is_planned ? memory_of_input(method, index) : nullptr;
   ET_CHECK_OK_OR_RETURN_ERROR(
       give(method, index, input, there == nullptr ? input.bytes.get() : there));
@@ -183,7 +183,7 @@ Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t
   return Error::Ok;
 }
 
-/// Sets planned inputs, for every run: the last may have written where they lie.
+/// Sets the planned inputs before every run, since the last run may have written to their memory.
 Error give_planned_inputs(executorch_method& method) {
   for (size_t i = 0; i < method.inputs.size(); ++i) {
     InputTensor& input = method.inputs[i];
@@ -241,7 +241,7 @@ Error load(const executorch_program& program, const char* name, executorch_metho
   handle->inputs.resize(meta->num_inputs());
   handle->inputs_of_run.resize(meta->num_inputs());
   handle->memory_of_outputs.resize(meta->num_outputs());
-  // What is no tensor has a value in the program.
+  // An input that is no tensor has its value from the program.
   for (size_t i = 0; i < meta->num_inputs(); ++i) {
     const Result<Tag> tag = meta->input_tag(i);
     ET_CHECK_OK_OR_RETURN_ERROR(tag.error());

@@ -31,7 +31,8 @@ void add_json(CLI::App& verb, bool& json) {
   verb.add_flag("--json", json, "Print JSON instead of text");
 }
 
-/// CLI11 takes "-1", and what is too large, for the largest number.
+/// Rejects what CLI11 would silently read as the largest number: "-1" and numbers that are too
+/// large.
 std::string expect_unsigned(const std::string& text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -141,7 +142,7 @@ void add_diff(CLI::App& app) {
 
 void add_strip(CLI::App& app) {
   auto [verb, options] = add_verb<StripVerb>(
-      app, "strip", "Remove what names the Python code from a program; nothing else changes",
+      app, "strip", "Remove the names of the Python code from a program; nothing else changes",
       "executorch strip model.pte --output small.pte", strip);
   verb.add_option("model", options.model, "Program, a .pte file")->required();
   verb.add_option("-o,--output", options.output, "Default: replace the program");
@@ -149,27 +150,31 @@ void add_strip(CLI::App& app) {
 }
 
 void add_sampling_options(CLI::App& verb, TextOptions& options) {
-  verb.add_option("--temperature", options.temperature, "0 takes the likeliest token")
+  verb.add_option("--temperature", options.temperature,
+                  "Divide logits by this; 0: always take the likeliest token")
       ->capture_default_str();
-  verb.add_option("--top-k", options.top_k, "Choose from this many tokens, the likeliest (0: all)")
+  verb.add_option("--top-k", options.top_k,
+                  "Choose from this many of the likeliest tokens; 0: from all")
       ->capture_default_str();
   verb.add_option("--top-p", options.top_p,
-                  "Choose from the likeliest with this probability together")
+                  "Choose from the fewest likeliest tokens whose probabilities add up to this")
       ->capture_default_str();
   verb.add_option("--min-p", options.min_p,
-                  "Leave out what is less likely than this x the likeliest")
+                  "Leave out tokens less likely than this times the likeliest one")
       ->capture_default_str();
   verb.add_option("--repetition-penalty", options.repetition_penalty,
-                  "Divide logits of tokens in the text by it")
+                  "Make tokens of the text less likely: divide their logits by this if positive, "
+                  "else multiply")
       ->capture_default_str();
   verb.add_option("--presence-penalty", options.presence_penalty,
-                  "Take it off logits of tokens that were chosen")
+                  "Subtract this from the logits of tokens that were chosen before")
       ->capture_default_str();
   verb.add_option("--frequency-penalty", options.frequency_penalty,
-                  "The same, for each time that it was chosen")
+                  "Subtract this from a token's logit for each time that it was chosen")
       ->capture_default_str();
   verb.add_option("--bias", options.token_bias, "TOKEN:NUMBER, added to the logit of a token id");
-  verb.add_option("--seed", options.seed, "Of the random choice. Default: another each time")
+  verb.add_option("--seed", options.seed,
+                  "Seed of the random choice. Default: another one each time")
       ->check(expect_unsigned);
 }
 
@@ -184,30 +189,32 @@ void add_text_options(CLI::App& verb, TextOptions& options) {
   verb.add_option("--method", options.method, "The method that gives logits")
       ->capture_default_str();
   verb.add_option("--tokens", options.n_tokens,
-                  "At most this many; -1: as the context has room for")
+                  "Most tokens to generate; -1: as many as the context has room for")
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
       ->capture_default_str();
   add_sampling_options(verb, options);
-  verb.add_option("--stop", options.stops, "Ends the text, and is not part of it; may be repeated");
-  verb.add_option("--stop-token", options.stop_tokens, "The same, a token id")
+  verb.add_option("--stop", options.stops,
+                  "A text that ends the answer and is not part of it; may be repeated");
+  verb.add_option("--stop-token", options.stop_tokens,
+                  "The id of a token that ends the answer; may be repeated")
       ->check(expect_unsigned);
-  verb.add_flag("--ignore-eos", options.ignore_eos, "Go on after the end of the text");
-  CLI::Option* const regex =
-      verb.add_option("--regex", options.regex, "The text is one that this expression matches")
-          ->check(expect_something);
+  verb.add_flag("--ignore-eos", options.ignore_eos, "Go on after a token that ends the text");
+  CLI::Option* const regex = verb.add_option("--regex", options.regex,
+                                             "Generate a text that this regular expression matches")
+                                 ->check(expect_something);
   verb.add_option("--json-schema", options.schema_file,
-                  "The text is a JSON value that the schema in this file allows")
+                  "Generate a JSON value that the schema in this file allows")
       ->check(expect_something)
       ->excludes(regex);
-  verb.add_option("--window", options.window,
-                  "Where the text outgrows the context: stop; exact, which forgets the first token "
-                  "for each new one and computes all again each time; half, which forgets half")
+  verb.add_option(
+          "--window", options.window,
+          "What to do when the text outgrows the context: stop; exact: drop the first token for "
+          "each new one, and compute the rest again each time; half: drop the first half")
       ->check(CLI::IsMember({"stop", "exact", "half"}))
       ->capture_default_str();
-  verb.add_option(
-          "--draft", options.n_draft,
-          "Guess this many tokens from repetitions in the text and check them in one run, by "
-          "programs that give logits at all positions")
+  verb.add_option("--draft", options.n_draft,
+                  "Draft this many tokens by prompt lookup and verify them in one run; only for "
+                  "programs that return the logits of all positions")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   verb.add_option("--threads", options.n_threads, "Default: one for each performant core");
@@ -222,18 +229,21 @@ void add_generate(CLI::App& app) {
   verb.add_option("--prompt", options.prompt, "The text to continue. Default: read from stdin");
   verb.add_option("--prompt-file", options.prompt_file, "A file with the text; -: stdin");
   verb.add_option("--bos", options.n_bos,
-                  "Begin with this many tokens that mark a beginning. Default: one, if the program "
-                  "names it")
+                  "Put this many beginning-of-text tokens in front. Default: one, if the program "
+                  "names that token")
       ->check(CLI::Range(0, 127));
-  CLI::Option* const image = verb.add_option("--image", options.images,
-                                             "Stands for the next <image> in the prompt, or before "
-                                             "it: .ppm, .pgm, or .npy with bytes or "
-                                             "floats [channels, height, width]; may be repeated")
-                                 ->allow_extra_args(false);
+  CLI::Option* const image =
+      verb.add_option(
+              "--image", options.images,
+              "An image for the next <image> in the prompt, or, if there is none, in front of "
+              "the prompt: .ppm, .pgm, or .npy with bytes or "
+              "floats [channels, height, width]; may be repeated")
+          ->allow_extra_args(false);
   CLI::Option* const sound =
       verb.add_option(
               "--audio", options.sounds,
-              "The same for <audio>: .wav, or .npy with the floats [bins, frames] of a spectrogram")
+              "Sound for the next <audio> in the prompt: .wav, or .npy with a spectrogram, floats "
+              "[bins, frames]; may be repeated")
           ->allow_extra_args(false);
   for (const char* name : {"--method", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
                            "--presence-penalty", "--frequency-penalty", "--bias", "--seed",
@@ -256,7 +266,7 @@ void add_chat(CLI::App& app) {
       "--template", options.chat_template,
       "How a conversation is written: chatml, llama2, llama3, gemma, phi, mistral, plain, "
       "or a file with a Jinja template. Default: what the model comes with");
-  verb.add_option("--system", options.system, "What the model is told first");
+  verb.add_option("--system", options.system, "The system message");
   verb.add_flag("--json", options.text.json, "Print one JSON object for each answer instead");
 }
 
@@ -268,38 +278,43 @@ void add_serve(CLI::App& app) {
   verb.add_option("--data", options.data, "External data of the program, a .ptd file");
   verb.add_option("--tokenizer", options.tokenizer, "Default: the one inside the program");
   verb.add_option("--template", options.chat_template,
-                  "As of the verb chat; default: the model's own, else plain");
-  verb.add_option("--method", options.method, "Of the program")->capture_default_str();
-  verb.add_option("--name", options.name, "What clients call the model; default: the file's name");
-  verb.add_option("--host", options.host, "Address; other machines reach 0.0.0.0")
+                  "Chat template, as in executorch chat; default: the model's own, else plain");
+  verb.add_option("--method", options.method, "The method that gives logits")
       ->capture_default_str();
-  verb.add_option("--port", options.port, "0: one that is free")
+  verb.add_option("--name", options.name, "What clients call the model; default: the file's name");
+  verb.add_option("--host", options.host,
+                  "Address to listen on; 0.0.0.0 accepts other machines, too")
+      ->capture_default_str();
+  verb.add_option("--port", options.port, "Port to listen on; 0: any free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   verb.add_option("--api-key", options.api_key,
                   "Bearer token that requests need; default: EXECUTORCH_API_KEY, else none");
-  verb.add_option("--sessions", options.n_sessions, "Conversations at one time")
+  verb.add_option("--sessions", options.n_sessions, "Conversations that run at the same time")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
-  verb.add_option("--waiting", options.n_waiting, "Requests that wait for one; more are refused")
+  verb.add_option("--waiting", options.n_waiting,
+                  "Requests that may wait for a conversation; more are refused")
       ->check(CLI::Range(1u, 65536u))
       ->capture_default_str();
-  verb.add_option("--connections", options.n_connections, "At one time")
+  verb.add_option("--connections", options.n_connections, "Connections at the same time")
       ->check(CLI::Range(1u, 16384u))
       ->capture_default_str();
   verb.add_option("--max-body", options.body_kib, "Largest request, in KiB")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
-  verb.add_option("--max-tokens", options.max_tokens, "Of an answer; 0: as the context has room")
+  verb.add_option("--max-tokens", options.max_tokens,
+                  "Most tokens of an answer; 0: as many as the context has room for")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb.add_option("--timeout", options.timeout_seconds, "For an answer, waiting included")
+  verb.add_option("--timeout", options.timeout_seconds,
+                  "Seconds that a request may take, waiting included")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
   verb.add_option("--threads", options.n_threads, "Default: one for each performant core");
 }
 
-/// A verb that Python does, with options and help of its own.
+/// A verb that a Python module implements, with its own options and help.
 void add_python_verb(CLI::App& app, const std::string& name, const std::string& what,
                      const std::string& module) {
   CLI::App* const verb = app.add_subcommand(name, what);

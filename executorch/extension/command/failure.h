@@ -7,7 +7,7 @@
 
 namespace executorch::extension::command {
 
-/// What ends a command: the cause, for stderr.
+/// Thrown to end a command; the text is the cause, for stderr.
 struct Failure {
   std::string cause;
 };

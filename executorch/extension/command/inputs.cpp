@@ -76,7 +76,7 @@ std::string generate(ScalarType dtype, size_t n, bool random, std::mt19937_64& e
   }
 }
 
-/// What the method says of an input, for messages: "input 0 (Float 1x8 at most)".
+/// Describes a method's input for messages: "input 0 (Float 1x8 at most)".
 std::string describe(size_t index, ScalarType dtype, const Sizes& bound, bool is_dynamic) {
   return "input " + std::to_string(index) + " (" + runtime::toString(dtype) + " " + text(bound) +
          (is_dynamic ? " at most)" : ")");
@@ -97,7 +97,7 @@ size_t count(const Sizes& sizes) {
   return n;
 }
 
-// What NumPy writes in front of an array's bytes is shorter.
+// An upper bound on the header that NumPy writes in front of an array's bytes.
 constexpr uint64_t kMostHeaderBytes = 1 << 20;
 
 }  // namespace
@@ -106,7 +106,7 @@ std::string read_input_file(const std::string& path, uint64_t most) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   using std::filesystem::file_type;
-  // Devices have no end.
+  // Read at most `most` bytes, since a device such as /dev/zero has no end.
   if (status.type() != file_type::regular && status.type() != file_type::fifo) {
     fail("cannot read input file " + path);
   }

@@ -23,13 +23,13 @@ struct InputOptions {
   uint64_t seed = 0;
 };
 
-/// Values for a method's tensor inputs. Other inputs were constants for the exporter and stay.
+/// Values for a method's tensor inputs. Other inputs keep the values that they had at export.
 class Inputs {
  public:
   /// Throws Failure, which names the input, what was found and expected.
   Inputs(const runtime::Method& method, const InputOptions& options);
 
-  /// Sets copies, which live in the result.
+  /// Sets the inputs to copies of the values, which the returned object keeps alive.
   std::shared_ptr<void> set(runtime::Method& method) const;
 
  private:

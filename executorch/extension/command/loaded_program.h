@@ -16,21 +16,22 @@ struct ProgramChoice {
   std::string method;
 };
 
-/// The program of `choice`, mapped. Throws Failure, as all of this.
+/// The program of `choice`, memory-mapped. All functions throw Failure.
 class LoadedProgram final : public Module {
  public:
   explicit LoadedProgram(const ProgramChoice& choice);
 
-  /// The chosen method's name; one that does not exist is answered with the closest that does.
+  /// The name of the chosen method. The constructor throws Failure, with the closest existing name,
+  /// if there is no such method.
   const std::string& method_name() const { return method_name_; }
-  /// Loads it, unless that was done. The tracer must outlive this.
+  /// Loads the chosen method, unless it is loaded. The tracer must outlive this.
   runtime::Method& load_chosen_method(runtime::EventTracer* tracer = nullptr);
 
  private:
   std::string method_name_;
 };
 
-/// As many threads for operators; 0: one per performant core.
+/// Sets the number of threads for operators; 0: one per performant core.
 void use_threads(uint32_t count);
 
 }  // namespace executorch::extension::command

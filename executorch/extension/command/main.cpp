@@ -27,8 +27,8 @@ void log_plainly(et_timestamp_t, et_pal_log_level_t level, const char*, const ch
   }
 }
 
-/// Takes the places of standard streams that are closed: the next file that is opened would, and
-/// be read as a prompt, or written into. What uses such a stream still fails.
+/// Opens /dev/null in place of standard streams that are closed. Otherwise the next file that is
+/// opened would get such a stream's number and be read as a prompt, or written to by messages.
 void occupy_closed_streams() {
   for (const int stream : {0, 1, 2}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;

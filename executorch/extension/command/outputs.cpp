@@ -24,7 +24,7 @@ nlohmann::ordered_json elements(const aten::Tensor& tensor) {
     if constexpr (runtime::is_floating_point<T>::value) {
       list.push_back(static_cast<double>(tensor.const_data_ptr<T>()[i]));
     } else if constexpr (std::is_same_v<T, bool>) {
-      // Its bytes may be anything.
+      // A byte of a bool tensor may be other than 0 and 1.
       list.push_back(static_cast<const uint8_t*>(tensor.const_data_ptr())[i] != 0);
     } else {
       list.push_back(tensor.const_data_ptr<T>()[i]);

@@ -9,8 +9,8 @@
 
 namespace executorch::extension::command {
 
-/// A value: type, sizes and order of a tensor, its elements if asked for, null where it has no
-/// memory; else its text.
+/// A value as JSON. A tensor has its type, sizes and dim order, and with `with_elements` its
+/// elements, which are null if it has no memory. Other values are text.
 nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_elements);
 
 /// Throws Failure, which begins with `what`, for a tensor that has no memory.

@@ -18,7 +18,7 @@ using devtools::Recorder;
 using devtools::Run;
 using runtime::Method;
 
-/// Sets fusion for its own life.
+/// Switches fusion on or off for its own lifetime.
 class FusionScope {
  public:
   explicit FusionScope(bool enabled) : before_(optimized::set_fusion_enabled(enabled)) {}
@@ -47,7 +47,8 @@ devtools::MethodWork count_work(const ProgramChoice& choice, const SetInputs& se
   recorder.start_run();
   LoadedProgram program(choice);
   Method& method = program.load_chosen_method(&recorder);
-  // Timed are later calls, in which a program that remembers may have less to do than in its first.
+  // Only later calls are timed: an incremental program may have less to compute in them than in its
+  // first call.
   if (method.method_meta().num_attributes() > 0) {
     time_run(method, set_inputs, program.method_name());
     recorder.start_run();
@@ -93,7 +94,7 @@ devtools::Profile profile_program(const ProgramChoice& choice, const ProfileOpti
     traced_seconds = time_run(method, set_inputs, program.method_name());
     return recorder.run();
   };
-  // A first run that does not fit makes room for the next.
+  // The recorder grows if the first run's events do not fit into it.
   Run last = run();
   for (uint32_t i = 1; i < options.n_warm_up || (last.n_lost > 0 && i < 32); ++i) last = run();
   for (uint32_t i = 0; untraced != nullptr && i < options.n_warm_up; ++i) {
@@ -106,7 +107,7 @@ devtools::Profile profile_program(const ProgramChoice& choice, const ProfileOpti
   const uint32_t n_runs = choose_runs(
       options, static_cast<double>(runtime::ticks_to_ns(last.end - last.start)) * 1e-9 + 1e-9);
   for (uint32_t i = 0; i < n_runs; ++i) {
-    // In turns, and each first in every other turn.
+    // The two alternate, and so does which of them is first.
     if (untraced != nullptr && i % 2 == 0) {
       without.push_back(time_run(*untraced, set_inputs, program.method_name()));
     }

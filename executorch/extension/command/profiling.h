@@ -12,7 +12,8 @@ struct ProfileOptions {
   /// 0: as many as fit into about two seconds, 5 to 100.
   uint32_t n_runs = 0;
   uint32_t n_warm_up = 3;
-  /// Runs the method in turns with and without a tracer, to see what tracing costs.
+  /// Whether to run the method alternately with and without a tracer, to measure what tracing
+  /// costs.
   bool measure_overhead = false;
   bool fusion = true;
 };

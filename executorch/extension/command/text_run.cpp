@@ -23,7 +23,7 @@ namespace {
 using llm::GenerationOptions;
 using llm::GenerationResult;
 
-/// What Ctrl-C stops; null: nothing, but the program.
+/// The session that Ctrl-C stops; null: Ctrl-C ends the program.
 std::atomic<llm::TextSession*> running{nullptr};
 
 void stop_running(int) {
@@ -196,7 +196,7 @@ std::string read_all(std::istream& in) {
 }
 
 std::string read_file(const std::string& path) {
-  // Not a stream of C++, which keeps to itself why it cannot be read: that it is a folder.
+  // Not std::ifstream, which does not say why it cannot read, for example that this is a folder.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
   if (file == nullptr) fail("cannot read " + path + ": " + std::strerror(errno));
@@ -220,7 +220,7 @@ double prefill_rate(const GenerationResult& result) {
 }
 
 double decode_rate(const GenerationResult& result) {
-  // The first token is part of reading the prompt.
+  // The time to the first token counts as reading the prompt.
   const double n = static_cast<double>(result.tokens.size()) - 1;
   return n > 0 && result.decode_seconds > 0 ? n / result.decode_seconds : 0;
 }

@@ -31,7 +31,7 @@ class TextRun {
   /// Continues a text; shows what comes if `show` is given, and how far reading the prompt is.
   llm::GenerationResult run(std::vector<uint64_t> tokens, llm::GenerationOptions generation,
                             const std::function<void(const std::string&)>& show);
-  /// text, tokens, and rates of a result.
+  /// The JSON of a result: text, tokens and rates.
   devtools::Json json(const llm::GenerationResult& result) const;
 
  private:
@@ -47,10 +47,11 @@ class TextRun {
 std::string read_file(const std::string& path);
 std::string read_all(std::istream& in);
 
-/// What --template says: the name of a chat template, or the Jinja that it is or that its file has.
+/// The value of --template: the name of a chat template, a Jinja text, or the Jinja text in the
+/// file that it names.
 std::string template_text(const std::string& given);
 
-/// Tokens of the prompt that a result took, for each second up to its first token.
+/// The prompt's tokens per second, up to the first new token.
 double prefill_rate(const llm::GenerationResult& result);
 double decode_rate(const llm::GenerationResult& result);
 

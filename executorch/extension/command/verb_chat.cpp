@@ -37,7 +37,7 @@ ChatTemplate choose_template(const ChatVerb& verb, const llm::TextEngine& engine
   return std::move(*chosen);
 }
 
-/// A conversation, and what is said next.
+/// A conversation and the next question.
 class Chat {
  public:
   Chat(const ChatVerb& verb, TextRun& run)
@@ -56,7 +56,7 @@ class Chat {
     if (!verb_.system.empty()) messages_.push_back({"system", verb_.system});
   }
 
-  /// Null, after saying so, if the question is too long; it is then as if it had not been asked.
+  /// Null if the question is too long. That is reported, and the question is not kept.
   std::optional<llm::GenerationResult> answer(const std::string& question,
                                               const std::function<void(const std::string&)>& show) {
     const std::vector<ChatMessage> before = messages_;

@@ -33,7 +33,8 @@ std::string bash(const std::vector<VerbSummary>& verbs) {
          "complete -o filenames -F _executorch executorch\n";
 }
 
-// Single quotes and colons end what they stand in.
+// Removes quotes and brackets and replaces colons, since these have a meaning in completion
+// scripts.
 std::string quoted(std::string text) {
   std::erase_if(text, [](char c) { return c == '\'' || c == '[' || c == ']'; });
   std::replace(text.begin(), text.end(), ':', ',');

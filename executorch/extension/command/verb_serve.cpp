@@ -23,7 +23,8 @@ void stop_serving(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-/// From the environment, unless an option says it: others on the machine can see options.
+/// The API key from the environment, unless an option gives it: options are visible to other users
+/// of the machine.
 std::string api_key(const ServeVerb& verb) {
   if (!verb.api_key.empty()) return verb.api_key;
   const char* const from_environment = std::getenv("EXECUTORCH_API_KEY");

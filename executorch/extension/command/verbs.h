@@ -27,8 +27,8 @@ struct PythonVerb {
   std::string module;
   std::vector<std::string> arguments;
 };
-/// This process becomes the module, run by EXECUTORCH_PYTHON, or else `python3`. Throws Failure if
-/// that cannot be started.
+/// Replaces this process by Python (EXECUTORCH_PYTHON, or else `python3`) that runs the module.
+/// Throws Failure if that cannot be started.
 [[noreturn]] void run_python(const PythonVerb& verb);
 
 struct InspectVerb {
@@ -54,7 +54,7 @@ struct ProfileVerb {
   bool json = false;
 };
 void profile(const ProfileVerb& verb);
-/// A profile of what the command line chose.
+/// Profiles the program that the command line names.
 devtools::Profile profile_choice(const RunOptions& run, ProfileOptions options);
 
 struct ReportVerb {
@@ -87,7 +87,7 @@ void strip(const StripVerb& verb);
 struct TextOptions {
   std::string model_path;
   std::vector<std::string> data_files;
-  /// Empty: inside of the program.
+  /// Empty: use the tokenizer in the program.
   std::string tokenizer_path;
   std::string method = "forward";
   uint32_t n_threads = 0;
@@ -102,7 +102,8 @@ struct TextOptions {
   std::vector<std::string> stops;
   std::vector<uint64_t> stop_tokens;
   bool ignore_eos = false;
-  /// At most one: what each answer is one of, a regular expression or a file with a JSON schema.
+  /// At most one is set: a constraint on answers, as a regular expression or a file with a JSON
+  /// schema.
   std::string regex, schema_file;
   std::string window = "stop";
   int32_t n_draft = 0;
@@ -111,11 +112,11 @@ struct TextOptions {
 
 struct GenerateVerb {
   TextOptions text;
-  /// Neither: stdin.
+  /// If neither is set, the prompt is read from stdin.
   std::optional<std::string> prompt, prompt_file;
   /// Files, for a program that reads images or sound, too.
   std::vector<std::string> images, sounds;
-  /// -1: one, if the program names it.
+  /// Beginning-of-text tokens; -1: one, if the program names that token.
   int32_t n_bos = -1;
   bool echo = false;
 };
@@ -145,7 +146,7 @@ struct ServeVerb {
 /// Returns after SIGINT or SIGTERM.
 void serve(const ServeVerb& verb);
 
-/// A verb as a shell completes it: options with their "--" and descriptions.
+/// What a shell's completion needs of a verb: its options, with "--", and their descriptions.
 struct VerbSummary {
   std::string name, what;
   std::vector<std::pair<std::string, std::string>> options;

@@ -23,7 +23,6 @@ namespace {
 
 using runtime::DataLoader;
 using runtime::Error;
-using runtime::FreeableBuffer;
 using Mlock = MmapDataLoader::MlockConfig;
 
 const DataLoader::SegmentInfo kProgram(DataLoader::SegmentInfo::Type::Program);

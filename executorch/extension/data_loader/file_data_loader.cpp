@@ -3,7 +3,6 @@
 namespace executorch {
 namespace extension {
 
-using runtime::Error;
 using runtime::Result;
 
 Result<FileDataLoader> FileDataLoader::from(const char* file_name, size_t alignment) {

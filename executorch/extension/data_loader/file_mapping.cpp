@@ -8,20 +8,21 @@
 namespace executorch::extension::internal {
 namespace {
 
-// Of x86-64, and of 64-bit ARM with pages of 4 KiB; elsewhere the address is as good as any other.
+// The size of huge pages on x86-64, and on 64-bit ARM with pages of 4 KiB. On other machines this
+// alignment does no harm.
 constexpr size_t kHugePage = 2 << 20;
 
 uintptr_t round_up(uintptr_t address, size_t unit) {
   return (address + unit - 1) / unit * unit;
 }
 
-// Null where the system refuses.
+// Maps the file at an address where huge pages fit. Null if the system refuses.
 void* map_aligned(int fd, size_t size) {
   if (size < kHugePage || size > SIZE_MAX - kHugePage) {
     void* const pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
     return pages == MAP_FAILED ? nullptr : pages;
   }
-  // More address space than needed, of which what is left over is given back.
+  // Reserve more address space than needed, and give the rest back below.
   void* const space =
       ::mmap(nullptr, size + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (space == MAP_FAILED) return nullptr;
@@ -73,7 +74,8 @@ void FileMapping::forget(const void* data, size_t size) const {
 void FileMapping::release(const void* data, size_t size) const {
   if (size == 0) return;
   const auto begin = reinterpret_cast<uintptr_t>(data), all = reinterpret_cast<uintptr_t>(data_);
-  // Reading the neighbour of a range that was given back maps a huge page that both share.
+  // Give back whole huge pages: reading a neighbour would otherwise map a huge page that both
+  // share.
   give_back(std::max(begin / kHugePage * kHugePage, all),
             std::min(round_up(begin + size, kHugePage), round_up(all + size_, get_os_page_size())));
 }

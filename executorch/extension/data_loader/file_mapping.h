@@ -14,8 +14,8 @@ namespace executorch::extension::internal {
 /// faster than where each page of 4 KiB costs a miss of the TLB.
 class FileMapping {
  public:
-  /// With one owner. Null where the file cannot be mapped as a whole: it is empty, or larger than
-  /// the address space has room for.
+  /// Maps a file, with one owner. Null if the file cannot be mapped as a whole: it is empty, or too
+  /// large for the address space.
   static FileMapping* map(int fd, size_t size);
 
   FileMapping(const FileMapping&) = delete;
@@ -25,11 +25,11 @@ class FileMapping {
 
   void add_owner() { owners_.fetch_add(1, std::memory_order_relaxed); }
   void remove_owner();
-  /// Gives the memory of the range's pages back, those apart that its neighbours share, and
-  /// unlocks them.
+  /// Gives the range's pages back to the system and unlocks them, except pages that it shares with
+  /// its neighbours.
   void forget(const void* data, size_t size) const;
-  /// Gives the memory of a range back, of which nothing was freed: with all of its pages, huge ones
-  /// whole. Its neighbours are read again when they are touched.
+  /// Gives back all pages of a range that stays valid, including huge pages that it shares with its
+  /// neighbours. Those are read again when they are touched.
   void release(const void* data, size_t size) const;
 
  private:

@@ -95,15 +95,16 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--server_mode,!--noserver_mode", options.server_mode,
                "Run once per line of stdin instead");
   app.add_flag("--json", options.as_json, "Print one JSON object per run instead of text");
-  app.add_flag("--no_fusion", options.no_fusion, "Run the instructions one by one, as in the file");
+  app.add_flag("--no_fusion", options.no_fusion,
+               "Run the instructions as they are in the file, without fusion");
   app.add_flag("--print_fusion", options.print_fusion,
-               "Print which instructions run as one, on stderr");
+               "Print on stderr which instructions were fused");
   app.add_option("--profile", options.profile_path,
                  "Show where the time goes instead; with a value, write that as JSON, too")
       ->expected(0, 1)
       ->each([&options](const std::string&) { options.profile = true; });
   app.add_option("--trace", options.trace_path,
-                 "As --profile; write a run for Perfetto or chrome://tracing to this file")
+                 "As --profile; also write one run to this file, for Perfetto or chrome://tracing")
       ->each([&options](const std::string&) { options.profile = true; });
   app.add_option("--etdump_path", options.tracing.etdump_path,
                  "Record loading and running to this file, for Inspector");
@@ -119,7 +120,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--bundled", options.bundled,
                "The program is bundled with test cases (.bpte): run one and verify its outputs");
   app.add_option("--bundled_program,--bundled_program_path", options.bundled_path,
-                 "The same with this file as the program");
+                 "As --bundled, with this file instead of --model_path");
   app.add_option("--testset_idx", options.testset_idx, "Which test case")->capture_default_str();
   app.add_option("--bundleio_rtol", options.bundleio_rtol, "Relative tolerance of its outputs")
       ->capture_default_str();
@@ -128,7 +129,7 @@ void declare(CLI::App& app, Options& options) {
 }
 
 std::vector<std::string> read_inputs(const std::vector<std::string>& paths) {
-  // As much as prepare_input_tensors() takes.
+  // Reads no more than prepare_input_tensors() accepts.
   const size_t most = executorch::extension::PrepareInputTensorsOptions().max_total_allocation_size;
   std::vector<std::string> contents;
   for (const std::string& path : paths) {

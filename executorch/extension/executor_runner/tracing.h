@@ -15,15 +15,15 @@ class Tracing {
  public:
   /// Where the ETDump goes; empty for none.
   std::string etdump_path;
-  /// Also values: outputs of the program, or of every instruction, for which methods run as they
-  /// stand in the file.
+  /// Where the bytes of recorded values go. `outputs` and `intermediate_outputs` choose the values:
+  /// the method's outputs, or the results of every instruction, for which fusion is off.
   std::string debug_output_path = "debug_output.bin";
   bool outputs = false;
   bool intermediate_outputs = false;
-  /// How many bytes of values there may be; 0: as many as there are.
+  /// The most bytes of values; 0: no limit.
   size_t debug_buffer_size = 0;
 
-  /// The tracer for methods, null where nothing is asked for. Throws Failure.
+  /// The tracer for methods; null if no ETDump is asked for. Throws Failure.
   runtime::EventTracer* start();
   /// Writes the files. Throws Failure.
   void finish();
@@ -31,7 +31,7 @@ class Tracing {
  private:
   etdump::ETDumpGen gen_;
   std::optional<etdump::FileDataSink> sink_;
-  /// In its place where there is a limit: `debug_buffer_` lies in `memory_`.
+  /// Used instead of sink_ if there is a limit: `debug_buffer_` is a part of `memory_`.
   std::vector<uint8_t> memory_;
   runtime::Span<uint8_t> debug_buffer_;
 };

@@ -36,7 +36,7 @@ class MethodState {
   ET_NODISCARD static runtime::Error reset(Module& module,
                                            const std::string& method_name = "forward");
 
-  /// Bytes that this copy takes.
+  /// The size of this copy in bytes.
   size_t nbytes() const { return bytes_.size(); }
 
  private:

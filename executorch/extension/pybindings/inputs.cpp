@@ -34,20 +34,21 @@ bool is_array(nb::handle item) {
   return nb::hasattr(item, "__dlpack__") || PyObject_CheckBuffer(item.ptr()) != 0;
 }
 
-/// Values in a row: a tuple, a list, or another sequence that is itself no value.
+/// Whether `items` is a sequence of values: a tuple, a list, or another sequence that is neither an
+/// array nor a str.
 bool is_sequence(nb::handle items) {
   return PyTuple_Check(items.ptr()) || PyList_Check(items.ptr()) ||
          (PySequence_Check(items.ptr()) && !is_array(items) && !PyUnicode_Check(items.ptr()));
 }
 
-/// The array behind `item`, writable if it can be; `writable` says which.
+/// The array of `item`, writable if possible; `writable` tells whether it is.
 nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& writable) {
   nb::object held = nb::borrow(item);
   if (nb::hasattr(item, "detach")) {
     if (nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
       held = item.attr("detach")();  // DLPack refuses tensors that record gradients
     }
-    // It refuses conjugates, and forgets that the elements of a negative view are to be negated.
+    // DLPack refuses conjugate views, and loses the negation of negative views.
     for (const auto& [is_lazy, resolve] :
          {std::pair("is_conj", "resolve_conj"), std::pair("is_neg", "resolve_neg")}) {
       const nb::object asked = nb::getattr(held, is_lazy, nb::none());
@@ -84,20 +85,21 @@ std::vector<uint8_t> identity_order(size_t rank) {
   return order;
 }
 
-/// A number or text; never something that is asked for one in turn.
+/// Whether `item` is a number, a str or None.
 bool is_scalar(nb::handle item) {
   return item.is_none() || PyBool_Check(item.ptr()) || PyFloat_Check(item.ptr()) ||
          PyLong_Check(item.ptr()) || PyUnicode_Check(item.ptr());
 }
 
-/// What an array says of its memory, as far as it can be checked: whoever makes one may err.
+/// The layout that an array claims to have, checked as far as possible, since its producer may be
+/// wrong.
 struct Layout {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;  // in elements
   size_t n_bytes = 0;            // of all elements
 };
 
-/// Throws ValueError where no tensor is like that.
+/// Throws ValueError for a layout that no tensor can have.
 Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
   const size_t rank = array.ndim();
   if (rank > runtime::kTensorDimensionLimit) {
@@ -108,7 +110,8 @@ Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
   Layout layout;
   layout.sizes.assign(array.shape_ptr(), array.shape_ptr() + rank);
   layout.strides.assign(array.stride_ptr(), array.stride_ptr() + rank);
-  // Both in bytes: of the elements one after the other, and from the first to the last in memory.
+  // In bytes: `count`, the size of all elements; `reach`, the distance from the first to the last
+  // one in memory.
   int64_t count = static_cast<int64_t>(array.itemsize());
   int64_t reach = 0;
   bool fits = true;
@@ -137,7 +140,7 @@ Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
   return layout;
 }
 
-/// `array_of`, of what the runtime can take: in CPU memory, of a type it knows.
+/// Like array_of(), for arrays that the runtime can take: in CPU memory, with a known element type.
 nb::ndarray<nb::ro> usable_array(nb::handle item, const std::string& where, bool& writable,
                                  aten::ScalarType& type) {
   nb::ndarray<nb::ro> array = array_of(item, where, writable);
@@ -153,7 +156,8 @@ nb::ndarray<nb::ro> usable_array(nb::handle item, const std::string& where, bool
   return array;
 }
 
-/// What a method says of an input that fits it: not what it takes, nothing is to be copied.
+/// What a method expects of an input. `fits`: the tensor has the expected type, rank and size, else
+/// it need not be copied, since the runtime refuses it.
 struct Wanted {
   bool fits = false;
   bool is_copied = false;  // by the method
@@ -176,8 +180,7 @@ Wanted wanted(const MethodMeta& meta, size_t i, aten::ScalarType type, size_t ra
       info->is_memory_planned()};
 }
 
-/// Of a tensor of type Bool whose bytes are dense: whether all of them are 0 or 1, as programs take
-/// them to be.
+/// Whether all bytes of a dense Bool tensor are 0 or 1, as programs assume.
 bool are_booleans(const std::byte* data, size_t count) {
   return std::all_of(data, data + count, [](std::byte b) { return b <= std::byte{1}; });
 }
@@ -272,11 +275,12 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
   const size_t item_bytes = array.itemsize();
   auto* data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(array.data()));
   const bool aligned = reinterpret_cast<uintptr_t>(data) % item_bytes == 0;
-  // A method may write to an input that it does not copy.
+  // A method may write to an input that it does not copy, so read-only arrays are copied here.
   const bool usable = aligned && (writable || method.is_copied) &&
                       (n_bytes == 0 || is_dense(sizes, strides, order));
   const bool is_bool = type == aten::ScalarType::Bool;
-  // The runtime refuses what does not fit before it looks at any byte.
+  // A tensor that does not fit is passed as it is: the runtime refuses it without reading its
+  // elements.
   if (!method.fits || (usable && !(is_bool && !are_booleans(data, n_bytes)))) {
     borrowed_.push_back(std::move(array));
   } else {

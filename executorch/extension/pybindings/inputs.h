@@ -26,10 +26,10 @@ class Inputs {
  public:
   Inputs() = default;
 
-  /// `items`: one sequence, or a single value standing for a sequence of one. Throws RuntimeError
-  /// for another number of them than the method takes, TypeError or ValueError naming the input
-  /// that is nothing it could take; dtypes and sizes are the runtime's to check, which refuses
-  /// tensors that do not fit without looking at their elements.
+  /// `items`: one sequence, or a single value that stands for a sequence of one. Throws
+  /// RuntimeError for another number of items than the method takes; TypeError or ValueError, with
+  /// the input, for an object that is no value. The runtime checks dtypes and sizes itself, without
+  /// reading elements of tensors that do not fit.
   Inputs(const runtime::MethodMeta& meta, nanobind::handle items);
 
   const std::vector<runtime::EValue>& values() const { return values_; }
@@ -50,8 +50,8 @@ class Inputs {
 /// references; created and destroyed under the GIL.
 class NamedArrays {
  public:
-  /// Throws TypeError or ValueError, with `what` and the key, for what is no array in CPU memory, or
-  /// has gaps; with `written` also for one that may only be read.
+  /// Throws TypeError or ValueError, with `what` and the key, for values that are no arrays in CPU
+  /// memory or that have gaps; with `written`, also for read-only arrays.
   NamedArrays(const char* what, nanobind::dict arrays, bool written);
 
   const std::map<std::string_view, aten::Tensor>& tensors() const { return tensors_; }

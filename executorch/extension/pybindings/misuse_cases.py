@@ -322,152 +322,159 @@ def files() -> Cases:
     }
 
 
-def fine() -> Cases:
-    """What is allowed, though unusual: raises Fine when it went well."""
+class Fine(Exception):
+    """What an allowed case raises when it went well."""
 
-    class Fine(Exception):
-        pass
 
-    def checked(f: Callable[[], bool]) -> Callable[[], None]:
-        def run() -> None:
-            assert f()
-            raise Fine
+def checked(f: Callable[[], bool]) -> Callable[[], None]:
+    def run() -> None:
+        assert f()
+        raise Fine
 
-        return run
+    return run
 
-    def booleans() -> bool:
-        x = np.array([0, 1, 2, 255], np.uint8).view(np.bool_)
-        expected = np.array([0, 1, 1, 1], np.uint8)
-        method = load("logical")
-        outputs = [*method.call([x]), *method.call([x], clone_outputs=False)]
-        found = [np.asarray(y).view(np.uint8) for y in (outputs[0], outputs[2])]
-        return all(np.array_equal(y, expected) for y in found)
 
-    def handed_on() -> bool:
-        """An output that is an input, whose owner is gone."""
-        method = load("handed_on")
-        x = np.full((256, 256), 7, np.float32)
-        (y,) = method.call([x], clone_outputs=False)
-        method.call([np.zeros((256, 256), np.float32)])
-        del x, method
-        np.zeros((256, 256), np.float32)[:] = 1
-        return bool((y == 7).all())
+def booleans() -> bool:
+    x = np.array([0, 1, 2, 255], np.uint8).view(np.bool_)
+    expected = np.array([0, 1, 1, 1], np.uint8)
+    method = load("logical")
+    outputs = [*method.call([x]), *method.call([x], clone_outputs=False)]
+    found = [np.asarray(y).view(np.uint8) for y in (outputs[0], outputs[2])]
+    return all(np.array_equal(y, expected) for y in found)
 
-    def both(a: float, b: float) -> list[np.ndarray]:
-        return [np.full((256, 256), value, np.float32) for value in (a, b)]
 
-    def refused_midway() -> bool:
-        """The first input is another already, and its owner is gone."""
-        method = load("both")
-        method.call(both(1, 2))
-        try:
-            method.set_inputs([both(3, 0)[0], np.zeros((9, 9), np.float32)])
-        except RuntimeError:
-            np.zeros((256, 256), np.float32)[:] = 9
-            x, y, view = method.get_outputs()
-            return bool((x == 3).all() and (y == 2).all() and (view == 1).all())
-        return False
+def handed_on() -> bool:
+    """An output that is an input, whose owner is gone."""
+    method = load("handed_on")
+    x = np.full((256, 256), 7, np.float32)
+    (y,) = method.call([x], clone_outputs=False)
+    method.call([np.zeros((256, 256), np.float32)])
+    del x, method
+    np.zeros((256, 256), np.float32)[:] = 1
+    return bool((y == 7).all())
 
-    def not_run_yet() -> bool:
-        """Views of the inputs of the last run, which others have replaced."""
-        method = load("viewed")
-        method.call(both(1, 2))
-        method.set_inputs(both(3, 4))
+
+def both(a: float, b: float) -> list[np.ndarray]:
+    return [np.full((256, 256), value, np.float32) for value in (a, b)]
+
+
+def refused_midway() -> bool:
+    """The first input is another already, and its owner is gone."""
+    method = load("both")
+    method.call(both(1, 2))
+    try:
+        method.set_inputs([both(3, 0)[0], np.zeros((9, 9), np.float32)])
+    except RuntimeError:
         np.zeros((256, 256), np.float32)[:] = 9
         x, y, view = method.get_outputs()
-        results = (x == 3).all() and (y == 4).all() and (view == 1).all()
-        method.execute()
-        return bool(results and (method.get_outputs()[2] == 3).all())
+        return bool((x == 3).all() and (y == 2).all() and (view == 1).all())
+    return False
 
-    def kept_results() -> bool:
-        """Results over memory that the bindings lent, after calls that took other memory."""
-        method = load("both")
-        results = [method.call(both(i, -i), clone_outputs=False) for i in range(5)]
-        del method
-        return all(bool((x == i).all() and (y == -i).all()) for i, (x, y, _) in enumerate(results))
 
-    def constant() -> bool:
-        """Memory that is mapped for reading only."""
-        method = portable_lib._load_program(str(folder() / "constant.pte")).load_method("forward")
-        outputs = method.call([np.ones(3, np.float32)], clone_outputs=False)
-        for y in outputs:
-            y[:] = 5
-        return np.array_equal(method.call([np.ones(3, np.float32)])[1], np.arange(3))
+def not_run_yet() -> bool:
+    """Views of the inputs of the last run, which others have replaced."""
+    method = load("viewed")
+    method.call(both(1, 2))
+    method.set_inputs(both(3, 4))
+    np.zeros((256, 256), np.float32)[:] = 9
+    x, y, view = method.get_outputs()
+    results = (x == 3).all() and (y == 4).all() and (view == 1).all()
+    method.execute()
+    return bool(results and (method.get_outputs()[2] == 3).all())
 
-    def threads() -> bool:
-        method, errors = load(), []
 
-        def work() -> None:
-            try:
-                for i in range(50):
-                    method.call([X * i, X])
-                    method.set_inputs([X, X])
-                    method.get_outputs()
-                    method._value(i % 3)
-            except Exception as error:
-                errors.append(error)
+def kept_results() -> bool:
+    """Results over memory that the bindings lent, after calls that took other memory."""
+    method = load("both")
+    results = [method.call(both(i, -i), clone_outputs=False) for i in range(5)]
+    del method
+    return all(bool((x == i).all() and (y == -i).all()) for i, (x, y, _) in enumerate(results))
 
-        workers = [threading.Thread(target=work) for _ in range(4)]
-        [w.start() for w in workers]
-        [w.join() for w in workers]
-        return not errors
 
-    def bundle_in_threads() -> bool:
-        bundle = portable_lib._load_bundled_program_from_buffer(
-            (folder() / "bundle.bpte").read_bytes()
-        )
-        results: list[Any] = []
+def constant() -> bool:
+    """Memory that is mapped for reading only."""
+    method = portable_lib._load_program(str(folder() / "constant.pte")).load_method("forward")
+    outputs = method.call([np.ones(3, np.float32)], clone_outputs=False)
+    for y in outputs:
+        y[:] = 5
+    return np.array_equal(method.call([np.ones(3, np.float32)])[1], np.arange(3))
 
-        def work() -> None:
-            results.append(bundle.verify_result_with_bundled_expected_output("forward", 0)[0].sum())
 
-        workers = [threading.Thread(target=work) for _ in range(8)]
-        [w.start() for w in workers]
-        [w.join() for w in workers]
-        return len(results) == 8
+def threads() -> bool:
+    method, errors = load(), []
 
-    def run_in_a_warning() -> bool:
-        """A dump that does not hold all values warns; who is told may use the method."""
-        import warnings
+    def work() -> None:
+        try:
+            for i in range(50):
+                method.call([X * i, X])
+                method.set_inputs([X, X])
+                method.get_outputs()
+                method._value(i % 3)
+        except Exception as error:
+            errors.append(error)
 
-        loaded = portable_lib._load_program_from_buffer(
-            program(), enable_etdump=True, debug_buffer_size=16
-        )
-        method = loaded.load_method("forward")
-        method.call([X, X])
-        told = []
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    return not errors
 
-        def show(*_: Any, **__: Any) -> None:
-            told.append(method.call([X, X])[0])
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.showwarning = show
-            loaded.write_etdump_result_to_file(str(folder() / "dump"), str(folder() / "values"))
-        return len(told) == 1
+def bundle_in_threads() -> bool:
+    bundle = portable_lib._load_bundled_program_from_buffer((folder() / "bundle.bpte").read_bytes())
+    results: list[Any] = []
 
-    def threads_reset() -> bool:
-        portable_lib._unsafe_reset_threadpool(0)
-        good = np.array_equal(load().call([X, X])[0], 3 * X)
-        portable_lib._unsafe_reset_threadpool(2)
-        return good and portable_lib._threadpool_get_thread_count() == 2
+    def work() -> None:
+        results.append(bundle.verify_result_with_bundled_expected_output("forward", 0)[0].sum())
 
-    cases = {
-        f.__name__: f
-        for f in (
-            booleans,
-            handed_on,
-            refused_midway,
-            not_run_yet,
-            kept_results,
-            constant,
-            threads,
-            bundle_in_threads,
-            run_in_a_warning,
-            threads_reset,
-        )
-    }
-    return {f"fine: {name}": checked(f) for name, f in cases.items()}
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    return len(results) == 8
+
+
+def run_in_a_warning() -> bool:
+    """A dump that does not hold all values warns; who is told may use the method."""
+    import warnings
+
+    loaded = portable_lib._load_program_from_buffer(
+        program(), enable_etdump=True, debug_buffer_size=16
+    )
+    method = loaded.load_method("forward")
+    method.call([X, X])
+    told = []
+
+    def show(*_: Any, **__: Any) -> None:
+        told.append(method.call([X, X])[0])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        loaded.write_etdump_result_to_file(str(folder() / "dump"), str(folder() / "values"))
+    return len(told) == 1
+
+
+def threads_reset() -> bool:
+    portable_lib._unsafe_reset_threadpool(0)
+    good = np.array_equal(load().call([X, X])[0], 3 * X)
+    portable_lib._unsafe_reset_threadpool(2)
+    return good and portable_lib._threadpool_get_thread_count() == 2
+
+
+def fine() -> Cases:
+    """What is allowed, though unusual: raises Fine when it went well."""
+    cases = (
+        booleans,
+        handed_on,
+        refused_midway,
+        not_run_yet,
+        kept_results,
+        constant,
+        threads,
+        bundle_in_threads,
+        run_in_a_warning,
+        threads_reset,
+    )
+    return {f"fine: {f.__name__}": checked(f) for f in cases}
 
 
 def all_cases() -> Iterator[tuple[str, Callable[[], Any]]]:

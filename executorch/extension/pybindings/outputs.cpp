@@ -18,14 +18,14 @@ using runtime::EValue;
 
 namespace {
 
-/// Whether Python may write to it, as it may to every array: not to a constant, which may be mapped
-/// for reading only.
+/// Whether a tensor may be aliased: Python may write to every array, but a constant may be mapped
+/// read-only.
 bool may_be_aliased(const aten::Tensor& tensor) {
   const LogCapture quiet(LogCapture::kDropped);
   return runtime::internal::writable_data(tensor).ok();
 }
 
-/// A copy. Bytes of type Bool become 0 and 1, as Python takes them to be.
+/// Copies a tensor. Bytes of type Bool become 0 or 1, which Python relies on.
 AlignedBytes copy_elements(const aten::Tensor& tensor) {
   const auto* const from = static_cast<const std::byte*>(tensor.const_data_ptr());
   const size_t n_bytes = tensor.nbytes();

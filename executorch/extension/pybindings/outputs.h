@@ -21,12 +21,12 @@ using AlignedBytes = std::unique_ptr<std::byte[], AlignedDelete>;
 
 /// Uninitialised memory at a 64-byte boundary; `size` may be 0.
 inline AlignedBytes aligned_bytes(size_t size) {
-  // The aligned operator new rounds up without looking.
+  // operator new rounds the size up to the alignment without checking for overflow.
   if (size > PTRDIFF_MAX) throw std::bad_alloc();
   return AlignedBytes(static_cast<std::byte*>(::operator new[](size, std::align_val_t{64})));
 }
 
-/// A tensor result between the runtime and Python.
+/// A tensor result that has left the runtime and is not yet a Python object.
 struct TensorOutput {
   aten::ScalarType type;
   std::vector<size_t> sizes;
@@ -35,16 +35,16 @@ struct TensorOutput {
   AlignedBytes owned;  // null when `data` is the method's memory
 };
 
-/// One result of a method, no longer tied to the runtime unless it aliases its memory.
+/// One result of a method. Independent of the runtime, unless it aliases the method's memory.
 struct Output {
   std::variant<std::monostate, bool, int64_t, double, std::string, TensorOutput,
                std::vector<Output>>
       value;
 };
 
-/// Takes a result out of the runtime; with `clone`, tensors are copied, as constants always are.
-/// Needs no GIL. Throws std::runtime_error for a value that cannot leave: a list with an unset
-/// element, a tensor without memory.
+/// Converts a value of the runtime. With `clone`, tensors are copied; tensors of constants always
+/// are. Needs no GIL. Throws std::runtime_error for a list with an unset element and for a tensor
+/// without memory.
 Output detach(const runtime::EValue& value, bool clone);
 
 /// The Python object of a result. Tensors become torch.Tensor when torch is imported in this

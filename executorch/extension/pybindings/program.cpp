@@ -89,7 +89,7 @@ Method& load(Module& module, std::mutex& mutex, const std::string& name,
 #pragma GCC diagnostic pop
 }
 
-/// What keeps results alive that alias memory: the method's, or what it was lent.
+/// Keeps alive what results alias: the method and the memory that was lent to it.
 template <class T>
 nb::object keeper(nb::handle owner, std::vector<T> lent) {
   auto held = std::make_unique<std::vector<T>>(std::move(lent));
@@ -192,7 +192,7 @@ void Runner::give(const std::shared_ptr<Inputs>& inputs) {
     const EValue& value = inputs->values()[i];
     log.check(method_.set_input(value, i), name_ + ": input " + std::to_string(i));
     if (!value.isTensor()) continue;
-    // What is planned has a bound; without one it is read where it lies.
+    // The method copies planned inputs; others are used in place and have to be kept alive.
     const auto info = meta.input_tensor_meta(i);
     if (!info.ok() || !info->is_memory_planned()) {
       lend(value.toTensor().const_data_ptr(), value.toTensor().nbytes(), inputs);
@@ -213,7 +213,7 @@ std::vector<Runner::Lent> Runner::take_back() {
   for (const EValue& value : method_.values()) {
     if (!value.isTensor()) continue;
     const auto* const at = static_cast<const std::byte*>(value.toTensor().const_data_ptr());
-    // The last that was lent there: where the same memory was lent before, it holds that as well.
+    // Search from the end: if the same memory was lent several times, the last entry suffices.
     const auto last = std::find_if(lent_.rbegin(), lent_.rend(), [at](const Lent& lent) {
       return !std::less<>()(at, lent.begin) && std::less<>()(at, lent.begin + lent.n_bytes);
     });

@@ -29,7 +29,7 @@ struct Source {
 /// share. Throws FileNotFoundError or RuntimeError when it cannot be loaded.
 class LoadedProgram {
  public:
-  /// `recording` is of everything that its methods do; may be null.
+  /// `recording` records everything that the program's methods do; may be null.
   LoadedProgram(Source source, runtime::Program::Verification verification,
                 std::unique_ptr<Recording> recording = nullptr);
 
@@ -37,7 +37,8 @@ class LoadedProgram {
   Recording& recording() const;
   bool has_recording() const { return recording_ != nullptr; }
   runtime::EventTracer* tracer() const { return has_recording() ? recording_->tracer() : nullptr; }
-  /// What runs of a method take turns by: `own`, or one for all that is recorded.
+  /// The mutex that a method's runs hold: the recording's if there is one, since all methods share
+  /// it, else `own`.
   std::mutex& turns(std::mutex& own) const { return has_recording() ? recording_->mutex() : own; }
   const Source& source() const { return source_; }
 
@@ -57,8 +58,9 @@ class LoadedProgram {
   std::shared_ptr<runtime::Program> program_;
 };
 
-/// One loaded method of `module`, and what Python lends it between calls. Calls from several
-/// threads run one after the other (`mutex`); none holds the GIL while the runtime works.
+/// One loaded method of `module`, and the memory that Python objects lend it between calls. Calls
+/// from several threads run one after the other (`mutex`); none holds the GIL while the runtime
+/// works.
 class Runner {
  public:
   Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer);
@@ -75,8 +77,8 @@ class Runner {
                               nanobind::handle owner);
   nanobind::object attribute(const std::string& attribute_name, nanobind::handle owner);
 
-  /// Runs one instruction of the program; false where a rewriter left it out. Nothing at the end,
-  /// from which the next step begins anew.
+  /// Runs one instruction. `ran` is false for an instruction that fusion replaced. Returns nothing
+  /// at the end; the next call then starts from the beginning.
   struct Step {
     size_t chain;
     size_t instruction;
@@ -86,12 +88,12 @@ class Runner {
   bool origin(size_t chain, size_t instruction, runtime::InstructionOrigin& out) const {
     return method_.instruction_origin(chain, instruction, out);
   }
-  /// The value of that number in the program as it is now, copied.
+  /// A copy of the value with that index as it is now.
   nanobind::object value(size_t index, nanobind::handle owner);
 
  private:
-  /// Memory that a value of the method may lie in: of an input that is not copied, or of an output
-  /// that the program does not place.
+  /// Memory outside of the method that its values may point to: an input that is used without a
+  /// copy, or an output that is not planned.
   struct Lent {
     const std::byte* begin;
     size_t n_bytes;
@@ -99,10 +101,11 @@ class Runner {
     bool is_used;  // while take_back() looks
   };
 
-  // These want the mutex held and the GIL released.
+  // To be called with the mutex held and the GIL released.
   void give(const std::shared_ptr<Inputs>& inputs);
   void lend(const void* begin, size_t n_bytes, std::shared_ptr<void> owner);
-  /// What no value lies in any more. To be destroyed under the GIL, without the mutex.
+  /// Returns the lent memory that no value points to any more. To be destroyed with the GIL held,
+  /// and without the mutex.
   std::vector<Lent> take_back();
   void provide_outputs();
   void run();
@@ -126,7 +129,8 @@ class MethodHandle {
         runner_(*module_, program_->turns(mutex_), name, program_->tracer()) {}
 
   Runner& runner() { return runner_; }
-  /// Of an instruction; with `operation`, of what the delegate called there reports by that name.
+  /// The origin of an instruction, or, with `operation`, of the operation that the delegate called
+  /// there reports by that name.
   bool origin(size_t chain, size_t instruction, const std::string& operation,
               runtime::InstructionOrigin& out) const {
     if (operation.empty()) return runner_.origin(chain, instruction, out);
@@ -142,8 +146,8 @@ class MethodHandle {
   Runner runner_;
 };
 
-/// ExecuTorchModule: every method of a program, loaded; they share state where the program was
-/// planned for it.
+/// ExecuTorchModule: all methods of a program, loaded. They share state if the program was planned
+/// that way.
 class ModuleHandle {
  public:
   explicit ModuleHandle(std::shared_ptr<LoadedProgram> program);
@@ -153,8 +157,8 @@ class ModuleHandle {
   /// Throws RuntimeError for an unknown name.
   Runner& runner(const std::string& name);
 
-  /// Where a training method's outputs are. Throws RuntimeError for another method, and where its
-  /// parameters cannot be trained.
+  /// Where gradients and parameters are among a training method's outputs. Throws RuntimeError for
+  /// another method, and where its parameters cannot be trained.
   training::internal::JointOutputs joint_outputs(const std::string& name);
 
  private:

@@ -220,54 +220,98 @@ TEST_F(Linalg, SingularValuesOfManyRowsStillMakeTheMatrix) {
   }
 }
 
-// Of sizes on both sides of where blocks are divided, and of none of the shapes that divide evenly.
-TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
-  std::mt19937 random(0);
-  std::normal_distribution<double> normal;
-  using Numbers = std::vector<double>;
-  const auto multiply = [](const Numbers& a, const Numbers& b, size_t n, size_t k, size_t m) {
-    Numbers c(n * m);
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t p = 0; p < k; ++p) {
-        for (size_t j = 0; j < m; ++j) c[i * m + j] += a[i * k + p] * b[p * m + j];
-      }
-    }
-    return c;
-  };
-  const auto transpose = [](const Numbers& a, size_t n, size_t m) {  // of n rows
-    Numbers t(n * m);
-    for (size_t i = 0; i < n * m; ++i) t[i % m * n + i / m] = a[i];
-    return t;
-  };
-  const auto expect_near = [](const Numbers& got, const Numbers& expected, double bound) {
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
-  };
-  const auto numbers_of = [](const Tensor& t) {
-    const double* data = t.const_data_ptr<double>();
-    return Numbers(data, data + t.numel());
-  };
-  for (const auto& [rows, columns] : std::vector<std::pair<int32_t, int32_t>>{
-           {31, 31}, {33, 33}, {64, 65}, {200, 200}, {131, 70}, {70, 131}, {300, 20}, {20, 300}}) {
-    const auto n = static_cast<size_t>(rows), m = static_cast<size_t>(columns), k = std::min(n, m);
-    Numbers data(n * m);
-    for (double& x : data) x = normal(random);
-    const double bound = 1e-13 * static_cast<double>(n + m);
-    Tensor a = doubles.make({rows, columns}, data);
+using Numbers = std::vector<double>;
 
-    Tensor q = doubles.zeros({rows, static_cast<int32_t>(k)});
-    Tensor r = doubles.zeros({static_cast<int32_t>(k), columns});
+// a has n rows of k numbers, b k rows of m.
+Numbers multiply(const Numbers& a, const Numbers& b, size_t n, size_t k, size_t m) {
+  Numbers c(n * m);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t p = 0; p < k; ++p) {
+      for (size_t j = 0; j < m; ++j) c[i * m + j] += a[i * k + p] * b[p * m + j];
+    }
+  }
+  return c;
+}
+Numbers transpose(const Numbers& a, size_t n, size_t m) {  // of n rows
+  Numbers t(n * m);
+  for (size_t i = 0; i < n * m; ++i) t[i % m * n + i / m] = a[i];
+  return t;
+}
+Numbers identity(size_t n) {
+  Numbers ones(n * n);
+  for (size_t i = 0; i < n; ++i) ones[i * n + i] = 1;
+  return ones;
+}
+Numbers numbers_of(const Tensor& t) {
+  const double* data = t.const_data_ptr<double>();
+  return Numbers(data, data + t.numel());
+}
+void expect_near(const Numbers& got, const Numbers& expected, double bound) {
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
+}
+
+struct Matrix {
+  int32_t rows, columns;
+  Numbers data;
+  size_t n() const { return static_cast<size_t>(rows); }
+  size_t m() const { return static_cast<size_t>(columns); }
+  size_t k() const { return std::min(n(), m()); }
+  double bound() const { return 1e-13 * static_cast<double>(n() + m()); }
+};
+
+// Sizes on both sides of where blocks are divided, and none of the shapes that divide evenly.
+class LinalgOfLargeMatrices : public Linalg {
+ protected:
+  using Sizes = std::vector<std::pair<int32_t, int32_t>>;
+
+  std::vector<Matrix> random_matrices(const Sizes& sizes) {
+    std::mt19937 random(0);
+    std::normal_distribution<double> normal;
+    std::vector<Matrix> matrices;
+    for (const auto& [rows, columns] : sizes) {
+      Matrix& matrix = matrices.emplace_back(Matrix{rows, columns, {}});
+      matrix.data.resize(matrix.n() * matrix.m());
+      for (double& x : matrix.data) x = normal(random);
+    }
+    return matrices;
+  }
+  Tensor make(const Matrix& matrix) {
+    return doubles.make({matrix.rows, matrix.columns}, matrix.data);
+  }
+  // The product with the transpose, plus the identity.
+  static Numbers positive(const Matrix& matrix) {
+    const size_t n = matrix.n();
+    Numbers product = multiply(matrix.data, transpose(matrix.data, n, n), n, n, n);
+    for (size_t i = 0; i < n; ++i) product[i * n + i] += 1;
+    return product;
+  }
+
+  const Sizes squares_ = {{31, 31}, {33, 33}, {200, 200}};
+  const Sizes all_ = {{31, 31},  {33, 33},  {64, 65},  {200, 200},
+                      {131, 70}, {70, 131}, {300, 20}, {20, 300}};
+};
+
+TEST_F(LinalgOfLargeMatrices, OrthogonalColumnsAndATriangleMultiplyToTheMatrix) {
+  for (const Matrix& matrix : random_matrices(all_)) {
+    const size_t n = matrix.n(), m = matrix.m(), k = matrix.k();
+    Tensor a = make(matrix);
+    Tensor q = doubles.zeros({matrix.rows, static_cast<int32_t>(k)});
+    Tensor r = doubles.zeros({static_cast<int32_t>(k), matrix.columns});
     ASSERT_EQ(error_of([&](auto& ctx) { linalg_qr_out(ctx, a, "reduced", q, r); }), Error::Ok);
-    const Numbers columns_of_q = numbers_of(q), triangle = numbers_of(r);
-    expect_near(multiply(columns_of_q, triangle, n, k, m), data, bound);
-    Numbers identity(k * k);
-    for (size_t i = 0; i < k; ++i) identity[i * k + i] = 1;
-    expect_near(multiply(transpose(columns_of_q, n, k), columns_of_q, k, n, k), identity, bound);
+    const Numbers columns = numbers_of(q), triangle = numbers_of(r);
+    expect_near(multiply(columns, triangle, n, k, m), matrix.data, matrix.bound());
+    expect_near(multiply(transpose(columns, n, k), columns, k, n, k), identity(k), matrix.bound());
     for (size_t i = 0; i < k * m; ++i) {
       ASSERT_TRUE(i / m <= i % m || triangle[i] == 0) << i;
     }
+  }
+}
 
-    Tensor lu = doubles.zeros({rows, columns}), pivots = ints.zeros({static_cast<int32_t>(k)});
-    Tensor info = ints.zeros({});
+TEST_F(LinalgOfLargeMatrices, LowerAndUpperFactorMultiplyToTheRowsInThePivotsOrder) {
+  for (const Matrix& matrix : random_matrices(all_)) {
+    const size_t n = matrix.n(), m = matrix.m(), k = matrix.k();
+    Tensor a = make(matrix), lu = doubles.zeros({matrix.rows, matrix.columns});
+    Tensor pivots = ints.zeros({static_cast<int32_t>(k)}), info = ints.zeros({});
     ASSERT_EQ(
         error_of([&](auto& ctx) { linalg_lu_factor_ex_out(ctx, a, true, true, lu, pivots, info); }),
         Error::Ok);
@@ -278,54 +322,74 @@ TEST_F(Linalg, FactorsOfLargeMatricesMultiplyToTheMatrix) {
       ASSERT_LE(std::fabs(lower[i]), 1);
     }
     for (size_t i = 0; i < k * m; ++i) upper[i] = i / m > i % m ? 0 : both[i];
-    Numbers swapped = data;
+    Numbers swapped = matrix.data;
     for (size_t i = 0; i < k; ++i) {
       const size_t other = static_cast<size_t>(pivots.const_data_ptr<int32_t>()[i]) - 1;
       if (other == i) continue;
       std::swap_ranges(&swapped[i * m], &swapped[i * m] + m, &swapped[other * m]);
     }
-    expect_near(multiply(lower, upper, n, k, m), swapped, bound);
-    if (n != m) continue;
+    expect_near(multiply(lower, upper, n, k, m), swapped, matrix.bound());
+  }
+}
 
-    Tensor inverse = doubles.zeros({rows, rows}), l = doubles.zeros({rows, rows});
+TEST_F(LinalgOfLargeMatrices, AMatrixTimesItsInverseIsTheIdentity) {
+  for (const Matrix& matrix : random_matrices(squares_)) {
+    const size_t n = matrix.n();
+    Tensor a = make(matrix), info = ints.zeros({});
+    Tensor inverse = doubles.zeros({matrix.rows, matrix.rows});
     ASSERT_EQ(error_of([&](auto& ctx) { linalg_inv_ex_inverse(ctx, a, true, inverse, info); }),
               Error::Ok);
-    expect_near(multiply(data, numbers_of(inverse), n, n, n), identity, 1e3 * bound);
-    Numbers positive = multiply(data, transpose(data, n, n), n, n, n);
-    for (size_t i = 0; i < n; ++i) positive[i * n + i] += 1;
-    for (const bool upper_factor : {false, true}) {
-      Tensor p = doubles.make({rows, rows}, positive);
-      ASSERT_EQ(
-          error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, upper_factor, true, l, info); }),
-          Error::Ok);
-      const Numbers factor = numbers_of(l), transposed = transpose(factor, n, n);
-      const Numbers product = upper_factor ? multiply(transposed, factor, n, n, n)
-                                           : multiply(factor, transposed, n, n, n);
-      expect_near(product, positive, 100 * bound);
+    expect_near(multiply(matrix.data, numbers_of(inverse), n, n, n), identity(n),
+                1e3 * matrix.bound());
+  }
+}
 
-      Tensor x = doubles.zeros({rows, rows});
+TEST_F(LinalgOfLargeMatrices, CholeskyFactorsMultiplyToTheMatrixAndSolve) {
+  for (const Matrix& matrix : random_matrices(squares_)) {
+    const size_t n = matrix.n();
+    const double bound = 100 * matrix.bound();
+    const Numbers product = positive(matrix);
+    Tensor a = make(matrix), info = ints.zeros({});
+    Tensor l = doubles.zeros({matrix.rows, matrix.rows});
+    Tensor x = doubles.zeros({matrix.rows, matrix.rows});
+    for (const bool upper : {false, true}) {
+      Tensor p = doubles.make({matrix.rows, matrix.rows}, product);
+      ASSERT_EQ(error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, upper, true, l, info); }),
+                Error::Ok);
+      const Numbers factor = numbers_of(l), transposed = transpose(factor, n, n);
+      expect_near(
+          upper ? multiply(transposed, factor, n, n, n) : multiply(factor, transposed, n, n, n),
+          product, bound);
       for (const bool left : {false, true}) {
         ASSERT_EQ(error_of([&](auto& ctx) {
-                    linalg_solve_triangular_out(ctx, l, a, upper_factor, left, false, x);
+                    linalg_solve_triangular_out(ctx, l, a, upper, left, false, x);
                   }),
                   Error::Ok);
         const Numbers solved = numbers_of(x);
         expect_near(left ? multiply(factor, solved, n, n, n) : multiply(solved, factor, n, n, n),
-                    data, 100 * bound);
+                    matrix.data, bound);
       }
     }
-    // The pivot that fails is told by its place in the whole matrix.
-    positive[(n - 2) * n + n - 2] = -1;
-    Tensor p = doubles.make({rows, rows}, positive);
-    ASSERT_EQ(error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, false, false, l, info); }),
-              Error::Ok);
-    EXPECT_EQ(info.const_data_ptr<int32_t>()[0], rows - 1);
-    Numbers singular = data;
+  }
+}
+
+TEST_F(LinalgOfLargeMatrices, APivotThatFailsIsToldByItsPlaceInTheWholeMatrix) {
+  for (const Matrix& matrix : random_matrices(squares_)) {
+    const size_t n = matrix.n();
+    Tensor info = ints.zeros({}), result = doubles.zeros({matrix.rows, matrix.rows});
+    Numbers indefinite = positive(matrix);
+    indefinite[(n - 2) * n + n - 2] = -1;
+    Tensor p = doubles.make({matrix.rows, matrix.rows}, indefinite);
+    ASSERT_EQ(
+        error_of([&](auto& ctx) { linalg_cholesky_ex_L(ctx, p, false, false, result, info); }),
+        Error::Ok);
+    EXPECT_EQ(info.const_data_ptr<int32_t>()[0], matrix.rows - 1);
+    Numbers singular = matrix.data;
     for (size_t i = 0; i < n; ++i) singular[i * n + n - 1] = 0;
-    Tensor z = doubles.make({rows, rows}, singular);
-    ASSERT_EQ(error_of([&](auto& ctx) { linalg_inv_ex_inverse(ctx, z, false, inverse, info); }),
+    Tensor z = doubles.make({matrix.rows, matrix.rows}, singular);
+    ASSERT_EQ(error_of([&](auto& ctx) { linalg_inv_ex_inverse(ctx, z, false, result, info); }),
               Error::Ok);
-    EXPECT_EQ(info.const_data_ptr<int32_t>()[0], rows);
+    EXPECT_EQ(info.const_data_ptr<int32_t>()[0], matrix.rows);
   }
 }
 

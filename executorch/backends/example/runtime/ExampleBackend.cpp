@@ -12,7 +12,6 @@ using executorch::backends::example::read_compiler_demo;
 using executorch::backends::example::read_example;
 using executorch::backends::example::Steps;
 using executorch::runtime::ArrayRef;
-using executorch::runtime::Backend;
 using executorch::runtime::BackendExecutionContext;
 using executorch::runtime::BackendInitContext;
 using executorch::runtime::BackendInterface;

@@ -73,7 +73,7 @@ def _leaky_relu(to: Lowering, node: Node) -> None:
 
 def _not_elu(node: Node) -> str | None:
     scales = (argument(node, "scale"), argument(node, "input_scale"))
-    return None if scales == (1, 1) else "an ELU with scales"
+    return None if scales == (1, 1) else "an ELU with scale or input_scale other than 1"
 
 
 @lowers(aten.elu.default, unless=_not_elu)
@@ -86,7 +86,7 @@ def _not_prelu(node: Node) -> str | None:
     if not slope.meta.get("is_constant"):
         return "slopes that are not constant"
     if tensor_of(x).dim() not in (2, 3, 4):
-        return "a PReLU whose channels are not those of rows, signals or images"
+        return "a PReLU of another rank than 2, 3 or 4"
     channels = tensor_of(x).shape[1]
     return None if isinstance(channels, int) else "a symbolic number of channels"
 
@@ -97,7 +97,8 @@ def _not_prelu(node: Node) -> str | None:
     unless=_not_prelu,
 )
 def _prelu(to: Lowering, node: Node) -> None:
-    """Slopes lie along the last dim of the payload's value, where it has the channels."""
+    """Lower a PReLU. The slopes become the last dim of a constant, since values of rank 3 and 4
+    have their channels last in the payload."""
     x, slope = (cast("Node", n) for n in node.args[:2])
     rank, channels = tensor_of(x).dim(), cast("int", tensor_of(x).shape[1])
     nhwc = rank > 2

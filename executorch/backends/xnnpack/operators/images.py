@@ -37,7 +37,8 @@ BATCH_NORM = aten._native_batch_norm_legit_no_training.default
 
 
 def pair(value: Any, alone: int | None = None) -> list[int]:
-    """Height and width; where only the width is given, the height is `alone`, or the same."""
+    """Height and width from an operator's argument. For a single number, the height is `alone`, or
+    the same number."""
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     if len(values) == 1:
         return [values[0] if alone is None else alone, *values]
@@ -63,7 +64,7 @@ def _not_convolution(node: Node) -> str | None:
 
 @dataclass
 class _Kernel:
-    """The filter with the output channels first, and the bias."""
+    """A convolution's filter, with the output channels first, and its bias."""
 
     filter: Tensor
     bias: Tensor | None
@@ -144,7 +145,8 @@ def _convolution(to: Lowering, node: Node) -> None:
 
 
 def _dynamic_convolution(to: Lowering, node: Node, layer: DynamicLayer) -> None:
-    """Of images that are quantized when they are known; a batch norm behind stays by itself."""
+    """Lower a convolution of images that are quantized at run time. A batch norm after it is
+    lowered separately."""
     filter_id = filter_value(to, layer, layer.weights.permute(0, 2, 3, 1))
     bias_id = NO_ID if layer.bias is None else to.payload.constant(layer.bias.float())
     x_id = quantized_image(to, node, layer)
@@ -166,8 +168,8 @@ def _reshaped(to: Lowering, node: Node, x_id: int, shape: list[int], bounds: lis
 
 
 def _window(node: Node, w: Tensor, zeros: Sequence[int] = (0, 0, 0, 0)) -> list[int]:
-    """The fields of a convolution in front of its ids; `w` has the output channels first, `zeros`
-    are added to its padding: left, right, top, bottom."""
+    """The fields of a convolution's node before its ids. `w` has the output channels first; `zeros`
+    (left, right, top, bottom) are added to the padding."""
     stride, padding, dilation, adjustment = (
         pair(argument(node, name), alone)
         for name, alone in _ATTRIBUTES[tensor_of(node).dim()].items()
@@ -180,7 +182,8 @@ def _window(node: Node, w: Tensor, zeros: Sequence[int] = (0, 0, 0, 0)) -> list[
     return fields + (adjustment if argument(node, "transposed") else [0, 0])
 
 
-# By rank of the value; for signals with the height's.
+# By the rank of a value: its window's attributes, and their values for the height of a 1-d
+# convolution, which is lowered as an image of one row.
 _ATTRIBUTES: dict[int, dict[str, int | None]] = {
     3: {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0},
     4: dict.fromkeys(("stride", "padding", "dilation", "output_padding")),
@@ -188,7 +191,7 @@ _ATTRIBUTES: dict[int, dict[str, int | None]] = {
 
 
 def follows_convolution(norm: Node) -> bool:
-    """Whether a batch norm is computed by the weights of the convolution before it."""
+    """Whether a batch norm is folded into the convolution before it."""
     x = norm.args[0]
     return (
         isinstance(x, Node)
@@ -202,13 +205,14 @@ def _not_batch_norm(node: Node) -> str | None:
     if any(isinstance(p, Node) and not p.meta.get("is_constant") for p in node.args[1:5]):
         return "parameters that are not constant"
     if [user.args[1] for user in node.users] != [0]:
-        return "statistics that are used"
+        return "the statistics of the batch norm are read"
     return None
 
 
 @lowers(BATCH_NORM, unless=_not_batch_norm)
 def _batch_norm(to: Lowering, node: Node) -> None:
-    """By itself: a product and a sum, with the channels where the value has them."""
+    """Lower a batch norm that is not folded, as a product and a sum; scale and shift have the
+    channels at the dim where the payload's value has them."""
     x, (result,) = cast("Node", node.args[0]), node.users
     rank, nhwc, dtype = tensor_of(x).dim(), to.is_nhwc(x), tensor_of(node).dtype
     channels = [-1] if nhwc else [-1] + [1] * (rank - 2)

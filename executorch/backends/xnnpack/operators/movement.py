@@ -102,9 +102,9 @@ def _not_slice(node: Node) -> str | None:
     dim = argument(node, "dim") % x.dim()
     start, end = argument(node, "start") or 0, argument(node, "end")
     if not is_static((start, 0 if end is None else end)):
-        return "a part that begins or ends where only the call tells"
+        return "a slice whose start or end is known at run time only"
     if not is_static((x.shape[dim],)) and (start < 0 or not is_static((y.shape[dim],))):
-        return "a part of a symbolic extent that is counted from its end, or reaches there"
+        return "a slice that is counted from, or reaches, the end of a symbolic extent"
     return None
 
 
@@ -125,7 +125,8 @@ def _slice(to: Lowering, node: Node) -> None:
 
 
 def _part(to: Lowering, node: Node, x: Node, result: Node, dim: int, first: int, size: int) -> None:
-    """Of the other dims all: 0 says so where the extent is symbolic."""
+    """Lower a slice along `dim`. It takes the other dims completely: a size of 0 means that for
+    symbolic extents."""
     offsets, sizes = [0] * tensor_of(x).dim(), extents_of(x)
     offsets[dim], sizes[dim] = first, size
     to.emit(node, "StaticSlice", len(sizes), offsets, sizes, to.read(x), to.write(result))
@@ -152,7 +153,7 @@ def _not_select(node: Node) -> str | None:
     x = tensor_of(node.args[0])  # type: ignore[arg-type]
     dim, index = argument(node, "dim") % x.dim(), argument(node, "index")
     if not is_static((index,)) or (index < 0 and not is_static((x.shape[dim],))):
-        return "an index that only the call tells"
+        return "an index that is known at run time only"
     return _not_reshape(node)
 
 
@@ -174,8 +175,8 @@ def _select(to: Lowering, node: Node) -> None:
 def _not_concatenation(node: Node) -> str | None:
     parts = cast("list[Node]", node.args[0])
     if any(tensor_of(p).dim() != tensor_of(node).dim() for p in parts):
-        return "an empty part of another rank"
-    return None if len(parts) > 1 else "a single part"
+        return "an empty tensor of another rank"
+    return None if len(parts) > 1 else "a single tensor"
 
 
 @lowers(aten.cat.default, config="CatConfig", integers="moves", unless=_not_concatenation)

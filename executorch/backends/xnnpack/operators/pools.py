@@ -37,7 +37,7 @@ def _not_pooling(node: Node) -> str | None:
     if any(n > MAX_EXTENT for name in names for n in pair(argument(node, name) or 0)):
         return TOO_LARGE_A_WINDOW
     if tensor_of(node.args[0]).dim() != 4:  # type: ignore[arg-type]
-        return "pooling of another than a batch of images"
+        return "a pooling of other tensors than batches of images"
     return None
 
 
@@ -47,20 +47,20 @@ def _not_max_pooling(node: Node) -> str | None:
     if node.target is aten.max_pool2d_with_indices.default and any(
         u.args[1] != 0 for u in node.users
     ):
-        return "indices of the largest"
+        return "the indices of a max pooling are read"
     if _skips_pixels(argument(node, "kernel_size"), argument(node, "stride")):
-        return "a maximum that skips pixels between its windows, which XNNPACK does not load"
+        return "a max pooling whose stride exceeds its window, which XNNPACK does not load"
     return _not_pooling(node)
 
 
 def _skips_pixels(kernel_size: Any, stride: Any = None) -> bool:
-    """Whether windows are further apart than they are large."""
+    """Whether some stride is larger than the window, so that pixels are skipped."""
     size = pair(kernel_size)
     return any(s < step for s, step in zip(size, pair(stride or size), strict=True))
 
 
 def _stays_whole(node: Node) -> bool:
-    """Of a call of torch's max_pool2d."""
+    """Whether to keep a call of aten.max_pool2d from being decomposed."""
     ceil_mode = len(node.args) > 5 and bool(node.args[5])
     is_computed = not ceil_mode or is_static(tensor_of(node).shape[2:])
     return tensor_of(node).dim() == 4 and is_computed and not _skips_pixels(*node.args[1:3])
@@ -97,13 +97,13 @@ def _max_pool(to: Lowering, node: Node) -> None:
 def _not_average(node: Node) -> str | None:
     padded = any(pair(argument(node, "padding")))
     if argument(node, "divisor_override") or (padded and argument(node, "count_include_pad")):
-        return "an average that counts padding, or has a divisor of its own"
+        return "an average pooling that counts padding, or has a divisor_override"
     return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
 
 
 def _not_average_of_integers(node: Node) -> str | None:
     if any(pair(argument(node, "padding"))) and not argument(node, "count_include_pad"):
-        return "an average of integers that does not count padding"
+        return "an average pooling of integers that does not count padding"
     if prod(pair(argument(node, "kernel_size"))) > MAX_TERMS:
         return TOO_MANY_TERMS
     return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
@@ -130,8 +130,8 @@ def _average(to: Lowering, node: Node) -> None:
 
 
 def _average_integers(to: Lowering, node: Node, x: Node, window: list[int]) -> None:
-    """The payload averages floating-point values only: a convolution of each channel by ones, whose
-    scale divides."""
+    """Lower an average of integers as a depthwise convolution with ones, whose scale is 1 /
+    divisor: XNNPACK's average pooling takes floating-point values only."""
     size, channels = window[4:6], shape_of(x)[1]
     divisor = argument(node, "divisor_override") or size[0] * size[1]
     ones = torch.ones((1, *size, channels), dtype=torch.int8)
@@ -145,9 +145,9 @@ def _not_mean(node: Node) -> str | None:
     x = tensor_of(node.args[0])  # type: ignore[arg-type]
     dims = sorted(d % 4 for d in cast("list[int]", node.args[1]))
     if x.dim() != 4 or dims != [2, 3]:
-        return "only means over the pixels of images"
+        return "a mean over other dims than height and width of images"
     if not argument(node, "keepdim") and not is_static(x.shape[1:2]):
-        return "means without kept dims, of a symbolic number of channels"
+        return "a mean without keepdim over a symbolic number of channels"
     return None
 
 
@@ -167,7 +167,8 @@ def _mean(to: Lowering, node: Node) -> None:
     y_id = to.write(node)
     mean = to.like(y_id, [images, 1, 1, channels])
     transposed = to.like(y_id, [images, channels, 1, 1])
-    # Only the last has the dims of the graph's value, which is compared with what is recorded.
+    # Only the last node gets the debug handle: its result has the dims of the graph's value, which
+    # recorded values are compared with.
     to.payload.node("GlobalAvgPooling2d", x_id, mean, _KEEP_DIMS)
     to.payload.node("StaticTranspose", 4, [0, 3, 1, 2], mean, transposed)
     to.emit(node, "StaticReshape", 2, extents_of(node), transposed, y_id)
@@ -177,9 +178,9 @@ def _not_extreme(node: Node) -> str | None:
     x = tensor_of(node.args[0])  # type: ignore[arg-type]
     dims = _dims(node)
     if x.dim() != 4 or not dims or any(d not in (2, 3) for d in dims):
-        return "only the largest along the height or width of images"
+        return "a maximum over other dims than height and width of images"
     if not argument(node, "keepdim") or not is_static(x.shape[2:]):
-        return "the largest without kept dims, or of symbolic extents"
+        return "a maximum without keepdim, or of an image with symbolic extents"
     return None
 
 
@@ -203,9 +204,9 @@ def _largest(to: Lowering, node: Node, result: Node) -> None:
 def _not_arg_max(node: Node) -> str | None:
     results = {user.args[1] for user in node.users}
     if 0 not in results:
-        return "the index of the largest alone"
+        return "only the indices of a maximum are read"
     if 1 in results and tensor_of(node).dtype != torch.float32:
-        return "indices of the largest exist in float32 only"
+        return "the indices of a maximum exist in float32 only"
     return _not_extreme(node)
 
 

@@ -31,14 +31,14 @@ def _not_linear(node: Node) -> str | None:
     if bias is not None and _is_constant(w) and not _is_constant(bias):
         return "a bias that is not constant"
     if bias is not None and not _is_vector(bias, tensor_of(node).shape[-1]):
-        return "a bias that has not one number for each column"
+        return "a bias without exactly one number for each output"
     if tensor_of(x).dim() < 1 or tensor_of(w).dim() != 2:
         return "weights that are not a matrix"
     return None
 
 
 def _is_vector(bias: Node, n: int) -> bool:
-    """[n], or of constants [1, n]."""
+    """Whether a bias has the shape [n]; a constant may have [1, n]."""
     shape = list(tensor_of(bias).shape)
     return shape == [n] or (shape == [1, n] and _is_constant(bias))
 
@@ -76,7 +76,7 @@ def _linear(to: Lowering, node: Node) -> None:
 
 
 def _weights(to: Lowering, node: Node, w: Node) -> tuple[int, int]:
-    """Value and flags."""
+    """The id of the weights, and the node's flags."""
     by_rows = node.target is aten.linear.default  # [out, in]
     weights = to.constant(w)
     if weights is None:

@@ -27,7 +27,8 @@ def constants_in(program: ExportedProgram) -> Constants:
 
 
 def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLayer], Reasons]:
-    """Layers with their activations' quantization."""
+    """The dynamically quantized layers of a program, and reasons for those that cannot be
+    delegated."""
     constant = constants_in(program)
     found = {node: match(node, constant) for node in program.graph.nodes}
     layers = {n: x for n, x in found.items() if isinstance(x, DynamicLayer)}
@@ -40,7 +41,8 @@ def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLayer], 
 def static_calls(
     program: ExportedProgram, refusal: Callable[[Node, Callable[[Node], str | None]], str | None]
 ) -> tuple[dict[Node, StaticCall], Reasons]:
-    """Calls in integers; `refusal(node, rule)` says why one is not lowered."""
+    """The statically quantized calls of a program, and reasons for those that cannot be delegated;
+    `refusal(node, unless)` gives the partitioner's reasons."""
     constant = constants_in(program)
     calls: dict[Node, StaticCall] = {}
     reasons: Reasons = {}
@@ -63,8 +65,8 @@ def static_calls(
 
 
 def float_weights(program: ExportedProgram) -> dict[Node, Node]:
-    """Layer -> the call that dequantizes its constant weights, which it reads alone: for who wants
-    to compute in floats. They count as constants."""
+    """Layer -> the call that dequantizes its constant weights, if nothing else reads that. Used for
+    partitioners of floating-point calls: the dequantized weights count as constants."""
     constant = constants_in(program)
     found: dict[Node, Node] = {}
     for node in program.graph.nodes:
@@ -83,7 +85,8 @@ def _drop_torn(
     parts: Callable[[Node, object], Iterable[Node]],
     own: Callable[[object], Iterable[Node]],
 ) -> list[Node]:
-    """Remove the calls whose `own` nodes have readers that are parts of none that stays."""
+    """Remove the calls of which an `own` node is also read outside of all remaining calls' `parts`.
+    Returns the removed ones."""
     removed: list[Node] = []
     while True:
         known = {n for node, call in calls.items() for n in parts(node, call)}

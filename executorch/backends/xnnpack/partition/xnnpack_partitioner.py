@@ -115,12 +115,12 @@ class XnnpackPartitioner(Partitioner):
         return PartitionResult(exported_program, tags)
 
     def generate_partitions(self, ep: ExportedProgram) -> list[Partition]:
-        """The groups of calls, each for a delegate."""
+        """The groups of calls; each becomes a delegate."""
         groups = self._groups(ep)
         return [Partition(i, dict.fromkeys(nodes)) for i, nodes in enumerate(groups)]
 
     def generate_per_op_partitions(self, ep: ExportedProgram) -> list[Partition]:
-        """Each call with what it cannot be without."""
+        """A group for each call, with the calls that must be in the same delegate."""
         groups = self._groups(ep, per_op=True)
         return [Partition(i, dict.fromkeys(nodes)) for i, nodes in enumerate(groups)]
 
@@ -134,11 +134,13 @@ class XnnpackPartitioner(Partitioner):
         return acyclic_groups(graph, supported, together)
 
     def _supported(self, program: ExportedProgram) -> tuple[set[Node], list[list[Node]]]:
-        """The calls that have a rule; those that must be in one group."""
+        """The calls that can be delegated, and lists of those that must be in the same delegate."""
         self._program = program
         layers, reasons = dynamic_layers(program)
         if ConfigPrecisionType.DYNAMIC_QUANT not in self.precisions:
-            reasons |= dict.fromkeys(layers, "dynamically quantized calls are not wanted")
+            reasons |= dict.fromkeys(
+                layers, "config_precisions leaves dynamically quantized calls out"
+            )
             layers = {}
         for node in list(layers):
             reason = self._not_configured(node, ConfigPrecisionType.DYNAMIC_QUANT)
@@ -166,7 +168,7 @@ class XnnpackPartitioner(Partitioner):
                 reasons[node] = reason
         for node in frozen.keys() & reasons.keys():
             whole.remove(frozen[node])
-            reasons[frozen[node]] = "integer weights whose reader is not computed in floats"
+            reasons[frozen[node]] = "the layer of these integer weights is not computed in floats"
         together += [[w, node] for node, w in frozen.items() if node not in reasons]
         rows = self._rows(n for n in calls if n not in whole and n not in reasons)
         joined = {n for each in rows for n in each}
@@ -183,7 +185,8 @@ class XnnpackPartitioner(Partitioner):
         return supported, _pairs(supported) + together
 
     def _rows(self, products: Iterable[Node]) -> list[list[Node]]:
-        """Products in floating point, each between the views that its layer needs not."""
+        """For each floating-point product between two views that only join and split dims: view,
+        product, view. The three become one linear layer."""
         if self.configs is not None:
             return []
         found = [(r.join, n, r.split) for n in products if (r := rows_around(n))]
@@ -192,9 +195,9 @@ class XnnpackPartitioner(Partitioner):
     def _torn_attention(
         self, program: ExportedProgram, supported: set[Node], layers: set[Node]
     ) -> set[Node]:
-        """Attentions of which only parts could be taken, but for what belongs to quantized
-        `layers`: the runtime computes them without storing their scores. None where operators were
-        chosen."""
+        """The nodes of attentions of which only a part can be delegated, except those of quantized
+        `layers`. The runtime computes a whole attention without storing its scores. Empty if the
+        partitioner is restricted to some operators."""
         if self.configs is not None or ConfigPrecisionType.FP32 not in self.precisions:
             return set()
         attentions = Attentions(program)
@@ -205,10 +208,10 @@ class XnnpackPartitioner(Partitioner):
         """Why a call is not delegated; None if it is."""
         if is_quantize(node) or is_dequantize(node):
             if ConfigPrecisionType.STATIC_QUANT not in self.precisions:
-                return "statically quantized calls are not wanted"
+                return "config_precisions leaves statically quantized calls out"
             return conversion_refusal(node)
         if ConfigPrecisionType.FP32 not in self.precisions:
-            return "only quantized calls are wanted"
+            return "config_precisions leaves floating-point calls out"
         rule = RULES.get(node.target)
         if rule is None:
             return "XnnpackBackend has no such operator"
@@ -226,7 +229,7 @@ class XnnpackPartitioner(Partitioner):
         )
 
     def _not_configured(self, node: Node, precision: ConfigPrecisionType) -> str | None:
-        """Why the given configs leave the call out."""
+        """Why the call is left out by the partitioner's configs; None if they admit it."""
         if self.configs is None:
             return None
         config = self.configs.get(target_name(node))
@@ -268,7 +271,7 @@ class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
 
 
 def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]:
-    """Each call by itself, with what it cannot be without."""
+    """A group for each call, with the calls that must be in the same delegate."""
     sets = DSJ()
     for node in supported:
         sets.find(node)
@@ -282,7 +285,8 @@ def _apart(supported: set[Node], together: list[list[Node]]) -> list[list[Node]]
 
 
 def _pairs(supported: set[Node]) -> list[list[Node]]:
-    """Batch norms and their convolutions, products and the weights transposed for them."""
+    """Nodes that must be in the same delegate: a convolution and its batch norm, a product and the
+    permutation of its weights."""
     pairs = []
     for node in supported:
         if node.target is BATCH_NORM and follows_convolution(node):

@@ -10,7 +10,7 @@ from torch.fx import GraphModule, Node
 
 aten = torch.ops.aten
 
-# Beyond this a constant is no signal but a mask's "minus infinity".
+# A constant with larger values is a mask's "minus infinity", no activation.
 _LARGEST = 1e4
 
 _MASKING = {aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.where.self}
@@ -33,8 +33,8 @@ def is_dequantization(node: Node) -> bool:
 
 
 def find_weights(graph_module: GraphModule) -> set[Node]:
-    """Nodes that read a tensor, or are computed from such alone, so that their integers can be
-    computed ahead of time. What has integers already is none."""
+    """Nodes that read a constant tensor, or are computed from such nodes only, so that they can be
+    quantized ahead of time. Weights that are quantized already are left out."""
     found: set[Node] = set()
     for node in graph_module.graph.nodes:
         inputs = node.all_input_nodes
@@ -49,7 +49,7 @@ FLOAT32: Types = (torch.float32,)
 
 
 def is_float(node: object, types: Types = FLOAT32) -> bool:
-    """Whether a node's value is a tensor of a type that is quantized, mostly float32 alone."""
+    """Whether a node's value is a tensor of one of the types, which are quantized."""
     return isinstance(node, Node) and _is_float(_value_of(node), types)
 
 
@@ -63,14 +63,15 @@ def _is_float(value: object, types: Types) -> bool:
 
 
 def _has_floats(node: Node, types: Types) -> bool:
-    """Whether a node's value is such a tensor, or several, as of a split."""
+    """Whether a node's value is such a tensor, or several (as of a split)."""
     value = _value_of(node)
     values = value if isinstance(value, (list, tuple)) else [value]
     return all(_is_float(each, types) for each in values)
 
 
 def is_moderate(value: float | Tensor) -> bool:
-    """Whether a constant is finite and of a size that eight bits can hold beside activations."""
+    """Whether a constant is finite, and small enough to be quantized to eight bits together with
+    activations."""
     return bool(torch.as_tensor(value).detach().abs().amax() <= _LARGEST)
 
 

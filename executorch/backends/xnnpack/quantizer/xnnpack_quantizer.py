@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils import (
     propagate_annotation,
 )
 from executorch.exir.graph_module import all_graph_modules
+from executorch.exir.torch_internals import OpOverload, OpOverloadPacket
 
 __all__ = [
     "QuantPattern",
@@ -116,15 +118,16 @@ def _weight_observer(is_qat: bool, is_per_channel: bool) -> Any:
 
 @dataclass
 class _Rule:
-    """Nodes that a setting is for; the first rule that accepts a node decides about it."""
+    """A setting and the nodes that it applies to; the first rule that accepts a node decides."""
 
     accepts: Callable[[Node], bool]
     config: QuantizationConfig | None  # None: these nodes stay as they are
 
 
 class XNNPACKQuantizer(Quantizer):
-    """Annotates what XNNPACK computes in integers. The most special setting decides:
-    module name (the deepest), module type, operator type, then the global one."""
+    """Annotates the operators that XNNPACK computes in integers. For each node, the most specific
+    setting decides: that of the deepest module name, of the module type, of the operator type, the
+    global one."""
 
     def __init__(self) -> None:
         self.global_config: QuantizationConfig | None = None
@@ -134,40 +137,49 @@ class XNNPACKQuantizer(Quantizer):
         self.filter_fn: Callable[[Node], bool] | None = None
 
     def set_global(self, quantization_config: QuantizationConfig) -> XNNPACKQuantizer:
-        """For all nodes that no other setting is for."""
-        self.global_config = quantization_config
+        """Set the configuration of all nodes that no other setting applies to."""
+        self.global_config = _checked(quantization_config)
         return self
 
     def set_operator_type(
         self, operator_type: Any, quantization_config: QuantizationConfig | None
     ) -> XNNPACKQuantizer:
-        """For the calls of one operator, given as overload or packet (`aten.linear`)."""
-        self.operator_type_config[operator_type] = quantization_config
+        """Set the configuration for calls of an operator, an overload or packet (`aten.linear`)."""
+        if not isinstance(operator_type, (OpOverload, OpOverloadPacket)):
+            raise TypeError(
+                "set_operator_type: expected an operator such as torch.ops.aten.linear.default, "
+                f"found {operator_type!r:.80}"
+            )
+        self.operator_type_config[operator_type] = _checked(quantization_config)
         return self
 
     def set_module_type(
         self, module_type: Callable[..., Any], quantization_config: QuantizationConfig | None
     ) -> XNNPACKQuantizer:
-        """For what modules of one class compute, those inside them included."""
-        self.module_type_config[module_type] = quantization_config
+        """Set the configuration for the operators in modules of one class, including their
+        submodules."""
+        self.module_type_config[module_type] = _checked(quantization_config)
         return self
 
     def set_module_name(
         self, module_name: str, quantization_config: QuantizationConfig | None
     ) -> XNNPACKQuantizer:
-        """For what one module computes ("blocks.0.mlp"); None leaves it as it is."""
-        self.module_name_config[module_name] = quantization_config
+        """Set the configuration for the operators in one module ("blocks.0.mlp"); None leaves these
+        unquantized."""
+        if not isinstance(module_name, str):
+            raise TypeError(f"set_module_name: expected a str, found {module_name!r:.80}")
+        self.module_name_config[module_name] = _checked(quantization_config)
         return self
 
     def set_filter_function(self, filter_fn: Callable[[Node], bool]) -> XNNPACKQuantizer:
-        """Annotate only nodes for which `filter_fn` is true, whatever setting they fall under."""
+        """Annotate only nodes for which `filter_fn` is true, whichever setting applies to them."""
         self.filter_fn = filter_fn
         return self
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
-        """Make constants of numbers in statically quantized sums and products of activations, but
-        in loops: torch.export loses the constants of their bodies, which torchao gives by
-        themselves, after what is around them."""
+        """Turn numbers in statically quantized sums and products of activations into constant
+        tensors. Bodies of loops are left out: torchao passes them separately, after the graph
+        around them, and torch.export loses their constants."""
         for body in list(all_graph_modules(model))[1:]:
             body.meta[_IS_BODY] = True
         if model.meta.get(_IS_BODY):
@@ -196,7 +208,17 @@ class XNNPACKQuantizer(Quantizer):
         return model
 
     def validate(self, model: GraphModule) -> None:
-        """Nothing to refuse: annotators only claim what can be quantized."""
+        """Warn of names that no module has; annotators only claim what can be quantized."""
+        if model.meta.get(_IS_BODY):
+            return
+        nodes = [node for graph in all_graph_modules(model) for node in graph.graph.nodes]
+        for name in self.module_name_config:
+            if not any(map(get_module_name_filter(name), nodes)):
+                warnings.warn(
+                    f"XNNPACKQuantizer: set_module_name({name!r}) is for no operator: no module "
+                    "of the model has that name",
+                    stacklevel=2,
+                )
 
     def _rules(self) -> list[_Rule]:
         names = sorted(self.module_name_config.items(), key=lambda item: -item[0].count("."))
@@ -233,12 +255,21 @@ class XNNPACKQuantizer(Quantizer):
     def get_supported_operator_for_quantization_config(
         cls, quantization_config: QuantizationConfig | None
     ) -> list[OperatorPatternType]:
-        """One list of operators for each pattern; None: of all configurations."""
+        """The operators of each pattern for a configuration; None: for any configuration."""
         return [
             sorted(pattern.op_overloads, key=str)
             for pattern in PATTERNS
             if quantization_config is None or _is_for(pattern, quantization_config)
         ]
+
+
+def _checked(config: Any) -> Any:
+    if config is not None and not hasattr(config, "input_activation"):
+        raise TypeError(
+            "XNNPACKQuantizer: expected a QuantizationConfig, as of "
+            f"get_symmetric_quantization_config(), found {config!r:.80}"
+        )
+    return config
 
 
 def _is_dynamic(config: QuantizationConfig) -> bool:
@@ -250,7 +281,8 @@ def _is_for(pattern: QuantPattern, config: QuantizationConfig) -> bool:
 
 
 def _annotators_for(config: QuantizationConfig) -> list[str]:
-    """Ours by the table; those registered by others decide for themselves."""
+    """Names of annotators: those of PATTERNS that fit `config`, and all that were registered by
+    others."""
     known = {pattern.name for pattern in PATTERNS}
     ours = {pattern.name for pattern in PATTERNS if _is_for(pattern, config)}
     return [name for name in OP_TO_ANNOTATOR if name in ours or name not in known]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -280,3 +281,23 @@ def test_a_quantized_half_linear_layer_runs_in_the_backend() -> None:
     bound += 2 * eps * (rows.abs() @ w.abs().T + truth.abs())
     assert result.dtype is torch.float16
     assert bool(((result.double() - truth).abs() <= bound).all())
+
+
+def test_a_name_that_no_module_has_is_told() -> None:
+    known = XNNPACKQuantizer().set_module_name("up", STATIC).set_module_name("down", None)
+    captured = torch.export.export(Layer().eval(), (torch.randn(2, 4),)).module()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known.validate(captured)
+    with pytest.warns(UserWarning, match="set_module_name\\('dwon'\\) is for no operator"):
+        XNNPACKQuantizer().set_module_name("dwon", STATIC).validate(captured)
+
+
+def test_settings_of_other_types_are_refused() -> None:
+    quantizer = XNNPACKQuantizer()
+    with pytest.raises(TypeError, match="set_module_name: expected a str, found 3"):
+        quantizer.set_module_name(3, STATIC)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="set_operator_type: expected .* found 'linear'"):
+        quantizer.set_operator_type("linear", STATIC)
+    with pytest.raises(TypeError, match="expected a QuantizationConfig, .* found 3"):
+        quantizer.set_global(3)  # type: ignore[arg-type]

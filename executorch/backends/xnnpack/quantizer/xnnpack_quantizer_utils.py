@@ -70,7 +70,7 @@ OP_TO_ANNOTATOR: dict[str, Annotator] = {}
 
 @dataclass
 class QuantPattern:
-    """A row of the table: the operators of one annotator, and in which ways it quantizes them."""
+    """The operators of one annotator, and the kind of quantization that it annotates."""
 
     name: str
     is_dynamic: bool
@@ -92,7 +92,7 @@ def register_annotator(op: str) -> Callable[[Annotator], None]:
 
 @dataclass
 class Site:
-    """A node to annotate, and what an annotator may know of its graph."""
+    """A node to annotate, with the facts about its graph that annotators need."""
 
     node: Node
     config: QuantizationConfig
@@ -102,7 +102,7 @@ class Site:
     types: Types = FLOAT32
 
     def only_user(self, node: Node, ops: set[Any]) -> Node | None:
-        """The one user of `node`, if it calls one of `ops` and may be quantized together."""
+        """The only user of `node`, if it calls one of `ops` and may be quantized with it."""
         user = next(iter(node.users), None)
         if user is None or len(node.users) != 1 or user.target not in ops:
             return None
@@ -202,7 +202,8 @@ def _annotate_linear(site: Site) -> list[Node] | None:
 
 @annotates("bmm", aten.bmm.default, aten.matmul.default, static=False, dynamic=True)
 def _annotate_bmm(site: Site) -> list[Node] | None:
-    """Rows times as many constant matrices, whose columns have a scale for all of them."""
+    """A batched product with constant matrices. The scales of their columns are shared by all
+    matrices."""
     spec = get_weight_qspec(site.config)
     if spec is None or spec.qscheme != torch.per_channel_symmetric:
         return None
@@ -308,7 +309,7 @@ def _annotate_mul(site: Site) -> list[Node] | None:
 
 @annotates("cat", aten.cat.default)
 def _annotate_cat(site: Site) -> list[Node] | None:
-    """All parts and the result have the parameters of the first part."""
+    """All parts and the result share the quantization parameters of the first part."""
     parts: Any = site.node.args[0]
     if not all(p in site.activations for p in parts):
         return None
@@ -319,7 +320,8 @@ def _annotate_cat(site: Site) -> list[Node] | None:
     return [site.node]
 
 
-# Whose result has no value beyond those of the first operand: it keeps the operand's parameters.
+# Operators whose result has only values of the first operand, and so keeps its quantization
+# parameters.
 PASSING_ON = _passing_on(RULES.values()) | {
     aten.expand.default,
     aten.pixel_shuffle.default,
@@ -329,7 +331,8 @@ _PADS = {aten.constant_pad_nd.default: 2, aten.pad.default: 3}  # place of the v
 
 
 def propagate_annotation(model: GraphModule, filter_fn: Filter = None) -> None:
-    """Let operators that pass values on share the parameters of a quantized operand."""
+    """Let operators that only pass values on share the quantization parameters of their operand, if
+    it is quantized."""
     for node in model.graph.nodes:
         if node.target not in PASSING_ON or is_annotated(node) or not is_float(node):
             continue
@@ -345,7 +348,7 @@ def propagate_annotation(model: GraphModule, filter_fn: Filter = None) -> None:
 
 
 def _stays_in_range(node: Node) -> bool:
-    """Whether a padding adds what it finds in the operand, or zeros, which every range holds."""
+    """Whether a padding adds values of the operand, or zeros, which all quantized ranges have."""
     place = _PADS.get(node.target)
     return place is None or len(node.args) <= place or not node.args[place]
 

@@ -139,15 +139,25 @@ Error try_once(const Model& model, int64_t n, runtime::Span<runtime::EValue*> ar
   return error;
 }
 
-TEST(XnnpackAllocations, EachThatFailsIsAnErrorAndTheNextCallRuns) {
-  runtime::runtime_init();
+/// Begins with a call in which no allocation fails, and its result.
+class XnnpackAllocations : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    runtime::runtime_init();
+    ASSERT_EQ(try_once(model, -1, args), Error::Ok);
+    expected = elements(y);
+  }
+
   const Model model;
-  const auto x = halves.ones({1, 4, 4, 4});
-  const auto y = floats.zeros({1, 2, 2, 3});
-  runtime::EValue values[] = {x, y};
-  runtime::EValue* args[] = {&values[0], &values[1]};
-  ASSERT_EQ(try_once(model, -1, {args, 2}), Error::Ok);
-  const Floats expected = elements(y);
+  const aten::Tensor x = halves.ones({1, 4, 4, 4});
+  const aten::Tensor y = floats.zeros({1, 2, 2, 3});
+  runtime::EValue values[2] = {x, y};
+  runtime::EValue* pointers[2] = {&values[0], &values[1]};
+  const runtime::Span<runtime::EValue*> args{pointers, 2};
+  Floats expected;
+};
+
+TEST_F(XnnpackAllocations, EachThatFailsIsAnErrorAndTheNextCallRuns) {
   runtime::PalImpl quiet = *runtime::get_pal_impl();
   const runtime::PalImpl loud = quiet;
   quiet.emit_log_message = [](et_timestamp_t, et_pal_log_level_t, const char*, const char*, size_t,
@@ -156,7 +166,7 @@ TEST(XnnpackAllocations, EachThatFailsIsAnErrorAndTheNextCallRuns) {
   int64_t n = 0;
   for (Error error = Error::Internal; error != Error::Ok; ++n) {
     std::fill_n(y.mutable_data_ptr<float>(), 12, 0.0f);
-    error = try_once(model, n, {args, 2});
+    error = try_once(model, n, args);
     ASSERT_TRUE(error == Error::Ok || error == Error::MemoryAllocationFailed) << "allocation " << n;
     ASSERT_LT(n, 10'000);
   }
@@ -165,15 +175,7 @@ TEST(XnnpackAllocations, EachThatFailsIsAnErrorAndTheNextCallRuns) {
   EXPECT_EQ(elements(y), expected);
 }
 
-TEST(XnnpackAllocations, ACallAfterOneThatFailedGivesTheSame) {
-  runtime::runtime_init();
-  const Model model;
-  const auto x = halves.ones({1, 4, 4, 4});
-  const auto y = floats.zeros({1, 2, 2, 3});
-  runtime::EValue values[] = {x, y};
-  runtime::EValue* args[] = {&values[0], &values[1]};
-  ASSERT_EQ(try_once(model, -1, {args, 2}), Error::Ok);
-  const Floats expected = elements(y);
+TEST_F(XnnpackAllocations, ACallAfterOneThatFailedGivesTheSame) {
   auto* const backend = runtime::get_backend_class("XnnpackBackend");
   FailingAllocator allocator;
   runtime::BackendInitContext context(&allocator);
@@ -185,7 +187,7 @@ TEST(XnnpackAllocations, ACallAfterOneThatFailedGivesTheSame) {
     ASSERT_LT(n, 10'000);
     runtime::BackendExecutionContext call_context(nullptr, &allocator);
     countdown = n;
-    error = backend->execute(call_context, *handle, {args, 2});
+    error = backend->execute(call_context, *handle, args);
     countdown = -1;
     allocator.reset();
     ASSERT_TRUE(error == Error::Ok || error == Error::MemoryAllocationFailed) << "allocation " << n;

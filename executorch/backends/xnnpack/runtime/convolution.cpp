@@ -118,7 +118,7 @@ std::vector<int8_t> transposed_filter(const int8_t* filter, int64_t taps, int64_
   return result;
 }
 
-/// All but the activations and the results.
+/// Fills in everything but the activations and the results.
 cpu::Int8Conv integer_convolution(const Graph& graph, const Layer& layer, const Node& node) {
   const int64_t n = layer.channels_out();
   cpu::Int8Conv conv;
@@ -190,7 +190,8 @@ bool infer_convolution(Graph& graph, const Node& node) {
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t in = layer.x.shape[dims.h + axis];
     const cpu::Size padding = cpu::Size(w.before[axis]) + w.after[axis], reach = w.reach(axis);
-    // Of what is left of the image, or of what lies between the first and the last pixel.
+    // For a convolution, how far the window can move within the padded image; for a transposed one,
+    // the extent of the result.
     const cpu::Size rest =
         layer.transposed ? cpu::Size(in - 1) * w.stride[axis] + w.adjustment[axis] + reach - padding
                          : cpu::Size(in) + padding - reach;

@@ -66,8 +66,8 @@ void widen_to_long(int32_t* data, int64_t n) {
 
 Executor::Executor(std::unique_ptr<Graph> graph)
     : graph_(std::move(graph)), plan_(choose_planar_values(*graph_)) {
-  // For the upper bounds, so that later shapes need no other layout. Where they are too large, the
-  // shapes of the calls need not be.
+  // Plan for the upper bounds, so that calls with smaller shapes need no new layout. A failure is
+  // no error yet: the upper bounds may be too large where the shapes of calls are not.
   (void)plan_.fit(*graph_, max_arena_bytes(*graph_));
 }
 
@@ -127,7 +127,7 @@ Error Executor::run_node(size_t i, cpu::Scratch& scratch) {
   Node& node = graph_->nodes[i];
   if (plan_.is_elided(i)) return Error::Ok;
   const Value& out = graph_->out(node);
-  // Rows of nothing have their quantization all the same.
+  // A qdint8 value without elements still has the scale and zero point of each row.
   if (out.shape.numel() == 0 && out.type != Type::qdint8) return Error::Ok;
   if (!node.prepared && node.operation->prepare != nullptr) node.operation->prepare(*graph_, node);
   node.prepared = true;

@@ -12,7 +12,8 @@
 
 namespace executorch::backends::xnnpack {
 
-/// One call at a time; different executors are independent. What throws leaves it usable.
+/// Runs one call at a time; different executors may run at the same time. After an exception the
+/// executor can be used again.
 class Executor {
  public:
   /// Throws where a container finds no memory.
@@ -25,10 +26,11 @@ class Executor {
   Error execute(runtime::Span<runtime::EValue*> args, runtime::EventTracer* tracer,
                 cpu::Scratch& scratch);
 
-  /// About so many nanoseconds that a call with the shapes of the last one takes on one thread.
+  /// An estimate, in nanoseconds, of what a call with the shapes of the last one takes on one
+  /// thread.
   uint64_t steps() const { return steps_; }
   uint32_t n_arguments() const { return graph_->n_externals; }
-  /// Of n_arguments().
+  /// Whether a call writes argument `index`, which is below n_arguments().
   bool writes_argument(size_t index) const;
 
  private:
@@ -42,8 +44,8 @@ class Executor {
   MemoryPlan plan_;
   NodeReports reports_;
   SharedArenaUser user_;
-  /// The shapes of internal values are those that follow from the inputs', and there is a place for
-  /// each.
+  /// Whether the shapes of internal values were inferred from the present inputs, and the plan has
+  /// memory for each.
   bool fitted_ = false;
   uint64_t steps_ = 0;
 };

@@ -56,26 +56,29 @@ struct Value {
 
   Type type = Type::invalid;
   Place place = Place::Internal;
-  /// Upper bounds as read, then the present extents.
+  /// The upper bounds after read_graph(), later the extents of the present call.
   Shape shape;
-  /// An image that is kept as NCHW, and so says the shape; the payload says NHWC.
+  /// The value is an image that the payload has as NHWC, and that is kept as NCHW; `shape` is in
+  /// the order NCHW.
   bool planar = false;
   /// Input, Output: position among the arguments of the call.
   uint32_t external = kNoId;
   /// qint8, quint8, qint32 and per-tensor weights: real = (q - zero_point) * scale.
   float scale = 1;
   int32_t zero_point = 0;
-  /// Weights: a scale per index of channel_dim (qcint8, qcint4; the dim is 0, or the innermost of
-  /// depthwise filters), of several matrices for each of them; or a bfloat16 scale for each
-  /// group_size weights of a row (qbint4).
+  /// Weights have either one scale per index of channel_dim (qcint8, qcint4), which is dim 0, or
+  /// the innermost dim of depthwise filters; weights of a batched product have such scales for each
+  /// of their matrices. Or they have one bfloat16 scale for each group of group_size weights of a
+  /// row (qbint4).
   const float* channel_scales = nullptr;
   int64_t n_channel_scales = 0;
   const uint16_t* group_scales = nullptr;
   int64_t group_size = 0;
   uint32_t channel_dim = 0;
-  /// qdint8: a row is the last row_dims dims. The rows' RowQuantization stand behind the bytes.
+  /// qdint8: a row is the last row_dims dims. One RowQuantization per row follows the elements.
   uint32_t row_dims = 0;
-  /// Constant: borrowed from the graph's buffers. Else where it lies in the present call.
+  /// A constant's data is borrowed from the graph's buffers; that of other values is set for each
+  /// call.
   void* data = nullptr;
 
   template <class T>
@@ -108,7 +111,7 @@ struct Window {
 
   /// Pixels from the first tap to the last.
   cpu::Size reach(size_t axis) const { return cpu::Size(dilation[axis]) * (size[axis] - 1) + 1; }
-  /// Taps that lie inside an image of that extent at one time, at most.
+  /// The largest number of taps that lie inside an image of that extent at the same time.
   int64_t taps_inside(size_t axis, int64_t extent) const {
     return std::min(size[axis], (extent + dilation[axis] - 1) / dilation[axis]);
   }
@@ -118,7 +121,8 @@ struct Operation;
 
 struct Node {
   const Operation* operation = nullptr;
-  /// In the payload; of a conversion that stands for none there, the node that it is made for.
+  /// The number of the node in the payload. A conversion that the runtime inserted has the number
+  /// of the node it was inserted for.
   uint32_t index = 0;
   bool inserted = false;
   uint32_t input[5] = {kNoId, kNoId, kNoId, kNoId, kNoId};
@@ -138,7 +142,7 @@ struct Node {
   float number = 0;
   Window window;
   int64_t groups = 1, group_inputs = 1, group_outputs = 1;
-  /// What the operation computes from constants before its first run.
+  /// Results of Operation::prepare.
   bool prepared = false;
   std::vector<int32_t> weight_sums;
   std::vector<float> group_sums, weight_scales;
@@ -152,12 +156,12 @@ struct Graph {
   uint32_t n_externals = 0;
   /// Values by external slot; kNoId where a slot is not used.
   std::vector<uint32_t> externals;
-  /// What constants borrow from: named data, copies of what was not aligned, legacy storage.
+  /// The memory of constants: named data, aligned copies, and, in older files, the payload itself.
   std::vector<runtime::FreeableBuffer> buffers;
   std::vector<std::unique_ptr<uint64_t[]>> copies;
-  /// Of the payload, and of the named data that it uses.
+  /// Bytes of the payload and of the named data that it uses.
   int64_t constant_bytes = 0;
-  /// Constants lie in the payload too, which then has to outlive the graph.
+  /// Some constants are read from the payload, which then has to outlive the graph.
   bool uses_payload = false;
 
   const Value& in(const Node& node, size_t i = 0) const { return values[node.input[i]]; }

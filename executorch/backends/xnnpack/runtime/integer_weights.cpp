@@ -9,7 +9,7 @@ namespace {
 // Sums of products of 8-bit numbers fit 32 bits.
 constexpr int64_t kMaxTerms = 65'000;
 
-/// With `n` scales, where those are of channels.
+/// A type that has a scale per channel must have `n` scales.
 bool is_weight(const Value& w, int64_t n, uint32_t channel_dim) {
   switch (w.type) {
     case Type::qint8:

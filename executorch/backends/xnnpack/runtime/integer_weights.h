@@ -16,7 +16,7 @@ Error check_integer_product(const Graph& graph, const Node& node, int64_t n, int
 void prepare_integer_product(const Graph& graph, Node& node, int64_t n, int64_t k,
                              const void* rows);
 
-/// The product but for the activations: m, a, lda, rows, c, and ldc if it is not n.
+/// Fills in all of the product except the activations: m, a, lda, rows, c, and ldc if it is not n.
 cpu::Int8Gemm integer_product(const Graph& graph, const Node& node, int64_t n, int64_t k,
                               const void* rows);
 

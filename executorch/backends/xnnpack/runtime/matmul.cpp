@@ -53,8 +53,8 @@ bool run_float(const Layer& layer, const Node& node, cpu::Scratch& scratch) {
   return gemm.run(scratch);
 }
 
-/// Elements [first, first + n) as floats, in scratch memory unless they are. False if it is
-/// refused.
+/// Reads elements [first, first + n) as floats, into scratch memory unless they are floats. False
+/// if scratch memory is refused.
 bool floats(const Value& value, int64_t first, int64_t n, cpu::Scratch& scratch,
             const float*& result) {
   if (value.type == Type::fp32) {
@@ -136,7 +136,8 @@ struct Batch {
     }
     return at;
   }
-  /// All of `operand`'s matrices are used in order (1), or one for all (0), or neither (-1).
+  /// Returns 1 if the operand's matrices are used one after the other, 0 if one matrix is used for
+  /// all, and -1 if neither holds.
   int step(const Shape& operand) const {
     const int64_t own = operand.product(0, operand.rank - 2);
     return own == count() ? 1 : own == 1 ? 0 : -1;

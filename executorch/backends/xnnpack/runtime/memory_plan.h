@@ -11,18 +11,19 @@ namespace executorch::backends::xnnpack {
 
 class MemoryPlan {
  public:
-  /// Decides who shares memory with whom, from the nodes alone.
+  /// Decides from the nodes alone which values share memory.
   explicit MemoryPlan(const Graph& graph);
 
-  /// Lays the arena out for the present shapes, unless there is room for them already. Larger ones
-  /// that it had room for before keep theirs if that is possible. False when it takes more than
-  /// `max_bytes`; the graph must not run then.
+  /// Gives every internal value a place in the arena for the present shapes. Keeps the layout there
+  /// is if the shapes fit into it, and the size of places that were larger before if that is
+  /// possible. False when the arena would be larger than `max_bytes`; the graph must not run then.
   bool fit(const Graph& graph, int64_t max_bytes);
   int64_t arena_bytes() const { return arena_bytes_; }
 
-  /// The node's output is its input's memory: nothing is left to do.
+  /// Whether the node need not run, because its output has the memory of its input.
   bool is_elided(size_t node) const { return elided_[node]; }
-  /// Sets the data of internal values; external ones and constants have theirs.
+  /// Sets `data` of internal values to their places in `arena`. Data of external values and
+  /// constants is set elsewhere.
   void resolve(Graph& graph, uint8_t* arena) const;
 
  private:
@@ -32,14 +33,16 @@ class MemoryPlan {
   bool has_room(const Graph& graph) const;
   bool lay_out(const Graph& graph, int64_t max_bytes);
 
-  /// By value: the one whose memory it lies in; for that one: the last node that reads it or one
-  /// that lies there, the external output that it lies in, its bytes and offset in the arena.
+  /// For each value, root_ is the value whose memory it shares. For a root: the last node that
+  /// reads it or a value that shares its memory, the external output that it is computed in, its
+  /// bytes, and its offset in the arena.
   std::vector<uint32_t> root_, output_;
   std::vector<size_t> last_use_;
   std::vector<int64_t> bytes_, offset_;
   std::vector<bool> elided_;
   int64_t arena_bytes_ = 0;
-  /// The offsets are those of bytes_; not so before, and after a layout that was given up.
+  /// Whether offset_ belongs to bytes_. False before the first layout, and after a layout that was
+  /// too large.
   bool is_laid_out_ = false;
 };
 

@@ -30,8 +30,8 @@ int64_t dot(const Strides& strides, const std::array<uint32_t, kMaxRank>& index)
   return sum;
 }
 
-/// Copies a box of elements, `x_step` and `y_step` apart in each dim, from its first in x to that
-/// in y.
+/// Copies a box of elements from x to y. Each array has its own offset of the first element and its
+/// own step (`x_step`, `y_step`) in each dim.
 void copy_box(const Shape& box, const Value& x, int64_t x_first, const Strides& x_step,
               const Value& y, int64_t y_first, const Strides& y_step) {
   if (box.numel() == 0) return;
@@ -175,7 +175,7 @@ Error check_concatenate(const Graph& graph, const Node& node) {
                    "input %u is %s of rank %u, the output %s; expected the same", i,
                    name_of(x.type), x.shape.rank, name_of(graph.out(node).type));
   }
-  // Negative axes, counted from the innermost, come as 2^32 less.
+  // Payloads write a negative axis, which counts from the innermost dim, as 2^32 plus the axis.
   const auto rank = static_cast<int32_t>(graph.in(node).shape.rank);
   const auto axis = static_cast<int32_t>(node.axis);
   ET_XNN_REQUIRE(axis >= -rank && axis < rank, node, "axis %d of rank %d", axis, rank);

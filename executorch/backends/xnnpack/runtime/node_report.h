@@ -14,7 +14,7 @@ namespace executorch::backends::xnnpack {
 /// tracer first asks, once per shapes, so that a traced run does not format texts.
 class NodeReports {
  public:
-  /// The shapes of values changed.
+  /// Call when the shapes of values changed.
   void forget() { reports_.clear(); }
   /// A node that ran from `start` until now, and what it gave. Its work is in the metadata:
   ///   {"family":"matmul","flop":1769472,"bytes":7094784,

@@ -9,7 +9,8 @@
 
 namespace executorch::backends::xnnpack {
 
-/// Kinds whose tables have the same fields, and whose shapes go together.
+/// Kinds of nodes whose flatbuffer tables have the same fields and whose output shapes are inferred
+/// in the same way.
 enum class Form : uint8_t {
   Unary,
   Slope,
@@ -29,27 +30,31 @@ enum class Form : uint8_t {
   Pad,
 };
 
-/// All that the runtime knows of a kind: a row of a family's table, at the end of its file.
+/// Everything the runtime knows about a kind of node. The rows are in a table at the end of the
+/// family's file.
 struct Operation {
   fb_xnnpack::XNodeUnion kind;
   Form form;
-  /// Types, constants and attributes, once; ids and their order are checked before. Logs a reason.
+  /// Checks types, constants and attributes when the payload is loaded, after the ids and their
+  /// order were checked. Logs what is wrong.
   Error (*check)(const Graph& graph, const Node& node);
-  /// Sets the outputs' shapes; false when those of the inputs do not fit.
+  /// Sets the shapes of the outputs. False when the shapes of the inputs do not fit together.
   bool (*infer)(Graph& graph, const Node& node);
-  /// Keeps in the node what is computed from constants, before it runs for the first time; null
-  /// where there is nothing. The only part of a run that uses the C++ heap, and throws.
+  /// Computes from constants what `run` needs, and keeps it in the node. Called once, before the
+  /// first run; null where there is nothing to compute. It is the only part of a run that uses the
+  /// C++ heap, and so the only one that throws.
   void (*prepare)(const Graph& graph, Node& node) = nullptr;
-  /// Computes; false if memory is refused.
+  /// Computes the outputs. False if scratch memory is refused.
   bool (*run)(const Graph& graph, const Node& node, cpu::Scratch& scratch);
-  /// The output may be written over the first input, which has as many bytes.
+  /// The output may share the memory of the first input, which has as many bytes.
   bool in_place = false;
-  /// The output is the input's bytes under another shape.
+  /// The output has the bytes of the input, under another shape.
   bool is_view = false;
-  /// An element of the output depends on those of the inputs at its place, in any order of dims.
+  /// Each output element depends on the input elements at the same place only, so that the order of
+  /// dims does not matter.
   bool is_elementwise = false;
 
-  /// In messages and traces.
+  /// The name of the kind in messages and traces, such as "Add".
   const char* name() const {
     return fb_xnnpack::EnumNamesXNodeUnion()[static_cast<size_t>(kind)] + std::strlen("XNN");
   }
@@ -75,12 +80,13 @@ const Operation* find_operation(fb_xnnpack::XNodeUnion kind);
 
 const char* name_of(Type type);
 
-/// The value's quantization is the same, so that bytes can be moved.
+/// Whether both have the same type and quantization, so that bytes can be copied from one to the
+/// other.
 bool same_type(const Value& a, const Value& b);
-/// Every index of a shape is within what the runtime's arithmetic can hold.
+/// Whether every index into the shape fits the runtime's arithmetic.
 bool is_sane(const Shape& shape);
 
-// What several families do.
+// Shared by several families.
 bool infer_same(Graph&, const Node&);
 bool run_copy(const Graph&, const Node&, cpu::Scratch&);
 

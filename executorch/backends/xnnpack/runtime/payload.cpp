@@ -8,8 +8,6 @@
 namespace executorch::backends::xnnpack {
 namespace {
 
-using runtime::Error;
-
 // Fields of the header, all little endian: magic, u16 header size, u32 flatbuffer offset and size,
 // u32 constants offset, u64 constants size.
 constexpr size_t kMagicAt = 4, kFlatbufferAt = 10, kConstantsAt = 18, kHeaderBytes = 30;

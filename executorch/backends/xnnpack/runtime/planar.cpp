@@ -22,7 +22,7 @@ class Choice {
     for (const Node& node : graph.nodes) {
       if (!is_transpose(node)) join_values(node);
     }
-    // A group is planar if all its values can be.
+    // Values of a group get the same layout: a group is planar if all of its values can be.
     std::vector<bool> dense(group_.size());
     for (uint32_t id = 0; id < group_.size(); ++id) {
       const Value& value = graph.values[id];
@@ -60,7 +60,8 @@ class Choice {
   bool is_transpose(const Node& node) const {
     return node.operation->form == Form::Transpose && graph_.in(node).shape.rank == 4;
   }
-  // Convolutions of floats, means of images, and max poolings each of whose windows has a pixel.
+  // Nodes that run on planes: float32 convolutions, means of images, and max poolings of which each
+  // window contains a pixel of the image.
   bool has_window(const Node& node) const {
     if (node.operation->form == Form::Convolution) return graph_.in(node, 1).type == Type::fp32;
     if (node.operation->form == Form::GlobalPooling) return true;
@@ -76,7 +77,7 @@ class Choice {
     return id;
   }
 
-  // All values of a node get one layout.
+  // Puts all values of a node into one group.
   void join_values(const Node& node) {
     const uint32_t group = group_of(node.output[0]);
     const auto join = [&](uint32_t id) { group_[group_of(id)] = group; };
@@ -86,7 +87,7 @@ class Choice {
       const uint32_t id = node.input[i];
       if (id == kNoId) continue;
       const Value& value = graph_.values[id];
-      // A number has none.
+      // A constant with a single element has no layout.
       if (value.place != Value::Place::Constant || value.shape.numel() != 1) join(id);
     }
   }

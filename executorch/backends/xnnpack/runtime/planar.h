@@ -12,20 +12,21 @@
 
 namespace executorch::backends::xnnpack {
 
-/// Of Node::flags, beyond those that payloads have.
+/// A bit of Node::flags that the runtime sets itself; payloads must not have it.
 constexpr uint32_t kPlanar = 1u << 31;
 
-/// Where an image's channels, height and width stand in the shapes of the node.
+/// Which dims of the node's shapes are channels, height and width.
 struct ImageDims {
   size_t c, h, w;
   explicit ImageDims(const Node& node)
       : c((node.flags & kPlanar) != 0 ? 1 : 3), h(c == 1 ? 2 : 1), w(c == 1 ? 3 : 2) {}
 };
 
-/// Changes the graph as read, and returns it. Without dense float convolutions it stays as it is.
+/// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. A graph
+/// without a dense float32 convolution stays as it is.
 Graph& choose_planar_values(Graph& graph);
 
-/// A max pooling and a global average pooling with kPlanar.
+/// Run a max pooling and a global average pooling over values in NCHW order.
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch);
 bool run_planar_mean(const Graph& graph, const Node& node);
 

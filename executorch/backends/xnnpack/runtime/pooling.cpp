@@ -71,7 +71,7 @@ void add_run(const float* x, int64_t n, float* sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
 }
 void max_run(const float* x, int64_t n, float* most) {
-  // A NaN stays one.
+  // The result is NaN if one of the operands is.
   for (int64_t i = 0; i < n; ++i) most[i] = x[i] > most[i] || x[i] != x[i] ? x[i] : most[i];
 }
 
@@ -152,7 +152,7 @@ bool run_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
           (average ? add_run : max_run)(read_run(x, at, n, room), n, result);
         });
         if (!average) return;
-        // Padding does not count.
+        // The divisor counts only the pixels inside the image, not the padding.
         const auto count = static_cast<float>(rows.count() * columns.count());
         for (int64_t i = 0; i < n; ++i) result[i] /= count;
       });

@@ -63,7 +63,7 @@ void read_pooling(const fb::_XNNPooling2D& from, Node& node) {
   w.size[1] = from.pooling_width();
   w.stride[0] = from.stride_height();
   w.stride[1] = from.stride_width();
-  // Averages have no dilation, written as 0.
+  // Payloads write 0 for the dilation of an average pooling, which has none.
   w.dilation[0] = std::max(from.dilation_height(), 1u);
   w.dilation[1] = std::max(from.dilation_width(), 1u);
 }
@@ -108,7 +108,7 @@ void read_concatenate(const fb::_XNNCat& from, Node& node) {
   node.axis = from.axis();
 }
 
-/// False when a list does not have the length that it should.
+/// False when a list's length differs from what another field of the node says.
 bool read_fields(const fb::XNode& entry, Node& node) {
   const void* const table = entry.xnode_union();
   switch (node.operation->form) {
@@ -178,7 +178,8 @@ bool read_fields(const fb::XNode& entry, Node& node) {
 }
 
 bool is_sane(const Window& w, Form form) {
-  // Convolutions copy images with their padding.
+  // A convolution may copy its image together with the padding, so extents are bounded more
+  // tightly.
   const int64_t most = form == Form::Convolution ? 1 << 16 : INT32_MAX;
   for (int i = 0; i < 2; ++i) {
     if (w.size[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1) return false;
@@ -190,8 +191,9 @@ bool is_sane(const Window& w, Form form) {
   return true;
 }
 
-/// A conversion of `input` to the type of `like`, as a node of its own before the next; its result.
-/// Exporters let nodes that only move elements change their quantization too.
+/// Inserts a node that converts `input` to the type of `like` before the next node, and returns the
+/// id of its result. Exporters write nodes that only move elements with different quantizations of
+/// input and output.
 uint32_t convert_first(Graph& graph, uint32_t index, uint32_t input, const Value& like) {
   const auto id = static_cast<uint32_t>(graph.values.size());
   Value converted = like;
@@ -278,7 +280,7 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
                  static_cast<double>(node.low), static_cast<double>(node.high));
   ET_XNN_REQUIRE(read_fields(*entry, node), node,
                  "node %u: a list has not the length that is said, or is too long", index);
-  // The runtime sets it itself, where a value is kept that way.
+  // kPlanar is the runtime's own flag, so a payload must not have it.
   ET_XNN_REQUIRE((node.flags & kPlanar) == 0, node, "node %u: unknown flags 0x%x", index,
                  node.flags);
   ET_XNN_REQUIRE(is_sane(node.window, node.operation->form), node,

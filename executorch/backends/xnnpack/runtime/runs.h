@@ -1,11 +1,12 @@
-/// Elements of a value of any type as floats, a run at a time: where they lie if they are floats.
+/// Reads and writes the elements of a value as floats, a run of elements at a time. float32
+/// elements are used where they are, without a copy.
 #pragma once
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
 
 namespace executorch::backends::xnnpack {
 
-/// Elements that a run may have.
+/// The largest number of elements in a run.
 constexpr int64_t kRun = 1024;
 
 /// Elements [first, first + n) of the value: fp32, fp16, bf16, qint8 or quint8; in `room` (n
@@ -17,14 +18,14 @@ float* place_of_run(const Value& value, int64_t first, float* room);
 /// Quantized values are rounded to nearest even and held within their type's range.
 void write_run(const Value& value, int64_t first, int64_t n, const float* run);
 
-/// The type has runs.
+/// Whether read_run() and write_run() take the type.
 inline bool has_runs(Type type) {
   return is_float(type) || is_affine(type);
 }
 
-/// What a quantized value's integers mean.
+/// Scale, zero point and range of a quantized value, as the engine takes them.
 cpu::Int8Format format_of(const Value& value);
-/// The nearest integer that stands for x.
+/// The quantized integer nearest to x.
 int32_t quantize(float x, const Value& value);
 
 /// The engine's type; `type` is a floating one.

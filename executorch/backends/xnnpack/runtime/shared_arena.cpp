@@ -8,14 +8,14 @@ namespace executorch::backends::xnnpack {
 
 constexpr size_t kLine = 64;
 
-/// Stands before its bytes.
+/// The header of an arena, directly in front of the arena's bytes.
 struct alignas(kLine) SharedArena::Block {
   size_t bytes;
   Block* next;
 };
 
-/// What is kept between calls. Lists run through the arenas and users themselves, so that giving an
-/// arena back cannot fail.
+/// The arenas that no call uses. The lists link arenas and users directly, without memory of their
+/// own, so that giving an arena back cannot fail.
 struct IdleArenas {
   std::mutex mutex;
   SharedArena::Block* arenas = nullptr;
@@ -27,7 +27,8 @@ struct IdleArenas {
     return kept;
   }
 
-  /// The smallest idle one of at least `bytes`, else the largest, or null.
+  /// Takes the smallest idle arena of at least `bytes`, else the largest idle arena. Null if there
+  /// is none.
   SharedArena::Block* take(size_t bytes) {
     SharedArena::Block** best = nullptr;
     for (auto** at = &arenas; *at != nullptr; at = &(*at)->next) {
@@ -45,7 +46,8 @@ struct IdleArenas {
     arenas = block;
   }
 
-  /// A user came, went, or needs another size.
+  /// Called when a user is added, is removed, or needs another size: frees the arenas that are now
+  /// too large.
   void update() {
     largest_need = 0;
     for (auto* user = users; user != nullptr; user = user->next_) {

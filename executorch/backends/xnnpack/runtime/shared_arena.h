@@ -6,8 +6,8 @@
 
 namespace executorch::backends::xnnpack {
 
-/// Who uses arenas, and how large they have to be. Those that are idle live as long as one that
-/// lives may need them: none is kept that is larger than every user's.
+/// A user of arenas, which says how large they have to be. Idle arenas are kept as long as some
+/// user may need them; an arena larger than all users need is freed.
 class SharedArenaUser {
  public:
   SharedArenaUser();
@@ -15,7 +15,7 @@ class SharedArenaUser {
   SharedArenaUser(const SharedArenaUser&) = delete;
   SharedArenaUser& operator=(const SharedArenaUser&) = delete;
 
-  /// Of its calls from now on.
+  /// Sets the size of the arenas that this user's next calls take.
   void set_bytes(size_t bytes);
 
  private:
@@ -41,7 +41,7 @@ class SharedArena {
   Block* block_ = nullptr;
 };
 
-/// Of all arenas that no call uses, for tests.
+/// The total size of all arenas that no call uses; for tests.
 size_t idle_arena_bytes();
 
 }  // namespace executorch::backends::xnnpack

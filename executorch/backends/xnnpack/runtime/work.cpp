@@ -11,12 +11,13 @@ namespace {
 using cpu::Size;
 using Kind = fb_xnnpack::XNodeUnion;
 
-/// Elements that a graph brings.
+/// The number of elements in the graph's inputs and outputs, and of bytes in its constants.
 struct Operands {
   int64_t pixels = 0, weights = 0;
 
   explicit Operands(const Graph& graph) : weights(graph.constant_bytes) {
-    // The largest stand for all: slots may name one tensor many times.
+    // Count the largest input and the largest output kLike times instead of adding all of them up:
+    // one tensor may be given for many slots.
     constexpr int64_t kLike = 8;
     int64_t input = 0, output = 0;
     for (const uint32_t id : graph.externals) {
@@ -39,7 +40,7 @@ Size convolution_steps(const Graph& graph, const Node& node) {
          in + out;
 }
 
-/// About so many nanoseconds, on one thread.
+/// An estimate for one node, in nanoseconds on one thread.
 Size steps_of(const Graph& graph, const Node& node) {
   const Shape& x = graph.in(node).shape;
   const Size in = x.numel(), out = graph.out(node).shape.numel();

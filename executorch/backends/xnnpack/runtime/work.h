@@ -12,13 +12,14 @@
 
 namespace executorch::backends::xnnpack {
 
-/// Bytes that results inside the graph may have at one time.
+/// The largest number of bytes that intermediate values may take at one time.
 int64_t max_arena_bytes(const Graph& graph);
 
-/// About so many nanoseconds that the nodes take on one thread.
+/// An estimate, in nanoseconds, of what the nodes take on one thread.
 cpu::Size steps_of(const Graph& graph);
 
-/// The same, or NotSupported, logged, when that is out of all proportion to the operands.
+/// Returns steps_of(graph). NotSupported, with a message in the log, when that is out of all
+/// proportion to the operands.
 runtime::Result<uint64_t> check_work(const Graph& graph);
 
 }  // namespace executorch::backends::xnnpack

@@ -1,4 +1,4 @@
-"""A payload in the making: values and nodes in order, constants as named data."""
+"""A payload that is being built: values and nodes in order, constants as named data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NO_HANDLE = 0xFFFF
 MAX_RANK = 6
 _IN_NAMED_DATA = 2**64 - 1  # an offset
 
-# What the runtime takes: extents, strides, paddings and dilations of windows; products of 8-bit
-# integers that are summed up in 32 bits. And what the partitioner says of larger ones.
+# Limits of the runtime: extents, strides, paddings and dilations of windows; the number of products
+# of 8-bit integers that a 32-bit sum can hold. And the partitioner's reasons for what exceeds them.
 MAX_EXTENT, MAX_CONVOLUTION = 2**31 - 1, 2**16
 MAX_TERMS = 65_000
 TOO_LARGE_A_WINDOW = "a window, or its stride, padding or dilation, that is too large"
@@ -67,9 +67,10 @@ class Payload:
         constant: int = 0,
         quantization: _native.Member | None = None,
     ) -> int:
-        """A new value's id. `external`: position among the call's arguments, and which kind."""
+        """Add a value and return its id. `external`: its position among the call's arguments, and
+        whether it is an input or an output."""
         slot, flags = external
-        # A scalar is a vector of one.
+        # A scalar is stored as a vector with one element.
         self.values.append((datatype, list(dims) or [1], constant, slot, flags, quantization))
         number = len(self.values) - 1
         if flags:
@@ -80,7 +81,8 @@ class Payload:
         return self.value(DATATYPES[tensor.dtype], tensor.shape, constant=self.data(tensor))
 
     def data(self, tensor: torch.Tensor, prefix: str = "") -> int:
-        """The entry of a tensor's bytes; equal bytes are stored once in a program."""
+        """Add a tensor's bytes to the constants and return the entry's index. Equal bytes are
+        stored once in a program."""
         flat = tensor.detach().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()
         key = prefix + hashlib.sha256(flat).hexdigest()
         if self.file is not None:  # another call may want them in the program

@@ -6,7 +6,6 @@
 namespace executorch {
 namespace etdump {
 
-using runtime::Error;
 using runtime::Result;
 
 Result<BufferDataSink> BufferDataSink::create(runtime::Span<uint8_t> buffer,

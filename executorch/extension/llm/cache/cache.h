@@ -19,7 +19,8 @@ namespace executorch::extension::llm::cache {
 class SequenceControl;
 class SequencePlanner;
 
-/// What a registry owns: one object with the faces that its users need. Null for a face it lacks.
+/// A cache as a registry keeps it, with one interface for the runner and one for the backend. Null
+/// for an interface that it does not have.
 class CacheBase {
  public:
   virtual ~CacheBase() = default;
@@ -27,16 +28,16 @@ class CacheBase {
   virtual SequencePlanner* as_planner() = 0;
 };
 
-/// The runner's face.
+/// The interface for the runner.
 class SequenceControl {
  public:
   virtual ~SequenceControl() = default;
   /// Whether n more tokens fit.
   virtual bool can_extend(int n = 1) const = 0;
-  /// Tokens of the longest text.
+  /// The number of tokens in the longest possible text.
   virtual int capacity() const = 0;
-  /// Forgets all tokens from position new_len on. False, and nothing changes, if there are fewer, or
-  /// if a layer does not keep what would then be read.
+  /// Forgets all tokens from position new_len on. False, with nothing changed, if there are fewer
+  /// tokens, or if a layer no longer keeps tokens that would then be read.
   virtual bool rewind(int new_len) = 0;
   virtual void clear() = 0;
 };
@@ -47,7 +48,8 @@ struct Run {
   int len;
 };
 
-/// The rows of a step in one layer, oldest first; two runs where they wrap around.
+/// The rows that a step writes and reads in one layer, oldest first; two runs where the rows wrap
+/// around.
 struct SeqStepPlan {
   Run write[2];
   int n_write;
@@ -57,28 +59,29 @@ struct SeqStepPlan {
   int read_base_pos;
 };
 
-/// The backend's face.
+/// The interface for the backend.
 class SequencePlanner {
  public:
   virtual ~SequencePlanner() = default;
-  /// The rows of T >= 1 tokens from `position` on; changes nothing. None for a layer that there is
-  /// not, and for tokens that do not fit.
+  /// The rows for T >= 1 tokens from `position` on; changes nothing. None if there is no such
+  /// layer, and for tokens that do not fit.
   virtual std::optional<SeqStepPlan> plan(int layer, int position, int T) const = 0;
-  /// The step was made: its tokens are part of the text. May be called for each layer.
+  /// To be called after the step: its tokens now are part of the text. May be called for each
+  /// layer.
   virtual void commit(const SeqStepPlan& plan) = 0;
 };
 
-/// The rows of one kind of layer; holds no state.
+/// Computes the rows of one kind of layer; holds no state.
 class LayoutPolicy {
  public:
   virtual ~LayoutPolicy() = default;
   /// Needs position >= 0 and as many tokens T >= 1 as the layer takes in a step.
   virtual SeqStepPlan plan(int position, int T) const = 0;
-  /// The first position whose token is still there after `length` tokens.
+  /// The first position whose row is not overwritten after `length` tokens.
   virtual int retained_from(int length) const = 0;
 };
 
-/// Flat: all tokens are kept. Ring: the last `window`.
+/// Flat: the layer keeps all tokens. Ring: it keeps the last `window` tokens.
 struct LayerPolicy {
   enum class Kind : int { Flat = 0, Ring = 1 };
   Kind kind = Kind::Flat;
@@ -97,12 +100,12 @@ struct CacheConfig {
   std::vector<LayerConfig> layers;  // one of each layer, or one for all
   int kv_dtype;                     // a ScalarType
   int initial_capacity = 512;       // rows to begin with
-  /// Tokens of a step at most; without a number, of each ring its window.
+  /// The most tokens in a step; by default, for each ring, its window.
   std::optional<int> max_write;
 };
 
-/// Whether a SequenceCache can be made: sizes are positive, layers as many as they should be, and
-/// the rows of a ring, window + max_write - 1, a number.
+/// Whether a SequenceCache can be created: sizes are positive, there is one entry of `layers` for
+/// all layers or one for each, and the rows of a ring, window + max_write - 1, do not overflow.
 inline bool valid(const CacheConfig& cfg) {
   if (cfg.capacity <= 0 || cfg.n_layers <= 0 || cfg.initial_capacity < 0 ||
       (cfg.max_write && *cfg.max_write <= 0) ||

@@ -1,6 +1,6 @@
-/// How a runner and a delegate come to share a cache: the runner builds one, by the backend's
-/// function for it, installs it under a key, and gives the key to the delegate as an option of
-/// loading. Any thread may call these.
+/// Lets a runner and a delegate share a cache: the runner creates one by the function that the
+/// backend registered, installs it under a key, and passes the key to the delegate as a load-time
+/// option. All functions are thread-safe.
 #pragma once
 
 #include <executorch/extension/llm/cache/cache.h>
@@ -19,12 +19,12 @@ namespace executorch::extension::llm::cache {
 using runtime::Error;
 using runtime::Result;
 
-/// The process's caches by key. Whoever has got one keeps it alive, also when it is erased here.
+/// The caches of the process by key. Users of a cache keep it alive after it is erased here.
 class CacheRegistry {
  public:
   static CacheRegistry& global();
 
-  /// Takes the place of what was there.
+  /// Replaces an earlier one.
   void install(const std::string& key, std::shared_ptr<CacheBase> cache);
   /// Null if there is none.
   std::shared_ptr<CacheBase> get(const std::string& key) const;
@@ -39,15 +39,15 @@ class CacheRegistry {
 
 using CacheBuilder = std::function<std::shared_ptr<CacheBase>(const CacheConfig&)>;
 
-/// The process's functions that make caches, by backend and kind.
+/// The functions that create caches, by backend and kind.
 class CacheBuilderRegistry {
  public:
   static CacheBuilderRegistry& global();
 
-  /// Takes the place of what was there.
+  /// Replaces an earlier one.
   void register_builder(const std::string& backend_id, const std::string& kind,
                         CacheBuilder builder);
-  /// Error::NotFound if no function was registered, InvalidArgument if it made nothing.
+  /// Error::NotFound if no function was registered, InvalidArgument if the function returned null.
   Result<std::shared_ptr<CacheBase>> build(const std::string& backend_id, const std::string& kind,
                                            const CacheConfig& cfg) const;
 
@@ -58,10 +58,10 @@ class CacheBuilderRegistry {
   std::unordered_map<std::string, CacheBuilder> builders_;
 };
 
-/// A key that no other call gives.
+/// A key that no other call returns.
 std::string make_unique_key();
 
-/// A cache that is installed as long as this lives.
+/// Keeps a cache installed as long as this object lives.
 class CacheSession {
  public:
   CacheSession(std::string key, std::shared_ptr<CacheBase> cache)
@@ -72,7 +72,7 @@ class CacheSession {
   CacheSession(const CacheSession&) = delete;
   CacheSession& operator=(const CacheSession&) = delete;
 
-  /// Null if the cache is, or has no such face.
+  /// The cache's interface for the runner; null if there is no cache, or it has none.
   SequenceControl* control() const { return cache_ != nullptr ? cache_->as_control() : nullptr; }
   const std::string& key() const { return key_; }
 

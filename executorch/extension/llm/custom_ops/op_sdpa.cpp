@@ -11,8 +11,6 @@ namespace torch::executor::native {
 using namespace internal;
 using executorch::aten::ScalarType;
 using executorch::cpu::Attention;
-using executorch::cpu::AttentionRows;
-using executorch::runtime::Error;
 using executorch::runtime::Kernel;
 using executorch::runtime::Span;
 using executorch::runtime::toString;

@@ -26,14 +26,14 @@ _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 
 
 def assert_all_materialized(model: nn.Module) -> None:
-    """RuntimeError for a parameter without a value, on the device meta."""
+    """Raise RuntimeError if some parameter got no value, so that it is still on the device meta."""
     for fqn, parameter in model.named_parameters():
         if parameter.device.type == "meta":
             raise RuntimeError(f"Weight '{fqn}' not found in checkpoint")
 
 
 def assign_one(model: nn.Module, fqn: str, value: Tensor) -> None:
-    """Put `value` in the place of a parameter, as one without gradient, or of a buffer."""
+    """Replace a parameter by one with `value` and without gradient, or a buffer by `value`."""
     parent, _, name = fqn.rpartition(".")
     module = model.get_submodule(parent)
     if isinstance(getattr(module, name, None), nn.Parameter):
@@ -45,8 +45,8 @@ def assign_one(model: nn.Module, fqn: str, value: Tensor) -> None:
 def assign_state_dict(
     model: nn.Module, state_dict: dict[str, Tensor], convert: Convert = to_default
 ) -> None:
-    """Put the values, converted, in the place of the model's. RuntimeError if a parameter is left
-    without one. The parameters have no gradient then."""
+    """Replace the model's parameters and buffers by the converted values, without gradients.
+    RuntimeError if some parameter got no value."""
     for fqn, value in state_dict.items():
         assign_one(model, fqn, convert(fqn, value))
     assert_all_materialized(model)
@@ -62,8 +62,9 @@ def iter_checkpoint(
     dtype: torch.dtype | None = None,
     raw_iter: RawIter | None = None,
 ) -> Iterator[Pair]:
-    """Names by `key_map` and values: first converted, then in `dtype` where nothing is dequantized
-    by that. Ties are given last. ValueError for a path that is no checkpoint."""
+    """Yield (name, value) for each tensor of a checkpoint. Names are mapped by `key_map`. Values
+    are converted, then cast to `dtype` unless that would dequantize them. Parameters that `tie_map`
+    ties to others come last. ValueError for a path that is no checkpoint."""
     seen: set[str] = set()
     owed: dict[str, tuple[Tensor, bool]] = {}
     for name, raw in (raw_iter or _reader(path))(path):
@@ -82,8 +83,8 @@ def iter_checkpoint(
 
 
 def load_checkpoint(path: str, model: nn.Module, **options: Any) -> None:
-    """Put what `iter_checkpoint` gives, with its options, in the place of the model's values.
-    RuntimeError if a parameter is left without one."""
+    """Replace the model's values by those of `iter_checkpoint(path, **options)`. RuntimeError if
+    some parameter got no value."""
     for fqn, value in iter_checkpoint(path, **options):
         assign_one(model, fqn, value)
     assert_all_materialized(model)
@@ -101,7 +102,7 @@ def _reader(path: str) -> RawIter:
 
 
 def _files(path: Path) -> list[Path]:
-    """Those of a checkpoint. An index names files of its own folder."""
+    """The safetensors files of a checkpoint. An index may only name files of its own folder."""
     if not path.is_dir():
         return [path]
     if (path / _INDEX).exists():

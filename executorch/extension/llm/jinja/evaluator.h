@@ -10,14 +10,14 @@
 
 namespace executorch::extension::llm::jinja {
 
-/// Where a loop is. `loop` is no value, so that it cannot be kept longer than the loop runs.
+/// The state of a running loop. `loop` is no Value, so that it cannot be kept beyond the loop.
 struct Loop {
   const std::vector<Value>* items = nullptr;
   size_t index = 0;
   std::optional<std::vector<Value>> last_changed;
 };
 
-/// The variables of a block that has its own.
+/// The variables of a block with a scope of its own.
 struct Scope {
   Scope* parent = nullptr;
   Loop* loop = nullptr;
@@ -59,7 +59,7 @@ class Evaluator {
 
  private:
   enum class Flow : uint8_t { Next, Break, Continue };
-  /// Counts how deep evaluations are in each other, through macros too.
+  /// Counts how deep calls of the evaluator are nested, including those through macros.
   class Nested;
 
   Flow execute(const Block& block, Scope& scope, std::string& output);
@@ -70,7 +70,7 @@ class Evaluator {
   void execute_set_block(const Statement& statement, Scope& scope);
   void append(std::string& output, std::string_view text) const;
   void assign(const Target& target, Value value, Scope& scope);
-  /// `name` is one of the template's.
+  /// Sets a variable. `name` points into the template.
   void set(std::string_view name, Value value, Scope& scope);
 
   Value evaluate(const Expression& expression, Scope& scope);
@@ -99,25 +99,26 @@ class Evaluator {
   uint32_t line_ = 0;
 };
 
-/// `a name b` for + - * / // % **. Fails as Python does.
+/// Computes a + b, or with another operator: `name` is one of + - * / // % **. Fails where Python
+/// does.
 Value arithmetic(const std::string& name, const Value& a, const Value& b, Evaluator& evaluator);
 Value negative(const Value& value);
 /// `value in container`.
 bool contains(const Value& container, const Value& value, Evaluator& evaluator);
-/// value[start:stop:step]; none for what is left out.
+/// value[start:stop:step]; a bound that is left out is none.
 Value slice(const Value& value, const Value& start, const Value& stop, const Value& step,
             Evaluator& evaluator);
 
-/// What a function of the language is given.
+/// The arguments of a call of a built-in function, filter, test or method.
 class Call {
  public:
   Call(Evaluator& caller, const Value& on, const Arguments& arguments)
       : evaluator(caller), self(on), given(arguments) {}
   Evaluator& evaluator;
-  /// What a filter or test is about, or whose method it is.
+  /// The value that a filter or test is applied to, or that a method belongs to.
   const Value& self;
   const Arguments& given;
-  /// In the order of the function's parameters.
+  /// The arguments in the order of the function's parameters.
   std::vector<std::optional<Value>> at;
 
   bool has(size_t i) const { return at[i].has_value() && !at[i]->is_none(); }
@@ -130,21 +131,21 @@ class Call {
 
 struct Function {
   const char* name;
-  /// "*": any number of them, in `given`.
+  /// The names of the parameters. "*" stands for any number of arguments, which are in `given`.
   std::vector<const char*> parameters;
   size_t n_required;
   Value (*run)(const Call& call);
 };
-/// Null where there is none of the name.
+/// Null if there is no filter, test or function of that name.
 const Function* find_filter(std::string_view name);
 const Function* find_test(std::string_view name);
 const Function* find_global(std::string_view name);
-/// Fails for a method that Python has and this has not.
+/// Fails for a method that Python has and that is not implemented here.
 const Function* find_method(const Value& self, std::string_view name);
 Value run(const Function& function, Evaluator& evaluator, const Value& self,
           const Arguments& given);
 
-/// What a table of functions has under a name.
+/// The function of that name in a table; null if there is none.
 const Function* find_in(const std::vector<Function>& table, std::string_view name);
 const std::vector<Function>& sequence_filters();
 std::string json_text(const Value& value, const Call& call);

@@ -11,7 +11,7 @@ class ExpressionParser {
   uint32_t line() const { return peek().line; }
 
  protected:
-  /// Counts how deep expressions or blocks are in each other while it lives.
+  /// Counts how deep expressions or blocks are nested, as long as it lives.
   class Nested {
    public:
     explicit Nested(ExpressionParser& parser) : nesting_(parser.nesting_) {
@@ -42,10 +42,10 @@ class ExpressionParser {
   std::string expect_path(const char* what);
   [[noreturn]] void fail_here(const std::string& expected) const;
 
-  /// `a` or `a, b`, which is a tuple. With `has_condition` false, an `if` behind it is left.
+  /// Parses `a`, or the tuple `a, b`. Leaves a following `if` unread unless `has_condition`.
   ExpressionPtr parse_tuple(bool has_condition = true);
   ExpressionPtr parse_expression();
-  /// Filters behind something that is not written there: `{% filter trim %}`.
+  /// Parses the filters of `{% filter trim %}`, whose operand is not written there.
   ExpressionPtr parse_filters(ExpressionPtr operand);
 
  private:
@@ -70,7 +70,8 @@ class ExpressionParser {
   ExpressionPtr parse_list();
   ExpressionPtr parse_dict();
   void parse_arguments(Expression& call);
-  /// Refuses trees that are too deep for those who walk them.
+  /// Sets the depth of a tree, and fails if it is too deep for the recursive functions that walk
+  /// it.
   void measure(Expression& made) const;
 
   std::vector<Token> tokens_;

@@ -27,16 +27,17 @@ enum class TokenKind : uint8_t {
 
 struct Token {
   TokenKind kind;
-  /// Data, names, operators; of a text what is between its quotes, escapes resolved.
+  /// The source text of data, names and operators; for a string, what is between its quotes, with
+  /// escapes replaced.
   std::string text;
   uint32_t line;
 };
 
-/// White space is removed as transformers' settings say (trim_blocks, lstrip_blocks), and where a
-/// `-` asks for it. Throws Failure.
+/// Divides a template into tokens. Removes white space as transformers' settings (trim_blocks,
+/// lstrip_blocks) say, and at a `-` in a tag. Throws Failure.
 std::vector<Token> tokens_of(std::string_view source);
 
-/// Expressions within expressions, and blocks within blocks.
+/// How deep expressions, and blocks, may be nested.
 inline constexpr uint32_t kMostNesting = 100;
 
 struct Expression;
@@ -82,7 +83,7 @@ using Block = std::vector<Statement>;
 /// What a loop or `set` assigns to: names, or one attribute of a namespace.
 struct Target {
   std::vector<std::string> names;
-  /// Several values are taken apart, even for one name.
+  /// Whether the value is unpacked, also for a single name (`a,`).
   bool is_tuple = false;
   std::string attribute;
 };
@@ -114,7 +115,7 @@ struct Statement {
 };
 
 struct Branch {
-  /// Null: else.
+  /// Null for else.
   ExpressionPtr condition;
   Block body;
 };
@@ -122,7 +123,7 @@ struct Branch {
 struct Macro {
   std::string name;
   std::vector<std::string> parameters;
-  /// Of the last parameters.
+  /// The defaults of the last parameters.
   std::vector<ExpressionPtr> defaults;
   Block body;
 };

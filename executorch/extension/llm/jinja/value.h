@@ -15,18 +15,18 @@ namespace executorch::extension::llm::jinja {
 struct Macro;
 class Value;
 
-/// What a template does wrong, found while it is read or rendered; never leaves Template.
+/// Thrown for an error in a template, when it is parsed or rendered; Template catches it.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
-  /// 0: where the reader or renderer is.
+  /// The line of the template; 0: the line at which the parser or the evaluator is.
   uint32_t line = 0;
 };
 [[noreturn]] void fail(const std::string& what);
-/// What Python's library has and this one has not.
+/// For features of Python's Jinja that are not implemented here.
 [[noreturn]] void fail_unsupported(const std::string& what);
 
-/// A view (of a mapping's keys) has a length and no elements by number; a generator has neither, is
-/// always true, and gives each element once.
+/// A view (as of a mapping's keys) has a length, but cannot be indexed. A generator has no length
+/// either, is always true, and gives each element once.
 enum class SequenceKind : uint8_t { List, Tuple, Range, View, Generator };
 struct Sequence;
 struct Mapping;
@@ -44,7 +44,8 @@ class Value {
   using SequencePtr = std::shared_ptr<const Sequence>;
   using MappingPtr = std::shared_ptr<const Mapping>;
   using CallablePtr = std::shared_ptr<const Callable>;
-  /// A namespace: the one value that changes. Owned by what renders, so that none can own itself.
+  /// A namespace, the only mutable value. The evaluator owns it, so that no namespace can own
+  /// itself.
   using Space = Mapping*;
 
   Value() : data_(None{}) {}
@@ -87,7 +88,7 @@ class Value {
   double to_number() const {
     return get<double>() ? *get<double>() : static_cast<double>(to_integer());
   }
-  /// How Python names its type, for errors.
+  /// The name of its type in Python, for error messages.
   const char* type_name() const;
 
  private:
@@ -100,12 +101,12 @@ class Value {
 struct Sequence {
   SequenceKind kind = SequenceKind::List;
   std::vector<Value> items;
-  /// Containers within containers, itself included.
+  /// How deep containers are nested, including this one.
   uint32_t depth = 1;
-  /// Of a generator: how many were taken.
+  /// For a generator: how many elements were taken.
   mutable size_t n_taken = 0;
-  /// Of a generator: what went wrong after its last element, thrown to whoever asks for more.
-  /// Null: nothing.
+  /// For a generator: the error that computing the element after the last one raised. Null if there
+  /// was none.
   std::shared_ptr<const Failure> failure;
 };
 
@@ -121,18 +122,20 @@ struct Callable {
   const Macro* macro = nullptr;
 };
 
-/// How much a rendering may do; Failure beyond it.
+/// The steps and bytes that one rendering may use. Throws Failure when they are used up.
 class Budget {
  public:
   Budget(uint64_t steps, uint64_t bytes) : steps_(steps), bytes_(bytes) {}
   void steps(uint64_t n) { take(steps_, n, "steps"); }
-  /// Bytes of new values; elements of containers count as kElement.
+  /// Takes bytes for new values; an element of a container counts as kElement bytes.
   void bytes(uint64_t n) { take(bytes_, n, "bytes of values"); }
   static constexpr uint64_t kElement = 32;
-  /// Steps for a copy or a comparison of `n` bytes, and for a walk over characters in as many.
+  /// Takes steps for a copy or comparison of `n` bytes, and for a walk over the characters of `n`
+  /// bytes.
   void copy(uint64_t n) { steps(n / 64); }
   void walk(uint64_t n) { steps(n / 8); }
-  /// For a search in `n` bytes: at each place all of `part` may have to be compared.
+  /// Takes steps for a search for `part` bytes in `n` bytes, in which `part` may have to be
+  /// compared at each place.
   void search(uint64_t n, uint64_t part) { steps(n / 8 + n * part / 1024); }
 
  private:
@@ -141,20 +144,21 @@ class Budget {
 };
 
 bool is_true(const Value& value);
-/// Python's ==. Takes steps for what it looks at.
+/// Python's ==. Takes steps for the elements it compares.
 bool are_equal(const Value& a, const Value& b, Budget& budget);
 /// Python's <; fails for types that have no order.
 bool is_less(const Value& a, const Value& b, Budget& budget);
-/// Null where there is none.
+/// The value of a key; null if it is not there.
 const Value* find(const Mapping& mapping, const Value& key, Budget& budget);
 const Value* find(const Mapping& mapping, std::string_view key);
 /// Adds or replaces.
 void put(Mapping& mapping, Value key, Value value, Budget& budget);
-/// What a loop over it sees; what a generator has left is taken. Fails for what has no elements.
+/// The elements that a loop would see. Takes those that a generator has left. Fails for values that
+/// cannot be iterated.
 std::vector<Value> elements(const Value& value, Budget& budget);
 /// Python's str().
 std::string to_text(const Value& value, Budget& budget);
-/// How many: of characters, elements, members. Fails for what has no length.
+/// The number of characters, elements or members. Fails for values without a length.
 int64_t length(const Value& value, Budget& budget);
 
 }  // namespace executorch::extension::llm::jinja

@@ -64,7 +64,7 @@ class MultiHeadAttention(nn.Module):
         self.cache_enabled = False
 
     def setup_cache(self, batch_size: int, dtype: torch.dtype, max_seq_len: int) -> None:
-        """Make the cache, unless there is one."""
+        """Create the cache unless there is one."""
         if self.kv_cache is not None:
             log.warning("there is a cache of keys and values already; it stays")
             return
@@ -131,7 +131,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class SDPA(nn.Module):
-    """What a `MultiHeadAttention` does with q, k and v; another module may take its place."""
+    """The computation on q, k and v in a `MultiHeadAttention`; another module may replace it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Keys and values of the tokens so far."""
+"""A cache of keys and values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KVCache(torch.nn.Module):
 
     @property
     def size(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens in the cache."""
         return int(self.kv_cache_pos[0].item())
 
     def reset(self) -> None:
@@ -48,14 +48,15 @@ class KVCache(torch.nn.Module):
         self.kv_cache_pos.copy_(torch.arange(self.max_seq_len, device=self.kv_cache_pos.device))
 
     def update(self, k_val: Tensor, v_val: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of some tokens, in the caches' order of dimensions; the caches
-        then. ValueError for more batch entries than there are, AssertionError for more tokens."""
+        """Append keys and values of some tokens, whose dimensions are in the caches' order, and
+        return the caches. ValueError for a larger batch than the cache's, AssertionError for more
+        tokens than fit."""
         self._write(k_val, v_val, self.k_cache, self.v_cache)
         self.kv_cache_pos.add_(k_val.shape[2 if self.transpose_cache else 1])
         return self.k_cache, self.v_cache
 
     def updated(self, k_val: Tensor, v_val: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What `update` would make of the three buffers, which stay as they are."""
+        """The three buffers after an `update`, without changing them."""
         keys, values = self.k_cache.clone(), self.v_cache.clone()
         self._write(k_val, v_val, keys, values)
         return keys, values, self.kv_cache_pos + k_val.shape[2 if self.transpose_cache else 1]
@@ -78,7 +79,7 @@ class KVCache(torch.nn.Module):
             keys[:, positions], values[:, positions] = k_val, v_val
 
     def clone(self) -> KVCache:
-        """Another one with the same tokens."""
+        """A copy of the cache."""
         heads = self.k_cache.shape[1 if self.transpose_cache else 2]
         twin = KVCache(
             self.batch_size,

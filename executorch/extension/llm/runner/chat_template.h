@@ -20,17 +20,17 @@ struct ChatMessage {
   std::string content;
 };
 
-/// How tokens that templates write are spelled; empty where there is none.
+/// The texts of the special tokens that templates write; empty for a token that does not exist.
 struct SpecialTokens {
   std::string bos;
   std::string eos;
 };
-/// Those of a tokenizer, as far as they stand for no text. Nothing for null.
+/// The special tokens of a tokenizer. Empty for null.
 SpecialTokens special_tokens_of(const ::tokenizers::Tokenizer* tokenizer);
 
 struct ChatPrompt {
   std::string text;
-  /// The token that begins a text stands in front of it; its spelling is not in `text`.
+  /// Whether the beginning-of-text token belongs in front of `text`, which does not contain it.
   bool begins_with_bos = false;
 };
 
@@ -45,16 +45,17 @@ struct ChatPrompt {
 /// plain     User: ... Assistant: ..., for models that know none of these
 class ChatTemplate {
  public:
-  /// By name, or in Jinja. Empty after an error: `cause` says what is wrong with it.
+  /// Makes a template from a name or a Jinja text. Empty after an error; `cause` then says what is
+  /// wrong.
   static std::optional<ChatTemplate> of(const std::string& text, std::string& cause,
                                         SpecialTokens special_tokens = {});
   static const std::vector<std::string>& names();
 
   /// One of names(), or "Jinja".
   const std::string& name() const { return name_; }
-  /// The conversation, followed by what makes the model answer, unless the last message is its own:
-  /// that is then continued. Empty after an error: the template refuses such a conversation, or
-  /// does what it may not.
+  /// Renders a conversation, followed by the text that makes the model answer; if the last message
+  /// is the model's, it is left open to be continued. Empty after an error, if the template rejects
+  /// the conversation or fails.
   std::optional<ChatPrompt> render(const std::vector<ChatMessage>& messages,
                                    std::string& cause) const;
   /// What the model writes behind its answer, found by how the template writes one: the first mark

@@ -26,7 +26,7 @@ bool is_float(ScalarType type) {
   return type == ScalarType::Float || type == ScalarType::Half || type == ScalarType::BFloat16;
 }
 
-/// Raw sound as bytes, or as elements of the encoder's type.
+/// Raw sound as a tensor of bytes, or of the encoder's type, whichever the number of bytes fits.
 Result<TensorPtr> raw_tensor(const EncoderInput& input, const RawAudio& audio) {
   const std::vector<SizesType> sizes = {audio.batch_size, audio.n_channels, audio.n_samples};
   Size count = 1;
@@ -55,7 +55,7 @@ Result<TensorPtr> media_tensor(const EncoderInput& input, const MultimodalInput&
   return Error::InvalidArgument;
 }
 
-/// The sizes with as many dims as the encoder takes, if only dims of 1 are to be changed for it.
+/// Adds or removes leading dims of 1 until there are `rank` dims, if that is possible.
 std::vector<SizesType> with_rank(std::vector<SizesType> sizes, size_t rank) {
   while (sizes.size() > rank && sizes.front() == 1) sizes.erase(sizes.begin());
   while (sizes.size() < rank) sizes.insert(sizes.begin(), 1);

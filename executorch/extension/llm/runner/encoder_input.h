@@ -17,20 +17,20 @@ namespace llm {
 struct EncoderInput {
   std::string method;
   aten::ScalarType type = aten::ScalarType::Float;
-  /// The largest, if `is_dynamic`.
+  /// The sizes; their upper bounds, if `is_dynamic`.
   std::vector<aten::SizesType> sizes;
   bool is_dynamic = false;
 };
 
-/// Loads the method for it. InvalidArgument, and what was found in the log, if it takes anything
-/// but one tensor.
+/// Describes the input of a method, which is loaded for that. InvalidArgument, with what was found
+/// in the log, if the method takes anything but one tensor.
 runtime::Result<EncoderInput> encoder_input(Module& module, const std::string& method);
 
-/// A copy of an image, sound or raw sound as that input. Dims of 1 are added in front, or left out,
-/// until there are as many as the encoder takes. Bytes and floats become floats of the encoder's
-/// type, with the same values: 255 is 255.0. Raw sound has the encoder's elements in its bytes, or
-/// a value in each. InvalidArgument, with what was found and expected in the log, for other sizes
-/// and for floats where the encoder takes integers.
+/// Copies an image, sound or raw sound to a tensor for that input. Leading dims of 1 are added or
+/// removed to get the encoder's rank. Bytes and floats are converted to the encoder's type without
+/// scaling: 255 becomes 255.0. The bytes of raw sound are elements of the encoder's type, or one
+/// value each. InvalidArgument, with what was found and expected in the log, for other sizes, and
+/// for floats where the encoder takes integers.
 runtime::Result<TensorPtr> fit_encoder_input(const EncoderInput& input,
                                              const MultimodalInput& media);
 

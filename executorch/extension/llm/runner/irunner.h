@@ -19,25 +19,25 @@ namespace extension {
 namespace llm {
 
 struct GenerationConfig {
-  /// Hand the prompt to the callback, too.
+  /// Whether the callback gets the prompt, too.
   bool echo = true;
-  /// A constraint and its kind, for runners that know some.
+  /// A constraint on the answer and its type, for runners that support constraints.
   std::string grammar;
   std::string grammar_type;
-  /// Go on after the end of the text.
+  /// Go on after a token that ends the text.
   bool ignore_eos = false;
   /// -1: as many as the context has room for.
   int32_t max_new_tokens = -1;
-  /// This only warms up caches: say nothing of it.
+  /// The call only warms up caches: log no statistics.
   bool warming = false;
   /// Tokens of prompt and answer together. -1: as many as the context has room for.
   int32_t seq_len = -1;
   float temperature = 0.8f;
-  /// How often the first and last token stand around the prompt.
+  /// How many beginning-of-text tokens to put before the prompt, and end-of-text tokens behind it.
   int32_t num_bos = 0;
   int32_t num_eos = 0;
 
-  /// New tokens that there is room for, by the least of all bounds; 0 or more.
+  /// How many new tokens all limits together allow; 0 or more.
   int32_t resolve_max_new_tokens(int64_t max_context_len, int64_t num_tokens_occupied) const {
     int64_t room = max_context_len;
     if (seq_len >= 0) room = std::min<int64_t>(room, seq_len);
@@ -52,13 +52,14 @@ class IRunner {
   virtual ~IRunner() = default;
   virtual bool is_loaded() const = 0;
   ET_NODISCARD virtual runtime::Error load() = 0;
-  /// Continues the text so far with `prompt`, and then with what the model says, piece by piece.
+  /// Appends `prompt` to the text so far, then generates the answer and passes it to
+  /// `token_callback` piece by piece.
   ET_NODISCARD virtual runtime::Error generate(
       const std::string& prompt, const GenerationConfig& config,
       std::function<void(const std::string&)> token_callback,
       std::function<void(const Stats&)> stats_callback) = 0;
-  /// Reads a part of the prompt. Returns the token that would follow. NotSupported if the runner
-  /// cannot.
+  /// Reads a part of the prompt. Returns the likeliest next token. NotSupported if the runner does
+  /// not implement it.
   virtual runtime::Result<uint64_t> prefill(const std::vector<MultimodalInput>& inputs,
                                             int32_t num_bos = 0, int32_t num_eos = 0) {
     (void)inputs;
@@ -67,7 +68,7 @@ class IRunner {
     ET_LOG(Error, "this runner has no prefill()");
     return runtime::Error::NotSupported;
   }
-  /// Ends generate() soon. From any thread.
+  /// Ends generate() soon. May be called from any thread.
   virtual void stop() = 0;
   /// Forgets the text.
   virtual void reset() = 0;

@@ -14,30 +14,33 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-/// Logits of any text by any form of program (program_form.h). Of a program over caches, positions
-/// from the first changed token on are computed anew; a program without them is given the whole
-/// text, and finds by itself what is new, if it keeps anything.
+/// Computes the logits of any text with a program of any form (program_form.h). With a program over
+/// caches, it computes the positions from the first changed token on. A program without explicit
+/// caches is given the whole text; an incremental one finds out by itself what is new.
 class LanguageModel {
  public:
-  /// `decoder`, loaded, must outlive this. `max_chunk`: tokens in one call over caches, at most.
+  /// `decoder` must be loaded, and must outlive this object. `max_chunk`: the most tokens in one
+  /// call over caches.
   LanguageModel(TextDecoderRunner& decoder, int64_t max_chunk);
 
   struct Call {
-    /// Ends it between two runs, with EndOfMethod.
+    /// If set to true, logits() ends before the next run of the program, with EndOfMethod.
     const std::atomic<bool>* stop = nullptr;
-    /// After each run: tokens done, of all that had to be computed.
+    /// Called after each run with the number of tokens done, and of all that have to be computed.
     std::function<void(int64_t done, int64_t total)> on_progress;
   };
-  /// Logits after the last `n_rows` tokens of `text`, in the last `n_rows` rows; after the last
-  /// only, unless the program gives all positions. They lie in the program's memory until the next
-  /// call. `text` must not be empty, and `n_rows` at most its length and max_chunk().
+  /// The logits after each of the last `n_rows` tokens of `text`, in the last `n_rows` rows; after
+  /// the last token only, unless the program gives all positions. The tensor is the program's
+  /// memory and valid until the next call. `text` must not be empty; `n_rows` is at most its length
+  /// and max_chunk().
   runtime::Result<aten::Tensor> logits(runtime::Span<const uint64_t> text, int64_t n_rows,
                                        const Call& call);
 
-  /// Tokens in one call over caches, at most.
+  /// The most tokens in one call over caches.
   int64_t max_chunk() const { return max_chunk_; }
 
-  /// Tokens at the beginning of `text` that need not be computed, or that the program may keep.
+  /// How many tokens at the beginning of `text` need not be computed, or, for a program without
+  /// explicit caches, may be known to it.
   int64_t known_tokens(runtime::Span<const uint64_t> text) const;
 
   /// Forgets the text.

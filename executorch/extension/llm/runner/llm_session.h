@@ -16,22 +16,22 @@ namespace extension {
 namespace llm {
 
 struct SamplingConfig {
-  /// 0: the likeliest token. Negative: not said, which is 0, too.
+  /// 0: choose the likeliest token. Negative values mean unset, which is 0, too.
   float temperature = -1.0f;
   /// Keeps the fewest tokens whose probabilities add up to it. 1: all.
   float top_p = 1.0f;
-  /// Keeps that many tokens. 0: all.
+  /// Chooses among this many of the likeliest tokens. 0: among all.
   int32_t top_k = 0;
   uint64_t seed = 0;
 };
 
 struct DecodeResult {
   uint64_t token_id = 0;
-  /// What the token adds to the text: whole characters. Empty while a character is incomplete.
+  /// The text that the token adds, in whole characters. Empty while a character is incomplete.
   std::string text_piece;
-  /// The token ends the text; it is not part of it.
+  /// Whether the token ends the text; it is not part of the text then.
   bool is_eos = false;
-  /// Nothing follows: end of text, or stop() was called, or the context is full.
+  /// Whether no token follows: the text ended, stop() was called, or the context is full.
   bool is_terminal = false;
 };
 
@@ -41,21 +41,21 @@ struct LLMServingCapacity {
   int64_t estimated_bytes_per_session = 0;
 };
 
-/// One text. Not thread-safe but for stop().
+/// A session with one text. Not thread-safe, except stop().
 class LLMSession {
  public:
   virtual ~LLMSession() = default;
-  /// Appends tokens to the text. With `initial_sampling`, the first decode_one() after it chooses
-  /// with these.
+  /// Appends tokens to the text. The first decode_one() after that uses `initial_sampling`, if it
+  /// is given.
   virtual runtime::Error prefill_tokens(const std::vector<uint64_t>& tokens,
                                         const SamplingConfig* initial_sampling = nullptr) = 0;
   /// Chooses the next token and appends it. InvalidState if the text is empty.
   virtual runtime::Result<DecodeResult> decode_one(const SamplingConfig& sampling) = 0;
-  /// Tokens in the text.
+  /// The number of tokens in the text.
   virtual int64_t position() const = 0;
   /// Empties the text.
   virtual runtime::Error reset() = 0;
-  /// Ends what runs, soon. From any thread.
+  /// Ends a running call soon. May be called from any thread.
   virtual void stop() = 0;
 };
 

@@ -33,18 +33,18 @@ class MultimodalPrefiller {
                                Tokenizer* tokenizer, IOManager* io_manager);
   virtual ~MultimodalPrefiller() = default;
 
-  /// Reads a piece at position `start_pos`, which moves behind it; not on an error. `bos`, `eos`:
-  /// how often the first and the last token stand around a text. Returns the likeliest next token.
-  /// InvalidArgument, and in the log what was found and expected, for what the program has no
-  /// method or no room for.
+  /// Reads a piece at position `start_pos`, and moves `start_pos` behind it unless there is an
+  /// error. `bos`, `eos`: how many beginning- and end-of-text tokens to put around a text. Returns
+  /// the likeliest next token. InvalidArgument, with what was found and expected in the log, if the
+  /// program has no method or no room for the piece.
   virtual Result<uint64_t> prefill(const MultimodalInput& input, int64_t& start_pos,
                                    int32_t bos = 0, int32_t eos = 0);
 
   ET_NODISCARD virtual Error load();
   virtual bool is_method_loaded();
 
-  /// After the last piece, in the program's memory until the program is called again. None after
-  /// an error.
+  /// The logits after the last piece, in the program's memory, which the next call overwrites. None
+  /// after an error.
   const std::optional<aten::Tensor>& last_logits() const { return last_logits_; }
 
  private:
@@ -63,7 +63,7 @@ class MultimodalPrefiller {
   Tokenizer* tokenizer_;
 
   bool is_loaded_ = false;
-  /// Of the encoders that the program has.
+  /// Method name -> its input, for the encoders of the program.
   std::unordered_map<std::string, EncoderInput> encoders_;
   int64_t context_length_ = 0;
   std::optional<aten::Tensor> last_logits_;

@@ -32,35 +32,36 @@ struct ProgramForm {
   };
   Position position = Position::None;
   aten::ScalarType position_type = aten::ScalarType::Long;
-  /// Of tokens, or of embeddings.
+  /// The element type of tokens or embeddings.
   aten::ScalarType token_type = aten::ScalarType::Long;
-  /// 1 or 2 dims; 3 of embeddings.
+  /// The rank of the first input: 1 or 2 for tokens, 3 for embeddings.
   size_t token_dims = 2;
-  /// Of embeddings: how many numbers stand for a token. 0: the method takes tokens.
+  /// The size of a token's embedding; 0 for a method that takes tokens.
   int64_t embedding_width = 0;
-  /// In one call.
+  /// The most tokens in one call.
   int64_t max_tokens = 0;
   int64_t vocabulary_size = 0;
   size_t logits_output = 0;
-  /// Logits after each of the tokens, not after the last only.
+  /// Whether the method gives the logits after each token, not only after the last one.
   bool gives_all_positions = false;
 };
 
-/// The form of a method, which is loaded for it. InvalidArgument, and in the log what was found and
-/// what was expected, if it is none of a language model.
+/// The form of a method, which is loaded for that. InvalidArgument, with what was found and
+/// expected in the log, for a method that is not one of a language model.
 runtime::Result<ProgramForm> program_form(Module& module, const std::string& method_name);
 
-/// The same of a method that takes embeddings, and positions.
+/// The form of a method that takes embeddings and positions.
 runtime::Result<ProgramForm> embeddings_form(Module& module, const std::string& method_name);
 
-/// The same of a method that gives embeddings of tokens: `embedding_width` numbers for each.
+/// The form of a method that takes tokens and gives their embeddings, of `embedding_width` numbers
+/// each.
 runtime::Result<ProgramForm> token_embedding_form(Module& module, const std::string& method_name);
 
 /// Whether a tensor input of a method, which is loaded for it, may have other sizes than its
 /// upper bound.
 runtime::Result<bool> is_input_dynamic(Module& module, const std::string& method_name, size_t i);
 
-/// As in "Float [1, 3, 224, 224]".
+/// A text such as "Float [1, 3, 224, 224]".
 std::string described(aten::ScalarType type, runtime::Span<const int32_t> sizes);
 
 }  // namespace llm

@@ -36,7 +36,7 @@ struct Stats {
   void on_sampling_end();
   void on_model_execution_begin();
   void on_model_execution_end();
-  /// Forgets what was generated; with `all_stats`, when the model was loaded, too.
+  /// Resets the numbers of a generation; with `all_stats`, also the times of loading the model.
   void reset(bool all_stats = false);
 
  private:

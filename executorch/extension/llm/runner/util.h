@@ -40,36 +40,36 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-/// Prints text to stdout, but not a single byte that is neither printable nor white space.
+/// Prints text to stdout, except a single byte that is neither printable nor white space.
 void safe_printf(const char* piece);
 
-/// The length of `s` without the incomplete character it may end with. Bytes that are part of no
-/// character count as characters.
+/// The length of `s` without an incomplete UTF-8 character at its end. Invalid bytes count as
+/// characters.
 size_t utf8_complete_prefix_len(const std::string& s);
 
-/// The largest length, at most `len`, that does not end inside a character.
+/// The largest length up to `len` that does not end within a character.
 size_t utf8_safe_prefix_len(const std::string& s, size_t len);
 
-/// How much of `text` may be shown: up to the first of `stops`, whose presence `stop_hit` tells;
-/// else without an end that one of them begins with, or an incomplete character. Empty stops are
-/// ignored.
+/// How much of `text` may be shown. If it contains one of `stops`, all before the first of these,
+/// and `stop_hit` is true. Else all but an end that may be the beginning of a stop string, or of a
+/// character. Empty stops are ignored.
 size_t stop_safe_prefix_len(const std::string& text, const std::vector<std::string>& stops,
                             bool& stop_hit);
 
-/// How many tokens of a kind a tokenizer is to add: at least none, and at most 127.
+/// Limits a number of tokens to the range that tokenizers accept, 0 to 127.
 constexpr int8_t token_count(int32_t n) {
   return static_cast<int8_t>(n < 0 ? 0 : n > 127 ? 127 : n);
 }
 
-/// Since an arbitrary time.
+/// Milliseconds since an arbitrary time.
 long time_in_ms();
 
-/// Memory of this process that is in RAM; 0 where that is not known.
+/// The resident memory of this process; 0 if it is not known.
 size_t get_rss_bytes();
 
-/// The second input of a method over explicit caches, in memory of the caller's: where the input
-/// has one element, `start_pos`; else `cache_positions_vec`, filled with the positions of `seq_len`
-/// tokens from `start_pos` on.
+/// The second input of a method over explicit caches, as a tensor over memory of the caller's:
+/// `start_pos` if the input has one element; else `cache_positions_vec`, filled with the positions
+/// of `seq_len` tokens from `start_pos` on.
 runtime::Result<TensorPtr> populate_start_pos_or_cache_position(
     Module* module, int64_t& start_pos, std::vector<int64_t>& cache_positions_vec, int seq_len,
     const char* method_name = "forward");

@@ -19,7 +19,7 @@ struct ProbIndex {
   int32_t index;
 };
 
-/// A seed from the clock, another one in each call.
+/// A seed from the clock; each call returns another one.
 uint64_t fresh_seed();
 
 /// Chooses a token by its logit, with a random number generator of its own. SamplingOptions and
@@ -29,7 +29,7 @@ class Sampler {
   /// temperature: logits are divided by it; 0, the likeliest token is taken. topp: keeps the fewest
   /// tokens whose probabilities add up to it, if it is between 0 and 1.
   Sampler(int32_t vocab_size, float temperature, float topp, unsigned long long rng_seed)
-      // A seed of 0 would give zeros only.
+      // The generator returns only zeros for the seed 0.
       : vocab_size_(vocab_size), state_(rng_seed != 0 ? rng_seed : 0x9e3779b97f4a7c15ull) {
     set_temperature(temperature);
     choice_.top_p = topp > 0 && topp < 1 ? topp : 1;
@@ -39,11 +39,11 @@ class Sampler {
       : Sampler(vocab_size, temperature, kTopp, fresh_seed()) {}
 
   void set_temperature(float temperature) { choice_.temperature = temperature; }
-  /// Keeps that many tokens, the likeliest; 0, the default: all.
+  /// Chooses among this many of the likeliest tokens; 0, the default: among all.
   void set_topk(int32_t topk) { choice_.top_k = topk; }
 
-  /// A token by its `vocab_size` logits: float, Half, BFloat16 or uint16_t. 0, with a message in
-  /// the log, if none can be chosen.
+  /// Chooses a token by its `vocab_size` logits: float, Half, BFloat16 or uint16_t. Returns 0, with
+  /// a message in the log, if none can be chosen.
   template <typename T>
   int32_t sample(T* logits) {
     if (vocab_size_ <= 0 || logits == nullptr) return 0;

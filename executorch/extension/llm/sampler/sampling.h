@@ -17,18 +17,18 @@ namespace llm {
 struct SamplingOptions {
   /// Logits are divided by it. 0, or less: the likeliest token, and the rest is without meaning.
   float temperature = 0.8f;
-  /// Keeps that many tokens, the likeliest. 0: all.
+  /// Keeps this many of the likeliest tokens. 0: all.
   int32_t top_k = 0;
-  /// Keeps the fewest tokens, the likeliest, whose probabilities add up to it. 1: all.
+  /// Keeps the fewest of the likeliest tokens whose probabilities add up to it. 1: all.
   float top_p = 1.0f;
   /// Keeps tokens that are at least this times as likely as the likeliest. 0: all.
   float min_p = 0.0f;
   /// Divides positive logits, and multiplies negative ones, of tokens that the text has, prompt
   /// included. 1: nothing.
   float repetition_penalty = 1.0f;
-  /// Taken off the logit of a token that was chosen before.
+  /// Subtracted from the logit of a token that was chosen before.
   float presence_penalty = 0.0f;
-  /// The same, once for each time that it was chosen.
+  /// Subtracted from a token's logit for each time that it was chosen.
   float frequency_penalty = 0.0f;
   /// Added to logits of tokens.
   std::unordered_map<uint64_t, float> token_bias;
@@ -42,10 +42,10 @@ std::string check_sampling(const SamplingOptions& options);
 /// Chooses tokens. Not thread-safe. The choice depends on logits, options and text only.
 class TokenSampler {
  public:
-  /// `options` must have passed check_sampling(); what did not is clamped.
+  /// `options` should have passed check_sampling(); invalid values are clamped.
   explicit TokenSampler(SamplingOptions options);
 
-  /// The text before the first choice.
+  /// Sets the text before the first choice.
   void set_prompt(runtime::Span<const uint64_t> tokens);
 
   /// The next token; accept() it to go on. Writes over `logits`, one for each token of the
@@ -58,7 +58,7 @@ class TokenSampler {
   /// Appends a token to the text.
   void accept(uint64_t token);
 
-  /// The text stays.
+  /// Changes the options, not the text.
   void set_options(SamplingOptions options);
   const SamplingOptions& options() const { return options_; }
   /// Whether sample() takes the likeliest token.

@@ -20,13 +20,14 @@ using runtime::Span;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// A number's bits, such that larger numbers have larger bits. No NaN.
+/// Maps floats to integers that are ordered in the same way. NaN is not allowed.
 uint32_t ordered(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   return bits ^ ((bits >> 31) != 0 ? 0xffffffffu : 0x80000000u);
 }
 
-/// Keeps the entries that `keep(i)` is true of, in their order. It is asked once, in order.
+/// Keeps the entries for which keep(i) is true, in their order; calls keep() once for each, in
+/// order.
 template <class Keep>
 void compact(std::vector<uint32_t>& tokens, std::vector<float>& values, Keep keep) {
   size_t n = 0;
@@ -40,8 +41,8 @@ void compact(std::vector<uint32_t>& tokens, std::vector<float>& values, Keep kee
   values.resize(n);
 }
 
-/// A number that at least `k` logits are not below; -infinity if that is not known. The largest of
-/// each of n blocks, n >= k, are n of the logits: the k-th largest of them is such a number.
+/// A lower bound for the k-th largest logit; -infinity if none is known. The maxima of n >= k
+/// blocks are n of the logits, so the k-th largest maximum is such a bound.
 float bound_of_largest(Span<const float> logits, size_t k) {
   constexpr size_t kBlock = 64, kMaxBlocks = 4096;
   const size_t block = std::max(kBlock, logits.size() / kMaxBlocks);
@@ -63,9 +64,9 @@ float bound_of_largest(Span<const float> logits, size_t k) {
   return largest[k - 1];
 }
 
-/// Keeps the fewest entries, the largest, and of equal ones the first, whose measures add up to
-/// `limit`; all of them if they do not. The smallest value that is kept is found digit by digit, by
-/// the sums of measures of the entries that have a digit.
+/// Keeps the fewest of the largest entries (of equal ones the first) whose measures add up to
+/// `limit`; all, if they do not. Finds the smallest kept value digit by digit, from the sums of
+/// measures per digit.
 template <class Measure>
 void keep_largest(std::vector<uint32_t>& tokens, std::vector<float>& values, double limit,
                   Measure measure) {

@@ -63,10 +63,11 @@ struct Usage {
   int64_t n_prompt = 0, n_cached = 0, n_completion = 0;
 };
 
-/// Where the pieces of a text begin, in characters: a piece may end within one.
+/// Computes the offset of each piece of a text, in characters; a piece may begin or end within one.
 class CharacterPlaces {
  public:
-  /// The place of the next piece. If it goes on with a character, that of the character.
+  /// The offset of the next piece; if the piece begins within a character, the offset of that
+  /// character.
   size_t add(const std::string& piece);
 
  private:
@@ -74,7 +75,7 @@ class CharacterPlaces {
   std::string begun_;  // of a character that has not ended
 };
 
-/// The objects of one answer, whole or in parts.
+/// Makes the JSON objects of one answer: one for the whole answer, or parts of a stream.
 class ApiAnswer {
  public:
   ApiAnswer(const ApiRequest& request, const ServedModel& served, std::string id, std::string model,
@@ -101,7 +102,7 @@ class ApiAnswer {
   CharacterPlaces places_;
 };
 
-/// As the protocol says it: "stop" or "length".
+/// The protocol's name of a reason: "stop" or "length".
 const char* finish_reason(FinishReason reason);
 
 /// JSON text; bytes that are not UTF-8 become U+FFFD.

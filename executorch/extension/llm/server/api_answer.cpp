@@ -71,7 +71,7 @@ Json ApiAnswer::head(bool chunk) const {
                        : chunk        ? "chat.completion.chunk"
                                       : "chat.completion";
   Json head = {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
-  // Where usage is asked for, the parts before it say that it is not there yet.
+  // If usage is asked for, all parts of a stream before the last one have a null usage.
   if (chunk && request_.include_usage) head["usage"] = nullptr;
   return head;
 }
@@ -112,7 +112,8 @@ Json ApiAnswer::logprobs_json(const std::vector<TokenLogprob>& logprobs) {
     const std::string text = served_.decode(one.token);
     Json likeliest = Json::object();
     for (const auto& [token, logprob] : one.likeliest) {
-      // Parts of characters look alike; the likeliest comes first, and is kept.
+      // Several tokens may be incomplete characters, which have the same text here. The first one,
+      // the likeliest, is kept.
       likeliest.emplace(tokenizers::utf8::valid(served_.decode(token)), logprob);
     }
     result["tokens"].push_back(text);

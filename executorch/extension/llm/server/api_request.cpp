@@ -26,7 +26,7 @@ Json parse_json(const std::string& body) {
   }
 }
 
-/// Takes fields out of a request, so that what is left was not understood.
+/// Takes the known fields out of a request; the fields that remain are unknown ones.
 class Fields {
  public:
   explicit Fields(Json object) : object_(std::move(object)) {}
@@ -90,7 +90,7 @@ std::string text_of_content(const Json& content, const std::string& param) {
     const Json& part = content[i];
     const std::string place = param + "[" + std::to_string(i) + "]";
     if (!part.is_object() || part.value("type", Json()) != "text") {
-      refuse(place, "parts of type 'text' are supported only", "unsupported_value");
+      refuse(place, "only parts of type 'text' are supported", "unsupported_value");
     }
     if (!part.contains("text") || !part["text"].is_string()) refuse(place, "it has no text");
     text += part["text"];

@@ -13,16 +13,16 @@ namespace executorch::extension::llm::server {
 
 struct ServerOptions {
   HttpOptions http;
-  /// What the model is called; clients may name it, or none.
+  /// The model's name, by which clients may ask for it.
   std::string model_name = "model";
   /// If it is not empty, requests need it as their bearer token.
   std::string api_key;
-  /// Conversations at one time, and requests that wait for one.
+  /// How many conversations run at the same time, and how many requests may wait for one.
   size_t n_sessions = 4;
   size_t n_waiting = 64;
   /// Most tokens of an answer; 0: as many as the context has room for.
   int64_t max_tokens = 0;
-  /// For a request, waiting included.
+  /// The time limit of a request, waiting included.
   std::chrono::seconds timeout{600};
 };
 
@@ -35,12 +35,12 @@ class ChatServer {
   /// `model` must outlive it.
   ChatServer(ServedModel& model, ServerOptions options);
 
-  /// Empty, or why the address cannot be used.
+  /// Binds the socket. Returns an empty string, or why the address cannot be used.
   std::string bind() { return http_.bind(); }
   int port() const { return http_.port(); }
-  /// Serves until stop(). Answers that are then being made have `grace` to be completed.
+  /// Serves until stop(); unfinished answers then have `grace` to be completed.
   void run(std::chrono::milliseconds grace = std::chrono::seconds(3));
-  /// From anywhere, a handler of a signal included.
+  /// Ends run(). May be called from any thread and from signal handlers.
   void stop() { http_.stop(); }
 
  private:

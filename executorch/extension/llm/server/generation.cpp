@@ -39,7 +39,7 @@ struct ChatServer::Generation {
   std::vector<uint64_t> prompt;
   GenerationOptions options;
   std::shared_ptr<LogprobRecorder> recorder;
-  /// Whether the client went away, or takes nothing any more.
+  /// Whether the client closed the connection or no longer reads.
   bool gone = false;
 };
 
@@ -173,7 +173,7 @@ SessionPool::Lease ChatServer::take_session(Generation& generation) {
   }
 }
 
-/// Generates with what ends it early: a client that is gone, and the time.
+/// Generates an answer. Stops early if the client is gone or the time is over.
 runtime::Result<GenerationResult> ChatServer::run_generation(Generation& generation,
                                                              ServedText& text) {
   const auto check = [&generation, &text] {

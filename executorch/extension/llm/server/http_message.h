@@ -10,7 +10,7 @@
 
 namespace executorch::extension::llm::server {
 
-/// What a client may send.
+/// Limits of a request.
 struct HttpLimits {
   size_t head_bytes = 16 << 10;
   size_t n_headers = 64;
@@ -33,24 +33,25 @@ struct HttpRequest {
   std::string_view header(std::string_view name) const;
 };
 
-/// How the body comes.
+/// How the length of a request's body is given.
 struct BodyForm {
   bool chunked = false;
   size_t length = 0;
   bool expects_continue = false;
 };
 
-/// A request that is answered with this status; the connection is then closed. 0: none.
+/// An error that is answered with this status before the connection is closed. 0: no error.
 struct HttpFailure {
   int status = 0;
   std::string message;
 };
 
-/// Reads the lines of a request, from the first to the empty one. `head` ends with that.
+/// Parses the request line and the headers. `head` ends with the empty line.
 HttpFailure parse_head(std::string_view head, const HttpLimits& limits, HttpRequest& request,
                        BodyForm& body);
 
-/// The length on the line of a chunk, without its end. False if it is none.
+/// Parses the length on a chunk's first line, which is given without its line break. False if there
+/// is no valid length.
 bool parse_chunk_length(std::string_view line, uint64_t& length);
 
 const char* reason_phrase(int status);
@@ -62,24 +63,24 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-/// How long the body of a response is.
+/// How the length of a response's body is given.
 struct BodyEnd {
   enum Kind { AfterLength, InChunks, WithConnection };
   Kind kind;
   size_t length = 0;
 };
 
-/// A response's lines up to the empty one.
+/// The status line and the headers of a response, with the empty line.
 std::string response_head(const HttpResponse& response, bool keep_alive, const BodyEnd& end);
 
-/// The host of a Host header's value, without brackets, in lower case. Empty if it is not a host
-/// with or without a port.
+/// The host name in a Host header, in lower case and without port and brackets. Empty if the value
+/// is not valid.
 std::string host_of(std::string_view authority);
-/// Whether it is a name or address of the machine itself: localhost, 127.x.y.z or ::1. Names that
-/// only begin like that may lead anywhere.
+/// Whether `host` is this machine: localhost, 127.x.y.z or ::1. A name that only begins like one of
+/// these is not.
 bool is_loopback(const std::string& host);
 
-/// Whether the two are equal, in a time that depends on the length of `given` only.
+/// Compares secrets in a time that depends on the length of `given` only.
 bool equal_secrets(std::string_view given, std::string_view expected);
 
 }  // namespace executorch::extension::llm::server

@@ -101,13 +101,14 @@ void HttpServer::accept_one() {
   }
 }
 
-/// Ends the connection that has waited for its client for longest.
+/// Closes the connection that has waited for its client for the longest time. Returns whether there
+/// is room for a new one.
 bool HttpServer::make_room(std::unique_lock<std::mutex>& lock) {
   const auto oldest =
       std::min_element(clients_.begin(), clients_.end(), [](const Client& a, const Client& b) {
         return a.connection.idle_since() < b.connection.idle_since();
       });
-  // One that has just come may be about to send its request.
+  // A new client may be about to send its request, so do not close its connection yet.
   constexpr auto kFairWait = std::chrono::milliseconds(500);
   const auto since = oldest->connection.idle_since();
   if (since == Clock::time_point::max() || Clock::now() - since < kFairWait) return false;

@@ -13,35 +13,36 @@ namespace executorch::extension::llm::server {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  /// 0: one that is free.
+  /// The port; 0: any free one.
   int port = 8080;
   size_t max_connections = 256;
   HttpLimits limits;
   HttpTimeouts timeouts;
 };
 
-/// Accepts connections, each served by a thread of its own. Where there are too many, the one that
-/// has been silent for longest makes room; where none is silent, the new one is refused.
+/// Accepts connections; each is served by its own thread. At the limit of connections, the one
+/// whose client has been silent for longest is closed; if no client is silent, the new connection
+/// is refused.
 class HttpServer {
  public:
-  /// Answers a request on `connection`. Returns whether the connection can be used further.
+  /// Answers a request on `connection`. Returns whether the connection can serve further requests.
   using Handler = std::function<bool(const HttpRequest& request, HttpConnection& connection)>;
-  /// The body that says what is wrong with a request that could not be read.
+  /// Makes the body of a response to a request that could not be read.
   using ErrorBody = std::function<std::string(const HttpFailure& failure)>;
 
   HttpServer(HttpOptions options, Handler handler, ErrorBody error_body);
   ~HttpServer();
 
-  /// Empty, or why the address cannot be used.
+  /// Binds the socket. Returns an empty string, or why the address cannot be used.
   std::string bind();
   int port() const { return port_; }
-  /// Whether only the machine itself can connect.
+  /// Whether the address can be reached from this machine only.
   bool is_local() const { return is_local_; }
   /// Serves until stop(), which may be called from a handler of a signal, too.
   void run();
   void stop();
-  /// After run(): ends connections that wait for clients; then the others within `grace`.
-  /// `hurry` is called when that is over.
+  /// To be called after run(): closes connections that wait for a request, gives the others up to
+  /// `grace` to end, then calls `hurry`.
   void close_connections(std::chrono::milliseconds grace, const std::function<void()>& hurry);
 
   size_t n_connections() const;

@@ -13,8 +13,8 @@ class LogprobRecorder : public LogitProcessor {
   runtime::Error process(aten::Tensor logits) override;
   runtime::Error accept(uint64_t token) override;
 
-  /// What was recorded since the last call, of the first `n_tokens` in all: the token that ends a
-  /// text is not part of it.
+  /// What was recorded since the last call, up to the first `n_tokens` tokens of the answer: the
+  /// token that ends the text was recorded, but is not part of the answer.
   std::vector<TokenLogprob> take(size_t n_tokens = SIZE_MAX);
 
  private:

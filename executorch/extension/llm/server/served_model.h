@@ -10,30 +10,32 @@
 
 namespace executorch::extension::llm::server {
 
-/// A text that a model continues. Used by one thread at a time, but for stop().
+/// A session of a model with its text. Not thread-safe, except stop().
 class ServedText {
  public:
   virtual ~ServedText() = default;
-  /// Continues `prompt`, of which what was computed before is not computed again.
+  /// Continues `prompt`. The beginning that `prompt` has in common with the session's text is not
+  /// computed again.
   virtual runtime::Result<GenerationResult> generate(const std::vector<uint64_t>& prompt,
                                                      const GenerationOptions& options) = 0;
-  /// What text() of the model's memory holds: the last prompt and what followed.
+  /// The session's text: the last prompt and the tokens that followed it.
   virtual const std::vector<uint64_t>& tokens() const = 0;
   virtual void stop() = 0;
 };
 
-/// What the server asks of a model; tests have one that follows a script. Thread-safe.
+/// The interface through which the server uses a model; tests implement it with a script.
+/// Thread-safe.
 class ServedModel {
  public:
   virtual ~ServedModel() = default;
   virtual runtime::Result<std::unique_ptr<ServedText>> create_text() = 0;
-  /// Tokens of a prompt, after `n_bos` of those that begin a text.
+  /// Encodes a prompt, with `n_bos` beginning-of-text tokens in front.
   virtual runtime::Result<std::vector<uint64_t>> encode(const std::string& text,
                                                         int8_t n_bos) const = 0;
-  /// How many of them the model wants before a text that is no conversation.
+  /// How many beginning-of-text tokens the model expects before a prompt that is no conversation.
   virtual int8_t default_n_bos() const = 0;
   virtual std::string decode(uint64_t token) const = 0;
-  /// What each token adds to a text, for constraints; special tokens are empty.
+  /// The bytes that each token adds to a text, for constraints; special tokens have none.
   virtual std::vector<std::string> token_bytes() const = 0;
   virtual const std::unordered_set<uint64_t>& end_tokens() const = 0;
   virtual int64_t context_length() const = 0;

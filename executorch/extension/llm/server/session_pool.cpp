@@ -70,8 +70,9 @@ SessionPool::Session* SessionPool::choose(const std::vector<uint64_t>& prompt) {
       best_prefix = prefix;
     }
   }
-  // Another conversation's text is left alone while there is room for one more: what the two have
-  // in common, a system prompt, is less than half of it.
+  // Do not overwrite another conversation while a new session may be created. If less than half of
+  // a session's text is a beginning of the prompt, it is taken for another conversation with the
+  // same system prompt.
   const bool continues = best != nullptr && 2 * best_prefix >= best->text->tokens().size();
   if (continues || sessions_.size() >= max_sessions_) return best;
   auto text = model_.create_text();

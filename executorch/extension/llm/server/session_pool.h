@@ -10,14 +10,16 @@
 
 namespace executorch::extension::llm::server {
 
-/// Texts over one copy of the weights. Who asks for one gets, in the order of asking, the free one
-/// that has most of the prompt already; a conversation so finds what it said before.
+/// Sessions of a model that share one copy of its weights. Requests get one in the order in which
+/// they asked: the free session whose text has the longest common beginning with the prompt. So a
+/// conversation finds the session that already computed its earlier messages.
 class SessionPool {
  public:
-  /// At most `n_sessions` texts, made when they are needed, and `n_waiting` that wait for one.
+  /// Makes up to `n_sessions` sessions as they are needed. Up to `n_waiting` requests may wait for
+  /// one.
   SessionPool(ServedModel& model, size_t n_sessions, size_t n_waiting);
 
-  /// A text until it goes out of scope.
+  /// A session that one request uses until the lease is destroyed.
   class Lease {
    public:
     Lease(Lease&& other) noexcept : pool_(other.pool_), text_(other.text_) {
@@ -35,8 +37,9 @@ class SessionPool {
     ServedText* text_;
   };
 
-  /// Error: OutOfResources if too many wait, TimedOut, InvalidState if `cancelled` says so, which
-  /// is asked now and then, or if the pool was stopped; what creating a text fails with.
+  /// Why no session was given: too many requests wait (Busy); the deadline passed (TimedOut);
+  /// `cancelled`, which is called now and then, returned true, or the pool was stopped (Cancelled);
+  /// a session could not be created (Failed).
   enum class Refusal { Busy, TimedOut, Cancelled, Failed };
   struct Answer {
     std::unique_ptr<Lease> lease;
@@ -45,7 +48,7 @@ class SessionPool {
   Answer take(const std::vector<uint64_t>& prompt, std::chrono::steady_clock::time_point deadline,
               const std::function<bool()>& cancelled);
 
-  /// Ends what is generated, and refuses what waits and comes.
+  /// Ends all generations, and refuses requests that wait or come later.
   void stop();
 
   size_t n_sessions() const;
@@ -61,7 +64,7 @@ class SessionPool {
 
   void give_back(ServedText* text);
   bool may_take() const;
-  /// The text to use; makes one where that is better. Null if none could be made.
+  /// The session to use for `prompt`, possibly a new one. Null if none could be created.
   Session* choose(const std::vector<uint64_t>& prompt);
 
   ServedModel& model_;

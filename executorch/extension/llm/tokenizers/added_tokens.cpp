@@ -46,14 +46,16 @@ void AddedTokens::split(std::string_view text, std::vector<Part>& parts) const {
                               (end < text.size() && is_word(text, end)))) {
       continue;
     }
-    // What the last token stripped on its right is still searched for tokens, but no gap.
+    // White space that the last token stripped on its right may be part of this token, but is no
+    // text before it.
     while (token.strips_left && begin > done &&
            unicode::is_space(character(text, before(text, begin)))) {
       begin = before(text, begin);
     }
     begin = token.strips_left ? std::max(begin, done) : begin;
     if (token.strips_right) {
-      // A token inside what was stripped ends with it; many of them would look through it each.
+      // A token that begins within stripped white space ends with it, without searching it again:
+      // that keeps this linear.
       end = std::max(end, stripped);
       while (end < text.size() && unicode::is_space(character(text, end))) {
         end += utf8::length_of(text[end]);
@@ -63,7 +65,7 @@ void AddedTokens::split(std::string_view text, std::vector<Part>& parts) const {
     if (begin > done) {
       parts.push_back({text.substr(done, begin - done), kNoToken});
     }
-    // The last token may have stripped all that a token with strips_left is.
+    // The last token may already have stripped this whole token.
     if (begin < end) {
       parts.push_back({text.substr(begin, end - begin), token.token});
       done = end;

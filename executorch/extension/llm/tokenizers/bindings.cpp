@@ -62,10 +62,7 @@ nb::str text_of(const std::string& bytes) {
   return nb::steal<nb::str>(text);
 }
 
-}  // namespace
-
-NB_MODULE(_tokenizers, m) {
-  m.doc() = "Text to tokens and back.";
+void bind_tokenizer(nb::module_& m) {
   nb::class_<Tokenizer>(m, "Tokenizer")
       .def(
           "encode",
@@ -122,7 +119,9 @@ NB_MODULE(_tokenizers, m) {
       .def_prop_ro("eos_id", &Tokenizer::eos_tok)
       .def_prop_ro("end_tokens", &Tokenizer::end_tokens)
       .def_prop_ro("chat_template", [](const Tokenizer& self) { return self.chat_template(); });
+}
 
+void bind_stream_decoder(nb::module_& m) {
   nb::class_<tokenizers::StreamDecoder>(m, "StreamDecoder")
       .def(nb::init<const Tokenizer&, bool>(), nb::arg("tokenizer"),
            nb::arg("skip_special_tokens") = true, nb::keep_alive<1, 2>())
@@ -133,7 +132,9 @@ NB_MODULE(_tokenizers, m) {
           },
           nb::arg("token"))
       .def("finish", &tokenizers::StreamDecoder::finish);
+}
 
+void bind_loading(nb::module_& m) {
   m.def(
       "load_file",
       [](const std::string& path, const std::vector<std::string>& special_tokens,
@@ -158,4 +159,13 @@ NB_MODULE(_tokenizers, m) {
       nb::arg("bytes"), nb::arg("special_tokens") = std::vector<std::string>(),
       nb::arg("pattern") = "", nb::arg("merges") = nb::bytes("", 0),
       nb::arg("config") = nb::bytes("", 0));
+}
+
+}  // namespace
+
+NB_MODULE(_tokenizers, m) {
+  m.doc() = "Text to tokens and back.";
+  bind_tokenizer(m);
+  bind_stream_decoder(m);
+  bind_loading(m);
 }

@@ -68,8 +68,8 @@ void merge_short(std::vector<Symbol>& symbols, const Find& find) {
   symbols.resize(n);
 }
 
-/// Two neighbours that merge; the largest is merged first. `end` is that of the right one when the
-/// pair was found.
+/// Two neighbours that can be merged; the heap's largest is merged first. `end` is the end of the
+/// right one when the pair was pushed.
 struct Candidate {
   uint32_t rank;
   uint32_t left;
@@ -108,7 +108,7 @@ void merge_long(std::vector<Symbol>& symbols, const Find& find) {
       std::push_heap(heap.begin(), heap.end());
     }
   };
-  // Symbols only grow, so an entry is of the past where the ends are not those it was made for.
+  // Symbols only grow, so an entry of the heap is outdated if the ends of its symbols have changed.
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end());
     const Candidate top = heap.back();
@@ -145,7 +145,7 @@ void merge_symbols(std::vector<Symbol>& symbols, const Find& find) {
   }
 }
 
-/// The same by the merges of `pairs`.
+/// Merges neighbours by the merges of `pairs`.
 inline void merge_symbols(std::vector<Symbol>& symbols, const PairMap& pairs) {
   merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
     const PairMap::Merge* const found = pairs.find(a.token, b.token);
@@ -158,14 +158,14 @@ inline void merge_symbols(std::vector<Symbol>& symbols, const PairMap& pairs) {
   });
 }
 
-/// What words of at most 15 bytes became, at most four tokens each; a word may drop another. An
-/// encoding of words that does not depend on what is around them goes through it.
+/// Caches the tokens of words of at most 15 bytes that have at most four tokens. A word may evict
+/// another one. For encodings in which a word's tokens do not depend on its neighbours.
 class WordCache {
  public:
   WordCache() : slots_(kSlots) {}
 
-  /// Appends the tokens of `word`, which `encode(word, tokens)` finds where the cache does not
-  /// know. `limit` is the end of the memory that may be read.
+  /// Appends the tokens of `word`; calls `encode(word, tokens)` if the word is not cached. `limit`
+  /// is the end of the memory that may be read.
   template <typename Encode>
   void append(std::string_view word, const char* limit, std::vector<uint64_t>& tokens,
               const Encode& encode) {
@@ -200,7 +200,8 @@ class WordCache {
  private:
   static constexpr size_t kSlots = 1 << 14;
   struct Slot {
-    // The last byte is one more than the length, so that an empty slot is no word.
+    // The last byte of the key is the word's length plus 1, so that no word has the key of an empty
+    // slot.
     uint64_t key[2] = {0, 0};
     uint32_t tokens[4];
   };
@@ -219,7 +220,7 @@ class WordCache {
   std::vector<Slot> slots_;
 };
 
-/// Caches that threads take turns with: encode() is const and may run in several at a time.
+/// A pool of caches for encode(), which is const and may run in several threads at the same time.
 class WordCaches {
  public:
   class Lease {
@@ -234,7 +235,7 @@ class WordCaches {
     ~Lease() {
       if (cache_ != nullptr) {
         const std::lock_guard<std::mutex> lock(owner_.mutex_);
-        // Room was made when the cache was.
+        // Does not allocate: room was reserved when the cache was created.
         owner_.free_.push_back(std::move(cache_));
       }
     }

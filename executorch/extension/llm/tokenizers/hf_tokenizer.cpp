@@ -18,18 +18,20 @@ struct HFTokenizer::Parts {
   AddedTokens normalized;
   Normalizer::Ptr normalizer;
   PreTokenizer::Ptr pre_tokenizer;
-  /// Added tokens that the normalizer changes: decoding shows what it makes of them.
+  /// The normalized texts of added tokens that the normalizer changes; decoding gives these.
   std::unordered_map<uint64_t, std::string> changed;
   std::unique_ptr<WordModel> model;
   TokenDecoder::Ptr decoder;
-  /// Words of a known pattern, then byte pairs: done on bytes, by the base class.
+  /// Whether the base class can tokenize the bytes: words of a known pattern, then byte pair
+  /// encoding.
   bool byte_level = false;
   bool adds_space = false;
-  /// A step of the pre-tokenizer asks where the text starts.
+  /// Whether a step of the pre-tokenizer needs to know where the text starts.
   bool asks_for_front = false;
-  /// Whether the last token of a text, or more than one at an end, is shown otherwise than others.
+  /// Whether decoding a token depends on its being the last one, or more than one token from an end
+  /// of the text.
   bool knows_ends = false;
-  /// Every token's text is that of its bytes.
+  /// Whether the text of each token is the text of its bytes.
   bool decodes_bytes = false;
   std::vector<uint64_t> before;
   std::vector<uint64_t> behind;
@@ -87,7 +89,7 @@ Error HFTokenizer::Parts::read_added_tokens(const Json& json, HFTokenizer& owner
   return Error::Ok;
 }
 
-/// Whether words of bytes do: a byte-level BPE behind a pattern that scan_words() knows.
+/// Reads a byte-level BPE whose pattern scan_words() knows. False for other tokenizers.
 bool HFTokenizer::Parts::read_byte_level(const Json& json, HFTokenizer& owner) {
   const Json& model = at(json, "model");
   const Json* level = &at(json, "pre_tokenizer");
@@ -170,7 +172,8 @@ void HFTokenizer::Parts::read_post_processor(const Json& config, const HFTokeniz
 
 namespace {
 
-/// Whether a pre-tokenizer, not nested deeper than any that is made, has such a step.
+/// Whether a pre-tokenizer has a step that needs to know where the text starts. Its nesting was
+/// checked when it was made.
 bool asks_for_front(const Json& config) {
   if (string_at(config, "type") == "Metaspace") {
     return string_at(config, "prepend_scheme") == "first";
@@ -179,7 +182,7 @@ bool asks_for_front(const Json& config) {
   return std::any_of(steps.begin(), steps.end(), asks_for_front);
 }
 
-/// The same for a decoder that shows the ends of a text otherwise, by more than one space in front.
+/// Whether a decoder treats the ends of a text in another way, beyond removing one space in front.
 bool knows_ends(const Json& config) {
   const std::string type = string_at(config, "type");
   const auto count = [&](const char* key) {
@@ -286,7 +289,7 @@ Result<std::vector<uint64_t>> HFTokenizer::encode(const std::string& input, int8
       const bool plain = parts_->normalizer == nullptr;
       const std::string normal =
           plain ? std::string() : parts_->normalizer->normalize(std::string(part.text));
-      // Bytes that come from the character with which the text starts.
+      // The number of bytes that come from the text's first character.
       size_t front = 0;
       if (parts_->asks_for_front && part.text.data() == text.data()) {
         front = utf8::decode(text.data(), text.data() + text.size()).length;

@@ -84,7 +84,8 @@ std::string stripped(const std::string& text, bool left, bool right) {
   return std::string(begin, end);
 }
 
-/// Control characters go, white space becomes one space: the rules of SentencePiece's "nmt".
+/// Removes control characters and replaces white space by spaces, by the rules of SentencePiece's
+/// "nmt".
 std::string nmt(const std::string& text) {
   return for_each_character(text, [](uint32_t c, std::string_view bytes, std::string& out) {
     const bool space = c == 9 || c == 10 || c == 12 || c == 13 || c == 0x1680 ||
@@ -186,7 +187,8 @@ class Replacer : public Normalizer {
     return result.append(input, start, std::string::npos);
   }
   size_t front(const std::string& input, size_t bytes) const override {
-    // What is put in comes from the last byte that it replaces, or else from the one before.
+    // A replacement counts as coming from the last byte that it replaces; for an empty match, from
+    // the byte before.
     size_t sum = 0;
     size_t start = 0;
     const auto keep = [&](size_t end) { sum += std::min(end, bytes) - std::min(start, bytes); };
@@ -244,7 +246,7 @@ class Steps : public Normalizer {
     for (const Ptr& step : steps_) {
       bytes = step->front(text, bytes);
       text = step->normalize(text);
-      // Characters that the step put together are not taken apart.
+      // A boundary within a character that the step composed moves behind the character.
       while (bytes > 0 && bytes < text.size() &&
              (static_cast<uint8_t>(text[bytes]) & 0xc0) == 0x80) {
         ++bytes;

@@ -7,7 +7,7 @@
 
 namespace tokenizers {
 
-/// A step from text to the text that is tokenized; valid UTF-8 on both sides.
+/// Changes a text before it is tokenized; input and result are valid UTF-8.
 class Normalizer {
  public:
   typedef std::shared_ptr<Normalizer> Ptr;
@@ -20,7 +20,7 @@ class Normalizer {
   virtual ~Normalizer() = default;
 };
 
-/// The normalizer that a tokenizer.json describes; null and a message where it is not understood.
+/// The normalizer that a tokenizer.json describes; null, with a message, if it is not supported.
 Normalizer::Ptr make_normalizer(const Json& config, std::string& message, int depth = 0);
 
 }  // namespace tokenizers

@@ -15,7 +15,8 @@ namespace tokenizers {
 namespace {
 
 using Pieces = std::vector<std::string>;
-/// Appends the pieces of one piece. The number is that of split(), for this piece and its pieces.
+/// Cuts one piece and appends the results. The second argument is `front` of split(), for this
+/// piece before the call and for its pieces after it.
 using Function = std::function<bool(const std::string&, size_t&, Pieces&)>;
 
 class FunctionPreTokenizer : public PreTokenizer {
@@ -46,7 +47,8 @@ class SequencePreTokenizer : public PreTokenizer {
  public:
   explicit SequencePreTokenizer(std::vector<Ptr> steps) : steps_(std::move(steps)) {}
   bool split(Pieces& pieces, size_t& front) const override {
-    // Steps that spell bytes as characters lengthen text; many of them would double it each.
+    // Steps that spell bytes as characters lengthen the text; several of them would do so
+    // exponentially.
     const size_t most = kMostGrowth * bytes_of(pieces) + 4096;
     for (const Ptr& step : steps_) {
       if (!step->split(pieces, front) || bytes_of(pieces) > most) {
@@ -238,7 +240,7 @@ Function split(const Json& config, std::string& message) {
     return nullptr;
   }
   const TextPattern pattern = pattern_at(config, "pattern");
-  // Without a behavior a text is what lies between pieces, and an expression what pieces are.
+  // Without "behavior", a text pattern separates pieces, and a regular expression matches them.
   const bool invert = bool_at(config, "invert", name.empty() && pattern.is_regex);
   return pattern.is_regex
              ? by_regex(pattern.text, regex::Dialect::kOniguruma, behavior, invert, message)
@@ -283,7 +285,7 @@ Function byte_level(const Json& config, std::string& message) {
   const auto spaced = [prefix](const std::string& text) {
     return prefix && (text.empty() || text[0] != ' ') ? " " + text : text;
   };
-  // A space that is put in front goes with the first character.
+  // A space added in front counts as part of the first character.
   const auto spelled = [](size_t front, const std::string& text, const std::string& with_space) {
     const size_t bytes = front == 0 ? 0 : front + with_space.size() - text.size();
     return byte_alphabet::encode(with_space.substr(0, bytes)).size();
@@ -328,7 +330,7 @@ Function by_script() {
       const utf8::Character c = utf8::decode(at, end);
       const uint8_t script = c.code_point == ' ' ? 0 : unicode::script(c.code_point);
       if (script != 0 && script != last) {
-        // What is in front of the first script goes, as in the reference.
+        // Characters before the first one that has a script are dropped, as the reference does.
         if (last != 0) {
           add(text, start, static_cast<size_t>(at - begin), out);
         } else {

@@ -21,10 +21,10 @@ class PreTokenizer {
     split(pieces, front);
     return pieces;
   }
-  /// Cuts pieces further. `front`: how many bytes at the front of the pieces are of the character
-  /// that the text started with before anything was done to it; none where that is not among them.
-  /// False where a pattern took too many steps, or the text became many times as long. A class of
-  /// the user's may do with pre_tokenize() alone.
+  /// Cuts pieces further. `front` is the number of bytes at the front of the pieces that come from
+  /// the first character of the original text; 0 if the pieces do not contain it. False if a
+  /// pattern takes too many steps, or the text becomes many times as long. User-defined classes may
+  /// override pre_tokenize() alone.
   virtual bool split(std::vector<std::string>& pieces, size_t& front) const {
     (void)front;
     std::vector<std::string> result;
@@ -39,8 +39,7 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
 };
 
-/// The pre-tokenizer that a tokenizer.json describes; null and a message where it is not
-/// understood.
+/// The pre-tokenizer that a tokenizer.json describes; null, with a message, if it is not supported.
 PreTokenizer::Ptr make_pre_tokenizer(const Json& config, std::string& message, int depth = 0);
 
 }  // namespace tokenizers

@@ -13,13 +13,13 @@ namespace {
 constexpr uint32_t kMaxRepeat = 1000;
 constexpr int kMaxDepth = 60;
 
-/// The first two letters of categories, in the order of unicode::Category.
-constexpr const char kCategories[] = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
-
 class Parser {
  public:
   Parser(std::string_view pattern, Dialect dialect, Program& program)
-      : text_(pattern), ruby_(dialect == Dialect::kOniguruma), program_(program) {}
+      : text_(pattern),
+        dialect_(dialect),
+        ruby_(dialect == Dialect::kOniguruma),
+        program_(program) {}
 
   bool parse(Node& root) {
     return alternatives(root, 0) && (at_ == text_.size() || fail("a ) without ("));
@@ -48,24 +48,11 @@ class Parser {
   }
   uint32_t add(CharacterSet set) {
     if (any_case_) {
-      ignore_case(set);
+      set.ignore_case();
     }
     set.finish();
     program_.sets.push_back(std::move(set));
     return static_cast<uint32_t>(program_.sets.size() - 1);
-  }
-  static void ignore_case(CharacterSet& set) {
-    const auto ranges = set.ranges;
-    for (const auto& [low, high] : ranges) {
-      for (uint32_t c = low; c <= high && c - low < 512; ++c) {
-        for (const uint32_t same : unicode::same_but_for_case(c)) {
-          set.ranges.emplace_back(same, same);
-        }
-      }
-    }
-    for (CharacterSet& inner : set.nested) {
-      ignore_case(inner);
-    }
   }
 
   bool alternatives(Node& node, int depth) {
@@ -217,16 +204,8 @@ class Parser {
     node.anchor = op;
     if (op == Op::kWordBoundary || op == Op::kNoWordBoundary) {
       CharacterSet words;
-      word(words, false);
+      add_words(words, dialect_, false);
       node.set = add(std::move(words));
-    }
-  }
-
-  /// Outside of classes Oniguruma's words have these characters of Latin-1, too.
-  void word(CharacterSet& set, bool in_class) const {
-    set.flags = ruby_ ? unicode::kOnigurumaWord : unicode::kWord;
-    if (ruby_ && !in_class) {
-      set.ranges = {{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}};
     }
   }
 
@@ -278,104 +257,79 @@ class Parser {
     bool first = true;
     while (more() && (text_[at_] != ']' || first)) {
       first = false;
-      if (take("&&")) {
-        return fail("an intersection of classes, which is not supported,");
+      if (!class_item(set, depth)) {
+        return false;
       }
-      CharacterSet item;
-      if (ruby_ && take("[:")) {
-        const size_t end = text_.find(":]", at_);
-        item.negated = take("^");
-        if (end == std::string_view::npos || !named(text_.substr(at_, end - at_), item)) {
-          return fail("an unknown POSIX class");
-        }
-        at_ = end + 2;
-        set.nested.push_back(std::move(item));
-        continue;
-      }
-      if (take("[")) {
-        if (!character_class(item, depth + 1)) {
-          return false;
-        }
-        set.nested.push_back(std::move(item));
-        continue;
-      }
-      uint32_t low = 0;
-      if (take("\\")) {
-        if (!escape(item, true)) {
-          return false;
-        }
-        if (item.ranges.size() != 1 || item.negated ||
-            item.ranges[0].first != item.ranges[0].second) {
-          set.nested.push_back(std::move(item));
-          continue;
-        }
-        low = item.ranges[0].first;
-      } else {
-        low = next();
-      }
-      uint32_t high = low;
-      if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']') {
-        ++at_;
-        CharacterSet end;
-        if (take("\\")) {
-          if (!escape(end, true) || end.ranges.size() != 1) {
-            return fail("a range that ends with a class");
-          }
-          high = end.ranges[0].first;
-        } else {
-          high = next();
-        }
-        if (high < low) {
-          return fail("a range that ends before it starts");
-        }
-      }
-      set.ranges.emplace_back(low, high);
     }
     return take("]") || fail("a [ without ]");
   }
 
-  /// The set of one of POSIX's names, as Oniguruma understands it.
-  bool named(std::string_view name, CharacterSet& set) const {
-    const auto from = [](unicode::Category first, unicode::Category last) {
-      return (2u << last) - (1u << first);
-    };
-    const uint32_t none = 1u << unicode::kUnassigned | 1u << unicode::kSurrogate;
-    if (name == "alpha") {
-      set.flags = unicode::kOnigurumaAlpha;
-    } else if (name == "upper") {
-      set.flags = unicode::kOnigurumaUpper | (any_case_ ? unicode::kOnigurumaLower : 0u);
-    } else if (name == "lower") {
-      set.flags = unicode::kOnigurumaLower | (any_case_ ? unicode::kOnigurumaUpper : 0u);
-    } else if (name == "word") {
-      set.flags = unicode::kOnigurumaWord;
-    } else if (name == "digit") {
-      set.categories = 1u << unicode::kDecimalDigit;
-    } else if (name == "alnum") {
-      set.flags = unicode::kOnigurumaAlpha;
-      set.categories = 1u << unicode::kDecimalDigit;
-    } else if (name == "space") {
-      set.spaces = true;
-    } else if (name == "blank") {
-      set.categories = 1u << unicode::kSpaceSeparator;
-      set.ranges.emplace_back('\t', '\t');
-    } else if (name == "punct") {
-      set.categories = from(unicode::kConnector, unicode::kOtherSymbol);
-    } else if (name == "cntrl") {
-      set.categories = 1u << unicode::kControl;
-    } else if (name == "graph") {
-      set.negated = !set.negated;
-      set.spaces = true;
-      set.categories = none | 1u << unicode::kControl;
-    } else if (name == "print") {
-      set.negated = !set.negated;
-      set.categories = none | from(unicode::kLineSeparator, unicode::kControl);
-    } else if (name == "xdigit") {
-      set.ranges = {{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
-    } else if (name == "ascii") {
-      set.ranges.emplace_back(0, 127);
-    } else {
-      return false;
+  /// One part of a class: a class inside of it, an escape, a character or a range of characters.
+  bool class_item(CharacterSet& set, int depth) {
+    if (take("&&")) {
+      return fail("an intersection of classes, which is not supported,");
     }
+    CharacterSet item;
+    uint32_t low = 0;
+    if (ruby_ && take("[:")) {
+      return posix_class(set);
+    }
+    if (take("[")) {
+      if (!character_class(item, depth + 1)) {
+        return false;
+      }
+      set.nested.push_back(std::move(item));
+      return true;
+    }
+    if (take("\\")) {
+      if (!escape(item, true)) {
+        return false;
+      }
+      if (item.ranges.size() != 1 || item.negated ||
+          item.ranges[0].first != item.ranges[0].second) {
+        set.nested.push_back(std::move(item));
+        return true;
+      }
+      low = item.ranges[0].first;
+    } else {
+      low = next();
+    }
+    return range(set, low);
+  }
+
+  /// The name of a POSIX class and its `:]`.
+  bool posix_class(CharacterSet& set) {
+    const size_t end = text_.find(":]", at_);
+    CharacterSet item;
+    item.negated = take("^");
+    if (end == std::string_view::npos ||
+        !add_posix_class(text_.substr(at_, end - at_), item, any_case_)) {
+      return fail("an unknown POSIX class");
+    }
+    at_ = end + 2;
+    set.nested.push_back(std::move(item));
+    return true;
+  }
+
+  /// The rest of a range that begins at `low`, or nothing where `low` stands alone.
+  bool range(CharacterSet& set, uint32_t low) {
+    uint32_t high = low;
+    if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']') {
+      ++at_;
+      CharacterSet end;
+      if (take("\\")) {
+        if (!escape(end, true) || end.ranges.size() != 1) {
+          return fail("a range that ends with a class");
+        }
+        high = end.ranges[0].first;
+      } else {
+        high = next();
+      }
+      if (high < low) {
+        return fail("a range that ends before it starts");
+      }
+    }
+    set.ranges.emplace_back(low, high);
     return true;
   }
 
@@ -386,7 +340,7 @@ class Parser {
     const uint32_t c = next();
     if (ruby_ && (c == 'h' || c == 'H')) {
       set.negated = c == 'H';
-      return named("xdigit", set);
+      return add_posix_class("xdigit", set, any_case_);
     }
     if (ruby_ && (c == 'p' || c == 'P') && (!more() || text_[at_] != '{')) {
       set.ranges.emplace_back(c, c);
@@ -416,7 +370,7 @@ class Parser {
         set.negated = true;
         [[fallthrough]];
       case 'w':
-        word(set, in_class);
+        add_words(set, dialect_, in_class);
         return true;
       case 'P':
         set.negated = true;
@@ -435,23 +389,6 @@ class Parser {
     }
   }
 
-  /// Whether two names of a property are the same: Oniguruma looks at letters only, of either case.
-  bool same(std::string_view a, std::string_view b) const {
-    if (!ruby_) {
-      return a == b;
-    }
-    const auto plain = [](std::string_view name) {
-      std::string letters;
-      for (const char c : name) {
-        if (c != ' ' && c != '-' && c != '_') {
-          letters += static_cast<char>(std::tolower(static_cast<uint8_t>(c)));
-        }
-      }
-      return letters;
-    };
-    return plain(a) == plain(b);
-  }
-
   bool property(CharacterSet& set, bool in_class) {
     std::string name;
     if (take("{")) {
@@ -467,51 +404,7 @@ class Parser {
     } else if (more()) {
       name += text_[at_++];
     }
-    if (ruby_) {
-      constexpr std::pair<const char*, const char*> kPosix[] = {
-          {"Alpha", "alpha"},       {"Alphabetic", "alpha"}, {"Upper", "upper"},
-          {"Uppercase", "upper"},   {"Lower", "lower"},      {"Lowercase", "lower"},
-          {"Digit", "digit"},       {"Alnum", "alnum"},      {"Space", "space"},
-          {"White_Space", "space"}, {"Blank", "blank"},      {"Cntrl", "cntrl"},
-          {"Graph", "graph"},       {"Print", "print"},      {"XDigit", "xdigit"},
-          {"ASCII", "ascii"}};
-      if (same(name, "Word")) {
-        word(set, in_class);
-        return true;
-      }
-      for (const auto& [property, posix] : kPosix) {
-        if (same(name, property)) {
-          return named(posix, set);
-        }
-      }
-    }
-    constexpr std::pair<const char*, const char*> kLongNames[] = {{"Letter", "L"},
-                                                                  {"Number", "N"},
-                                                                  {"Punctuation", "P"},
-                                                                  {"Punct", "P"},
-                                                                  {"Symbol", "S"},
-                                                                  {"Mark", "M"},
-                                                                  {"Separator", "Z"},
-                                                                  {"Other", "C"},
-                                                                  {"Alphabetic", "L"},
-                                                                  {"Uppercase_Letter", "Lu"},
-                                                                  {"Lowercase_Letter", "Ll"},
-                                                                  {"Script=Han", "Han"},
-                                                                  {"sc=Han", "Han"}};
-    for (const auto& [longer, shorter] : kLongNames) {
-      name = same(name, longer) ? shorter : name;
-    }
-    if (name == "Han") {
-      set.flags = unicode::kHan;
-      return true;
-    }
-    for (uint32_t i = 0; i < unicode::kCategories; ++i) {
-      const std::string_view category(kCategories + 2 * i, 2);
-      if (!name.empty() && same(category.substr(0, name.size()), name)) {
-        set.categories |= 1u << i;
-      }
-    }
-    return set.categories != 0 || fail("an unknown property");
+    return add_property(name, set, dialect_, in_class, any_case_) || fail("an unknown property");
   }
 
   bool code_point(CharacterSet& set, size_t digits) {
@@ -534,6 +427,7 @@ class Parser {
   }
 
   std::string_view text_;
+  Dialect dialect_;
   bool ruby_;
   Program& program_;
   size_t at_ = 0;
@@ -542,29 +436,6 @@ class Parser {
 };
 
 }  // namespace
-
-void CharacterSet::finish() {
-  std::sort(ranges.begin(), ranges.end());
-  for (CharacterSet& inner : nested) {
-    inner.finish();
-  }
-  for (uint32_t c = 0; c < 128; ++c) {
-    ascii[c] = compute(c);
-  }
-}
-
-bool CharacterSet::compute(uint32_t c) const {
-  const uint32_t properties = unicode::properties(c);
-  bool found = (categories >> (properties & 31) & 1) != 0 || (flags & properties & ~31u) != 0 ||
-               (spaces && unicode::is_space(c));
-  for (size_t i = 0; !found && i < ranges.size() && ranges[i].first <= c; ++i) {
-    found = c <= ranges[i].second;
-  }
-  for (size_t i = 0; !found && i < nested.size(); ++i) {
-    found = nested[i].has(c);
-  }
-  return found != negated;
-}
 
 bool parse(std::string_view pattern, Dialect dialect, Program& program, Node& root,
            std::string& message) {

@@ -34,7 +34,7 @@ Result<std::string> StreamDecoder::push(uint64_t token) {
   return text;
 }
 
-/// The difference of two short texts.
+/// What the token adds to the text of the token before it.
 Result<std::string> StreamDecoder::added_to_pair(uint64_t token) {
   std::string added;
   if (!has_previous_) {
@@ -54,7 +54,7 @@ Result<std::string> StreamDecoder::added_to_pair(uint64_t token) {
   return added;
 }
 
-/// What stays as it is when another token follows, of what was not given before.
+/// The part of the text that a further token would not change, without what was given before.
 Result<std::string> StreamDecoder::added_to_all(uint64_t token) {
   constexpr size_t kMost = 128;
   std::vector<uint64_t> tokens = last_;
@@ -70,7 +70,7 @@ Result<std::string> StreamDecoder::added_to_all(uint64_t token) {
   std::string added = same > given_ ? text.substr(given_, same - given_) : std::string();
   given_ = std::max(given_, same);
   if (tokens.size() > kMost) {
-    // What is far away does not matter; the text of fewer tokens has the same end.
+    // Drop the first tokens: the end of the text does not depend on them.
     tokens.erase(tokens.begin(), tokens.end() - kMost / 2);
     const std::string rest = TK_UNWRAP(tokenizer_->decode_bytes(tokens, skip_special_tokens_));
     const size_t held = text.size() - std::min(given_, text.size());

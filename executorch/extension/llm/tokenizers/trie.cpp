@@ -6,7 +6,7 @@ namespace tokenizers {
 
 namespace {
 
-/// Strings with a common start: entries [begin, end), whose first `depth` bytes lead to `node`.
+/// A subtree: entries [begin, end), whose first `depth` bytes lead to `node`.
 struct Branch {
   uint32_t node;
   uint32_t begin;
@@ -14,8 +14,8 @@ struct Branch {
   uint32_t depth;
 };
 
-/// The branches of strings [begin, end), which are sorted and longer than `depth`, by their byte at
-/// `depth`, which takes the place of the node.
+/// Divides the entries [begin, end), which are sorted and longer than `depth`, by their byte at
+/// `depth`. In the results, `node` is that byte.
 void split(const std::vector<std::pair<std::string, uint32_t>>& entries, uint32_t begin,
            uint32_t end, uint32_t depth, std::vector<Branch>& children) {
   children.clear();
@@ -28,13 +28,13 @@ void split(const std::vector<std::pair<std::string, uint32_t>>& entries, uint32_
   }
 }
 
-/// Which nodes of the array are taken.
+/// Keeps track of the array's nodes that are in use.
 class Places {
  public:
   size_t size() const { return taken_.size(); }
   void take(uint32_t node) { taken_[node] = true; }
-  /// The lowest base from which the nodes of all children are free. Places that were tried often
-  /// are given up.
+  /// The lowest base for which the nodes of all children are free. Skips regions in which many
+  /// bases were tried.
   uint32_t find_base(const std::vector<Branch>& children) {
     while (first_free_ < taken_.size() && taken_[first_free_]) {
       ++first_free_;

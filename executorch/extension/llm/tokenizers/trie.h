@@ -10,19 +10,20 @@
 
 namespace tokenizers {
 
-/// Byte strings to numbers, to be walked byte by byte: a double array, one memory access a step.
+/// A map from byte strings to numbers that can be walked byte by byte: a double-array trie, with
+/// one memory access per byte.
 class Trie {
  public:
-  /// Of equal strings the last counts. Empty strings are left out.
+  /// Of equal strings the last entry counts; empty strings are ignored.
   void build(std::vector<std::pair<std::string, uint32_t>> entries);
 
   bool empty() const { return units_.size() <= 1; }
-  /// From the root, which is 0, and from any node: the next node, or 0 where there is none.
+  /// The child of a node for a byte, or 0 if there is none. The root is node 0.
   uint32_t child(uint32_t node, char byte) const {
     const uint32_t to = units_[node].base + static_cast<uint8_t>(byte);
     return to < units_.size() && units_[to].parent == node && to != 0 ? to : 0;
   }
-  /// kNoToken where no string ends.
+  /// The number of the string that ends at the node; kNoToken if none does.
   uint32_t value(uint32_t node) const { return units_[node].value; }
   /// The number of the longest string that `text` starts with, and its length; or kNoToken.
   uint32_t longest(std::string_view text, size_t& length) const {

@@ -10,17 +10,19 @@ namespace tokenizers::unicode {
 
 using Mapping = std::unordered_map<uint32_t, std::u32string>;
 
-/// What normalizers look up; read from the tables when first asked for.
+/// Tables for normalizers; decoded from unicode_tables.inc on first use.
 struct Maps {
-  /// Full decompositions, without those of Hangul syllables; compatible: where it differs.
+  /// Full decompositions, except of Hangul syllables. `compatible` has only those that differ from
+  /// `canonical`.
   Mapping canonical;
   Mapping compatible;
   Mapping lower;
   Mapping folded;
-  /// first << 32 | second, to what they compose to; and all that are second in one.
+  /// compositions: first << 32 | second -> the character that they compose to. seconds: all
+  /// characters that are the second of a pair.
   std::unordered_map<uint64_t, uint32_t> compositions;
   std::unordered_set<uint32_t> seconds;
-  /// By code point.
+  /// Indexed by code point.
   std::vector<uint8_t> combining;
   std::vector<uint8_t> breaks;
   std::vector<uint8_t> scripts;

@@ -106,7 +106,7 @@ void compose(std::u32string& text) {
   text.resize(written);
 }
 
-/// Whether the form of a text without other characters than these is the text itself.
+/// Whether a text of such characters only is already in the normal form.
 bool stays(uint32_t c, Form form) {
   if (c < 0xa0 || (c < 0x300 && form == Form::kNfc)) {
     return true;
@@ -126,7 +126,7 @@ bool stays(uint32_t c, Form form) {
   if (found == m.canonical.end()) {
     return true;
   }
-  // Some characters decompose and never come back.
+  // Some characters decompose, and their parts do not compose to them again.
   std::u32string again = found->second;
   compose(again);
   return again.size() == 1 && again[0] == c;

@@ -25,7 +25,7 @@ class Matcher {
         steps_(kLeastSteps + kStepsPerByte * text.size()),
         registers_(program.registers) {}
 
-  /// The end of the match at `at` of the program from `pc` on, or null.
+  /// Runs the program from `pc` on. Returns the end of the match that begins at `at`, or null.
   const char* run(uint32_t pc, const char* at) {
     const size_t base = frames_.size();
     for (;;) {
@@ -51,7 +51,7 @@ class Matcher {
  private:
   struct Frame {
     uint32_t pc;
-    /// Register to restore, or kNone; or kShrink: characters of a loop to give back.
+    /// The register to restore, or kNone; kShrink for a greedy loop that can give back characters.
     uint32_t reg;
     const char* at;
     const char* least;
@@ -167,14 +167,15 @@ class Matcher {
     return false;
   }
 
-  /// Where the character begins that ends at `at`, as decode() divides any bytes.
+  /// The beginning of the character that ends at `at`. Any bytes are divided as decode() divides
+  /// them.
   const char* before(const char* at) const {
     const auto continues = [](char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; };
     const char* start = at - 1;
     while (start > begin_ && at - start < 4 && continues(*start)) {
       --start;
     }
-    // Only a first byte begins more than itself, and it always begins a character.
+    // Only the first byte of a character decodes to more than one byte.
     const bool ends_here = start + utf8::decode(start, end_).length == at;
     return ends_here ? start : at - 1;
   }
@@ -188,7 +189,7 @@ class Matcher {
       case Op::kLastLineEnd:
         return at == end_ || (at + 1 == end_ && *at == '\n');
       case Op::kLineStart:
-        // No line starts behind a line break that ends the text.
+        // No line starts after a line break at the end of the text.
         return at == begin_ || (at < end_ && at[-1] == '\n');
       case Op::kLineEnd:
         return at == end_ || *at == '\n';
@@ -250,7 +251,7 @@ bool UnicodeRegex::find_all(std::string_view text, std::vector<Match>& matches) 
       TK_LOG(Error, "%s", failure().c_str());
       return false;
     }
-    // Nothing is no match at the end of the last one.
+    // An empty match directly after the last match does not count.
     if (after != nullptr && after != last) {
       matches.push_back({static_cast<size_t>(at - begin), static_cast<size_t>(after - begin)});
       last = after;

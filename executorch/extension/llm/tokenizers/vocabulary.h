@@ -31,12 +31,12 @@ inline uint64_t hash_bytes(const char* text, size_t length) {
   return mix(hash, word);
 }
 
-/// Byte strings to numbers: open addressing over one array, the strings end to end in another.
+/// A hash map from byte strings to numbers, with open addressing; all strings are in one buffer.
 class BytesMap {
  public:
-  /// False where the key is there already; its number stays.
+  /// Adds an entry. False, with nothing changed, if the key exists.
   bool insert(std::string_view key, uint32_t value);
-  /// kNoToken where there is none.
+  /// The number of a key; kNoToken if it does not exist.
   uint32_t find(std::string_view key) const {
     if (slots_.empty()) {
       return kNoToken;
@@ -70,14 +70,14 @@ class BytesMap {
   size_t count_ = 0;
 };
 
-/// Pairs of tokens to the rank of their merge and the token that it makes.
+/// A hash map from pairs of tokens to the rank of their merge and the token that it makes.
 class PairMap {
  public:
   struct Merge {
     uint32_t rank;
     uint32_t token;
   };
-  /// The pair's merge; that of a pair that comes again is replaced.
+  /// Adds a pair's merge, or replaces it.
   void insert(uint32_t left, uint32_t right, Merge merge);
   const Merge* find(uint32_t left, uint32_t right) const {
     if (slots_.empty()) {
@@ -107,21 +107,22 @@ class PairMap {
   size_t count_ = 0;
 };
 
-/// Of each score its rank: 0 for the highest, and one for equal scores.
+/// The rank of each score: 0 for the highest; equal scores have equal ranks.
 std::vector<uint32_t> ranks_of(const std::vector<float>& scores);
 
-/// Tokens and their bytes, both ways.
+/// The map from tokens to their bytes and back.
 class Vocabulary {
  public:
-  /// Largest token that a file may name: more than any vocabulary, small enough for a table.
+  /// The limit of tokens that a file may have: more than any vocabulary has, and small enough for a
+  /// table.
   static constexpr uint64_t kLimit = 1 << 24;
 
-  /// False where the piece or the token is there already, or the token is too large.
+  /// Adds a token. False if the piece or the token exists already, or the token is too large.
   bool add(std::string_view piece, uint64_t token);
-  /// The same for a token beside those of the model, which splits texts before the model sees them.
+  /// Adds a token that is not part of the model: texts are split at it before the model sees them.
   bool add_beside(std::string_view piece, uint64_t token);
   uint32_t find(std::string_view piece) const { return map_.find(piece); }
-  /// kNoToken for a token that was added beside the model's.
+  /// Like find(), but kNoToken for tokens that were added by add_beside().
   uint32_t find_of_model(std::string_view piece) const {
     const uint32_t token = map_.find(piece);
     return token != kNoToken && spans_[token].is_beside ? kNoToken : token;
@@ -129,7 +130,7 @@ class Vocabulary {
   bool has(uint64_t token) const {
     return token < spans_.size() && spans_[token].offset != kNoToken;
   }
-  /// Empty where there is no such token.
+  /// The bytes of a token; empty if it does not exist.
   std::string_view piece(uint64_t token) const {
     return has(token) ? std::string_view(bytes_).substr(spans_[token].offset, spans_[token].length)
                       : std::string_view();

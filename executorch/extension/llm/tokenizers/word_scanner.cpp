@@ -100,7 +100,7 @@ const char* WordScanner::case_run(const char* at, bool needs_small) const {
     return run == at ? nullptr : skip(run, unicode::kGoOn);
   }
   const char* const small = skip(run, unicode::kGoOn);
-  // Without a small letter behind it, the run gives back all after its last letter of both kinds.
+  // If no small letter follows, the match ends after the last letter that may be either.
   return small != run ? small : last_both;
 }
 
@@ -122,7 +122,8 @@ const char* WordScanner::by_case(const char* at) const {
   return nullptr;
 }
 
-/// White space at `at`: up to its last line break; else, before a word, all but its last character.
+/// The end of the word of white space at `at`: after the last line break; without one, before the
+/// last character if a word follows.
 const char* WordScanner::spaces(const char* at) const {
   const char* last = at;
   const char* newline = nullptr;

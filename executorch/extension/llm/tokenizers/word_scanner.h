@@ -9,7 +9,8 @@
 
 namespace tokenizers {
 
-/// How the well-known patterns differ, which cut text into words before byte pair encoding.
+/// The differences between the well-known patterns that cut text into words before byte pair
+/// encoding.
 struct WordPattern {
   enum class Letters {
     /// ` ?\p{L}+`
@@ -24,14 +25,15 @@ struct WordPattern {
     /// `'s` and its like are words of their own
     kExact,
     kAnyCase,
-    /// they belong to the word in front of them
+    /// contractions belong to the word in front of them
     kBehindWord,
   };
   Letters letters;
   Contractions contractions;
-  /// Digits in one word at most; 0: any number, behind a space.
+  /// The most digits in one word; 0: any number, and a space may be in front.
   int digits;
-  /// What stays with a word of symbols: `[\r\n]*`, and `/` too.
+  /// What may follow the symbols of a word: `[\r
+  /// ]*`, and `/` too.
   bool newlines_after_symbols;
   bool slashes_after_symbols;
   /// `\s*[\r\n]+` before other spaces.

@@ -10,7 +10,6 @@ namespace extension {
 namespace training {
 namespace internal {
 
-using runtime::Error;
 using runtime::EValue;
 using runtime::Result;
 

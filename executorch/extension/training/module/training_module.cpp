@@ -8,7 +8,6 @@ namespace extension {
 namespace training {
 
 using internal::NamedTensors;
-using runtime::Error;
 using runtime::EValue;
 using runtime::Result;
 

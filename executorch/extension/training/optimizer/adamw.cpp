@@ -4,7 +4,6 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <cmath>
-#include <type_traits>
 
 // What is experimental warns its users, not itself.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -19,13 +18,10 @@ using aten::Tensor;
 using runtime::Error;
 using NamedTensors = std::map<std::string_view, Tensor>;
 
-/// One parameter's part of a step. Pointers are to `count` elements of `type`.
+/// One parameter's part of a step.
 struct AdamW::Update {
   const AdamWOptions* options;
-  ScalarType type;
-  size_t count;
-  void* parameter;
-  const void* gradient;
+  internal::Elements elements;
   std::unique_ptr<AdamWParamState>* state;
 };
 
@@ -73,11 +69,7 @@ Error AdamW::prepare(std::string_view name, const Tensor& parameter, const Tenso
                            "AdamW: '%.*s' has elements of type Double; expected Float, Half or "
                            "BFloat16",
                            length, name.data());
-  ET_ASSIGN_OR_RETURN(update.parameter,
-                      internal::writable_parameter("AdamW", name, parameter, gradient));
-  update.type = parameter.scalar_type();
-  update.count = static_cast<size_t>(parameter.numel());
-  update.gradient = gradient.const_data_ptr();
+  ET_ASSIGN_OR_RETURN(update.elements, internal::elements_of("AdamW", name, parameter, gradient));
   std::unique_ptr<AdamWParamState>& state = *update.state;
   if (state == nullptr) {
     state = std::make_unique<AdamWParamState>(zeros_of(parameter), zeros_of(parameter));
@@ -93,11 +85,9 @@ Error AdamW::prepare(std::string_view name, const Tensor& parameter, const Tenso
 void AdamW::run(const Update& update) {
   AdamWParamState& state = **update.state;
   state.increment_step_count();
-  internal::with_elements(update.type, update.parameter, [&](auto* parameter) {
-    using T = std::remove_pointer_t<decltype(parameter)>;
-    apply(*update.options, state.step_count(), update.count, parameter,
-          static_cast<const T*>(update.gradient), state.exp_avg().mutable_data_ptr<float>(),
-          state.exp_avg_sq().mutable_data_ptr<float>());
+  internal::with_elements(update.elements, [&](auto* parameter, const auto* gradient) {
+    apply(*update.options, state.step_count(), update.elements.count, parameter, gradient,
+          state.exp_avg().mutable_data_ptr<float>(), state.exp_avg_sq().mutable_data_ptr<float>());
   });
 }
 

@@ -42,8 +42,8 @@ bool same_layout(const Tensor& a, const Tensor& b) {
 
 namespace internal {
 
-runtime::Result<void*> writable_parameter(const char* optimizer, std::string_view name,
-                                          const Tensor& parameter, const Tensor& gradient) {
+runtime::Result<Elements> elements_of(const char* optimizer, std::string_view name,
+                                      const Tensor& parameter, const Tensor& gradient) {
   const int length = static_cast<int>(name.size());
   ET_CHECK_OR_RETURN_ERROR(
       gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes(),
@@ -66,7 +66,8 @@ runtime::Result<void*> writable_parameter(const char* optimizer, std::string_vie
                            length, name.data());
   ET_ASSIGN_OR_RETURN(void* const data, runtime::internal::writable_data(parameter),
                       "%s: '%.*s' cannot be updated", optimizer, length, name.data());
-  return data;
+  return Elements{parameter.scalar_type(), static_cast<size_t>(parameter.numel()), data,
+                  gradient.const_data_ptr()};
 }
 
 }  // namespace internal

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,11 +53,18 @@ class ET_EXPERIMENTAL ParamGroup {
 
 namespace internal {
 
-/// Where a step writes: the parameter's elements, null only if it has none. What is wrong with it or
-/// its gradient is logged as `optimizer`'s; SGD::step lists the errors.
-runtime::Result<void*> writable_parameter(const char* optimizer, std::string_view name,
-                                          const aten::Tensor& parameter,
-                                          const aten::Tensor& gradient);
+/// The elements of a parameter and of its gradient: `count` of `type`, in the same order.
+struct Elements {
+  aten::ScalarType type;
+  size_t count;
+  void* parameter;  // null only if there are none
+  const void* gradient;
+};
+
+/// What a step reads and writes. What is wrong with a parameter or its gradient is logged as
+/// `optimizer`'s; SGD::step lists the errors.
+runtime::Result<Elements> elements_of(const char* optimizer, std::string_view name,
+                                      const aten::Tensor& parameter, const aten::Tensor& gradient);
 
 /// Calls function(place, options, name, parameter, gradient) for the parameters that have gradients,
 /// until it returns an error; `place` counts the parameters of all groups.
@@ -77,18 +85,22 @@ runtime::Error each_gradient(const std::vector<Group>& groups,
   return runtime::Error::Ok;
 }
 
-/// Calls `function` with `pointer` as one to elements of `type`, one that writable_parameter takes.
+/// Calls function(parameter, gradient) with pointers of the elements' type.
 template <typename Function>
-void with_elements(aten::ScalarType type, void* pointer, const Function& function) {
-  switch (type) {
+void with_elements(const Elements& elements, const Function& function) {
+  const auto call = [&](auto* parameter) {
+    using T = std::remove_pointer_t<decltype(parameter)>;
+    function(parameter, static_cast<const T*>(elements.gradient));
+  };
+  switch (elements.type) {
     case aten::ScalarType::Double:
-      return function(static_cast<double*>(pointer));
+      return call(static_cast<double*>(elements.parameter));
     case aten::ScalarType::Half:
-      return function(static_cast<aten::Half*>(pointer));
+      return call(static_cast<aten::Half*>(elements.parameter));
     case aten::ScalarType::BFloat16:
-      return function(static_cast<aten::BFloat16*>(pointer));
+      return call(static_cast<aten::BFloat16*>(elements.parameter));
     default:
-      return function(static_cast<float*>(pointer));
+      return call(static_cast<float*>(elements.parameter));
   }
 }
 

@@ -14,18 +14,14 @@ namespace extension {
 namespace training {
 namespace optimizer {
 
-using aten::ScalarType;
 using aten::Tensor;
 using runtime::Error;
 using NamedTensors = std::map<std::string_view, Tensor>;
 
-/// One parameter's part of a step. Pointers are to `count` elements of `type`.
+/// One parameter's part of a step.
 struct SGD::Update {
   const SGDOptions* options;
-  ScalarType type;
-  size_t count;
-  void* parameter;
-  const void* gradient;
+  internal::Elements elements;
   Momentum* momentum;
 };
 
@@ -63,11 +59,7 @@ void SGD::add_param_group(const SGDParamGroup& param_group) {
 
 Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor& gradient,
                    Update& update) {
-  ET_ASSIGN_OR_RETURN(update.parameter,
-                      internal::writable_parameter("SGD", name, parameter, gradient));
-  update.type = parameter.scalar_type();
-  update.count = static_cast<size_t>(parameter.numel());
-  update.gradient = gradient.const_data_ptr();
+  ET_ASSIGN_OR_RETURN(update.elements, internal::elements_of("SGD", name, parameter, gradient));
   if (update.options->momentum() == 0) return Error::Ok;
   TensorPtr& buffer = update.momentum->buffer;
   if (buffer == nullptr) buffer = clone_tensor_ptr(parameter);  // which the first step overwrites
@@ -79,7 +71,7 @@ Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor&
 }
 
 void SGD::run(const Update& update) {
-  internal::with_elements(update.type, update.parameter, [&](auto* parameter) {
+  internal::with_elements(update.elements, [&](auto* parameter, const auto* gradient) {
     using T = std::remove_pointer_t<decltype(parameter)>;
     T* momentum = nullptr;
     bool begun = false;
@@ -87,8 +79,7 @@ void SGD::run(const Update& update) {
       momentum = static_cast<T*>(update.momentum->buffer->mutable_data_ptr());
       begun = std::exchange(update.momentum->begun, true);
     }
-    apply(*update.options, update.count, parameter, static_cast<const T*>(update.gradient),
-          momentum, begun);
+    apply(*update.options, update.elements.count, parameter, gradient, momentum, begun);
   });
 }
 

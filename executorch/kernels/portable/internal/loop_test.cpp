@@ -6,7 +6,6 @@
 #include <vector>
 
 using executorch::aten::ScalarType;
-using executorch::aten::SizesType;
 using executorch::aten::Tensor;
 using executorch::runtime::testing::TensorFactory;
 using namespace torch::executor::native::internal;

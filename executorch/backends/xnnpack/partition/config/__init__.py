@@ -10,7 +10,8 @@ from executorch.backends.xnnpack.partition.config import (
 )
 from executorch.backends.xnnpack.partition.config.xnnpack_config import XNNPartitionerConfig
 
-# Of what is taken when no configs are named; ELU is taken where it is asked for by its class too.
+# The operators that are delegated if a partitioner gets no configs. ELU is delegated then, too, but
+# kept whole only where its class is given.
 ALL_PARTITIONER_CONFIGS: list[type[XNNPartitionerConfig]] = [
     config
     for module in (gemm_configs, generic_node_configs, node_configs, quant_affine_configs)

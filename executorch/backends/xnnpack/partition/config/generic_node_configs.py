@@ -34,7 +34,8 @@ _FLOAT, _STATIC = [ConfigPrecisionType.FP32], [ConfigPrecisionType.STATIC_QUANT]
 for _rule in RULES.values():
     if _rule.config:
         _class(_rule.config, _rule.name, _FLOAT if not _rule.integers else _FLOAT + _STATIC)
-# Upstream's are for other precisions than we compute in, or for what is in no row.
+# These classes of upstream's are for other precisions than the rule of the operator, or for an
+# operator without a rule.
 _class("AvgPoolingConfig", "avg_pool2d.default", _FLOAT)
 _class("DeQuantizedPerTensorConfig", "dequantize_per_tensor.default", _STATIC)
 _class("QuantizedPerTensorConfig", "quantize_per_tensor.default", _STATIC)
@@ -42,7 +43,8 @@ _class("ToDimOrderCopyConfig", "_to_dim_order_copy.default", _FLOAT + _STATIC)
 
 
 class EluConfig(GenericNodePartitionerConfig):
-    """ATen's operator stays whole only where this class is asked for."""
+    """The ATen operator is kept from decomposition only if this class is among a partitioner's
+    configs."""
 
     target_name = "elu.default"
     precisions = _FLOAT + _STATIC

@@ -16,7 +16,7 @@ class QDQAffineConfigs(XNNPartitionerConfig):
         return [ConfigPrecisionType.DYNAMIC_QUANT]
 
     def get_original_aten(self) -> OpOverload | None:
-        """None where torchao, which registers them, is not imported."""
+        """The operator; None if torchao, which registers it, is not imported."""
         packet = getattr(torch.ops.torchao, str(self.target_name).split(".")[0], None)
         return None if packet is None else packet.default
 

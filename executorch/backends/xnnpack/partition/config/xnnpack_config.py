@@ -51,7 +51,7 @@ class XNNPartitionerConfig(PartitionerConfig):
     def set_enabled_precision_types(
         self, precision_types: list[ConfigPrecisionType] | None
     ) -> None:
-        """Those of the list that are supported; all without a list."""
+        """Enable those of the given precisions that are supported; without a list, all that are."""
         self.enabled_precision_types = [
             p
             for p in self.supported_precision_types()
@@ -62,7 +62,7 @@ class XNNPartitionerConfig(PartitionerConfig):
         return None
 
     def check_common_constraints(self, node: Node, ep: ExportedProgram) -> bool:
-        """Whether the node calls this operator on what a payload can hold."""
+        """Whether the node calls this operator, and a payload can hold its operands and result."""
         if node.op != "call_function" or target_name(node) != self.target_name:
             return False
         for each in node.all_input_nodes:
@@ -75,7 +75,8 @@ class XNNPartitionerConfig(PartitionerConfig):
         return common and _accepted(node, rule.unless(node))  # type: ignore[union-attr]
 
     def get_node_and_deps(self, node: Node, ep: ExportedProgram) -> list[Node]:
-        """The call, with the constants it reads and what is computed from them for it."""
+        """The call, the constants that it reads, and the calls that compute its operands from
+        constants."""
         found = [node]
         for each in node.all_input_nodes:
             if _is_constant(each, ep):
@@ -104,7 +105,7 @@ def float_types(with_bf16: bool) -> Types:
 
 
 def target_name(node: Node) -> str:
-    """Of the operator's class."""
+    """The `target_name` of the config class for a call's operator."""
     rule = RULES.get(node.target)
     if rule is not None:
         return rule.name
@@ -112,11 +113,12 @@ def target_name(node: Node) -> str:
 
 
 def type_refusal(node: Node, types: Types) -> str | None:
-    """What no payload can hold."""
+    """Why no payload can hold a call's operands or result: types, rank or dim order. None if it
+    can."""
     dtype = tensor_of(node).dtype
     if dtype not in types:
         return f"XnnpackBackend computes in {', '.join(map(str, types))}, not in {dtype}"
-    # A batch norm's parameters are folded into other constants.
+    # A batch norm's parameters are folded into other constants, so their types do not matter.
     inputs = node.all_input_nodes[:1] if node.target is BATCH_NORM else node.all_input_nodes
     for each in (node, *inputs):
         value = each.meta.get("val")
@@ -137,7 +139,8 @@ def type_refusal(node: Node, types: Types) -> str | None:
 
 
 def _is_in_order(value: torch.Tensor) -> bool:
-    """Whether the dim order is that of the dims; strides mostly tell, in a tenth of the time."""
+    """Whether the dim order is the identity. Looks at strides first, which mostly suffice and take
+    a tenth of the time."""
     expected = 1
     for size, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
         if type(size) is not int or size == 0 or stride != expected:

@@ -13,7 +13,7 @@ from executorch.extension.llm.export.exportable_weight import ExportableWeight
 from executorch.extension.llm.export.gguf import ExportableGGUFTensor
 from executorch.extension.llm.export.int4 import ExportableInt4Tensor
 
-# What is done with a weight of that name.
+# (name, weight) -> the converted weight.
 Convert = Callable[[str, Tensor], Tensor]
 
 
@@ -22,15 +22,15 @@ def identity(fqn: str, w: Tensor) -> Tensor:
 
 
 def to_exportable(fqn: str, w: Tensor) -> Tensor:
-    """A torchao `Int4Tensor` as one that can be exported; others as they are."""
+    """Convert a torchao `Int4Tensor` to a tensor that can be exported; others stay as they are."""
     from torchao.quantization.quantize_.workflows.int4.int4_tensor import Int4Tensor
 
     return ExportableInt4Tensor.from_int4_tensor(w) if isinstance(w, Int4Tensor) else w
 
 
 def to_default(fqn: str, w: Tensor) -> Tensor:
-    """The same, and numbers of 4 bits that have a byte each become pairs in a byte. ValueError for
-    those whose activations are quantized."""
+    """As `to_exportable`, and pack weights of 4 bits that are stored as one byte each into two per
+    byte. ValueError for such weights with quantized activations."""
     from torchao.quantization import IntxUnpackedToInt8Tensor
 
     if isinstance(w, IntxUnpackedToInt8Tensor) and w.target_dtype == torch.int4:
@@ -39,7 +39,7 @@ def to_default(fqn: str, w: Tensor) -> Tensor:
 
 
 def maybe_cast(value: Tensor, dtype: torch.dtype | None) -> Tensor:
-    """`value` in `dtype`, if both are float types and nothing is dequantized by that."""
+    """Cast `value` to `dtype` if both are float types and the cast dequantizes nothing."""
     from torchao.quantization import IntxUnpackedToInt8Tensor
 
     if dtype is None or value.dtype == dtype or not value.dtype.is_floating_point:
@@ -50,9 +50,9 @@ def maybe_cast(value: Tensor, dtype: torch.dtype | None) -> Tensor:
 
 
 def fuse_along_output(tensors: Sequence[Tensor]) -> Tensor:
-    """One weight of the rows of all, such as the projections of queries, keys and values. A single
-    one is returned as it is. TypeError for weights of several kinds, ValueError for none and for
-    those of different groups, types or dtypes."""
+    """Concatenate weights along their rows, as those of query, key and value projections. A single
+    weight is returned as it is. TypeError for weights of several kinds; ValueError for no weights,
+    and for different group sizes or dtypes."""
     tensors = list(tensors)
     if not tensors:
         raise ValueError("fuse_along_output: no tensors")
@@ -69,7 +69,7 @@ def _fused(tensors: list[Any]) -> Tensor:
     from torchao.quantization import IntxUnpackedToInt8Tensor
 
     first = tensors[0]
-    # The dimension of rows of each part.
+    # For each kind of tensor: part -> the dimension that its rows are in.
     rows_of: dict[type, dict[str, int]] = {
         ExportableInt4Tensor: {"qdata": 0, "scale": 1, "zero_point": 1},
         ExportableGGUFTensor: {"raw": 0},

@@ -39,7 +39,7 @@ Place Automaton::start_of(uint32_t rule) {
   return starts_[rule] = place_of({nfa_.rules[rule].start});
 }
 
-/// The place of these states and those that reading nothing leads to.
+/// The place for these states together with all states that epsilon edges lead to.
 Place Automaton::place_of(std::vector<State> states) {
   if (states.empty()) return kNowhere;
   std::unordered_map<State, bool> seen;
@@ -50,7 +50,7 @@ Place Automaton::place_of(std::vector<State> states) {
       if (seen.try_emplace(*e, true).second) states.push_back(*e);
     }
   }
-  // States that only lead on by nothing would tell equal places apart.
+  // Leave out states with epsilon edges only: they would make equal places differ.
   PlaceData data;
   std::map<uint32_t, std::vector<State>> calls;
   std::vector<State> kept;
@@ -115,7 +115,7 @@ bool Automaton::close(Positions& positions, Frames& frames) {
       }
     }
     for (size_t c = 0; c < places_[at].calls.size(); ++c) {
-      // Making a place moves places.
+      // place_of() may reallocate places_, so use indices, not references.
       if (places_[at].calls[c].return_to == kUnknown) {
         const Place made = place_of(places_[at].calls[c].return_states);
         places_[at].calls[c].return_to = made;

@@ -1,4 +1,5 @@
-/// An Nfa made deterministic, rule by rule, where texts come along.
+/// Makes an Nfa deterministic while texts are read: a state of a rule's deterministic automaton is
+/// made when a text first leads to it.
 #pragma once
 
 #include <executorch/extension/llm/sampler/constraint/nfa.h>
@@ -7,12 +8,12 @@
 
 namespace executorch::extension::llm::constraint {
 
-/// Where a text may be in a rule: a set of states of the Nfa.
+/// A state of the deterministic automaton of one rule: a set of the Nfa's states.
 using Place = int32_t;
 inline constexpr Place kNowhere = -1;
 
-/// Calls that have not returned, innermost first: a place to return to, and the calls around it.
-/// Equal stacks have equal ids.
+/// Call stacks of rules. A frame is the innermost call that has not returned: the place to return
+/// to, and the frame around it. Equal stacks have equal ids.
 using Frame = int32_t;
 inline constexpr Frame kBottom = -1;
 class Frames {
@@ -38,11 +39,11 @@ struct Position {
   bool operator==(const Position& other) const = default;
   auto operator<=>(const Position& other) const = default;
 };
-/// All positions at which a text may be; sorted, each once.
+/// All positions that the text so far can lead to; sorted, without duplicates.
 using Positions = std::vector<Position>;
 
-/// Not thread-safe: asking makes places. Throws Unusable where an expression would make too many:
-/// time and memory of a call are bounded.
+/// Not thread-safe: queries create places. Throws Unusable where an expression needs too many of
+/// them, so that time and memory of a call are bounded.
 class Automaton {
  public:
   static constexpr size_t kMaxPlaces = 1 << 17;
@@ -55,12 +56,12 @@ class Automaton {
   uint8_t class_of(uint8_t byte) const { return nfa_.class_of_byte[byte]; }
   Positions start();
 
-  /// Adds the rules that are called at positions and what returns lead to. Returns whether the
-  /// bottom may have been returned from.
+  /// Adds the starts of rules that are called at the positions, and the places that finished rules
+  /// return to. Returns whether the outermost rule may be finished.
   bool close(Positions& positions, Frames& frames);
-  /// From closed positions, those after a byte, not closed.
+  /// The positions after reading a byte at closed positions. The result is not closed.
   Positions step(const Positions& closed, uint8_t byte_class);
-  /// Whether a byte can be read.
+  /// Whether any byte can be read at the positions.
   bool can_go_on(const Positions& closed);
 
  private:

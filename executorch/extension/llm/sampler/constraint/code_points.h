@@ -24,18 +24,19 @@ class CodePointSet {
   CodePointSet complement() const;
   CodePointSet without(const CodePointSet& other) const;
   bool contains(uint32_t code_point) const;
-  /// Sorted; none touches the next.
+  /// Sorted, disjoint and not adjacent.
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
   std::vector<Range> ranges_;
 };
 
-/// The code points of UTF-8. Throws Unusable for what is not UTF-8.
+/// Decodes UTF-8. Throws Unusable for other bytes.
 std::vector<uint32_t> decode_utf8(const std::string& text);
 
-/// Numbers of equally many digits, `first` to `last`. A digit is `least` to `most`, and read as one
-/// of the bytes of `bytes_of` it and the digits up to another.
+/// A numeral system for add_digits(), which adds all numbers from `first` to `last`, given by
+/// equally many digits. Digits go from `least` to `most`; bytes_of(a, b) are the bytes that stand
+/// for digits a to b.
 struct Digits {
   int least, most;
   std::function<ByteSet(int first, int last)> bytes_of;
@@ -44,10 +45,10 @@ void add_digits(NfaBuilder& builder, State from, State to, const Digits& digits,
                 const std::vector<int>& first, const std::vector<int>& last);
 extern const Digits kDecimal;
 
-/// Adds a character of `set`.
+/// Adds an edge that reads one character of `set`.
 using AddCharacter = void (*)(NfaBuilder& builder, State from, State to, const CodePointSet& set);
 void add_utf8(NfaBuilder& builder, State from, State to, const CodePointSet& set);
-/// With all ways in which JSON may escape it.
+/// Like add_utf8(), with all escapes that JSON has for a character.
 void add_json_character(NfaBuilder& builder, State from, State to, const CodePointSet& set);
 
 }  // namespace executorch::extension::llm::constraint

@@ -30,7 +30,7 @@ constraint::Nfa automaton_of(const std::string& type, const std::string& text) {
   return builder.finish(rule);
 }
 
-/// What texts would need too much for.
+/// Calls a function; a constraint that needs too many states or too much memory becomes an error.
 template <typename Function>
 Error run_bounded(const Function& function) {
   try {
@@ -90,7 +90,7 @@ struct ConstrainedText::State {
 
   std::shared_ptr<Constraint> constraint;
   constraint::Frames frames;
-  /// After each accepted token; the first is the empty text.
+  /// One entry after each accepted token; the first one is for the empty text.
   std::vector<Step> steps;
 };
 

@@ -18,12 +18,13 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-/// Compiled once, for any number of texts, in any threads.
+/// A compiled constraint. Thread-safe; any number of texts may share it.
 class Constraint {
  public:
-  /// `type` is "regex", of which a whole text is one, or "json_schema". What each may contain is in
-  /// regex.h and json_schema.h. `end_tokens` are allowed where a text may end. Null if it cannot be
-  /// used; `cause` says why, with the place. Time and memory are bounded whatever is given.
+  /// `type` is "regex", which the whole text has to match, or "json_schema"; regex.h and
+  /// json_schema.h say what is supported. `end_tokens` are allowed where a text may end. Null if
+  /// `text` cannot be used; `cause` then says why and where. Time and memory are bounded for any
+  /// input.
   static std::shared_ptr<Constraint> compile(const std::string& type, const std::string& text,
                                              std::shared_ptr<const Vocabulary> vocabulary,
                                              const std::unordered_set<uint64_t>& end_tokens,
@@ -37,15 +38,15 @@ class Constraint {
   std::unique_ptr<State> state_;
 };
 
-/// A text that is made token by token. Not thread-safe.
+/// A text that grows token by token. Not thread-safe.
 class ConstrainedText {
  public:
   explicit ConstrainedText(std::shared_ptr<Constraint> constraint);
   ~ConstrainedText();
 
-  /// One bit for each token of the vocabulary, the first in the lowest bit of the first element:
-  /// whether it may come next. InvalidState if none may, though the text is not complete: the
-  /// vocabulary lacks a byte. OutOfResources if the constraint has too many states.
+  /// For each token one bit, the first in the lowest bit of the first element, that says whether
+  /// the token may follow. InvalidState if none may although the text is not complete, because no
+  /// token has the bytes that are needed. OutOfResources if the constraint has too many states.
   runtime::Error allowed(std::vector<uint64_t>& mask);
   /// Appends a token. InvalidArgument, and nothing is changed, for one that is not allowed.
   runtime::Error accept(uint64_t token);
@@ -56,7 +57,7 @@ class ConstrainedText {
 
   /// Whether the text may end here.
   bool may_end() const;
-  /// Whether it must.
+  /// Whether the text must end here.
   bool is_complete() const;
 
  private:

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def sample(vocabulary: Path, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]
     for job, answer in zip(jobs, answers, strict=True):
         assert "failure" not in answer, (job, answer)
     return answers
+
+
+def complete_texts(vocabulary: Path, jobs: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+    """The texts that came to an end, each with the number of its job."""
+    for i, answer in enumerate(sample(vocabulary, jobs)):
+        assert "error" not in answer, (jobs[i], answer)
+        for text, complete in zip(answer["texts"], answer["complete"], strict=True):
+            if complete:
+                yield i, text
 
 
 class Schemas:
@@ -183,14 +193,10 @@ def test_texts_are_valid_under_their_schemas(vocabulary: Path) -> None:
         {"type": "json_schema", "text": json.dumps(s), "n_texts": 6, "max_tokens": 120, "seed": i}
         for i, s in enumerate(schemas)
     ]
-    n_checked = 0
-    for schema, answer in zip(schemas, sample(vocabulary, jobs), strict=True):
-        assert "error" not in answer, (schema, answer)
-        for text, complete in zip(answer["texts"], answer["complete"], strict=True):
-            if complete:
-                n_checked += 1
-                assert is_valid(schema, json.loads(text)), (schema, text)
-    assert n_checked > 1200
+    made = list(complete_texts(vocabulary, jobs))
+    assert len(made) > 1200
+    for i, text in made:
+        assert is_valid(schemas[i], json.loads(text)), (schemas[i], text)
 
 
 def test_made_texts_stay_allowed_when_python_writes_them(vocabulary: Path) -> None:
@@ -268,14 +274,10 @@ def test_texts_match_their_expressions(vocabulary: Path) -> None:
         {"type": "regex", "text": pattern, "n_texts": 40, "max_tokens": 60, "seed": i}
         for i, pattern in enumerate(PATTERNS)
     ]
-    n_checked = 0
-    for pattern, answer in zip(PATTERNS, sample(vocabulary, jobs), strict=True):
-        assert "error" not in answer, (pattern, answer)
-        for text, complete in zip(answer["texts"], answer["complete"], strict=True):
-            if complete:
-                n_checked += 1
-                assert re.fullmatch(pattern, text, re.ASCII), (pattern, text)
-    assert n_checked > 200
+    made = list(complete_texts(vocabulary, jobs))
+    assert len(made) > 200
+    for i, text in made:
+        assert re.fullmatch(PATTERNS[i], text, re.ASCII), (PATTERNS[i], text)
 
 
 def random_pattern(rng: random.Random, depth: int = 0) -> str:
@@ -315,6 +317,5 @@ def test_with_the_vocabulary_of_gpt2(tmp_path: Path) -> None:
         {"type": "json_schema", "text": json.dumps(s), "n_texts": 5, "max_tokens": 100}
         for s in schemas
     ]
-    for schema, answer in zip(schemas, sample(vocabulary, jobs), strict=True):
-        for text, complete in zip(answer["texts"], answer["complete"], strict=True):
-            assert not complete or is_valid(schema, json.loads(text)), (schema, text)
+    for i, text in complete_texts(vocabulary, jobs):
+        assert is_valid(schemas[i], json.loads(text)), (schemas[i], text)

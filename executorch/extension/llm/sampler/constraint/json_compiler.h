@@ -7,8 +7,8 @@
 
 namespace executorch::extension::llm::constraint {
 
-/// Makes the automaton of a schema: a rule for each place that is referred to, repeated, or any
-/// value; all else is written out where it stands.
+/// Compiles a schema to an automaton. Schemas that are referred to or repeated, and the schema of
+/// any value, become rules; others are written out in place.
 class JsonCompiler {
  public:
   explicit JsonCompiler(const std::string& schema) : document_(schema) {}
@@ -21,16 +21,16 @@ class JsonCompiler {
     std::string pointer;
   };
 
-  /// The rule of a schema that is known by `name`; made later if it is new.
+  /// The rule called `name`; for a new name, a rule for `schema`, which is compiled later.
   uint32_t rule(const std::string& name, const Json& schema, const std::string& pointer);
   uint32_t any_value();
 
-  /// Around brackets and behind commas; elsewhere blank().
+  /// Adds optional white space: space() around brackets and after commas, blank() elsewhere.
   State space(State from);
   State blank(State from);
-  /// The state behind a colon and what stands around it.
+  /// Adds a colon with optional white space; returns the state after it.
   State colon(State from);
-  /// The state behind `text` and space.
+  /// Adds `text` and optional white space; returns the state after it.
   State text_and_space(State from, const std::string& text);
 
   void add_value(State from, State to, const Json& schema, const std::string& pointer);
@@ -41,7 +41,7 @@ class JsonCompiler {
   void add_constant(State from, State to, const Json& value);
 
   void add_string(State from, State to, const Json& schema, const std::string& pointer);
-  /// Strings that are none of `names`, quotes included.
+  /// Adds all strings except `names`, with their quotes.
   void add_other_string(State from, State to, const std::vector<std::string>& names);
   State add_quoted(State from, const std::string& text);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMostInteger = 999'999'999'999'999'999;
 constexpr size_t kSignificant = 15;
 
-/// A bound on how large a number is, its sign aside: digits before and behind the point.
+/// The absolute value of a bound: the whole part, and the digits after the point.
 struct Magnitude {
   int64_t whole = 0;
   std::vector<int> fraction;
@@ -58,7 +58,7 @@ std::vector<int> decimal_digits(int64_t number) {
   return digits;
 }
 
-/// Whole numbers, first to last, of which none is negative.
+/// Adds the whole numbers from `first` to `last`; first >= 0.
 void add_whole(NfaBuilder& builder, State from, State to, int64_t first, int64_t last) {
   int64_t least = 0, most = 9;  // with so many digits
   while (least <= last) {
@@ -71,15 +71,16 @@ void add_whole(NfaBuilder& builder, State from, State to, int64_t first, int64_t
   }
 }
 
-/// Digits behind the point, at most `most`; from `first` and up to `last` where these are given. A
-/// state knows how many digits were read and whether they are still those of a bound.
+/// Adds up to `most` digits after the point, such that the number is between `first` and `last`, if
+/// these are given. A state stands for the number of digits read, and for whether they are equal to
+/// the digits of `first` and of `last` so far.
 class Fractions {
  public:
   Fractions(NfaBuilder& builder, State to, const Magnitude* first, const Magnitude* last,
             size_t most)
       : builder_(builder), to_(to), first_(first), last_(last), most_(most) {}
 
-  /// `from` is behind the whole part.
+  /// `from` is the state after the whole part.
   void add(State from) {
     if (may_end(0, first_ != nullptr, last_ != nullptr)) builder_.add_epsilon(from, to_);
     const State point = builder_.add_state();
@@ -106,7 +107,7 @@ class Fractions {
 
   void add_digit(State from, size_t i, bool at_first, bool at_last) {
     if (i == most_) return;
-    // Digits that lead to the same state share it.
+    // Digits that lead to the same state share an edge.
     std::vector<std::pair<std::pair<bool, bool>, ByteSet>> next;
     for (int d = 0; d <= 9; ++d) {
       if (at_first && d < digit(*first_, i)) continue;
@@ -214,7 +215,8 @@ void add_numbers(NfaBuilder& builder, State from, State to, const Json& schema,
   const State minus = builder.add_state();
   builder.add_byte(from, minus, '-');
   const Magnitude zero;
-  // Of the numbers that are not negative, and of the negative ones, whose magnitudes turn round.
+  // Add the numbers that are not negative, then the negative ones, for which the bounds change
+  // places.
   if (!high || high->value >= 0) {
     std::optional<Magnitude> last;
     if (high) last = magnitude(*high, pointer);

@@ -108,7 +108,7 @@ void JsonCompiler::add_string(State from, State to, const Json& schema,
   builder_.add_epsilon(from, quote);
 }
 
-/// Follows the names as a tree: where the string leaves it, anything may follow.
+/// Builds a trie of the names. A string that leaves the trie may go on with anything.
 void JsonCompiler::add_other_string(State from, State to, const std::vector<std::string>& names) {
   struct Node {
     std::map<uint32_t, size_t> next;
@@ -152,12 +152,12 @@ void JsonCompiler::add_array(State from, State to, const Json& schema, const std
   if (min > max) return;
   const State close = builder_.add_state();
   builder_.add_byte(close, to, ']');
-  // A bracket may follow the first one, but no comma.
+  // After "[", "]" may follow, but not ",".
   const State open = text_and_space(from, "[");
   if (min == 0) builder_.add_epsilon(open, close);
   State before = builder_.add_state();
   builder_.add_epsilon(open, before);
-  // `before` the item behind `i` others.
+  // Here `before` is the state before item i.
   for (uint64_t i = 0; i < max; ++i) {
     const bool loops = max == kUnbounded && i >= prefix.size() && i + 1 >= min;
     const State end = builder_.add_state();
@@ -166,7 +166,8 @@ void JsonCompiler::add_array(State from, State to, const Json& schema, const std
     } else if (max == 1) {
       add_value(before, end, items, items_at);
     } else {
-      // The name has the state, since schemas that were combined have the pointer of their parts.
+      // The rule's name includes the state, since a merged schema has the pointer of one of its
+      // parts.
       if (i == prefix.size()) rule(items_at + " " + std::to_string(from), items, items_at);
       builder_.add_call(before, end, rules_.at(items_at + " " + std::to_string(from)));
     }
@@ -198,7 +199,8 @@ void JsonCompiler::add_object(State from, State to, const Json& schema,
   for (const std::string& name : required) {
     if (!has(names, name)) names.push_back(name);
   }
-  // Two rows of states: no property was written yet, or some. Each begins the key that is next.
+  // `none`: the state if no property was written yet; `some`: the state after at least one. Both
+  // lead to the next key.
   const State close = builder_.add_state();
   builder_.add_byte(close, to, '}');
   State none = text_and_space(from, "{"), some = builder_.add_state();
@@ -235,7 +237,7 @@ void JsonCompiler::add_map(State from, State to, const Json& schema, const std::
   const uint64_t max =
       other == false ? 0 : size_keyword(schema, "maxProperties", kUnbounded, pointer);
   if (min > max) return;
-  // Keys that are written twice would count once.
+  // More than one cannot be guaranteed: a text may contain the same key twice, which counts once.
   if (min > 1) fail_at(child(pointer, "minProperties"), "supported up to 1");
   const State close = builder_.add_state();
   builder_.add_byte(close, to, '}');

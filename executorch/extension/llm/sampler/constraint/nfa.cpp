@@ -6,7 +6,7 @@
 namespace executorch::extension::llm::constraint {
 namespace {
 
-/// The edges whose ends both `kept` names, sorted by where they begin.
+/// The edges between kept states, sorted by their first state.
 template <typename Edge, typename Target>
 Nfa::Edges<Edge> sorted(const std::vector<std::pair<State, Edge>>& drawn, uint32_t n_states,
                         const std::vector<bool>& kept, Target target) {
@@ -40,8 +40,8 @@ void divide_bytes_into_classes(Nfa& nfa) {
   for (size_t b = 0; b < 256; ++b) nfa.byte_of_class[nfa.class_of_byte[b]] = b;
 }
 
-/// The states that are reached from `start` where nothing is read, calls of `empty` rules included;
-/// on_call(rule) is told of every call in front of which nothing is read.
+/// The states that can be reached from `start` without reading a byte, by epsilon edges and by
+/// calls of `empty` rules. Calls on_call(rule) for each call edge of these states.
 template <typename OnCall>
 std::unordered_set<State> reached_reading_nothing(const Nfa& nfa, State start,
                                                   const std::vector<bool>& empty, OnCall on_call) {
@@ -113,7 +113,8 @@ void NfaBuilder::add_call(State from, State to, uint32_t rule) {
   calls_.push_back({from, {to, rule}});
 }
 
-/// States from which the end of their rule can be reached by rules that can be read to their end.
+/// The states from which the end of their rule can be reached. A call counts only if the end of the
+/// called rule can be reached, too.
 std::vector<bool> NfaBuilder::states_that_end() const {
   const std::vector<bool> all(n_states_, true);
   Drawn<State> back, back_calls, callers;  // of a state: before it, calls before it, calls of it
@@ -149,7 +150,7 @@ std::vector<bool> NfaBuilder::states_that_end() const {
   return ends;
 }
 
-/// Whether a rule may read nothing.
+/// For each rule: whether it accepts the empty text.
 std::vector<bool> NfaBuilder::empty_rules(const Nfa& nfa) const {
   std::vector<bool> empty(rules_.size(), false);
   for (bool changed = true; changed;) {
@@ -170,7 +171,8 @@ void NfaBuilder::check_left_recursion(const Nfa& nfa) const {
     reached_reading_nothing(nfa, rules_[rule].start, empty,
                             [&](uint32_t called) { first_calls[rule].push_back(called); });
   }
-  // Rules are taken away while one calls no others first; what is left goes in circles.
+  // Remove rules that call no remaining rule first, again and again (a topological sort); those
+  // that remain call each other in a circle.
   std::vector<uint32_t> n_left(rules_.size()), work;
   std::vector<std::vector<uint32_t>> callers(rules_.size());
   for (uint32_t rule = 0; rule < rules_.size(); ++rule) {

@@ -1,4 +1,5 @@
-/// Automata over bytes that may call each other: what regular expressions and JSON schemas become.
+/// Nondeterministic automata over bytes, divided into rules that may call each other. Regular
+/// expressions and JSON schemas are compiled to these.
 #pragma once
 
 #include <bitset>
@@ -14,14 +15,14 @@ namespace executorch::extension::llm::constraint {
 using ByteSet = std::bitset<256>;
 using State = uint32_t;
 
-/// Why an expression or a schema cannot be used, for its author.
+/// Thrown for an expression or schema that cannot be used; the message is for its author.
 struct Unusable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A set of rules. A rule is a graph of states from its start to its end; edges read a byte of a
-/// set, or nothing, or a text of another rule, to which rules may come back. Every state can reach
-/// the end of its rule, and no rule calls itself before it has read a byte.
+/// A set of rules. A rule is a graph of states with a start and an end. An edge reads a byte of a
+/// set, or nothing, or a text of a rule, which may be recursive. Every state can reach the end of
+/// its rule, and no rule calls itself before it has read a byte.
 struct Nfa {
   struct Rule {
     State start, end;
@@ -49,7 +50,7 @@ struct Nfa {
   Edges<ByteEdge> bytes;
   Edges<State> epsilons;
   Edges<CallEdge> calls;
-  /// Bytes that no set tells apart have one class.
+  /// Bytes that are in the same sets have the same class.
   std::vector<uint8_t> class_of_byte;
   /// One byte of each class.
   std::vector<uint8_t> byte_of_class;
@@ -57,8 +58,8 @@ struct Nfa {
   size_t n_states() const { return epsilons.first.size() - 1; }
 };
 
-/// Builds one. What would take more than kMaxStates throws Unusable, so a hostile description costs
-/// bounded time and memory.
+/// Builds an Nfa. Throws Unusable for more than kMaxStates states, so that a hostile description
+/// costs bounded time and memory.
 class NfaBuilder {
  public:
   static constexpr size_t kMaxStates = 1u << 19;
@@ -71,12 +72,13 @@ class NfaBuilder {
 
   void add_bytes(State from, State to, const ByteSet& set);
   void add_byte(State from, State to, uint8_t byte);
-  /// A text of ASCII; returns the state after it.
+  /// Adds an ASCII text; returns the state after it.
   State add_text(State from, const std::string& text);
   void add_epsilon(State from, State to);
   void add_call(State from, State to, uint32_t rule);
 
-  /// Drops what leads nowhere. Throws Unusable if that is all, or if a rule begins with itself.
+  /// Removes states from which the end cannot be reached. Throws Unusable if none remains, or if a
+  /// rule calls itself before it has read a byte.
   Nfa finish(uint32_t root);
 
  private:

@@ -8,8 +8,8 @@ namespace {
 using Kind = Regex::Kind;
 using Node = Regex::Node;
 
-/// Removes ^ where a text begins (`at_start`), or $ where it ends. Returns whether every way
-/// through `node` had one; throws if only some had.
+/// Removes ^ at the beginning (`at_start`) or $ at the end of the expression. Returns whether all
+/// alternatives had one; throws if only some had.
 bool strip_anchor(Node& node, bool at_start) {
   switch (node.kind) {
     case Kind::Start:
@@ -18,7 +18,7 @@ bool strip_anchor(Node& node, bool at_start) {
       node = Node{};
       return true;
     case Kind::Sequence: {
-      // ^^a is ^a.
+      // Repeated anchors, as in ^^a, are removed, too.
       bool stripped = false;
       while (!node.children.empty()) {
         Node& outer = at_start ? node.children.front() : node.children.back();
@@ -78,7 +78,7 @@ class Adder {
     const Node& what = node.children[0];
     for (uint32_t i = 0; i < node.min; ++i) from = add_after(what, from);
     if (node.max == Node::kUnbounded) {
-      // A state of its own: the loop must not be entered from elsewhere.
+      // The loop gets its own state, which no other edge may enter.
       const State loop = builder_.add_state();
       builder_.add_epsilon(from, loop);
       builder_.add_epsilon(add_after(what, loop), loop);

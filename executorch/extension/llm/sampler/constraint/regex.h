@@ -1,4 +1,4 @@
-/// Regular expressions, of which a whole text is one, or a part.
+/// Regular expressions, which match a whole text or a part of it.
 #pragma once
 
 #include <executorch/extension/llm/sampler/constraint/code_points.h>
@@ -24,9 +24,9 @@ class Regex {
 
   explicit Regex(const std::string& pattern);
 
-  /// Adds texts that are `from` their first character to the last one of the expression.
+  /// Adds the texts that the expression matches as a whole.
   void add_whole(NfaBuilder& builder, State from, State to, AddCharacter add_character) const;
-  /// Adds texts that have such a text in them.
+  /// Adds the texts of which some part matches.
   void add_anywhere(NfaBuilder& builder, State from, State to, AddCharacter add_character) const;
 
  private:

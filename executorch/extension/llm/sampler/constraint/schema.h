@@ -10,31 +10,31 @@ namespace executorch::extension::llm::constraint {
 
 using Json = nlohmann::ordered_json;
 
-/// Throws Unusable that names the place.
+/// Throws Unusable with a message that contains the place.
 [[noreturn]] void fail_at(const std::string& pointer, const std::string& what);
 
-/// Of a keyword that is a size. Throws for what is none; `otherwise` where it is missing.
+/// The value of a keyword that is a size; `otherwise` if it is missing. Throws for other values.
 uint64_t size_keyword(const Json& schema, const char* name, uint64_t otherwise,
                       const std::string& pointer);
 
-/// Reference tokens, escaped and put behind a pointer.
+/// Appends a reference token, escaped, to a JSON pointer.
 std::string child(const std::string& pointer, const std::string& name);
 std::string child(const std::string& pointer, size_t index);
 
-/// Whether a keyword only describes.
+/// Whether a keyword is an annotation, which constrains nothing.
 bool is_annotation(const std::string& keyword);
 /// Throws where `schema` is neither a boolean nor an object of keywords that are supported.
 void check_keywords(const Json& schema, const std::string& pointer);
 
-/// "null boolean object array string integer number": those that `schema` names, else all but
-/// integer.
+/// The types, of "null boolean object array string integer number", that `schema` allows; without a
+/// `type`, all but integer.
 std::vector<std::string> types_of(const Json& schema, const std::string& pointer);
 
-/// Of schemas within one another, in the text or as it is read.
+/// The deepest nesting of schemas, in the document or through references.
 inline constexpr int kMaxDepth = 100;
 
-/// One of the calls within one another that `depth` counts, which may be no more than the stack of
-/// any thread holds: throws beyond kMaxDepth.
+/// Counts nested calls in `depth` as long as it lives. Throws beyond kMaxDepth, which fits the
+/// stack of any thread.
 class Depth {
  public:
   Depth(int& depth, const std::string& pointer);
@@ -46,24 +46,23 @@ class Depth {
   int& depth_;
 };
 
-/// A document of schemas, and what can be concluded from them without making an automaton.
+/// A JSON schema with its references, and what can be derived from it without an automaton.
 class SchemaDocument {
  public:
-  /// Throws for what is not JSON, nested too deeply or too long.
+  /// Throws for text that is not JSON, is nested too deeply or is too long.
   explicit SchemaDocument(const std::string& text);
 
   const Json& root() const { return root_; }
-  /// What `$ref` at `pointer` means; its pointer goes to `target`.
+  /// Resolves the `$ref` at `pointer`; writes the pointer of its target to `target`.
   const Json& resolve(const Json& ref, const std::string& pointer, std::string& target) const;
 
-  /// A schema that says what both say. Texts of `a` that `b` excludes may be left only where this
-  /// throws.
+  /// The conjunction of two schemas. Throws where it cannot be expressed exactly.
   Json both(const Json& a, const Json& b, const std::string& pointer);
-  /// The same schema without $ref and allOf at its top.
+  /// An equivalent schema without $ref and allOf at its top.
   Json flat(const Json& schema, const std::string& pointer);
   /// Whether no value can satisfy both.
   bool exclude_each_other(const Json& a, const Json& b, const std::string& pointer, int depth = 0);
-  /// Whether `value`, of an enumeration, satisfies the other keywords of `schema`.
+  /// Whether a value of an enum or const satisfies the other keywords of `schema`.
   bool allows(const Json& schema, const Json& value, const std::string& pointer) const;
 
  private:

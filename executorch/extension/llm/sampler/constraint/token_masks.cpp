@@ -29,14 +29,14 @@ void TokenMasks::add(Place place, Frame frame, uint32_t node, const Frames& fram
     for (const uint32_t token : part->tokens) mask[token / 64] |= uint64_t{1} << token % 64;
     for (size_t i = 0; i < part->mask.size(); ++i) mask[i] |= part->mask[i];
     if (frame == kBottom) continue;
-    // Walks stay where they are while others are made.
+    // The map does not move a walk when others are added.
     for (const uint32_t end : part->ends) {
       add(frames.return_to(frame), frames.outer(frame), end, frames, mask);
     }
   }
 }
 
-/// Between masks only: what was found may be in use during one.
+/// To be called between masks only: while one is computed, its walks are in use.
 void TokenMasks::forget_if_full() {
   if (states_.size() < kMaxWalkStates && walk_bytes_ < kMaxWalkBytes) return;
   frames_.clear();
@@ -77,8 +77,8 @@ TokenMasks::Walk TokenMasks::make_walk(Place place, uint32_t root) {
   return walk;
 }
 
-/// The walk that all places share which are like this one for kSharedDepth bytes; null where there
-/// is no telling.
+/// The walk that is shared by all places from which the same texts of kSharedDepth bytes can be
+/// read; null if it is not known which places these are.
 const TokenMasks::Walk* TokenMasks::shared_walk(Place place, int32_t state) {
   if (n_long_walks_ < kLongWalksBefore || unlike_.size() >= kMaxUnlike ||
       unlike_.count(place) != 0) {
@@ -98,12 +98,12 @@ const TokenMasks::Walk* TokenMasks::shared_walk(Place place, int32_t state) {
   return &shared_walks_.emplace(like, std::move(walk)).first->second;
 }
 
-/// Adds the tokens below `root`, at which the automaton is in `state`, and notes nodes at `deepest`
-/// instead of going further.
+/// Adds the tokens below `root` that can be read from `state`. Stops at nodes of depth `deepest`
+/// and adds these to walk.cuts.
 void TokenMasks::go_below(uint32_t root, int32_t state, uint32_t deepest, Walk& walk) {
   const std::vector<Vocabulary::Node>& nodes = vocabulary_->nodes();
   const std::vector<uint32_t>& sorted = vocabulary_->sorted();
-  // States at the nodes above the one that is looked at.
+  // The automaton's states at the nodes from root to the present one.
   std::vector<int32_t> path(nodes[root].deepest - nodes[root].depth + 1);
   path[0] = state;
   const auto keep = [&](uint32_t first, uint32_t end) {
@@ -122,7 +122,7 @@ void TokenMasks::go_below(uint32_t root, int32_t state, uint32_t deepest, Walk& 
       return false;
     }
     keep(node.own_end, node.end);
-    // What is allowed here needs no second look behind an end.
+    // All tokens below are allowed already, so they need not be looked at again for each caller.
     if (states_[static_cast<size_t>(here)].ended) walk.ends.pop_back();
     return true;
   };
@@ -159,8 +159,8 @@ size_t TokenMasks::LikenessHash::operator()(const std::vector<uint32_t>& key) co
   return static_cast<size_t>(hash);
 }
 
-/// A number that states have in common from which the same texts of at most `depth` bytes can be
-/// read, with the rule's end after the same ones of fewer; or kUnlike after too many looks.
+/// A number that is equal for states from which the same texts of up to `depth` bytes can be read,
+/// and after which of them the rule may be finished. kUnlike if `looks` calls did not suffice.
 uint32_t TokenMasks::likeness(int32_t state, uint32_t depth, size_t& looks) {
   if (state == kDead) return kDeadEnd;
   if (depth == 0) return kAlive;
@@ -206,12 +206,12 @@ int32_t TokenMasks::next_of_class(int32_t state, uint8_t byte_class) {
   return states_[at].next[byte_class] = made;
 }
 
-/// How many plain bytes, whichever, can be read from `state`; or fewer.
+/// A lower bound of n such that any n plain bytes can be read from `state`.
 uint32_t TokenMasks::plain_run(int32_t state) {
   constexpr size_t kMostVisited = 64;
   const uint32_t known = states_[static_cast<size_t>(state)].plain_run;
   if (known != kUnknownRun) return known;
-  // All states after one byte, two and so on, until none is new.
+  // All states after one byte, after two and so on, until no new one is found.
   std::vector<int32_t> visited{state};
   size_t begin = 0;
   uint32_t run = 0;
@@ -234,7 +234,8 @@ uint32_t TokenMasks::plain_run(int32_t state) {
     }
     if (dead) break;
     begin = end;
-    // Characters that are counted go on for ever; so far is as far as most tokens go.
+    // A counter of characters gives ever new states; a run of this length is longer than most
+    // tokens.
     if (visited.size() > kMostVisited) break;
   }
   return states_[static_cast<size_t>(state)].plain_run = run;

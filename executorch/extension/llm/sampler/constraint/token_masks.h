@@ -1,4 +1,5 @@
-/// Which tokens may come next: walks of the vocabulary through an automaton, remembered.
+/// Finds the tokens that may come next by walking the vocabulary's trie and an automaton together;
+/// keeps the results of these walks.
 #pragma once
 
 #include <executorch/extension/llm/sampler/constraint/automaton.h>
@@ -12,26 +13,26 @@ namespace executorch::extension::llm::constraint {
 /// One bit for each token, the first in the lowest bit.
 using TokenMask = std::vector<uint64_t>;
 
-/// What tokens do within one rule does not depend on who called it, so it is found once for each
-/// place; only tokens that go on behind the rule's end are looked at again, from there, for each
-/// caller. Places that differ in what lies further ahead than most tokens are long (how many
-/// characters a text may still have) share one walk. Not thread-safe.
+/// The tokens that can be read within one rule do not depend on its caller, so a walk is done once
+/// per place. Only tokens that go on after the rule's end are looked at for each caller. Places
+/// that allow the same texts of kSharedDepth bytes, and differ only further ahead (as in how many
+/// characters may still follow), share one walk. Not thread-safe.
 class TokenMasks {
  public:
   TokenMasks(Automaton& automaton, std::shared_ptr<const Vocabulary> vocabulary);
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  /// Sets the bits of tokens that can be read from `positions`, not closed.
+  /// Sets the bits of the tokens that can be read from `positions`, which need not be closed.
   void add(const Positions& positions, const Frames& frames, TokenMask& mask);
 
  private:
-  /// Tokens below a node of the vocabulary, read from a place whose caller is not known.
+  /// The tokens below a node of the trie that can be read from a place, whatever its caller is.
   struct Walk {
     std::vector<uint32_t> tokens;  // where few are allowed, else
     TokenMask mask;
-    /// Nodes with others below at which the rule may have ended.
+    /// Inner nodes of the trie at which the rule may be finished.
     std::vector<uint32_t> ends;
-    /// Of a walk that others share: nodes kSharedDepth deep, below which it was not.
+    /// In a shared walk: nodes at depth kSharedDepth, where the walk stopped.
     std::vector<uint32_t> cuts;
     const Walk* shared = nullptr;
   };
@@ -45,13 +46,13 @@ class TokenMasks {
   struct LikenessHash {
     size_t operator()(const std::vector<uint32_t>& key) const;
   };
-  /// Bytes: of a hundred tokens one or two are longer.
+  /// In bytes. One or two of a hundred tokens are longer.
   static constexpr uint32_t kSharedDepth = 16;
   static constexpr uint32_t kDeadEnd = 1, kAlive = 2, kUnlike = UINT32_MAX;
-  /// Likenesses that are looked for at one place; nested rules have too many.
+  /// The most calls of likeness() for one place; nested rules would need too many.
   static constexpr size_t kMaxLooks = 2000;
-  /// Most constraints have few places with long walks: looking for more of the same kind begins
-  /// with the fifth, and ends where it was in vain too often.
+  /// Shared walks are tried only after kLongWalksBefore walks of at least kLongWalk nodes, since
+  /// most constraints have few of these, and no more after kMaxUnlike places for which they failed.
   static constexpr size_t kLongWalk = 4096, kLongWalksBefore = 4, kMaxUnlike = 4;
   static constexpr uint32_t kUnknownRun = UINT32_MAX;
   static constexpr uint32_t kEndlessRun = UINT32_MAX - 1;
@@ -81,7 +82,7 @@ class TokenMasks {
   std::unordered_map<uint64_t, Walk> walks_;
   std::unordered_map<uint32_t, Walk> shared_walks_;  // by likeness
   std::unordered_map<std::vector<uint32_t>, uint32_t, LikenessHash> likenesses_;
-  /// Places that need too many looks. Kept: they would need as many again.
+  /// Places for which likeness() gave up. Not forgotten, since it would give up again.
   std::unordered_set<Place> unlike_;
   size_t n_long_walks_ = 0;
   size_t walk_bytes_ = 0;

@@ -17,17 +17,18 @@ class Vocabulary {
   /// but for the end of a text.
   explicit Vocabulary(std::vector<std::string> tokens);
 
-  /// A node of the tree, which stands in the order of a walk that visits a node before the longer
-  /// beginnings below it. Node 0 is the empty text.
+  /// A node of the trie. Nodes are in depth-first order, each before the longer texts below it.
+  /// Node 0 is the empty text.
   struct Node {
     uint8_t byte;
-    /// All bytes below it are ASCII that JSON strings may have as they are.
+    /// Whether all bytes below it are ASCII characters that JSON strings contain unescaped.
     bool plain_below;
-    /// Bytes to here, and to the deepest node below.
+    /// The length of this text, and of the longest text below it.
     uint32_t depth, deepest;
     /// The first node that is not below it.
     uint32_t skip;
-    /// Tokens, as indices of sorted(): first up to own_end are this text, up to end begin with it.
+    /// Ranges of sorted(): tokens from `first` to `own_end` are this text; those from `own_end` to
+    /// `end` begin with it.
     uint32_t first, own_end, end;
   };
 
