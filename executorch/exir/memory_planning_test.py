@@ -236,6 +236,63 @@ def test_mutable_buffers_are_shared_between_methods():
     assert places == [(2, 0), (2, 0)]
 
 
+class _State(nn.Module):
+    """A buffer that one method adds to and the other one reads."""
+
+    def __init__(self, state, reads=False):
+        super().__init__()
+        self.register_buffer("state", state)
+        self.reads = reads
+
+    def forward(self, x):
+        if self.reads:
+            return (self.state * 2).relu() + x
+        return self.state.add_(1) + x
+
+
+def _shared(first, second, **partitioners):
+    modules = {"add": _State(first), "read": _State(second, reads=True)}
+    inputs = {"add": (torch.zeros(1),), "read": (torch.zeros(1),)}
+    programs = {n: torch.export.export(m, inputs[n]) for n, m in modules.items()}
+    edge = to_edge(programs).to_backend(partitioners)
+    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+
+
+def test_what_reads_a_shared_buffer_is_computed_at_run_time():
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+    module = _load_for_executorch_from_buffer(_shared(torch.ones(3), torch.ones(3)).buffer)
+    x = [torch.zeros(1)]
+    for n in (2.0, 3.0):
+        assert module.run_method("add", x)[0].tolist() == [n] * 3
+        assert module.run_method("read", x)[0].tolist() == [2 * n] * 3
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (torch.zeros(4), r"float32 of shape \[3\] in method add, .*\[4\] in method read"),
+        (torch.zeros(3, dtype=torch.int32), "torch.int32 of shape .* in method read"),
+        (torch.ones(3), "state begins with other values in method add than in read"),
+    ],
+)
+def test_buffers_that_cannot_be_shared_are_named(second, message):
+    with pytest.raises(ExportError, match=f"share_mutable_buffers: buffer .*{message}"):
+        _shared(torch.zeros(3), second)
+
+
+def test_a_shared_buffer_that_a_backend_took_is_named():
+    from executorch.exir.backend.canonical_partitioners.all_node_partitioner import (
+        AllNodePartitioner,
+    )
+    from executorch.exir.backend.test.demo_backend import DemoBackend
+
+    partitioner = AllNodePartitioner(DemoBackend.__name__, [])
+    with pytest.raises(ExportError, match="DemoBackend took buffer state of method read as a con"):
+        _shared(torch.zeros(3), torch.zeros(3), read=partitioner)
+
+
 @pytest.mark.parametrize("name", ["run", "__call__"])
 def test_a_class_of_the_user_may_plan(name: str) -> None:
     seen = []

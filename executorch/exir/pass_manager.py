@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -66,12 +66,23 @@ def as_pass(given: PassType) -> Pass:
     return given if own else UserPass(given)  # type: ignore[return-value]
 
 
-def _flat(passes: Any) -> list[PassType]:
+def flat_passes(passes: Any) -> list[PassType]:
+    """A list of passes, or of such lists, as one. TypeError where something is no pass."""
     if passes is None:
         return []
+    if not isinstance(passes, Iterable) or isinstance(passes, (str, Mapping)):
+        raise TypeError(f"passes: expected a list of them, found {passes!r:.80}")
     flat: list[PassType] = []
     for each in passes:
-        flat.extend(_flat(each) if isinstance(each, (list, tuple)) else [each])
+        if isinstance(each, (list, tuple)):
+            flat += flat_passes(each)
+        elif callable(each) and not isinstance(each, type):
+            flat.append(each)
+        else:
+            raise TypeError(
+                "passes: expected an ExportPass, another pass or a function of a graph module, "
+                f"found {each!r:.80}"
+            )
     return flat
 
 
@@ -100,7 +111,7 @@ def run_user_passes(
     if isinstance(passes, _TorchPassManager):
         before = passes
         passes = [lambda gm: before(gm)] if before.steps > 1 else before.passes
-    for each in _flat(passes):
+    for each in flat_passes(passes):
         program, _ = run_pass(program, each)
     set_parts(program, verifiers=[verifier])
     program.validate()
@@ -132,7 +143,7 @@ class _Manager(_TorchPassManager):
         steps: int = 1,
     ) -> None:
         super().__init__(
-            passes=_flat(passes),
+            passes=flat_passes(passes),
             constraints=constraints or [],
             steps=steps,
             run_checks_after_each_pass=run_checks_after_each_pass,

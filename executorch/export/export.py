@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch.export import ExportedProgram
 
+from executorch.export.check_recipe import check_recipe
 from executorch.export.recipe import ExportRecipe, LoweringRecipe
 from executorch.export.stages import STAGES, PipelineArtifact, Stage
 from executorch.export.types import StageType
@@ -140,20 +142,24 @@ class ExportSession:
         generate_etrecord: bool = False,
         named_data: Mapping[str, bytes] | None = None,
     ) -> None:
-        export_recipe = export_recipe or ExportRecipe(strict=False)
-        if not isinstance(export_recipe, ExportRecipe):
-            raise TypeError(f"export_recipe: expected an ExportRecipe, found {export_recipe!r:.80}")
+        export_recipe = ExportRecipe(strict=False) if export_recipe is None else export_recipe
+        check_recipe(export_recipe)
         self._name = name or export_recipe.name or "model"
         self._model = _by_method(model, isinstance(model, dict))
+        if not self._model:
+            raise ValueError("model: the dict has no method")
         self._inputs = _inputs_by_method(example_inputs, self._model)
         by_method = isinstance(dynamic_shapes, dict) and (
             isinstance(model, dict) or set(dynamic_shapes) == {"forward"}
         )
+        shapes = {} if dynamic_shapes is None else _by_method(dynamic_shapes, by_method)
+        if unknown := sorted(shapes.keys() - self._model.keys()):
+            raise ValueError(f"dynamic_shapes: no methods {unknown}; there are {[*self._model]}")
         self._recipe = export_recipe
         self._artifact_dir = artifact_dir
         self._run_context = {
             "example_inputs": self._inputs,
-            "dynamic_shapes": _by_method(dynamic_shapes, by_method),
+            "dynamic_shapes": shapes,
             "constant_methods": constant_methods,
             "export_recipe": export_recipe,
             "session_name": self._name,
@@ -273,11 +279,12 @@ class ExportSession:
     def get_pte_buffer(self) -> bytes:
         return self.get_executorch_program_manager().buffer
 
-    def save_to_pte(self, output_name: str) -> None:
+    def save_to_pte(self, output_name: str | os.PathLike[str]) -> None:
         """Write the program; `.pte` is added to a name without it."""
         if not output_name:
             raise AssertionError("save_to_pte: expected the name of a file")
-        name = output_name if output_name.endswith(".pte") else output_name + ".pte"
+        name = os.fspath(output_name)
+        name = name if name.endswith(".pte") else name + ".pte"
         self.get_executorch_program_manager().save(name)
 
     def get_example_input(self, method_name: str = "forward") -> tuple[torch.Tensor, ...]:
@@ -340,7 +347,8 @@ def _inputs_by_method(inputs: Any, models: dict[str, Any]) -> dict[str, list[tup
     for name, value in given.items():
         if name not in models:
             raise ValueError(f"example_inputs: there is no method {name!r}, only {sorted(models)}")
-        result[name] = [value] if isinstance(value, tuple) else list(value)
+        several = isinstance(value, Iterable) and not isinstance(value, tuple)
+        result[name] = list(value) if several else [value]
         if not all(isinstance(i, tuple) for i in result[name]):
             raise ValueError(f"example_inputs of {name!r}: expected tuples of arguments")
     return result

@@ -124,10 +124,15 @@ class ExportRecipe:
 
         Raises ValueError where the recipes want different things of which there can be one only.
         """
+        from executorch.export.check_recipe import check_recipe
         from executorch.export.combine import combined
 
         if not recipes:
             raise ValueError("Recipes cannot be empty: combine needs at least one")
+        if isinstance(recipes, ExportRecipe):
+            raise TypeError("combine: expected a list of recipes, found an ExportRecipe")
+        for i, recipe in enumerate(recipes):
+            check_recipe(recipe, f"recipes[{i}]")
         if len(recipes) == 1:
             return recipes[0]
         name = recipe_name or "_".join(r.name for r in recipes if r.name) or None

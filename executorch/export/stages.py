@@ -18,6 +18,7 @@ from executorch.exir import (
 )
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.exir.capture._inputs import distinct_inputs
+from executorch.exir.pass_manager import flat_passes
 from executorch.export.layers_in_floats import (
     kinds_of,
     warn_of_attention,
@@ -248,9 +249,18 @@ def _quantize(
     if recipe.is_qat and recipe.train_fn is not None:
         recipe.train_fn(prepared)
     calibration = recipe.calibration_inputs_fn() if recipe.calibration_inputs_fn else examples
+    calibrated = False
     with torch.no_grad():
         for inputs in calibration:
+            if not isinstance(inputs, (tuple, list)):
+                raise TypeError(
+                    "calibration_inputs_fn: expected tuples of arguments, found "
+                    f"{type(inputs).__name__}"
+                )
             prepared(*inputs)
+            calibrated = True
+    if not calibrated and not recipe.is_qat:
+        raise ValueError("calibration_inputs_fn gave no inputs: scales would have no meaning")
     prepared = _passed(prepared, recipe.pre_convert_passes)
     return _passed(convert_pt2e(prepared), recipe.post_convert_passes)
 
@@ -305,7 +315,7 @@ def _edge_passes(programs: dict[str, Any], makers: Sequence[Any] | None) -> dict
     for method, program in programs.items():
         for make in makers or ():
             made = make(method, program)
-            passes.setdefault(method, []).extend(getattr(made, "passes", made))
+            passes.setdefault(method, []).extend(flat_passes(getattr(made, "passes", made)))
     return {method: each for method, each in passes.items() if each} or None
 
 
@@ -395,7 +405,7 @@ class EdgeProgramManagerTransformStage(_Stage):
             data = data.transform(passes)
         for make in self._manager_passes or ():
             made = make(data)
-            if passes := list(getattr(made, "passes", made)):
+            if passes := flat_passes(getattr(made, "passes", made)):
                 data = data.transform(passes)
         return data
 

@@ -142,9 +142,26 @@ class SameForEachLength(Triangle):
         return F.softmax(scores, -1) @ v
 
 
+class CausalConvolution(AllPositions):
+    """Tokens padded before the first, as Mamba has them: each channel by itself, then every second
+    token, then one alone. Between them, channels are padded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_channel = nn.Conv1d(WIDTH, WIDTH, 4, groups=WIDTH)
+        self.apart = nn.Conv1d(WIDTH + 2, WIDTH, 3, dilation=2, bias=False)
+        self.alone = nn.Conv1d(WIDTH, WIDTH, 1)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids).transpose(1, 2)
+        x = F.silu(self.by_channel(F.pad(x, (3, 0))))
+        x = self.apart(F.pad(F.pad(x, (0, 0, 1, 1)), (4, 0), value=0.5))
+        return self.alone(x).transpose(1, 2)
+
+
 CAUSAL = (
     Model, Triangle, SoftCap, Window, Alibi, Rotary, AllPositions, LastByIndex, LastByLength,
-    SameForEachLength,
+    SameForEachLength, CausalConvolution,
 )  # fmt: skip
 
 
@@ -201,6 +218,25 @@ class Convolution(Model):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.convolution(self.hidden(ids).transpose(1, 2)).transpose(1, 2)
         return self.head(x)[:, -1]
+
+
+class PaddedOneTooMany(Model):
+    """Each result is of the token before and earlier ones, in a dim longer than the text."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = F.pad(self.hidden(ids).transpose(1, 2), (3, 0))
+        return self.head(F.conv1d(x, torch.ones(WIDTH, WIDTH, 3)).transpose(1, 2))[:, -1]
+
+
+class PaddedBehind(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        x = F.pad(self.hidden(ids).transpose(1, 2), (1, 1))
+        return self.head(F.conv1d(x, torch.ones(WIDTH, WIDTH, 3)).transpose(1, 2))[:, -1]
+
+
+class PaddedAlone(Model):
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(F.pad(self.hidden(ids), (0, 0, 1, 0)))[:, -1]
 
 
 class FirstToken(Model):
@@ -270,7 +306,10 @@ NOT_CAUSAL = {
     WeakMask: "the mask lets token 0 attend to token 1",
     MeanOverTokens: "it computes over the tokens",
     TableThatChanges: "its value changes with the number of tokens",
-    Convolution: "not known how this operator moves values between tokens",
+    Convolution: "over 3 tokens whose operand has 0 entries before the first; stride 1, padding 1",
+    PaddedOneTooMany: "over 3 tokens whose operand has 3 entries before the first",
+    PaddedBehind: "tokens are padded elsewhere than before the first",
+    PaddedAlone: "tokens padded before the first, and no convolution of them",
     FirstToken: "picks a token other than the last",
     Dropout: "dropout in training mode",
     Backwards: "does not keep tokens apart, or in their order",

@@ -87,14 +87,34 @@ def test_a_program_file_is_bundled_without_its_model(program, tmp_path):
             "1 expected outputs, the method has 2",
         ),
         (
-            lambda: MethodTestCase((torch.ones(2, 4), 3), [torch.ones(1), torch.ones(1).int()]),
+            lambda: MethodTestCase((torch.ones(2, 4), 3), [torch.ones(2, 4), torch.ones(1).int()]),
             "expected output 1 is of torch.int32",
+        ),
+        (
+            lambda: MethodTestCase((torch.ones(4), 3)),
+            r"test case 0: input 0 has shape \[4\]; the method's has \[2, 4\]",
+        ),
+        (lambda: MethodTestCase((torch.ones(1, 4), 3)), r"input 0 has shape \[1, 4\]"),
+        (
+            lambda: MethodTestCase((torch.ones(2, 4), 3), [torch.ones(2, 4), torch.ones(2)]),
+            r"expected output 1 has shape \[2\]",
         ),
     ],
 )
 def test_a_case_that_does_not_fit_is_refused_with_its_place(program, case, message):
     with pytest.raises(ValueError, match=message):
         BundledProgram(program, suites(case()))
+
+
+def test_inputs_of_dynamic_shape_lie_within_their_bounds():
+    rows = torch.export.Dim("rows", max=8)
+    inputs = (torch.ones(2, 4), 3)
+    exported = torch.export.export(Scaled(), inputs, dynamic_shapes={"x": {0: rows}, "k": None})
+    program = to_edge(exported).to_executorch()
+    BundledProgram(program, suites(*(MethodTestCase((torch.ones(n, 4), 3)) for n in (2, 5, 8))))
+    for x in (torch.ones(9, 4), torch.ones(2, 5), torch.ones(4)):
+        with pytest.raises(ValueError, match=r"input 0 has shape .* has \[8, 4\] at most"):
+            BundledProgram(program, suites(MethodTestCase((x, 3))))
 
 
 def test_unknown_and_repeated_methods_are_refused(program):

@@ -131,6 +131,7 @@ def _check_value(item: Any, value: Any, place: str) -> None:
             raise ValueError(
                 f"{place} is of {item.dtype}, the method's is of {value.scalar_type.name}"
             )
+        _check_shape(list(item.shape), value, place)
         return
     fields = {"Int": (int, "int_val"), "Bool": (bool, "bool_val"), "Double": (float, "double_val")}
     if kind not in fields:
@@ -138,3 +139,17 @@ def _check_value(item: Any, value: Any, place: str) -> None:
     wanted, field = fields[kind]
     if type(item) is not wanted or item != getattr(value, field):
         raise ValueError(f"{place} is {item!r}; it was exported as {getattr(value, field)!r}")
+
+
+def _check_shape(found: list[int], tensor: program_schema.Tensor, place: str) -> None:
+    """Sizes must be the method's, or at most those where it was exported with dynamic ones."""
+    sizes, dynamism = tensor.sizes, tensor.shape_dynamism
+    static = dynamism is program_schema.TensorShapeDynamism.STATIC
+    bounded = dynamism is program_schema.TensorShapeDynamism.DYNAMIC_BOUND
+    fits = len(found) == len(sizes)
+    if fits and (static or bounded):
+        pairs = zip(found, sizes, strict=True)
+        fits = found == sizes if static else all(size <= bound for size, bound in pairs)
+    if not fits:
+        wanted = f"{sizes}" if static else f"{sizes} at most"
+        raise ValueError(f"{place} has shape {found}; the method's has {wanted}")

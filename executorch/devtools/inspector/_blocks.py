@@ -38,7 +38,7 @@ class _Place(NamedTuple):
 
 @dataclass
 class _Recorded:
-    """What happened at one place: profile events by name, in order, and values."""
+    """What was recorded at one place: profile events by name, in order, and values."""
 
     profiles: dict[str | None, list[ProfileEvent]] = field(default_factory=dict)
     values: list[Any] = field(default_factory=list)

@@ -28,6 +28,7 @@ from executorch.devtools.inspector._numeric_gap import (
     match,
 )
 from executorch.devtools.inspector._operators import METHOD, edge_program, join
+from executorch.devtools.inspector._same_program import refuse_another_program
 from executorch.devtools.inspector.numerical_comparator import (
     L1Comparator,
     MSEComparator,
@@ -188,8 +189,10 @@ class Inspector:
         distance         "MSE", "L1", "SNR" or a comparator
         reference_graph  as in `get_exported_program`; by default the ATen program if the edge
                          program was made of it, else the edge program
-        disable_debug_handle_valdiation  do not ask whether it was
+        disable_debug_handle_valdiation  do not ask whether it was, nor whether the ETRecord is of
+                         the program that ran
         Needs a debug buffer, and an ETRecord with representative inputs: those of the run.
+        ValueError where the run and the ETRecord do not belong together.
         Columns: aot_debug_handle, aot_ops, aot_intermediate_output, runtime_ops,
         runtime_debug_handle, runtime_intermediate_output, gap, stacktraces.
         """
@@ -204,7 +207,15 @@ class Inspector:
             inputs = program.example_inputs
         values = capture(program, inputs, handles)
         events = [event for block in self.event_blocks for event in block.events]
+        if not disable_debug_handle_valdiation:
+            refuse_another_program(events, record)
         pairs, nodes, event_names = match(handles, values, events)
+        if not pairs:
+            raise ValueError(
+                "calculate_numeric_gap: no value of the run has the debug handle and the shape of "
+                "one of the ETRecord; they are of different programs, or the representative "
+                "inputs have other shapes than those of the run"
+            )
         names = {handle: [node.name for node in found] for handle, found in nodes.items()}
         table = comparator.compare(pairs, names, event_names)
         table["stacktraces"] = [_stack_traces(nodes[h]) for h in table["aot_debug_handle"]]
@@ -224,6 +235,11 @@ def _comparator(distance: str | NumericalComparatorBase, inspector: Inspector) -
         if distance._inspector is None:
             distance._inspector = inspector
         return distance
+    if not isinstance(distance, str):
+        raise TypeError(
+            f"distance: expected one of {sorted(_COMPARATORS)} or an instance of "
+            f"NumericalComparatorBase, found {distance!r:.80}"
+        )
     if distance.upper() not in _COMPARATORS:
         raise ValueError(f"distance: found {distance!r}, expected one of {sorted(_COMPARATORS)}")
     return _COMPARATORS[distance.upper()](inspector)

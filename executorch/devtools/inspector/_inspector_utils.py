@@ -26,6 +26,9 @@ _PER_SECOND = {TimeScale.NS: 1e9, TimeScale.US: 1e6, TimeScale.MS: 1e3, TimeScal
 def calculate_time_scale_factor(source: TimeScale, target: TimeScale) -> float:
     """The number by which times in `source` are divided to get them in `target`. RuntimeError for
     cycles and a unit of time."""
+    for scale in (source, target):
+        if not isinstance(scale, TimeScale):
+            raise TypeError(f"time scale: expected one of TimeScale, found {scale!r:.80}")
     if (source is TimeScale.CYCLES) != (target is TimeScale.CYCLES):
         raise RuntimeError(
             "For TimeScale in cycles both the source and target time scale have to be in cycles; "

@@ -73,7 +73,7 @@ def _sources(from_node: Any) -> Iterator[Any]:
 
 
 class _Capture(Interpreter):
-    """Runs a graph and keeps copies of what some nodes give: later nodes may write into it."""
+    """Runs a graph and keeps copies of some values, since later nodes may write into them."""
 
     def __init__(self, program: ExportedProgram, wanted: Iterable[Node]) -> None:
         super().__init__(program.graph_module)
@@ -124,7 +124,7 @@ def capture(program: ExportedProgram, inputs: Any, wanted: Iterable[Node]) -> di
 
 @dataclass
 class _Group:
-    """Nodes and events that share handles, each side in order of execution."""
+    """Nodes and events that are connected by shared debug handles, each in order of execution."""
 
     nodes: list[Node] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -133,8 +133,7 @@ class _Group:
 def match(
     handles: Handles, values: Mapping[Node, Any], events: list[Event]
 ) -> tuple[IntermediateOutputMapping, dict[DebugHandle, list[Node]], dict[DebugHandle, list[str]]]:
-    """Values of nodes paired with values of events; nodes by debug handle; names of events by
-    debug handle."""
+    """Pairs of a node's and an event's value; (handles -> nodes); (handles -> names of events)."""
     pairs: IntermediateOutputMapping = {}
     node_names: dict[DebugHandle, list[Node]] = {}
     event_names: dict[DebugHandle, list[str]] = {}
@@ -144,7 +143,8 @@ def match(
         for event in reversed(group.events):
             outputs = flat(event.debug_data)
             if event.delegate_backend_name is not None:
-                # The last results, as many as the record counts.
+                # A delegate's outputs are the last of its recorded values; the ETRecord says how
+                # many they are.
                 outputs = outputs[-event.num_outputs :]
                 candidates = candidates[-len(outputs) :]
             found = list(_pair(candidates, outputs))
@@ -159,7 +159,7 @@ def match(
 
 
 def _groups(handles: Handles, events: list[Event]) -> list[_Group]:
-    """Groups that have both sides, in order of their first node."""
+    """The groups that have both nodes and events, in order of their first node."""
     parent: dict[int, int] = {}
 
     def root(handle: int) -> int:
@@ -173,7 +173,8 @@ def _groups(handles: Handles, events: list[Event]) -> list[_Group]:
             parent[root(handle)] = root(first)
 
     valued = [e for e in events if e.name != OPERATOR_CALL and e.debug_data and handles_of(e)]
-    # A call whose operations tell their results would only join them.
+    # If a delegate's operations recorded values, leave its call out: it would connect all of them
+    # to one group.
     told = {e._instruction_id for e in valued if e.is_delegated_op}
     valued = [e for e in valued if e.is_delegated_op or e._instruction_id not in told]
     for event in valued:

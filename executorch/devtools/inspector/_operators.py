@@ -24,7 +24,7 @@ def edge_program(record: ETRecord) -> ExportedProgram | None:
 
 
 def join(blocks: list[EventBlock], record: ETRecord) -> None:
-    """Fill in the fields of events that an ETRecord is needed for."""
+    """Fill in the fields of events that come from an ETRecord."""
     program = edge_program(record)
     nodes = _nodes_by_handle(program.graph_module) if program is not None else {}
     references = (record._reference_outputs or {}).get(METHOD)
@@ -41,7 +41,7 @@ def join(blocks: list[EventBlock], record: ETRecord) -> None:
 
 
 def handles_of(event: Event) -> list[int]:
-    """Debug handles of an event, in order, each once."""
+    """The debug handles of an event, in order, without duplicates."""
     return list(dict.fromkeys(h for h in flat(event.debug_handles) if h is not None))
 
 
@@ -54,19 +54,21 @@ def _join_delegate(event: Event, record: ETRecord) -> None:
     if outputs is not None:
         event.num_outputs = len(outputs) if isinstance(outputs, list) else outputs
     if event.is_delegated_op:
-        found = _of_delegate(entry.get("delegate_map") or {}, event.delegate_debug_identifier)
+        found = entry_of_delegate(entry.get("delegate_map") or {}, event.delegate_debug_identifier)
         event.debug_handles = list(found) if found is not None else None
 
 
 def _of_instruction(by_method: Mapping[str, Any] | None, event: Event) -> Any:
-    """A record's entry for the event's instruction, whose number is a text in files."""
+    """The record's entry for an event's instruction. Its key is an int, or a str in records from
+    files."""
     entries = (by_method or {}).get(METHOD) or {}
     found = entries.get(event._instruction_id)
     return entries.get(str(event._instruction_id)) if found is None else found
 
 
-def _of_delegate(handles: Mapping[Any, Any], identifier: int | str | None) -> Any:
-    """Some delegates add to the identifiers that they gave at export."""
+def entry_of_delegate(handles: Mapping[Any, Any], identifier: int | str | None) -> Any:
+    """Find an operation's debug handles. A delegate's run-time identifier may contain more than
+    that of its export."""
     for key in (identifier, str(identifier)):
         if key in handles:
             return handles[key]
@@ -93,7 +95,7 @@ def _nodes_by_handle(graph_module: GraphModule) -> dict[int, list[Node]]:
 
 
 def _operator_nodes(graph_module: GraphModule) -> Iterator[Node]:
-    """Calls in the graph, in control flow, and in what was delegated before it was recorded."""
+    """The calls in a graph, including those in control flow and in delegates' original programs."""
     for gm in all_graph_modules(graph_module):
         for node in gm.graph.nodes:
             if node.op == "call_function" and node.target is not operator.getitem:
@@ -103,5 +105,5 @@ def _operator_nodes(graph_module: GraphModule) -> Iterator[Node]:
 
 
 def _op_type(node: Node) -> str:
-    """An edge operator's name reads `aten.add.Tensor`."""
+    """The name of an operator, `aten.add.Tensor`."""
     return str(getattr(node.target, "__name__", node.target))

@@ -29,6 +29,7 @@ from executorch.devtools.etdump.schema_flatcc import (
 from executorch.devtools.etdump.serialize import serialize_to_etdump_flatcc
 from executorch.devtools.inspector import Inspector, TimeScale, compare_results
 from executorch.devtools.inspector.inspector_cli import main
+from executorch.devtools.inspector.numerical_comparator import MSEComparator
 from executorch.exir import to_edge
 
 
@@ -342,6 +343,10 @@ def test_what_a_gap_needs_is_named(record: ETRecord, buffer: str) -> None:
     full = Inspector(etdump_data=dump(EXECUTE), etrecord=record, debug_buffer_path=buffer)
     with pytest.raises(ValueError, match=r"found 'MAX', expected one of \['L1', 'MSE', 'SNR'\]"):
         full.calculate_numeric_gap("MAX")
+    with pytest.raises(TypeError, match="distance: expected one of .* found <class"):
+        full.calculate_numeric_gap(MSEComparator)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="time scale: expected one of TimeScale, found 'ns'"):
+        Inspector(etdump_data=dump(EXECUTE), source_time_scale="ns")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Reference graph 'gone' not found"):
         full.calculate_numeric_gap("MSE", reference_graph="gone")
     other = record.copy()
@@ -349,6 +354,45 @@ def test_what_a_gap_needs_is_named(record: ETRecord, buffer: str) -> None:
     wrong = Inspector(etdump_data=dump(EXECUTE), etrecord=other, debug_buffer_path=buffer)
     with pytest.raises(ValueError, match="expected 1 values, found 2"):
         wrong.calculate_numeric_gap("MSE")
+
+
+def delegated(*operations: str) -> bytes:
+    """A dump of a delegate that says what it did."""
+    events = [profile(None, 0, text=operation) for operation in operations]
+    return dump(("Execute", [*events, profile("DELEGATE_CALL", 0)]))
+
+
+@pytest.mark.parametrize(
+    ("data", "delegates", "message"),
+    [
+        (dump(EXECUTE), {}, "2 of 2 calls differ; instruction 0: the run called a.out, the record"),
+        (dump(EXECUTE), {"0": {"name": "Demo"}}, "called a.out, the record has a call of Demo"),
+        (delegated("Tanh"), {}, "instruction 0: the run called a delegate, the record has none"),
+        (
+            delegated("Tanh", "Relu"),
+            {"0": {"name": "Demo", "delegate_map": {"Exp": [1], "Relu": [2], "Add": [2]}}},
+            r"the delegate told of \['Tanh', 'Relu'\], the record of \['Exp', 'Relu', 'Add'\]",
+        ),
+    ],
+)
+def test_the_record_of_another_program_is_refused(
+    record: ETRecord, buffer: str, data: bytes, delegates, message
+) -> None:
+    other = record.copy()
+    other._delegate_map = {"forward": delegates}
+    inspector = Inspector(etdump_data=data, etrecord=other, debug_buffer_path=buffer)
+    with pytest.raises(ValueError, match=f"the ETRecord is of another program .*{message}"):
+        inspector.calculate_numeric_gap("MSE")
+
+
+def test_a_gap_without_values_in_common_is_refused(record: ETRecord, tmp_path: Path) -> None:
+    other = record.copy()
+    other.update_representative_inputs([torch.cat([X, X])])
+    path = tmp_path / "values"
+    data = recorded_values(path, torch.zeros(1, 2), torch.zeros(1, 2))
+    inspector = Inspector(etdump_data=data, etrecord=other, debug_buffer_path=str(path))
+    with pytest.raises(ValueError, match="no value of the run .* have other shapes"):
+        inspector.calculate_numeric_gap("MSE")
 
 
 def test_the_programs_of_a_record_are_found_by_name(record: ETRecord) -> None:

@@ -330,6 +330,13 @@ def test_full_devices_are_reported(tmp_path):
         _manager()[0].save(link)
 
 
+def test_files_of_external_constants_are_named_without_folders():
+    for name, error in ((3, TypeError), ("", ValueError), ("../weights", ValueError)):
+        config = ExecutorchBackendConfig(external_constants=lambda node, name=name: name)
+        with pytest.raises(error, match="external constants: .*weight: expected .*name"):
+            _manager(config)
+
+
 def test_external_constants_go_to_files(tmp_path):
     config = ExecutorchBackendConfig(external_constants=lambda node: "weights")
     manager, model = _manager(config)

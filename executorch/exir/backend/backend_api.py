@@ -19,6 +19,12 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Graph, GraphModule, Node
 
+from executorch.exir.backend.backend_checks import (
+    check_delegation,
+    check_result,
+    check_results,
+    check_specs,
+)
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult, copy_program
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import Partitioner, PartitionResult
@@ -65,6 +71,9 @@ def to_backend(*args: Any) -> Any:
 @to_backend.register
 def _(backend_id: str, edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> Any:
     backend = find_backend(backend_id)
+    if not isinstance(edge_program, ExportedProgram):
+        raise TypeError(f"to_backend: expected an ExportedProgram, got {type(edge_program)}")
+    check_specs(f"to_backend({backend_id!r})", compile_specs)
     given = backend.copy_exported_program_for_preprocess(edge_program, compile_specs)
     return _lowered(
         edge_program, backend_id, compile_specs, backend.preprocess(given, compile_specs)
@@ -129,8 +138,7 @@ def _lowered(
     compile_specs: list[CompileSpec],
     result: PreprocessResult,
 ) -> LoweredBackendModule:
-    if not isinstance(result, PreprocessResult):
-        raise TypeError(f"{backend_id}.preprocess: expected a PreprocessResult, got {type(result)}")
+    check_result(backend_id, result)
     module = LoweredBackendModule(
         program, backend_id, result.processed_bytes, compile_specs, result.data_store_output
     )
@@ -159,6 +167,7 @@ def _preprocess_all(methods: dict[str, list[Parts]]) -> None:
             for name, parts in chosen.items()
         }
         results = backend.preprocess_multimethod(programs, specs)
+        check_results(backend_id, results, programs)
         for name, lowering in chosen.items():
             for part, result in zip(lowering, results[name], strict=True):
                 part.lowered = _lowered(part.program, backend_id, part.spec.compile_specs, result)
@@ -190,6 +199,7 @@ def lower_all_submodules_to_backend(
         for name, calls in nodes.items()
     }
     results = backend.preprocess_multimethod(programs, specs)
+    check_results(backend_id, results, programs)
     for name, calls in nodes.items():
         for node, result in zip(calls, results[name], strict=True):
             program, spec = node.meta["submodule_program"], node.meta["compile_spec"]
@@ -230,6 +240,7 @@ def _tagged(program: ExportedProgram, partitioner: Partitioner) -> PartitionResu
             f"{partitioner}.partition: the result needs partition_tags, a mapping from each tag to "
             f"its DelegationSpec; found {result.partition_tags!r}"
         )
+    check_delegation(f"{partitioner}.partition", result.partition_tags)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Whether the runtime has the operators that a program calls."""
+"""Whether the runtime has the operators that a program calls, for the types that they are given."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from executorch.exir import memory
 from executorch.exir.error import ExportError, ExportErrorType
-from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.operator_kind import converts_float8, overload_of
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.graph_module import all_graph_modules
 
@@ -44,6 +46,26 @@ def check_operators(programs: dict[str, ExportedProgram], known: frozenset[str] 
                     missing.setdefault(name, (method, node))
     if missing:
         raise ExportError(ExportErrorType.NOT_SUPPORTED, _report(missing))
+
+
+def check_float8(programs: dict[str, ExportedProgram]) -> None:
+    """ExportError for the first call that converts float8."""
+    for method, program in programs.items():
+        for graph_module in all_graph_modules(program.graph_module):
+            for name, node in _calls(graph_module.graph.nodes):
+                if converts_float8(node):
+                    raise ExportError(ExportErrorType.NOT_SUPPORTED, _no_float8(name, method, node))
+
+
+def _no_float8(name: str, method: str, node: Node) -> str:
+    operands = [n for n in node.all_input_nodes if n.target is not memory.alloc]
+    values = {n.name: n.meta.get("val") for n in (*operands, node)}
+    found = ", ".join(f"{k} is {v.dtype}" for k, v in values.items() if isinstance(v, Tensor))
+    return (
+        f"{name}, method {method}, node {node}: {found}; no kernel converts float8\n"
+        f"  in your model: {source_line(node)}\n"
+        "Quantize weights to integers, or convert them to float before torch.export.export."
+    )
 
 
 def _calls(nodes: Iterable[Node]) -> Iterable[tuple[str, Node]]:

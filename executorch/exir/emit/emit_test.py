@@ -359,6 +359,19 @@ def test_missing_operator_is_named_with_its_line(monkeypatch):
     assert "return x.erfinv()" in message
 
 
+def test_conversion_of_float8_is_refused_with_its_line():
+    class Widen(nn.Module):
+        def forward(self, x):
+            return x.to(torch.float32) + 1
+
+    with pytest.raises(ExportError) as error:
+        _lower(Widen(), (torch.ones(4).to(torch.float8_e5m2),))
+    message = str(error.value)
+    assert "_to_dim_order_copy" in message and "x.to(torch.float32)" in message
+    assert "is torch.float8_e5m2" in message and "is torch.float32" in message
+    _lower(lambda x: torch.cat([x, x]), (torch.ones(4).to(torch.float8_e5m2),))  # is moved only
+
+
 def test_operator_without_out_variant_is_named():
     with torch.library._scoped_library("emit_test", "DEF") as lib:
         lib.define("twice(Tensor x) -> Tensor")

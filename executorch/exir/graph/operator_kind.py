@@ -39,6 +39,10 @@ UNWRAPPED = frozenset(
     }
 )
 
+_FLOAT8 = frozenset(
+    {torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz}
+)
+
 _SYMBOLIC = frozenset(
     {
         "aten::sym_size.int",
@@ -103,3 +107,11 @@ def makes_contiguous(node: Node) -> bool:
     if op is None or op.namespace != "aten":
         return False
     return op_name(op).endswith("_copy") and op_name(op) != "_to_copy"
+
+
+def converts_float8(node: Node) -> bool:
+    """Whether `node` has float8 and another floating type among its operands and results. Kernels
+    move float8; none computes with it."""
+    values = [n.meta.get("val") for n in (*node.all_input_nodes, node)]
+    dtypes = {v.dtype for v in tree_leaves(values) if isinstance(v, torch.Tensor)}
+    return not dtypes.isdisjoint(_FLOAT8) and sum(d.is_floating_point for d in dtypes) > 1

@@ -73,6 +73,7 @@ class ProgramView:
         self, given: ExportedProgram | GraphModule, dialect: Dialect | None = None
     ) -> None:
         self.dialect = dialect  # None: not known, and not checked
+        self.changed_elsewhere: frozenset[str] = frozenset()  # buffers that other methods change
         self.program = given if isinstance(given, ExportedProgram) else None
         self._module = given if isinstance(given, GraphModule) else None
         self._facts: dict[str, Any] = {}
@@ -145,7 +146,8 @@ class ProgramView:
         """Placeholder -> tensor, of the parameters, constants and buffers that no call changes."""
         found = {}
         for node, spec in self.inputs.items():
-            if spec.kind in _STORED and node not in self.changing_buffers:
+            changes = node in self.changing_buffers or spec.target in self.changed_elsewhere
+            if spec.kind in _STORED and not changes:
                 found[node] = self.tensor_of(spec)
         return found
 

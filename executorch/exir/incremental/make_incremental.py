@@ -238,6 +238,8 @@ class _Builder:
         with rw.source(node):
             if value.kind in (Kind.SCORES, Kind.WEIGHTS):
                 raise NotCausalError(node, "scores of pairs of tokens are returned")
+            if value.kind is Kind.PADDED:
+                raise NotCausalError(node, "tokens padded before the first are returned")
             if value.kind is not Kind.ROWS:
                 return rw.now(node)
             if self.last_only:

@@ -14,6 +14,13 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.attention import classify_attention, make_attention
+from executorch.exir.incremental.convolution import (
+    CONVOLUTIONS,
+    PADDINGS,
+    classify_convolution,
+    classify_padding,
+    make_convolution,
+)
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import depends_on, token_dims
 from executorch.exir.incremental.masks import hidden_after, require_causal
@@ -105,7 +112,7 @@ def classify(rw: Rewriter, node: Node) -> Any:
         return known[arguments(node)[1]] if isinstance(known, list) else known
     operands = [rw.values.get(n) for n in node.all_input_nodes]
     kinds = {v.kind for v in operands if isinstance(v, Value)}
-    tokens = {Kind.ROWS, Kind.SCORES, Kind.WEIGHTS, Kind.LAST}
+    tokens = {Kind.ROWS, Kind.PADDED, Kind.SCORES, Kind.WEIGHTS, Kind.LAST}
     if not kinds & tokens:
         return _without_tokens(rw, node, kinds, fake)
     if (
@@ -136,6 +143,9 @@ def _without_tokens(rw: Rewriter, node: Node, kinds: set[Kind], fake: Any) -> Va
 
 def _with_tokens(rw: Rewriter, node: Node) -> Any:
     target = node.target
+    padded = any(rw._is(n, Kind.PADDED) for n in node.all_input_nodes)
+    if padded and target not in CONVOLUTIONS:
+        raise NotCausalError(node, "tokens padded before the first, and no convolution of them")
     if is_selection(rw, node):
         return LAST
     if target in MOVES:
@@ -152,12 +162,11 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
     if target in _SOFTMAX and _operand(rw, node, 0).kind is Kind.SCORES:
         return _classify_softmax(rw, node)
     is_choice = str(target) == _CHOOSE_BY_TOKEN
-    if (
-        target in _NORMS
-        or target in _ALONG_DIMS
-        or target is aten.constant_pad_nd.default
-        or is_choice
-    ):
+    if target in PADDINGS:
+        return classify_padding(rw, node)
+    if target in CONVOLUTIONS:
+        return classify_convolution(rw, node)
+    if target in _NORMS or target in _ALONG_DIMS or is_choice:
         return _classify_along_dims(rw, node)
     if target in _JOINS:
         return _classify_join(rw, node)
@@ -288,8 +297,6 @@ def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
         dims = [rank - 1]
     elif node.target in _NORMS:
         dims = list(range(rank - len(given), rank))
-    elif node.target is aten.constant_pad_nd.default:
-        dims = list(range(rank - len(given) // 2, rank))
     elif given is None or given == []:
         dims = list(range(rank)) if node.target is not aten.glu.default else [rank - 1]
     else:
@@ -372,6 +379,8 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
         return source[arguments(node)[1]]
     if node.target in _ATTENTION:
         return make_attention(rw, node)
+    if node.target in CONVOLUTIONS:
+        return make_convolution(rw, node)
     if node.target in SIZED_MOVES:
         operand = rw.new[version, arguments(node)[0]]
         sizes = rw.sizes(node, value, version)

@@ -14,6 +14,7 @@ class Kind(Enum):
     FIXED = auto()  # on nothing
     LENGTH = auto()  # on the number of tokens alone
     ROWS = auto()  # entry i along `row` on tokens 0..i
+    PADDED = auto()  # rows behind `before` entries of a constant
     SCORES = auto()  # an entry on the tokens up to the larger of its indices along `row` and `col`
     WEIGHTS = auto()  # scores after softmax along `col`: zero where col > row
     LAST = auto()  # on all tokens, without a dim for them
@@ -25,12 +26,14 @@ class Value:
 
     hidden  SCORES: bool [maximum, maximum], true where a mask has taken the score out, so that its
             weight will be exactly zero; None: nowhere
+    before  PADDED: entries before that of the first token
     """
 
     kind: Kind
     row: int | None = None
     col: int | None = None
     hidden: Tensor | None = None
+    before: int = 0
 
     def dims(self) -> dict[int, str]:
         """Dim -> "row" or "col"."""

@@ -10,15 +10,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
-#include <tuple>
 
 namespace nb = nanobind;
 namespace exir = executorch::exir;
 using namespace nb::literals;
 
 namespace {
-
-using Blocks = std::vector<std::tuple<uint64_t, int64_t, int64_t>>;
 
 std::vector<exir::Block> to_blocks(nb::handle items) {
   std::vector<exir::Block> blocks;

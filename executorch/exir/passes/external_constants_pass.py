@@ -50,9 +50,20 @@ def _tag(nodes: Iterable[Node], choose: TagFunction) -> bool:
     for node in nodes:
         tag = choose(node)
         if tag is not None:
-            node.meta[CONSTANT_TAG] = tag
+            node.meta[CONSTANT_TAG] = _checked(tag, node)
             modified = True
     return modified
+
+
+def _checked(tag: str, node: Node) -> str:
+    """A file of that name lies in the folder that the files are written to."""
+    if not isinstance(tag, str):
+        raise TypeError(f"external constants: {node}: expected the name of a file, found {tag!r}")
+    if not tag or "/" in tag or "\\" in tag or tag.startswith("."):
+        raise ValueError(
+            f"external constants: {node}: expected a file's name without folders, found {tag!r}"
+        )
+    return tag
 
 
 def external_constants_pass(gm: GraphModule, gen_tag_fn: TagFunction | None = None) -> PassResult:
@@ -95,6 +106,7 @@ def delegate_external_constants_pass_unlifted(
     for node in module.graph.find_nodes(op="get_attr"):
         tag = choose(node)
         if tag is not None:
-            node.meta.setdefault("custom", {})["delegate_constant_tag"] = tag
+            custom = node.meta.setdefault("custom", {})
+            custom["delegate_constant_tag"] = _checked(tag, node)
             modified = True
     return PassResult(module, modified)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from executorch.exir.graph.operator_kind import is_symbolic, overload_of
+from executorch.exir.graph.operator_kind import converts_float8, is_symbolic, overload_of
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import Dialect, Place, ProgramView, place_of
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
@@ -41,6 +41,8 @@ class FoldConstants(Pass):
               of them reads stays.
     Ensures   equal values. A result takes no more bytes than the constants that nobody reads
               any more, or at most 16 KiB. Transposed weights remain views of the given ones.
+              What is converted from float8 is stored as the type it has afterwards, of any size:
+              kernels do not convert float8.
     Leaves    programs that compute gradients; results that are graph outputs; random numbers;
               dequantization, which would undo the compression of weights; operators of other
               libraries; anything in control flow.
@@ -100,7 +102,8 @@ def _plan(view: ProgramView, kept: set[Place]) -> set[Node]:
             n not in constants and n not in planned for n in node.all_input_nodes
         ):
             continue
-        if _bytes(node) <= sum(map(freed, node.all_input_nodes)) + _SMALL_BYTES:
+        small = _bytes(node) <= sum(map(freed, node.all_input_nodes)) + _SMALL_BYTES
+        if small or converts_float8(node):
             planned.add(node)
     return planned
 

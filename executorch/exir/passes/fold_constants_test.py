@@ -47,6 +47,17 @@ class Masked(torch.nn.Module):
         return x.masked_fill(torch.arange(n) > torch.arange(n).view(-1, 1), 0.0)
 
 
+class Narrow(torch.nn.Module):
+    """A weight in float8 whose floats take more than a folded result may add to the file."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randn(80, 160).to(torch.float8_e4m3fn))
+
+    def forward(self, x):
+        return x @ self.weight.T.to(torch.float32)
+
+
 class Noise(torch.nn.Module):
     def forward(self, x):
         return x + torch.rand(3)
@@ -132,6 +143,16 @@ def test_large_masks_stay_computed():
     program = edge(Masked(), torch.randn(256, 256))
     FoldConstants()(program)
     assert "aten.gt.Tensor" in targets(program)
+
+
+def test_large_float8_weights_are_stored_as_the_floats_they_are_converted_to():
+    model, x = Narrow(), torch.randn(2, 160)
+    program = edge(model, x)
+    FoldConstants()(program)
+    assert targets(program) == ["aten.mm.default"]
+    stored = (program.state_dict | program.constants).values()
+    assert {tensor.dtype for tensor in stored} == {torch.float32}
+    torch.testing.assert_close(program.module()(x), model(x))
 
 
 def test_random_numbers_are_no_constants():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
@@ -19,11 +19,11 @@ from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackend
 from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit import _debug_identity as debug_identity
-from executorch.exir.emit._operator_check import check_operators, known_operators
+from executorch.exir.emit._operator_check import check_float8, check_operators, known_operators
 from executorch.exir.graph.pass_driver import Pass, run_passes
 from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.lowered_backend_module import named_data_of
-from executorch.exir.pass_manager import UserPass, as_pass
+from executorch.exir.pass_manager import UserPass, as_pass, flat_passes
 from executorch.exir.passes.constant_prop_pass import ConstPropPass
 from executorch.exir.passes.external_constants_pass import TagExternalConstants, TagTrainedWeights
 from executorch.exir.passes.fold_constants import FoldConstants
@@ -44,6 +44,8 @@ from executorch.exir.passes.restore_in_place_calls import RestoreInPlaceCalls
 from executorch.exir.passes.separate_loop_results import SeparateLoopResults
 from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.passes.weights_to_outputs_pass import WeightsToOutputs
+from executorch.exir.program._options import check_backend_options, check_named_data
+from executorch.exir.program._shared_state import shared_buffers
 from executorch.exir.schema import Program, ScalarType, Tensor
 from executorch.exir.tensor_layout import TensorLayout
 
@@ -59,8 +61,14 @@ def to_executorch(
     ValueError where a backend has other data under a name of `named_data`, ExportError where the
     program would not compute what the model does.
     """
+    check_backend_options(config)
+    check_named_data(named_data)
     _refuse_without_effect(config)
     views = {name: ProgramView(p, Dialect.EDGE) for name, p in sorted(edge_programs.items())}
+    for _, methods in _planned_together(edge_programs, config):
+        shared = shared_buffers({name: edge_programs[name] for name in methods})
+        for name in methods:
+            views[name].changed_elsewhere = shared
     if not (config.external_constants or config.external_mutable_weights):
         # The first gives constants new names.
         run_passes(list(views.values()), [FuseBatchNormIntoConv(), FoldConstants()])
@@ -68,9 +76,9 @@ def to_executorch(
         run_passes([view], _passes(name, view, config))
     planned = {name: view.program for name, view in views.items() if view.program is not None}
     check_operators(planned, known_operators())
-    for planning in _unique(_for_method(config.memory_planning_pass, n) for n in planned):
-        if getattr(planning, "share_mutable_buffers", False):
-            planning.run_multimethod()
+    check_float8(planned)
+    for planning, _ in _planned_together(planned, config):
+        planning.run_multimethod()
     store = NamedDataStore()
     if (delegated := named_data_of(planned.values())) is not None:
         store.merge_named_data_store(delegated)
@@ -90,8 +98,16 @@ def _refuse_without_effect(config: ExecutorchBackendConfig) -> None:
         )
 
 
-def _unique(items: Any) -> list[Any]:
-    return list({id(item): item for item in items}.values())
+def _planned_together(
+    methods: Iterable[str], config: ExecutorchBackendConfig
+) -> list[tuple[Any, list[str]]]:
+    """Each pass that plans memory which methods share, with these methods."""
+    found: dict[int, tuple[Any, list[str]]] = {}
+    for name in sorted(methods):
+        planning = _for_method(config.memory_planning_pass, name)
+        if getattr(planning, "share_mutable_buffers", False):
+            found.setdefault(id(planning), (planning, []))[1].append(name)
+    return list(found.values())
 
 
 def _for_method(option: Any, name: str) -> Any:
@@ -114,7 +130,7 @@ def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> li
         extra = config.reinplace_extra_ops or frozenset()
         passes.append(Reinplace(DEFAULT_INPLACEABLE_OPS | extra))
     passes.append(InsertWriteBackForBuffers())
-    passes += map(UserPass, config.passes)
+    passes += map(UserPass, flat_passes(config.passes))
     passes += map(as_pass, pre_memory_planning_passes(config, name))
     if config.external_constants:
         choose = config.external_constants if callable(config.external_constants) else None

@@ -11,6 +11,7 @@ from executorch.exir.backend.backend_details import copy_program
 from executorch.exir.pass_manager import ExportedProgramPassManager, run_user_passes
 from executorch.exir.passes.lift_constants import LiftConstants
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
+from executorch.exir.program._options import check_edge_options
 from executorch.exir.program._to_edge import to_edge_program
 from executorch.exir.torch_internals import can_decompose, op_name, schema_of
 
@@ -31,6 +32,7 @@ def _as_methods(programs: Programs) -> dict[str, ExportedProgram]:
             f"{type(programs)}; export the module with torch.export.export(module, inputs) first"
         )
     for name, program in programs.items():
+        _refuse_no_name("programs", name)
         if not isinstance(program, ExportedProgram):
             raise TypeError(
                 f"method {name!r}: expected torch.export.ExportedProgram, got {type(program)}; "
@@ -39,10 +41,29 @@ def _as_methods(programs: Programs) -> dict[str, ExportedProgram]:
     return dict(programs)
 
 
+def _as_constants(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            f"constant_methods: expected a dict of values by method, found {values!r:.80}"
+        )
+    for name in values:
+        _refuse_no_name("constant_methods", name)
+    return dict(values)
+
+
+def _refuse_no_name(where: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{where}: expected a str as a method's name, found {name!r:.80}")
+
+
 def _default_config(config: EdgeCompileConfig | None) -> EdgeCompileConfig:
     from executorch.exir.capture._config import EdgeCompileConfig
 
-    return _instance(EdgeCompileConfig, "compile_config", config)
+    found = _instance(EdgeCompileConfig, "compile_config", config)
+    check_edge_options(found)
+    return found
 
 
 def _instance(kind: type[_T], name: str, value: _T | None) -> _T:
@@ -73,7 +94,7 @@ class EdgeProgramManager:
 
         self.compile_config = _default_config(compile_config)
         self._edge_programs = _as_methods(edge_programs)
-        self._config_methods = constant_methods
+        self._config_methods = _as_constants(constant_methods)
         self._core_exceptions = core_aten_ops_exception_list
         self._preserve_ops = preserve_ops
         self._etrecord: Any = None
@@ -128,7 +149,11 @@ class EdgeProgramManager:
         A pass is an ExportPass, an ExportedProgramPassBase, or a function from graph module to
         PassResult or None. The results are verified under `compile_config` (default: as before).
         """
-        config = compile_config or self.compile_config
+        if isinstance(passes, Mapping):
+            _refuse_unknown_methods("transform", passes, self._edge_programs)
+        config = self.compile_config
+        if compile_config is not None:
+            config = _default_config(compile_config)
         results = {}
         for name, program in self._edge_programs.items():
             selected = _passes_of(name, passes)
@@ -255,9 +280,9 @@ def to_edge(
     The programs given stay as they are.
     """
     config = _default_config(compile_config)
-    methods = _as_methods(programs)
+    methods, constants = _as_methods(programs), _as_constants(constant_methods)
     edge = {name: to_edge_program(program, config) for name, program in methods.items()}
-    manager = EdgeProgramManager._verified(edge, constant_methods, config)
+    manager = EdgeProgramManager._verified(edge, constants, config)
     if generate_etrecord:
         manager._etrecord = _new_record(methods, manager)
     return manager
@@ -277,7 +302,7 @@ def to_edge_transform_and_lower(
                  undecomposed until it has claimed them.
     """
     config = _default_config(compile_config)
-    methods = _as_methods(programs)
+    methods, constants = _as_methods(programs), _as_constants(constant_methods)
     if isinstance(partitioner, dict):
         _refuse_unknown_methods("to_edge_transform_and_lower: partitioner", partitioner, methods)
     partitioners = {name: _partitioners_of(name, partitioner) for name in methods}
@@ -288,7 +313,7 @@ def to_edge_transform_and_lower(
             program = each.transform_for_pre_decomposition(program)
             _keep_whole(keep, *each.ops_to_not_decompose(program))
         edge[name] = to_edge_program(program, config, keep)
-    manager = EdgeProgramManager._verified(edge, constant_methods, config)
+    manager = EdgeProgramManager._verified(edge, constants, config)
     if generate_etrecord:
         manager._etrecord = _new_record(methods, manager)
     if transform_passes:
@@ -302,7 +327,7 @@ def to_edge_transform_and_lower(
 
 
 def _refuse_unknown_methods(where: str, given: Iterable[str], methods: Iterable[str]) -> None:
-    if unknown := sorted(set(given) - set(methods)):
+    if unknown := sorted(set(given) - set(methods), key=str):
         raise KeyError(f"{where}: no methods {unknown}; there are {sorted(methods)}")
 
 

@@ -168,8 +168,8 @@ void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst
     return convert_parts(static_cast<const char*>(src), src_type, src_stride,
                          static_cast<char*>(dst), dst_type, dst_stride, n);
   }
-  // Integers that fit int64_t become what they become by way of it.
-  const bool exact = !is_float(src_type) && src_type != ScalarType::UInt64 && is_float(dst_type);
+  // Integers become floats directly: those of UInt64 need not fit int64_t.
+  const bool exact = !is_float(src_type) && is_float(dst_type);
   with_compute(compute_of(exact ? dst_type : src_type), [&](auto tag) {
     using C = decltype(tag);
     if (dst_type == scalar_type_of(kComputeOf<C>) && dst_stride == 1) {

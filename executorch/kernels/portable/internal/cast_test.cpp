@@ -33,6 +33,19 @@ TEST(Cast, RoundsIntsToFloatAsTheNearest) {
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(to[i], static_cast<float>(from[i]));
 }
 
+TEST(Cast, KeepsUnsignedIntegersPositiveInFloats) {
+  std::vector<uint64_t> from(kCount);
+  for (size_t i = 0; i < kCount; ++i) from[i] = UINT64_MAX - i * (UINT64_MAX / kCount);
+  std::vector<float> floats(kCount);
+  std::vector<double> doubles(kCount);
+  convert(from.data(), ScalarType::UInt64, 1, floats.data(), ScalarType::Float, 1, kCount);
+  convert(from.data(), ScalarType::UInt64, 1, doubles.data(), ScalarType::Double, 1, kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(floats[i], static_cast<float>(from[i])) << from[i];
+    ASSERT_EQ(doubles[i], static_cast<double>(from[i])) << from[i];
+  }
+}
+
 TEST(Cast, TakesBoolsForZeroAndOneInEveryType) {
   const auto from = std::make_unique<bool[]>(kCount);
   for (size_t i = 0; i < kCount; ++i) from[i] = i % 3 == 0;

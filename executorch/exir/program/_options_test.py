@@ -1,0 +1,102 @@
+"""Arguments of the wrong type are refused by the call that is given them."""
+
+import re
+
+import pytest
+import torch
+
+from executorch.exir import (
+    EdgeCompileConfig,
+    EdgeProgramManager,
+    ExecutorchBackendConfig,
+    to_edge,
+    to_edge_transform_and_lower,
+)
+from executorch.exir.pass_base import ExportPass
+
+PROGRAM = torch.export.export(torch.nn.Linear(4, 3), (torch.ones(2, 4),))
+
+
+@pytest.mark.parametrize("lower", [to_edge, to_edge_transform_and_lower, EdgeProgramManager])
+def test_methods_have_names_and_constants_are_a_dict(lower):
+    with pytest.raises(TypeError, match="programs: expected a str as a method's name, found 3"):
+        lower({3: PROGRAM})
+    with pytest.raises(TypeError, match=r"constant_methods: expected a dict .*, found \[1\]"):
+        lower(PROGRAM, constant_methods=[1])
+    with pytest.raises(TypeError, match="constant_methods: expected a str .*, found 7"):
+        lower(PROGRAM, constant_methods={7: 1})
+
+
+def test_passes_of_a_method_that_does_not_exist_are_refused():
+    with pytest.raises(KeyError, match=r"transform: no methods \['typo'\].*'forward'"):
+        to_edge(PROGRAM).transform({"typo": [ExportPass()]})
+    with pytest.raises(KeyError, match=r"no methods \['typo'\]"):
+        to_edge_transform_and_lower(PROGRAM, transform_passes={"typo": [ExportPass()]})
+    with pytest.raises(KeyError, match=r"to_backend: no methods \[3, 'typo'\]"):
+        to_edge(PROGRAM).to_backend({3: None, "typo": None})
+
+
+@pytest.mark.parametrize(
+    ("passes", "found"),
+    [
+        (ExportPass(), "found <.*ExportPass object"),
+        ("text", "found 'text'"),
+        ([ExportPass], "found <class .*ExportPass'>"),
+        ([[ExportPass(), 3]], "found 3"),
+        ({"forward": [None]}, "found None"),
+    ],
+)
+def test_what_is_no_list_of_passes_is_refused(passes, found):
+    with pytest.raises(TypeError, match=f"passes: expected .*{found}"):
+        to_edge(PROGRAM).transform(passes)
+    with pytest.raises(TypeError, match=f"passes: expected .*{found}"):
+        to_edge_transform_and_lower(PROGRAM, transform_passes=passes)
+    if not isinstance(passes, dict):
+        with pytest.raises(TypeError, match=f"passes: expected .*{found}"):
+            to_edge(PROGRAM).to_executorch(ExecutorchBackendConfig(passes=passes))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("_check_ir_validity", "no"),
+        ("preserve_ops", torch.ops.aten.linear.default),
+        ("preserve_ops", [torch.ops.aten.linear]),
+        ("_core_aten_ops_exception_list", ["aten.linear"]),
+    ],
+)
+def test_edge_options_have_types(option, value):
+    config = EdgeCompileConfig(**{option: value})
+    with pytest.raises(TypeError, match=f"EdgeCompileConfig.{option}: expected .*, found"):
+        to_edge(PROGRAM, compile_config=config)
+    with pytest.raises(TypeError, match=f"EdgeCompileConfig.{option}: expected .*, found"):
+        to_edge(PROGRAM).transform([], config)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("emit_stacktrace", "no"),
+        ("external_constants", "weights"),
+        ("memory_planning_pass", None),
+        ("memory_planning_pass", {"forward": 3}),
+        ("sym_shape_eval_pass", ExportPass),
+        ("to_out_var_pass", 3),
+        ("propagate_device_config", {"forward": 1}),
+        ("segment_alignment", 1.5),
+        ("constant_tensor_alignment", "16"),
+        ("reinplace_extra_ops", 3),
+    ],
+)
+def test_backend_options_have_types(option, value):
+    config = ExecutorchBackendConfig(**{option: value})
+    found = value["forward"] if isinstance(value, dict) else value
+    message = f"ExecutorchBackendConfig.{option}: expected .*, found {re.escape(repr(found))}"
+    with pytest.raises(TypeError, match=message):
+        to_edge(PROGRAM).to_executorch(config)
+
+
+@pytest.mark.parametrize("data", [[1], {1: b""}, {"a": "text"}, {"a": 1}])
+def test_named_data_are_bytes_by_name(data):
+    with pytest.raises(TypeError, match="named_data: .*expected .*, found"):
+        to_edge(PROGRAM).to_executorch(named_data=data)
